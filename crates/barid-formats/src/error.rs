@@ -1,0 +1,80 @@
+//! What can go wrong with a mailbox. Malformed mail is not among it.
+
+use std::path::{Path, PathBuf};
+
+/// The result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The error of a [`crate::ScanSink`] or of what is [`crate::Known`]: theirs, passed through.
+pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An error of a mailbox.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The path holds no mailbox of a known format.
+    #[error("{}: not a mailbox: {reason}", path.display())]
+    NotAMailbox {
+        /// The path.
+        path: PathBuf,
+        /// What was found instead.
+        reason: &'static str,
+    },
+    /// A lock was not to be had in time.
+    #[error("{}: locked by {holder} for longer than {waited_ms} ms", path.display())]
+    Locked {
+        /// The file whose lock it is.
+        path: PathBuf,
+        /// Who holds it, as far as known.
+        holder: String,
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+    },
+    /// The message is no longer where it was.
+    #[error("{}: the message is gone (offset {offset})", path.display())]
+    MessageGone {
+        /// The file.
+        path: PathBuf,
+        /// Where it was; 0 in a Maildir.
+        offset: u64,
+    },
+    /// The file is damaged beyond what is tolerated.
+    #[error("{}: damaged at offset {offset}: {kind}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What is wrong there.
+        kind: &'static str,
+    },
+    /// The format or this mailbox cannot do it.
+    #[error("{}: {what}", path.display())]
+    Unsupported {
+        /// The mailbox.
+        path: PathBuf,
+        /// What it cannot do.
+        what: &'static str,
+    },
+    /// The UID ledger failed.
+    #[error(transparent)]
+    State(#[from] barid_state::Error),
+    /// A sink, or what is known, failed.
+    #[error(transparent)]
+    Sink(SinkError),
+}
+
+impl Error {
+    /// Wraps an I/O error; to be used as `.map_err(Error::at(path))`.
+    pub fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,22 @@
+//! Mailbox formats behind one trait: what a mailbox holds, what changed in it, and changing it.
+//!
+//! [`open`] finds the format of a path and gives a [`Mailbox`]. [`Mailbox::scan`] compares the
+//! mailbox with what is [`Known`] of it and hands every message never seen before to a
+//! [`ScanSink`]; only those are read.
+
+mod error;
+mod location;
+mod mailbox;
+mod scan;
+mod stamp;
+mod sync;
+
+pub use error::{Error, Result, SinkError};
+pub use location::Location;
+pub use mailbox::{Caps, Format, Mailbox, ReadAs};
+pub use scan::{
+    ChangedMessage, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext, ScanReport,
+    ScanSink, ScanStats, ScannedMessage, Sinks,
+};
+pub use stamp::{Racy, Stamp};
+pub use sync::{ChangeSet, FlagChange, NewMessage, Shift, SyncReport};

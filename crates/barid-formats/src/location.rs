@@ -1,0 +1,24 @@
+//! Where the bytes of a message are.
+
+/// Where a message is in its mailbox, as the cache keeps it for the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location<'a> {
+    /// A file of a Maildir.
+    File {
+        /// Its name, flags included.
+        name: &'a [u8],
+        /// Whether it is in `new` rather than `cur`.
+        in_new: bool,
+    },
+    /// A stretch of a file that holds many messages.
+    Span {
+        /// Where the separator (From_ line) starts.
+        offset: u64,
+        /// Bytes of the separator line, its line end included.
+        separator_len: u32,
+        /// Bytes of the header, the blank line included.
+        header_len: u32,
+        /// Bytes of the body as stored, without the separator's blank line.
+        body_len: u64,
+    },
+}

@@ -1,0 +1,100 @@
+//! The trait of every format.
+
+use std::path::Path;
+
+use barid_state::Ledger;
+
+use crate::{
+    ChangeSet, Known, Location, NewMessage, Result, ScanContext, ScanReport, Sinks, Stamp,
+    SyncReport,
+};
+
+/// A mailbox format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// A Maildir.
+    Maildir,
+    /// An mbox whose quoting is not undone (mboxo), the default of a detected mbox.
+    Mboxo,
+    /// An mbox with reversible quoting.
+    Mboxrd,
+    /// An mbox with quoting and Content-Length.
+    Mboxcl,
+    /// An mbox without quoting, with Content-Length.
+    Mboxcl2,
+    /// An MMDF mailbox.
+    Mmdf,
+}
+
+/// What a mailbox can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// Messages can be appended.
+    pub append: bool,
+    /// Flags can be changed.
+    pub flags: bool,
+    /// Messages can be expunged.
+    pub expunge: bool,
+    /// How many keywords the format can store; 0 for none.
+    pub keywords_max: u32,
+    /// The format keeps UIDs itself.
+    pub uids: bool,
+}
+
+/// Which bytes of a message are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAs {
+    /// The message: no From_ line or separator, quoting undone where the format is sure of it. The
+    /// six header fields that formats own are still there.
+    Message,
+    /// The bytes of the file, From_ line included.
+    Stored,
+}
+
+/// A mailbox of any format.
+///
+/// `scan` and `read` may be called from any thread and by many processes at once; what changes the
+/// mailbox takes `&mut self` and the format's locks.
+pub trait Mailbox: Send + Sync {
+    /// Its format.
+    fn format(&self) -> Format;
+
+    /// What it can do here and now.
+    fn caps(&self) -> Caps;
+
+    /// Its path.
+    fn path(&self) -> &Path;
+
+    /// A few `stat` calls; reads and lists nothing.
+    fn stamp(&self) -> Result<Stamp>;
+
+    /// Compares the mailbox with what is `known` of it.
+    ///
+    /// Every message that is not known goes to a sink, from as many threads as
+    /// [`ScanContext::threads`] allows: the messages of a chunk in mailbox order, chunks numbered in
+    /// mailbox order. UIDs are given out (durably) before this returns. A message that vanishes
+    /// meanwhile is left out; one that is only renamed is not.
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport>;
+
+    /// Appends the bytes of one message to `buffer`; returns how many of them are separator and
+    /// header (up to and including the blank line). What is not there any more is
+    /// [`crate::Error::MessageGone`]; the caller scans again.
+    fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>) -> Result<usize>;
+
+    /// Applies changes and appends in one pass.
+    ///
+    /// Commit point and fsync order are documented by each format.
+    fn sync(
+        &mut self,
+        known: &dyn Known,
+        ledger: Option<&mut Ledger>,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+    ) -> Result<SyncReport>;
+}

@@ -1,0 +1,271 @@
+//! The traits. Object-safe and in plain types; errors are plain [`io::Error`]s, and the caller adds
+//! the path. Implementations retry `EINTR`.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A point in time: nanoseconds since 1970-01-01 00:00:00 UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Nanoseconds since 1970; good until the year 2262.
+    pub unix_nanos: i64,
+}
+
+impl Timestamp {
+    /// The whole seconds, rounded towards the past.
+    pub const fn unix_seconds(self) -> i64 {
+        self.unix_nanos.div_euclid(1_000_000_000)
+    }
+}
+
+/// What kind of thing a directory entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileType {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// Anything else, or not told by the file system.
+    Other,
+}
+
+/// What `stat` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// The kind of file.
+    pub file_type: FileType,
+    /// The inode number.
+    pub inode: u64,
+    /// How many names the file has.
+    pub links: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Last change of the content.
+    pub modified: Timestamp,
+    /// Last change of the inode.
+    pub changed: Timestamp,
+    /// Last read.
+    pub accessed: Timestamp,
+    /// Bytes allocated on the disk.
+    pub allocated: u64,
+}
+
+/// The part of [`Metadata`] that tells whether a file is still the same and unchanged.
+///
+/// The device number is left out: it changes at reboot on device-mapper, btrfs and NFS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileStamp {
+    /// The inode number; 0 stands for a file that does not exist.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of the content.
+    pub modified: Timestamp,
+    /// Last change of the inode; unlike `modified` it cannot be put back.
+    pub changed: Timestamp,
+}
+
+impl From<&Metadata> for FileStamp {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.inode,
+            size: metadata.size,
+            modified: metadata.modified,
+            changed: metadata.changed,
+        }
+    }
+}
+
+/// How to open a file; reading is always allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Allow writing.
+    pub write: bool,
+    /// Create the file if it is missing, with this mode (before umask).
+    pub create: Option<u32>,
+    /// With `create`: fail if the file exists.
+    pub exclusive: bool,
+    /// Cut the file to nothing.
+    pub truncate: bool,
+    /// Fail if the last component is a symbolic link.
+    pub no_follow: bool,
+}
+
+impl OpenOptions {
+    /// Reads an existing file.
+    pub const READ: Self =
+        Self { write: false, create: None, exclusive: false, truncate: false, no_follow: false };
+    /// Reads and writes an existing file.
+    pub const WRITE: Self = Self { write: true, ..Self::READ };
+
+    /// Reads and writes a file that must not exist yet.
+    pub const fn create_new(mode: u32) -> Self {
+        Self { create: Some(mode), exclusive: true, ..Self::WRITE }
+    }
+
+    /// Reads and writes a file, which is created if it is missing.
+    pub const fn create(mode: u32) -> Self {
+        Self { create: Some(mode), ..Self::WRITE }
+    }
+}
+
+/// Which of the kernel's locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// An open-file-description lock on the whole file: it conflicts with other programs' `fcntl`
+    /// locks, and unlike those it does not vanish when another descriptor of the file is closed.
+    Fcntl,
+    /// A BSD `flock`.
+    Flock,
+}
+
+/// Shared or exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Many may hold it.
+    Shared,
+    /// One may hold it.
+    Exclusive,
+}
+
+/// A file system, and the clock of the machine it is on.
+pub trait Vfs: Debug + Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>>;
+    /// Opens a directory for listing and for opening many of its files.
+    fn open_dir(&self, path: &Path) -> io::Result<Box<dyn Dir>>;
+    /// `stat`: follows symbolic links.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+    /// `lstat`: does not follow symbolic links.
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata>;
+    /// The absolute path without symbolic links.
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
+    /// Creates a directory; its parent must exist.
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
+    /// Renames within a file system, replacing what is there. Not durable before
+    /// [`Vfs::sync_dir`] of the directories.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name; fails if that exists.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a name of a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Makes the entries of a directory durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// The value of an extended attribute; `None` if it is absent or the file system has none.
+    fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>>;
+    /// Sets an extended attribute.
+    fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()>;
+    /// Removes an extended attribute.
+    fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()>;
+    /// Sets access and modification time.
+    fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
+    /// The time now.
+    fn now(&self) -> Timestamp;
+    /// Waits.
+    fn sleep(&self, duration: Duration);
+
+    /// Creates a directory and its missing parents.
+    fn create_dir_all(&self, path: &Path, mode: u32) -> io::Result<()> {
+        match self.create_dir(path, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                self.create_dir_all(parent.ok_or(error)?, mode)?;
+                match self.create_dir(path, mode) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                    result => result,
+                }
+            }
+            result => result,
+        }
+    }
+
+    /// Reads a whole file of at most `size_max` bytes; a larger one is an error.
+    fn read(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OpenOptions::READ)?;
+        let size = file.metadata()?.size;
+        if size > size_max {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+        }
+        let mut bytes = vec![0; size as usize];
+        let len = file.read_full_at(&mut bytes, 0)?;
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+}
+
+/// An open file. Reads and writes name their offset; there is no position.
+pub trait File: Debug + Send + Sync {
+    /// Reads at most `buffer.len()` bytes at `offset`; 0 at the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes at `offset`; may write less than asked.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// `fstat`.
+    fn metadata(&self) -> io::Result<Metadata>;
+    /// Cuts or extends the file.
+    fn set_len(&self, size: u64) -> io::Result<()>;
+    /// Reserves disk blocks for a range and extends the size where needed.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Makes content and size durable (`fdatasync`).
+    fn sync_data(&self) -> io::Result<()>;
+    /// Makes content and all metadata durable (`fsync`).
+    fn sync_all(&self) -> io::Result<()>;
+    /// Takes a lock on the whole file without waiting, or changes its mode; `false` if another
+    /// holds it. Released when the file is dropped.
+    fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool>;
+    /// Releases a lock.
+    fn unlock(&self, kind: LockKind) -> io::Result<()>;
+
+    /// Reads until `buffer` is full or the file ends; returns how much.
+    fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut len = 0;
+        while len < buffer.len() {
+            match self.read_at(&mut buffer[len..], offset + len as u64)? {
+                0 => break,
+                more => len += more,
+            }
+        }
+        Ok(len)
+    }
+
+    /// Fills `buffer`; an early end is `UnexpectedEof`.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.read_full_at(buffer, offset)? {
+            len if len == buffer.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Writes all of `bytes`.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut len = 0;
+        while len < bytes.len() {
+            match self.write_at(&bytes[len..], offset + len as u64)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                more => len += more,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An open directory. Names are single components, as bytes.
+pub trait Dir: Debug + Send + Sync {
+    /// Visits every entry but `.` and `..`, in the order of the file system, from the beginning.
+    fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()>;
+    /// Opens a file of the directory.
+    fn open(&self, name: &[u8], options: OpenOptions) -> io::Result<Box<dyn File>>;
+    /// Opens, stats, reads the first `buffer.len()` bytes and closes: the call for visiting many
+    /// small files. Returns what `fstat` said and how many bytes were read.
+    fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)>;
+    /// `lstat` of an entry.
+    fn metadata(&self, name: &[u8]) -> io::Result<Metadata>;
+}

@@ -1,0 +1,12 @@
+//! The only door to the disk: files, directories, locks, extended attributes and the clock.
+//!
+//! Everything in barid that touches a disk takes a [`Vfs`], so that the same code runs on the real
+//! file system ([`OsVfs`]) and on the doubles that tests need.
+
+mod api;
+mod os;
+
+pub use api::{
+    Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs,
+};
+pub use os::OsVfs;
