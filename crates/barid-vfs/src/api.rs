@@ -134,6 +134,15 @@ pub enum LockMode {
     Exclusive,
 }
 
+/// A process as lock files and unique file names show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The process id.
+    pub pid: u32,
+    /// The name of the host (`uname -n`).
+    pub host: String,
+}
+
 /// A file system, and the clock of the machine it is on.
 pub trait Vfs: Debug + Send + Sync {
     /// Opens a file.
@@ -171,6 +180,21 @@ pub trait Vfs: Debug + Send + Sync {
     fn now(&self) -> Timestamp;
     /// Waits.
     fn sleep(&self, duration: Duration);
+
+    /// Who this process is, as lock files name it. Doubles give a fixed answer.
+    fn process(&self) -> Process {
+        crate::os::process()
+    }
+
+    /// Whether a process of this host lives (`kill` with signal 0). Doubles know only their own.
+    fn process_alive(&self, pid: u32) -> bool {
+        crate::os::process_alive(pid)
+    }
+
+    /// Fills `bytes` with random ones. Doubles draw them from a seed.
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        crate::os::random(bytes)
+    }
 
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path, mode: u32) -> io::Result<()> {

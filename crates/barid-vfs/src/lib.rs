@@ -4,9 +4,11 @@
 //! file system ([`OsVfs`]) and on the doubles that tests need.
 
 mod api;
+mod limits;
 mod os;
 
 pub use api::{
-    Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs,
+    Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
+    Vfs,
 };
 pub use os::OsVfs;

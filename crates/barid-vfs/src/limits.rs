@@ -1,0 +1,10 @@
+//! The bounds of this crate.
+
+/// Bytes of directory entries asked from the kernel at once: some 1,500 names of a Maildir.
+pub(crate) const LIST_BUFFER_LEN: usize = 64 * 1024;
+
+/// The largest extended attribute read; the kernel's own limit.
+pub(crate) const XATTR_LEN_MAX: usize = 64 * 1024;
+
+/// The length first tried for an extended attribute; ours are shorter.
+pub(crate) const XATTR_LEN_GUESS: usize = 256;
