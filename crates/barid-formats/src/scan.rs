@@ -116,6 +116,9 @@ pub trait Sinks: Sync {
     /// The sink of chunk `chunk`. Chunks are numbered from 0 in mailbox order, may be taken in any
     /// order and from any thread, and may be empty.
     fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_>;
+    /// Told before the first sink is made, if the format already knows that nothing known will hold
+    /// and that every message of the mailbox will come ([`ScanReport::reset`]).
+    fn expect_whole(&self) {}
 }
 
 /// What a scan may use beside the mailbox.
