@@ -4,11 +4,14 @@
 //! file system ([`OsVfs`]) and on the doubles that tests need.
 
 mod api;
+mod crash;
 mod limits;
+mod mem;
 mod os;
 
 pub use api::{
     Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
     Vfs,
 };
+pub use mem::MemVfs;
 pub use os::OsVfs;

@@ -8,3 +8,9 @@ pub(crate) const XATTR_LEN_MAX: usize = 64 * 1024;
 
 /// The length first tried for an extended attribute; ours are shorter.
 pub(crate) const XATTR_LEN_GUESS: usize = 256;
+
+/// The longest name of a file in memory, as Linux has it.
+pub(crate) const NAME_LEN_MAX: usize = 255;
+
+/// How many symbolic links one path may lead through in memory, as Linux has it.
+pub(crate) const SYMLINK_HOPS_MAX: u32 = 40;

@@ -1,0 +1,33 @@
+//! What the crash world records.
+
+use std::sync::Arc;
+
+use crate::api::FileType;
+use crate::mem::tree::Meta;
+
+/// One change of the file system, or one barrier, in the order they happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// An inode came to be; it has no name yet.
+    Create { inode: u64, file_type: FileType },
+    /// Mode and times of an inode became these.
+    Meta { inode: u64, meta: Meta },
+    /// Bytes were written.
+    Write { inode: u64, offset: u64, bytes: Arc<[u8]> },
+    /// The size was set.
+    SetLen { inode: u64, size: u64 },
+    /// An attribute was set or removed.
+    Xattr { inode: u64, name: String, value: Option<Vec<u8>> },
+    /// A name came to be.
+    Link { dir: u64, name: Vec<u8>, inode: u64 },
+    /// A name went away.
+    Unlink { dir: u64, name: Vec<u8>, inode: u64 },
+    /// A name moved.
+    Rename { from: (u64, Vec<u8>), to: (u64, Vec<u8>), inode: u64, replaced: Option<u64> },
+    /// `fdatasync`.
+    SyncData { inode: u64 },
+    /// `fsync` of a file.
+    SyncAll { inode: u64 },
+    /// `fsync` of a directory.
+    SyncDir { inode: u64 },
+}

@@ -1,0 +1,618 @@
+//! A file system in memory.
+//!
+//! Holds files, directories, hard links, symbolic links, extended attributes and locks; its clock
+//! moves only when told, or by a tick with each change. Serves `--no-cache` and the tests.
+//! Permissions are those of a world where nobody is privileged: a file or directory without any
+//! `w` bit cannot be written. Relative paths start at `/`.
+
+mod file;
+pub(crate) mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use self::file::{MemDir, MemFile};
+use self::tree::{Directory, Meta, ROOT, Tree};
+use crate::api::{Dir, File, FileType, Metadata, OpenOptions, Process, Timestamp, Vfs};
+use crate::crash::Op;
+
+/// The time a new world starts at: 2025-06-15 15:06:40 UTC.
+const START: Timestamp = Timestamp { unix_nanos: 1_750_000_000_000_000_000 };
+/// The process id of a new world.
+const PID: u32 = 4242;
+/// The host name of every world.
+const HOST: &str = "memory";
+
+/// A file system in memory; clones are handles of the same one.
+#[derive(Clone, Debug)]
+pub struct MemVfs {
+    shared: Arc<Shared>,
+    pid: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tree: RwLock<Tree>,
+    clock_nanos: AtomicI64,
+    tick_nanos: AtomicI64,
+    granularity_nanos: AtomicI64,
+    next_handle: AtomicU64,
+    random: AtomicU64,
+    xattrs: AtomicBool,
+    hard_links: AtomicBool,
+    alive: Mutex<BTreeSet<u32>>,
+    /// What happened, for the crash world.
+    log: Option<Mutex<Vec<Op>>>,
+}
+
+impl Default for MemVfs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemVfs {
+    /// An empty file system: just `/`.
+    pub fn new() -> Self {
+        Self::of_tree(Tree::new(START), START, false)
+    }
+
+    pub(crate) fn of_tree(tree: Tree, now: Timestamp, recording: bool) -> Self {
+        let shared = Shared {
+            tree: RwLock::new(tree),
+            clock_nanos: AtomicI64::new(now.unix_nanos),
+            tick_nanos: AtomicI64::new(1_000),
+            granularity_nanos: AtomicI64::new(1),
+            next_handle: AtomicU64::new(1),
+            random: AtomicU64::new(now.unix_nanos as u64),
+            xattrs: AtomicBool::new(true),
+            hard_links: AtomicBool::new(true),
+            alive: Mutex::new(BTreeSet::from([PID])),
+            log: recording.then(Mutex::default),
+        };
+        Self { shared: Arc::new(shared), pid: PID }
+    }
+
+    /// An independent copy as it is now, without its locks. Bytes are shared until written, so it
+    /// costs the number of files, not their size.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        let copy = Self::of_tree(self.tree().snapshot(), self.now(), false);
+        for (to, from) in [
+            (&copy.shared.tick_nanos, &self.shared.tick_nanos),
+            (&copy.shared.granularity_nanos, &self.shared.granularity_nanos),
+        ] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        copy.set_xattrs(self.shared.xattrs.load(Ordering::Relaxed));
+        copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
+        copy
+    }
+
+    /// Sets the clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.shared.clock_nanos.store(now.unix_nanos, Ordering::Relaxed);
+    }
+
+    /// Sets how far each change of a file or directory moves the clock; at first 1 us.
+    pub fn set_tick(&self, tick: Duration) {
+        self.shared.tick_nanos.store(nanos(tick), Ordering::Relaxed);
+    }
+
+    /// Sets the granularity of the times of files, as the kernel's coarse clock has one (4 ms);
+    /// at first 1 ns.
+    pub fn set_granularity(&self, granularity: Duration) {
+        self.shared.granularity_nanos.store(nanos(granularity).max(1), Ordering::Relaxed);
+    }
+
+    /// Sets whether there are extended attributes; at first there are.
+    pub fn set_xattrs(&self, supported: bool) {
+        self.shared.xattrs.store(supported, Ordering::Relaxed);
+    }
+
+    /// Sets whether hard links can be made; at first they can. Without, `hard_link` is `EPERM`.
+    pub fn set_hard_links(&self, supported: bool) {
+        self.shared.hard_links.store(supported, Ordering::Relaxed);
+    }
+
+    /// Changes the permission bits of a file or directory.
+    pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let node = self.tree().find(ROOT, path, true)?.existing()?;
+        let now = self.tick();
+        let mut state = node.write();
+        state.meta.mode = mode;
+        state.meta.changed = now;
+        self.record_meta(node.number, &state.meta);
+        Ok(())
+    }
+
+    /// Makes a symbolic link; fails if the name exists.
+    pub fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut tree = self.tree_mut();
+        let found = tree.find(ROOT, path, false)?;
+        found.vacant()?;
+        tree.writable_dir(found.dir)?;
+        let now = self.tick();
+        let node = tree.create(FileType::Symlink, 0o777, now);
+        let bytes: Arc<[u8]> = target.as_os_str().as_bytes().into();
+        node.write().bytes = Arc::new(bytes.to_vec());
+        self.record(|| Op::Create { inode: node.number, file_type: FileType::Symlink });
+        self.record(|| Op::Write { inode: node.number, offset: 0, bytes });
+        tree.link(found.dir, &found.name, &node, now)?;
+        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number });
+        Ok(())
+    }
+
+    /// The same world seen by another process of the same host, which lives until
+    /// [`MemVfs::end_process`].
+    #[must_use]
+    pub fn as_process(&self, pid: u32) -> Self {
+        self.alive().insert(pid);
+        Self { shared: Arc::clone(&self.shared), pid }
+    }
+
+    /// Makes [`Vfs::process_alive`] answer that the process is dead. Its handles stay open.
+    pub fn end_process(&self, pid: u32) {
+        self.alive().remove(&pid);
+    }
+
+    fn alive(&self) -> std::sync::MutexGuard<'_, BTreeSet<u32>> {
+        self.shared.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tree(&self) -> RwLockReadGuard<'_, Tree> {
+        self.shared.tree.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tree_mut(&self) -> RwLockWriteGuard<'_, Tree> {
+        self.shared.tree.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the clock by a tick and returns the time as files get it.
+    fn tick(&self) -> Timestamp {
+        let tick = self.shared.tick_nanos.load(Ordering::Relaxed);
+        let now = self.shared.clock_nanos.fetch_add(tick, Ordering::Relaxed) + tick;
+        let granularity = self.shared.granularity_nanos.load(Ordering::Relaxed);
+        Timestamp { unix_nanos: now - now.rem_euclid(granularity) }
+    }
+
+    #[expect(dead_code, reason = "the crash world that reads the log comes next")]
+    /// The log of the crash world, empty where nothing is recorded.
+    pub(crate) fn with_log<T>(&self, read: impl FnOnce(&[Op]) -> T) -> T {
+        match &self.shared.log {
+            Some(log) => read(&log.lock().unwrap_or_else(PoisonError::into_inner)),
+            None => read(&[]),
+        }
+    }
+
+    fn record(&self, op: impl FnOnce() -> Op) {
+        if let Some(log) = &self.shared.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).push(op());
+        }
+    }
+
+    fn record_meta(&self, inode: u64, meta: &Meta) {
+        self.record(|| Op::Meta { inode, meta: *meta });
+    }
+
+    fn open_from(
+        &self,
+        start: u64,
+        path: &Path,
+        options: OpenOptions,
+    ) -> io::Result<Box<dyn File>> {
+        let found = self.tree().find(start, path, !options.no_follow)?;
+        let node = match (found.node, options.create) {
+            (None, None) => return Err(Errno::NOENT.into()),
+            (Some(_), Some(_)) if options.exclusive => return Err(Errno::EXIST.into()),
+            (Some(node), _) => node,
+            (None, Some(mode)) => {
+                let mut tree = self.tree_mut();
+                let found = tree.find(start, path, !options.no_follow)?;
+                match found.node {
+                    Some(_) if options.exclusive => return Err(Errno::EXIST.into()),
+                    Some(node) => node,
+                    None => {
+                        tree.writable_dir(found.dir)?;
+                        let now = self.tick();
+                        let node = tree.create(FileType::File, mode, now);
+                        self.record(|| Op::Create {
+                            inode: node.number,
+                            file_type: FileType::File,
+                        });
+                        self.record_meta(node.number, &node.read().meta);
+                        tree.link(found.dir, &found.name, &node, now)?;
+                        let (dir, name) = (found.dir, found.name);
+                        self.record(|| Op::Link { dir, name, inode: node.number });
+                        return Ok(self.handle(node, options.write));
+                    }
+                }
+            }
+        };
+        match node.file_type {
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            FileType::Dir if options.write => return Err(Errno::ISDIR.into()),
+            _ => {}
+        }
+        if options.write && node.read().meta.mode & 0o222 == 0 {
+            return Err(Errno::ACCESS.into());
+        }
+        let file = self.handle(node, options.write);
+        if options.truncate {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+
+    fn handle(&self, node: Arc<tree::Node>, write: bool) -> Box<dyn File> {
+        let handle = self.shared.next_handle.fetch_add(1, Ordering::Relaxed);
+        Box::new(MemFile { vfs: self.clone(), node, handle, write })
+    }
+
+    /// The node of an existing path, for a change of its attributes.
+    fn node(&self, path: &Path) -> io::Result<Arc<tree::Node>> {
+        self.tree().find(ROOT, path, true)?.existing()
+    }
+}
+
+impl Vfs for MemVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>> {
+        self.open_from(ROOT, path, options)
+    }
+
+    fn open_dir(&self, path: &Path) -> io::Result<Box<dyn Dir>> {
+        let node = self.node(path)?;
+        match node.file_type {
+            FileType::Dir => Ok(Box::new(MemDir { vfs: self.clone(), number: node.number })),
+            _ => Err(Errno::NOTDIR.into()),
+        }
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(self.node(path)?.metadata())
+    }
+
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(self.tree().find(ROOT, path, false)?.existing()?.metadata())
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        let tree = self.tree();
+        let found = tree.find(ROOT, path, true)?;
+        let node = found.node.as_ref().ok_or(Errno::NOENT)?;
+        match node.file_type {
+            FileType::Dir => tree.path_of(node.number),
+            _ => Ok(tree.path_of(found.dir)?.join(std::ffi::OsStr::from_bytes(&found.name))),
+        }
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let mut tree = self.tree_mut();
+        let found = tree.find(ROOT, path, false)?;
+        found.vacant()?;
+        tree.writable_dir(found.dir)?;
+        let now = self.tick();
+        let node = tree.create(FileType::Dir, mode, now);
+        tree.dirs.insert(node.number, Directory { parent: found.dir, entries: BTreeMap::new() });
+        self.record(|| Op::Create { inode: node.number, file_type: FileType::Dir });
+        self.record_meta(node.number, &node.read().meta);
+        tree.link(found.dir, &found.name, &node, now)?;
+        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number });
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut tree = self.tree_mut();
+        let from = tree.find(ROOT, from, false)?;
+        let to = tree.find(ROOT, to, false)?;
+        let node = from.node.ok_or(Errno::NOENT)?;
+        if from.name.is_empty() || to.name.is_empty() {
+            return Err(Errno::BUSY.into());
+        }
+        if tree.is_within(to.dir, node.number) {
+            return Err(Errno::INVAL.into());
+        }
+        if let Some(replaced) = &to.node {
+            if replaced.number == node.number {
+                return Ok(());
+            }
+            match (node.file_type, replaced.file_type) {
+                (FileType::Dir, FileType::Dir) => {
+                    let empty =
+                        tree.dirs.get(&replaced.number).is_none_or(|d| d.entries.is_empty());
+                    if !empty {
+                        return Err(Errno::NOTEMPTY.into());
+                    }
+                }
+                (FileType::Dir, _) => return Err(Errno::NOTDIR.into()),
+                (_, FileType::Dir) => return Err(Errno::ISDIR.into()),
+                _ => {}
+            }
+        }
+        tree.writable_dir(from.dir)?;
+        tree.writable_dir(to.dir)?;
+        let now = self.tick();
+        tree.link(to.dir, &to.name, &node, now)?;
+        tree.unlink(from.dir, &from.name, now)?;
+        self.record(|| Op::Rename {
+            from: (from.dir, from.name),
+            to: (to.dir, to.name),
+            inode: node.number,
+            replaced: to.node.map(|node| node.number),
+        });
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut tree = self.tree_mut();
+        let node = tree.find(ROOT, from, false)?.existing()?;
+        let to = tree.find(ROOT, to, false)?;
+        to.vacant()?;
+        if node.file_type == FileType::Dir || !self.shared.hard_links.load(Ordering::Relaxed) {
+            return Err(Errno::PERM.into());
+        }
+        let now = self.tick();
+        tree.link(to.dir, &to.name, &node, now)?;
+        self.record(|| Op::Link { dir: to.dir, name: to.name, inode: node.number });
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut tree = self.tree_mut();
+        let found = tree.find(ROOT, path, false)?;
+        let node = found.node.ok_or(Errno::NOENT)?;
+        if node.file_type == FileType::Dir {
+            return Err(Errno::ISDIR.into());
+        }
+        let now = self.tick();
+        let inode = tree.unlink(found.dir, &found.name, now)?;
+        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode });
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut tree = self.tree_mut();
+        let found = tree.find(ROOT, path, false)?;
+        let node = found.node.ok_or(Errno::NOENT)?;
+        if !tree.dirs.get(&node.number).ok_or(Errno::NOTDIR)?.entries.is_empty() {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        let now = self.tick();
+        let inode = tree.unlink(found.dir, &found.name, now)?;
+        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode });
+        Ok(())
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let node = self.node(path)?;
+        match node.file_type {
+            FileType::Dir => self.record(|| Op::SyncDir { inode: node.number }),
+            _ => return Err(Errno::NOTDIR.into()),
+        }
+        Ok(())
+    }
+
+    fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let node = self.node(path)?;
+        let value = node.read().xattrs.get(name).cloned();
+        Ok(value.filter(|_| self.shared.xattrs.load(Ordering::Relaxed)))
+    }
+
+    fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+        let node = self.node(path)?;
+        if !self.shared.xattrs.load(Ordering::Relaxed) {
+            return Err(Errno::NOTSUP.into());
+        }
+        let now = self.tick();
+        let mut state = node.write();
+        if state.meta.mode & 0o222 == 0 {
+            return Err(Errno::ACCESS.into());
+        }
+        state.xattrs.insert(name.to_owned(), value.to_vec());
+        state.meta.changed = now;
+        let inode = node.number;
+        self.record(|| Op::Xattr { inode, name: name.to_owned(), value: Some(value.to_vec()) });
+        Ok(())
+    }
+
+    fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
+        let node = self.node(path)?;
+        let now = self.tick();
+        let mut state = node.write();
+        if state.xattrs.remove(name).is_some() {
+            state.meta.changed = now;
+            let inode = node.number;
+            self.record(|| Op::Xattr { inode, name: name.to_owned(), value: None });
+        }
+        Ok(())
+    }
+
+    fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
+        let node = self.node(path)?;
+        let now = self.tick();
+        let mut state = node.write();
+        state.meta = Meta { accessed, modified, changed: now, ..state.meta };
+        self.record_meta(node.number, &state.meta);
+        Ok(())
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp { unix_nanos: self.shared.clock_nanos.load(Ordering::Relaxed) }
+    }
+
+    /// Moves the clock; does not wait.
+    fn sleep(&self, duration: Duration) {
+        self.shared.clock_nanos.fetch_add(nanos(duration), Ordering::Relaxed);
+    }
+
+    fn process(&self) -> Process {
+        Process { pid: self.pid, host: HOST.to_owned() }
+    }
+
+    fn process_alive(&self, pid: u32) -> bool {
+        self.alive().contains(&pid)
+    }
+
+    /// SplitMix64, from the same seed in every new world.
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        for chunk in bytes.chunks_mut(8) {
+            let step = 0x9e37_79b9_7f4a_7c15;
+            let mut word = self.shared.random.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
+            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            word ^= word >> 31;
+            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{LockKind, LockMode};
+
+    fn world() -> MemVfs {
+        let vfs = MemVfs::new();
+        vfs.create_dir_all(Path::new("/a/b"), 0o700).unwrap();
+        put(&vfs, "/a/b/x", b"one");
+        vfs
+    }
+
+    fn put(vfs: &MemVfs, path: &str, bytes: &[u8]) {
+        let file = vfs.open(Path::new(path), OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    }
+
+    fn get(vfs: &MemVfs, path: &str) -> Result<Vec<u8>, Option<i32>> {
+        vfs.read(Path::new(path), 1 << 20).map_err(|error| error.raw_os_error())
+    }
+
+    fn errno<T: std::fmt::Debug>(result: io::Result<T>) -> Errno {
+        Errno::from_io_error(&result.unwrap_err()).unwrap()
+    }
+
+    #[test]
+    fn names_move_and_vanish() {
+        let vfs = world();
+        let path = Path::new;
+        assert_eq!(errno(vfs.metadata(path("/a/x/y"))), Errno::NOENT);
+        assert_eq!(errno(vfs.metadata(path("/a/b/x/y"))), Errno::NOTDIR);
+        assert_eq!(errno(vfs.remove_dir(path("/a"))), Errno::NOTEMPTY);
+        assert_eq!(errno(vfs.remove_file(path("/a"))), Errno::ISDIR);
+        assert_eq!(errno(vfs.rename(path("/a"), path("/a/b/c"))), Errno::INVAL);
+        vfs.hard_link(path("/a/b/x"), path("/a/y")).unwrap();
+        assert_eq!(vfs.metadata(path("a/y")).unwrap().links, 2);
+        assert_eq!(errno(vfs.hard_link(path("/a/b/x"), path("/a/y"))), Errno::EXIST);
+        let before = vfs.metadata(path("/a/y")).unwrap();
+        put(&vfs, "/a/z", b"three");
+        vfs.rename(path("/a/z"), path("/a/b/x")).unwrap();
+        let after = vfs.metadata(path("/a/y")).unwrap();
+        assert_eq!((after.links, after.inode), (1, before.inode));
+        assert!(after.changed > before.changed && after.modified == before.modified);
+        assert_eq!(get(&vfs, "/a/b/../b/x"), Ok(b"three".to_vec()));
+        vfs.rename(path("/a/b"), path("/c")).unwrap();
+        assert_eq!(get(&vfs, "/c/x"), Ok(b"three".to_vec()));
+        assert_eq!(vfs.canonicalize(path("/a/../c/./x")).unwrap(), path("/c/x"));
+        let open = vfs.open(path("/a/y"), OpenOptions::READ).unwrap();
+        vfs.remove_file(path("/a/y")).unwrap();
+        assert_eq!(open.metadata().unwrap().links, 0);
+        assert_eq!(open.read_full_at(&mut [0; 9], 0).unwrap(), 3);
+        assert_eq!(errno(open.write_at(b"x", 0)), Errno::BADF);
+    }
+
+    #[test]
+    fn symbolic_links_are_followed_with_a_bound() {
+        let vfs = world();
+        vfs.symlink(Path::new("b/x"), Path::new("/a/l")).unwrap();
+        vfs.symlink(Path::new("/loop"), Path::new("/loop")).unwrap();
+        assert_eq!(get(&vfs, "/a/l"), Ok(b"one".to_vec()));
+        assert_eq!(vfs.canonicalize(Path::new("/a/l")).unwrap(), Path::new("/a/b/x"));
+        let link = vfs.symlink_metadata(Path::new("/a/l")).unwrap();
+        assert_eq!((link.file_type, link.size), (FileType::Symlink, 3));
+        assert_eq!(errno(vfs.metadata(Path::new("/loop"))), Errno::LOOP);
+        let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+        assert_eq!(errno(vfs.open(Path::new("/a/l"), options)), Errno::LOOP);
+    }
+
+    #[test]
+    fn writes_leave_zeros_in_holes() {
+        let vfs = world();
+        let file = vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE).unwrap();
+        file.write_all_at(b"Z", 5).unwrap();
+        file.write_all_at(b"n", 1).unwrap();
+        assert_eq!(get(&vfs, "/a/b/x"), Ok(b"one\0\0Z".to_vec()));
+        file.set_len(2).unwrap();
+        file.allocate(0, 4).unwrap();
+        assert_eq!(get(&vfs, "/a/b/x"), Ok(b"on\0\0".to_vec()));
+    }
+
+    #[test]
+    fn locks_conflict_between_handles() {
+        let vfs = world();
+        let open = || vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE).unwrap();
+        let (one, two) = (open(), open());
+        let (fcntl, flock) = (LockKind::Fcntl, LockKind::Flock);
+        assert!(one.try_lock(fcntl, LockMode::Shared).unwrap());
+        assert!(two.try_lock(fcntl, LockMode::Shared).unwrap());
+        assert!(!one.try_lock(fcntl, LockMode::Exclusive).unwrap());
+        assert!(one.try_lock(flock, LockMode::Exclusive).unwrap());
+        drop(two);
+        assert!(one.try_lock(fcntl, LockMode::Exclusive).unwrap());
+        let three = open();
+        assert!(!three.try_lock(fcntl, LockMode::Shared).unwrap());
+        one.unlock(fcntl).unwrap();
+        assert!(three.try_lock(fcntl, LockMode::Exclusive).unwrap());
+        assert!(!three.try_lock(flock, LockMode::Shared).unwrap());
+    }
+
+    #[test]
+    fn nobody_is_privileged() {
+        let vfs = world();
+        vfs.set_mode(Path::new("/a/b/x"), 0o400).unwrap();
+        vfs.set_mode(Path::new("/a"), 0o500).unwrap();
+        assert_eq!(errno(vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE)), Errno::ACCESS);
+        assert_eq!(errno(vfs.create_dir(Path::new("/a/n"), 0o700)), Errno::ACCESS);
+        assert_eq!(errno(vfs.rename(Path::new("/a/b/x"), Path::new("/a/x"))), Errno::ACCESS);
+        assert_eq!(get(&vfs, "/a/b/x"), Ok(b"one".to_vec()));
+    }
+
+    #[test]
+    fn snapshots_are_independent() {
+        let vfs = world();
+        let copy = vfs.snapshot();
+        put(&vfs, "/a/b/x", b"two");
+        put(&copy, "/a/new", b"new");
+        assert_eq!(get(&copy, "/a/b/x"), Ok(b"one".to_vec()));
+        assert_eq!(get(&vfs, "/a/new"), Err(Some(Errno::NOENT.raw_os_error())));
+    }
+
+    #[test]
+    fn directories_list_and_read_heads() {
+        let vfs = world();
+        put(&vfs, "/a/b/y", b"four");
+        let dir = vfs.open_dir(Path::new("/a/b")).unwrap();
+        let mut names = BTreeSet::new();
+        dir.list(&mut |name, file_type| {
+            assert_eq!(file_type, FileType::File);
+            assert!(names.insert(name.to_vec()));
+        })
+        .unwrap();
+        assert_eq!(names, BTreeSet::from([b"x".to_vec(), b"y".to_vec()]));
+        let mut buffer = [0; 2];
+        let (metadata, len) = dir.read_head(b"y", &mut buffer).unwrap();
+        assert_eq!((metadata.size, len, &buffer), (4, 2, b"fo"));
+    }
+}
