@@ -1,1 +1,18 @@
-//! To come.
+//! What barid's tests and benchmarks stand on: generated mail, the corpora of real mail, and the
+//! peers, that is the other mail programs whose answers are compared with ours.
+//!
+//! A test that needs a peer or a corpus asks for it and returns when it gets `None`: the reason was
+//! printed as `skipped: ...`, and with `CI=true` the test has already failed ([`skip_or_fail`]).
+//!
+//! Development only: nothing that is shipped depends on this crate.
+
+pub mod corpora;
+mod disk;
+pub mod peers;
+mod pty;
+mod scratch;
+mod skip;
+pub mod usage;
+
+pub use scratch::Scratch;
+pub use skip::skip_or_fail;

@@ -1,0 +1,91 @@
+//! The one place of this crate that touches the disk: mail is made here for programs of others,
+//! which know no `Vfs`.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "peers read real files, and the folders of tests are made for them"
+)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, lchown};
+use std::path::{Path, PathBuf};
+
+/// Reads a whole file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// Reads a whole file as text, bytes that are no UTF-8 replaced.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+/// Writes a whole file.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
+/// Creates a directory that must not exist yet.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// Creates a directory and its parents.
+pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Removes a directory with everything in it.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
+/// Removes a file.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+/// Renames a file or a directory.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// Whether there is anything at a path.
+pub(crate) fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// The paths in a directory, sorted by their names.
+pub(crate) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Gives a tree to a user; what is theirs already is left alone, so that its ctime stays.
+pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(path) = folders.pop() {
+        let metadata = fs::symlink_metadata(&path)?;
+        if metadata.uid() != uid {
+            lchown(&path, Some(uid), Some(gid))?;
+        }
+        if metadata.is_dir() {
+            folders.extend(list(&path)?);
+        }
+    }
+    Ok(())
+}
+
+/// Opens a terminal for reading and writing.
+pub(crate) fn open_read_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+/// Opens a file for appending, and creates it if it is missing.
+pub(crate) fn open_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}

@@ -1,0 +1,202 @@
+//! A small IMAP client over a socket pair.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use super::ANSWER_TIMEOUT_S;
+use crate::usage::{Sampling, Usage, finish};
+
+/// The answer to a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The untagged responses without `* ` and the final CRLF; literals stand inside as on the wire,
+    /// that is `{n}`, CRLF and n bytes.
+    pub untagged: Vec<Vec<u8>>,
+    /// The tagged line without its tag: `OK Select completed`.
+    pub status: String,
+}
+
+impl Reply {
+    /// The rest of the first untagged response that starts with `name` and a space, as text; `""`
+    /// for a response that is nothing but the name (`* SORT` of an empty result).
+    pub fn find(&self, name: &str) -> Option<String> {
+        self.untagged.iter().find_map(|line| {
+            let text = String::from_utf8_lossy(line);
+            let rest = text.strip_prefix(name)?;
+            (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim_start().to_owned())
+        })
+    }
+
+    /// The number of an untagged response such as `17 EXISTS`.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.untagged.iter().find_map(|line| {
+            let text = String::from_utf8_lossy(line);
+            let (number, rest) = text.split_once(' ')?;
+            (rest == name).then(|| number.parse().ok()).flatten()
+        })
+    }
+
+    /// The numbers of a `SORT` or `SEARCH` response.
+    pub fn numbers(&self, name: &str) -> Option<Vec<u32>> {
+        let text = self.find(name)?;
+        text.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
+    }
+
+    /// The value of a response code in the untagged `OK`s, such as `UIDVALIDITY`.
+    pub fn code(&self, name: &str) -> Option<String> {
+        self.untagged.iter().find_map(|line| {
+            let text = String::from_utf8_lossy(line);
+            let rest = text.strip_prefix("OK [")?.strip_prefix(name)?.strip_prefix(' ')?;
+            rest.split_once(']').map(|(value, _)| value.to_owned())
+        })
+    }
+}
+
+/// An IMAP session with a server process whose standard input and output are one socket. The
+/// process is killed when this is dropped; [`Imap::logout`] ends it properly.
+#[derive(Debug)]
+pub struct Imap {
+    child: Option<Child>,
+    started: Instant,
+    reader: BufReader<UnixStream>,
+    next_tag: u32,
+    /// The greeting line.
+    pub greeting: String,
+}
+
+impl Imap {
+    /// Starts a server that greets with `* PREAUTH`.
+    pub(super) fn start(mut command: Command) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(Duration::from_secs(ANSWER_TIMEOUT_S)))?;
+        let output: OwnedFd = theirs.try_clone()?.into();
+        let started = Instant::now();
+        let child = command.stdin(OwnedFd::from(theirs)).stdout(output).spawn()?;
+        // The command holds the server's end too; while it does, the server's death goes unseen.
+        drop(command);
+        let reader = BufReader::with_capacity(1 << 16, ours);
+        let child = Some(child);
+        let mut imap = Self { child, started, reader, next_tag: 1, greeting: String::new() };
+        let greeting = String::from_utf8_lossy(&imap.read_response()?).into_owned();
+        if !greeting.starts_with("* PREAUTH") {
+            return Err(io::Error::other(format!("unexpected greeting: {greeting}")));
+        }
+        imap.greeting = greeting;
+        Ok(imap)
+    }
+
+    /// The process id of the server.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Sends a command (no tag, no CRLF) and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// Also when the server answers `NO` or `BAD`: the error holds its words.
+    pub fn command(&mut self, text: &str) -> io::Result<Reply> {
+        self.command_bytes(text.as_bytes())
+    }
+
+    /// Like [`Imap::command`] for bytes, which may hold non-synchronising literals (`{n+}`).
+    pub fn command_bytes(&mut self, text: &[u8]) -> io::Result<Reply> {
+        let tag = format!("t{}", self.next_tag);
+        self.next_tag += 1;
+        let line = [tag.as_bytes(), b" ", text, b"\r\n"].concat();
+        self.reader.get_mut().write_all(&line)?;
+        let mut untagged = Vec::new();
+        loop {
+            let response = self.read_response()?;
+            if let Some(rest) = response.strip_prefix(b"* ") {
+                untagged.push(rest.to_vec());
+            } else if let Some(rest) = response.strip_prefix(format!("{tag} ").as_bytes()) {
+                let status = String::from_utf8_lossy(rest).into_owned();
+                if status.starts_with("OK") {
+                    return Ok(Reply { untagged, status });
+                }
+                let text = String::from_utf8_lossy(text).chars().take(200).collect::<String>();
+                return Err(io::Error::other(format!("{text}: {status}")));
+            }
+        }
+    }
+
+    /// APPENDs a message; `details` is empty or flags and date as on the wire
+    /// (`(\Seen) "01-Jan-2020 00:00:00 +0000"`).
+    pub fn append(&mut self, mailbox: &str, details: &str, message: &[u8]) -> io::Result<Reply> {
+        let gap = if details.is_empty() { "" } else { " " };
+        let mut text =
+            format!("APPEND {mailbox}{gap}{details} {{{}+}}\r\n", message.len()).into_bytes();
+        text.extend_from_slice(message);
+        self.command_bytes(&text)
+    }
+
+    /// Logs out and waits for the server's end; what it used in all.
+    pub fn logout(mut self) -> io::Result<Usage> {
+        self.command("LOGOUT")?;
+        let child = self.child.take().expect("because only this and drop take it");
+        let deadline = Duration::from_secs(ANSWER_TIMEOUT_S);
+        finish(child, self.started, deadline, Sampling::Off)
+    }
+
+    /// A response without its CRLF, literals included.
+    fn read_response(&mut self) -> io::Result<Vec<u8>> {
+        let mut response = Vec::new();
+        loop {
+            if self.reader.read_until(b'\n', &mut response)? == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has gone"));
+            }
+            let Some(len) = literal_len(&response) else { break };
+            let start = response.len();
+            response.resize(start + len, 0);
+            self.reader.read_exact(&mut response[start..])?;
+        }
+        let end = response.strip_suffix(b"\r\n").map_or(response.len(), <[u8]>::len);
+        response.truncate(end);
+        Ok(response)
+    }
+}
+
+impl Drop for Imap {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself; either way it is reaped.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// The length of the literal that a line announces at its end.
+fn literal_len(line: &[u8]) -> Option<usize> {
+    let line = line.strip_suffix(b"}\r\n")?;
+    let open = line.iter().rposition(|byte| *byte == b'{')?;
+    std::str::from_utf8(&line[open + 1..]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_is_seen_at_the_end_of_a_line() {
+        assert_eq!(literal_len(b"* 1 FETCH (BODY[] {12}\r\n"), Some(12));
+        assert_eq!(literal_len(b"* OK {x}\r\n"), None);
+        assert_eq!(literal_len(b"* OK\r\n"), None);
+    }
+
+    #[test]
+    fn a_reply_is_taken_apart() {
+        let lines = ["3 EXISTS", "OK [UIDVALIDITY 17] ok", "SORT 3 1 2", "THREAD"];
+        let untagged = lines.map(|line| line.as_bytes().to_vec()).to_vec();
+        let reply = Reply { untagged, status: "OK".into() };
+        assert_eq!(reply.number("EXISTS"), Some(3));
+        assert_eq!(reply.code("UIDVALIDITY").as_deref(), Some("17"));
+        assert_eq!(reply.numbers("SORT"), Some(vec![3, 1, 2]));
+        assert_eq!(reply.find("THREAD").as_deref(), Some(""));
+        assert_eq!(reply.find("SEARCH"), None);
+    }
+}

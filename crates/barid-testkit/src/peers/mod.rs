@@ -1,0 +1,36 @@
+//! The peers: other mail programs, run as processes of their own.
+//!
+//! Each is started without a daemon, in a folder of the test's, with a deadline on everything, and
+//! ended by its own process id. Some refuse to work as root: when the test runs as root, peers run
+//! as an unprivileged user ([`PeerUser`]), to whom the folders are given first.
+
+mod cclient;
+mod dovecot;
+mod imap;
+mod neomutt;
+mod user;
+
+pub use cclient::CClient;
+pub use dovecot::Dovecot;
+pub use imap::{Imap, Reply};
+pub use neomutt::{NeoMutt, NeoMuttRun};
+pub use user::PeerUser;
+
+use std::path::{Path, PathBuf};
+
+/// How long a peer may take for one answer before the test gives up, in seconds. Generous: the
+/// slowest thing measured is c-client's first open of a 1.4 GB mbox, over a minute.
+pub const ANSWER_TIMEOUT_S: u64 = 300;
+
+/// Where a program is, searched in `PATH` and in the folders for administrators' programs.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(["/usr/sbin", "/usr/bin", "/sbin"].map(PathBuf::from));
+    let mut candidates = folders.iter().map(|folder| folder.join(name));
+    candidates.find(|candidate| is_program(candidate))
+}
+
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && crate::disk::exists(path)
+}

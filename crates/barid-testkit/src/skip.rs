@@ -1,0 +1,20 @@
+//! What happens when a test lacks something.
+
+/// Reports that a test cannot run because `what` is missing.
+///
+/// Prints `skipped: ...`; the caller then returns. With the environment variable `CI` set to `true`
+/// nothing may be missing.
+///
+/// # Panics
+///
+/// With `CI=true`.
+#[expect(clippy::print_stderr, reason = "test output")]
+pub fn skip_or_fail(what: &str) {
+    assert!(!in_ci(), "missing, and CI=true: {what}");
+    eprintln!("skipped: {what}");
+}
+
+/// Whether the environment says `CI=true`.
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}

@@ -1,0 +1,3 @@
+//! The tests that need more than one part of the crate.
+
+mod peers;
