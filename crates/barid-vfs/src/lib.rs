@@ -8,6 +8,7 @@ mod crash;
 mod limits;
 mod mem;
 mod os;
+mod replace;
 
 pub use api::{
     Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
@@ -15,3 +16,4 @@ pub use api::{
 };
 pub use mem::MemVfs;
 pub use os::OsVfs;
+pub use replace::{atomic_replace, create_dir_durable, is_temporary};
