@@ -53,14 +53,14 @@ pub fn find(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The paths of the message files of a corpus folder, sorted by name; see [`find`].
+/// The paths of all files under a corpus folder, sorted; see [`find`].
 ///
 /// # Panics
 ///
 /// With `CI=true` when the corpus is missing.
 pub fn files(name: &str) -> Option<Vec<PathBuf>> {
     let folder = find(name)?;
-    match disk::list(&folder) {
+    match disk::list_files(&folder) {
         Ok(paths) => Some(paths),
         Err(error) => {
             skip_or_fail(&format!("corpus {name}: {error}"));

@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Reads a whole file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -88,4 +89,30 @@ pub(crate) fn open_read_write(path: &Path) -> io::Result<File> {
 /// Opens a file for appending, and creates it if it is missing.
 pub(crate) fn open_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// Creates or empties a file for writing.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).open(path)
+}
+
+/// Sets the modification time of an open file, in seconds since 1970; 1970 for years before.
+pub(crate) fn set_mtime(file: &File, unix_seconds: i64) -> io::Result<()> {
+    let since = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
+    file.set_modified(SystemTime::UNIX_EPOCH + since)
+}
+
+/// The files under a directory, at any depth, sorted by path.
+pub(crate) fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let into = if entry.file_type()?.is_dir() { &mut folders } else { &mut files };
+            into.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
 }

@@ -6,7 +6,10 @@
 //!
 //! Development only: nothing that is shipped depends on this crate.
 
+pub mod boxes;
+mod calendar;
 pub mod corpora;
+pub mod corpus;
 mod disk;
 pub mod peers;
 mod pty;

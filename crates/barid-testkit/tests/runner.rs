@@ -1,3 +1,6 @@
 //! The tests that need more than one part of the crate.
 
+#[cfg(test)]
+mod boxes;
+#[cfg(test)]
 mod peers;

@@ -1,0 +1,63 @@
+//! Writing a Maildir.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use barid_types::Flag;
+
+use crate::corpus::GeneratedMessage;
+use crate::disk;
+
+/// The letters of flags in file names, in the order of the letters.
+const LETTERS: [(Flag, char); 5] = [
+    (Flag::Draft, 'D'),
+    (Flag::Flagged, 'F'),
+    (Flag::Answered, 'R'),
+    (Flag::Seen, 'S'),
+    (Flag::Deleted, 'T'),
+];
+
+/// A Maildir that is being filled.
+#[derive(Debug)]
+pub struct MaildirWriter {
+    path: PathBuf,
+}
+
+impl MaildirWriter {
+    /// Creates `cur`, `new` and `tmp`, where they are missing.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        for folder in ["cur", "new", "tmp"] {
+            disk::create_dir_all(&path.join(folder))?;
+        }
+        Ok(Self { path: path.to_path_buf() })
+    }
+
+    /// Writes a message under a unique name without flags (`SECONDS.UNIQUE.HOST`). A \Recent one
+    /// goes to `new`, others to `cur` with their flags; the modification time is its date.
+    pub fn deliver(&self, name: &str, message: &GeneratedMessage) -> io::Result<()> {
+        let path = if message.flags.contains(Flag::Recent) {
+            self.path.join("new").join(name)
+        } else {
+            let held = LETTERS.iter().filter(|(flag, _)| message.flags.contains(*flag));
+            let letters: String = held.map(|(_, letter)| letter).collect();
+            self.path.join("cur").join(format!("{name}:2,{letters}"))
+        };
+        let mut file = disk::create(&path)?;
+        file.write_all(&message.bytes)?;
+        disk::set_mtime(&file, message.date)
+    }
+}
+
+/// The unique part of the name of a message's file: two of three as Dovecot delivers them, with both
+/// sizes, the others as qmail does. In the order of the dates, and for equal seconds of the numbers.
+pub fn maildir_name(number: u64, message: &GeneratedMessage) -> String {
+    let date = message.date;
+    // A corpus has less than a million messages in a second.
+    let micros = number % 1_000_000;
+    if number % 3 == 2 {
+        return format!("{date}.M{micros:06}P{}Q{number}.mail", 400 + number % 30_000);
+    }
+    let size = message.bytes.len();
+    let lines = message.bytes.iter().filter(|byte| **byte == b'\n').count();
+    format!("{date}.M{micros:06}P{}.host,S={size},W={}", 400 + number % 30_000, size + lines)
+}

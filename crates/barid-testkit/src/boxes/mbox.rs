@@ -1,0 +1,261 @@
+//! Writing mbox files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use barid_types::Flag;
+
+use crate::calendar::Calendar;
+use crate::corpus::GeneratedMessage;
+use crate::disk;
+
+/// How messages are told apart in one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MboxVariant {
+    /// Lines that start with `From ` get a `>`; which lines had one already is lost.
+    #[default]
+    Mboxo,
+    /// Lines of any number of `>` and `From ` get one more.
+    Mboxrd,
+    /// Like mboxo, with `Content-Length`.
+    Mboxcl,
+    /// Nothing is quoted; `Content-Length` tells.
+    Mboxcl2,
+    /// Messages between lines of four ^A.
+    Mmdf,
+}
+
+impl MboxVariant {
+    /// All variants.
+    pub const ALL: [Self; 5] = [Self::Mboxo, Self::Mboxrd, Self::Mboxcl, Self::Mboxcl2, Self::Mmdf];
+
+    /// The name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mboxo => "mboxo",
+            Self::Mboxrd => "mboxrd",
+            Self::Mboxcl => "mboxcl",
+            Self::Mboxcl2 => "mboxcl2",
+            Self::Mmdf => "mmdf",
+        }
+    }
+
+    /// The variant with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+
+    fn has_content_length(self) -> bool {
+        matches!(self, Self::Mboxcl | Self::Mboxcl2)
+    }
+
+    /// Whether a line, which starts with `From ` after `quotes` times `>`, gets a `>` more.
+    fn quotes(self, quotes: usize) -> bool {
+        match self {
+            Self::Mboxo | Self::Mboxcl => quotes == 0,
+            Self::Mboxrd => true,
+            Self::Mboxcl2 | Self::Mmdf => false,
+        }
+    }
+}
+
+/// How a message is put into an mbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MboxOptions {
+    /// The variant.
+    pub variant: MboxVariant,
+    /// Write `Status` and `X-Status`, which hold the flags; otherwise a reader takes every message
+    /// for a new one.
+    pub status: bool,
+    /// End lines with CRLF.
+    pub crlf: bool,
+}
+
+impl MboxOptions {
+    /// A variant with flags and LF.
+    pub const fn new(variant: MboxVariant) -> Self {
+        Self { variant, status: true, crlf: false }
+    }
+
+    /// Appends a message, separators included. A message whose last line is not ended gets an LF.
+    pub fn render(&self, message: &GeneratedMessage, out: &mut Vec<u8>) {
+        if self.crlf {
+            let mut lf = Vec::with_capacity(message.bytes.len() + 256);
+            Self { crlf: false, ..*self }.render(message, &mut lf);
+            for line in lf.split_inclusive(|byte| *byte == b'\n') {
+                let text = line.strip_suffix(b"\n").unwrap_or(line);
+                out.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
+                out.extend_from_slice(b"\r\n");
+            }
+            return;
+        }
+        let (header, body) = split(&message.bytes);
+        let mmdf = self.variant == MboxVariant::Mmdf;
+        if mmdf {
+            out.extend_from_slice(b"\x01\x01\x01\x01\n");
+        }
+        let sender = if message.sender.is_empty() { "MAILER-DAEMON" } else { &message.sender };
+        put(out, format_args!("From {sender} {}\n", Calendar::asctime(message.date)));
+        self.quote(header, out);
+        end_line(out);
+        self.own_headers(message, body, out);
+        out.push(b'\n');
+        self.quote(body, out);
+        end_line(out);
+        out.extend_from_slice(if mmdf { b"\x01\x01\x01\x01\n" } else { b"\n" });
+    }
+
+    fn own_headers(&self, message: &GeneratedMessage, body: &[u8], out: &mut Vec<u8>) {
+        let has = |flag| message.flags.contains(flag);
+        if self.status && !has(Flag::Recent) {
+            put(out, format_args!("Status: {}O\n", if has(Flag::Seen) { "R" } else { "" }));
+        }
+        let letters =
+            [(Flag::Answered, 'A'), (Flag::Deleted, 'D'), (Flag::Flagged, 'F'), (Flag::Draft, 'T')];
+        let held: String =
+            letters.iter().filter(|(flag, _)| has(*flag)).map(|(_, letter)| letter).collect();
+        if self.status && !held.is_empty() {
+            put(out, format_args!("X-Status: {held}\n"));
+        }
+        if self.variant.has_content_length() {
+            let mut quoted = Vec::with_capacity(body.len() + 64);
+            self.quote(body, &mut quoted);
+            end_line(&mut quoted);
+            put(out, format_args!("Content-Length: {}\n", quoted.len()));
+        }
+    }
+
+    /// Appends lines, those quoted that the variant quotes.
+    fn quote(&self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        const FROM: &[u8] = b"From ";
+        // Copies up to each such line; they are rare.
+        let mut search = 0;
+        while let Some(found) = find(&bytes[search..], FROM).map(|at| at + search) {
+            let line =
+                bytes[..found].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let quotes = found - line;
+            let only_quotes = bytes[line..found].iter().all(|byte| *byte == b'>');
+            if only_quotes && self.variant.quotes(quotes) {
+                out.extend_from_slice(&bytes[..line]);
+                out.push(b'>');
+                out.extend_from_slice(&bytes[line..found + FROM.len()]);
+                bytes = &bytes[found + FROM.len()..];
+                search = 0;
+            } else {
+                search = found + FROM.len();
+            }
+        }
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// A new mbox file.
+#[derive(Debug)]
+pub struct MboxWriter {
+    file: File,
+    options: MboxOptions,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl MboxWriter {
+    /// Bytes that are gathered before they are written.
+    const BUFFER_LEN: usize = 1 << 20;
+
+    /// Creates the file or empties it.
+    pub fn create(path: &Path, options: MboxOptions) -> io::Result<Self> {
+        Ok(Self { file: disk::create(path)?, options, buffer: Vec::new(), written: 0 })
+    }
+
+    /// Adds a message.
+    pub fn append(&mut self, message: &GeneratedMessage) -> io::Result<()> {
+        self.options.render(message, &mut self.buffer);
+        if self.buffer.len() >= Self::BUFFER_LEN { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is left and sets the file's time; the size of the file.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.flush()?;
+        Ok(self.written)
+    }
+
+    /// Adds what [`MboxOptions::render`] made.
+    pub(super) fn write_rendered(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write_rendered(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// The header with its last line's LF, and the body.
+fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(body) = bytes.strip_prefix(b"\n") {
+        return (b"", body);
+    }
+    match find(bytes, b"\n\n") {
+        Some(at) => (&bytes[..=at], &bytes[at + 2..]),
+        None => (bytes, b""),
+    }
+}
+
+fn end_line(out: &mut Vec<u8>) {
+    if !out.ends_with(b"\n") {
+        out.push(b'\n');
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("because writing to memory does not fail");
+}
+
+/// Where `needle` starts.
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(variant: MboxVariant, expected: &str) {
+        let bytes = b"Subject: x\n\nFrom a\n>From b\nno From c\n".to_vec();
+        let flags = [Flag::Seen, Flag::Flagged].into_iter().collect();
+        let message = GeneratedMessage { bytes, date: 0, flags, sender: "a@b".into() };
+        let mut out = Vec::new();
+        MboxOptions::new(variant).render(&message, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    const FROM: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\nStatus: RO\nX-Status: F\n";
+
+    #[test]
+    fn each_variant_quotes_its_way() {
+        check(MboxVariant::Mboxo, &format!("{FROM}\n>From a\n>From b\nno From c\n\n"));
+        check(MboxVariant::Mboxrd, &format!("{FROM}\n>From a\n>>From b\nno From c\n\n"));
+        let length = "Content-Length: 26\n";
+        check(MboxVariant::Mboxcl, &format!("{FROM}{length}\n>From a\n>From b\nno From c\n\n"));
+        let length = "Content-Length: 25\n";
+        check(MboxVariant::Mboxcl2, &format!("{FROM}{length}\nFrom a\n>From b\nno From c\n\n"));
+        let sep = "\x01\x01\x01\x01\n";
+        check(MboxVariant::Mmdf, &format!("{sep}{FROM}\nFrom a\n>From b\nno From c\n{sep}"));
+    }
+
+    #[test]
+    fn a_bare_message_is_completed() {
+        let message = GeneratedMessage { bytes: b"Subject: x".to_vec(), ..Default::default() };
+        let mut out = Vec::new();
+        let options = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: true };
+        options.render(&message, &mut out);
+        let expected = "From MAILER-DAEMON Thu Jan  1 00:00:00 1970\r\nSubject: x\r\n\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

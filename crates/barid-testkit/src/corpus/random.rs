@@ -1,0 +1,63 @@
+//! Seeded randomness by purpose, so that one choice does not move another.
+
+/// Everything in a message that has no purpose of its own.
+pub(crate) const MESSAGE: u64 = 1;
+/// The time of arrival.
+pub(crate) const DATE: u64 = 2;
+/// Flags.
+pub(crate) const FLAGS: u64 = 3;
+/// The place in the thread.
+pub(crate) const PARENT: u64 = 4;
+/// The Message-ID.
+pub(crate) const ID: u64 = 5;
+/// The subject of a thread.
+pub(crate) const SUBJECT: u64 = 6;
+/// The author.
+pub(crate) const AUTHOR: u64 = 7;
+
+/// A random sequence for one purpose of one message.
+#[derive(Debug)]
+pub(crate) struct Random(fastrand::Rng);
+
+impl Random {
+    pub(crate) fn new(seed: u64, number: u64, purpose: u64) -> Self {
+        let key = mix(mix(seed ^ mix(purpose)).wrapping_add(number));
+        Self(fastrand::Rng::with_seed(key))
+    }
+
+    /// A number below `end`; 0 if that is 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.0.u64(..end) }
+    }
+
+    pub(crate) fn per_mille(&mut self, chance: u32) -> bool {
+        self.0.u32(..1000) < chance
+    }
+
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, table: &'a [&'a T]) -> &'a T {
+        table[self.0.usize(..table.len())]
+    }
+
+    pub(crate) fn u64(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+
+    /// A number above 0 and at most 1.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        1.0 - self.0.f64()
+    }
+
+    /// A number from the standard normal distribution (Box and Muller).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.fraction().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.fraction()).cos()
+    }
+}
+
+/// The finaliser of splitmix64: neighbours get unrelated seeds.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
