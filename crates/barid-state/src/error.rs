@@ -1,6 +1,9 @@
 //! What can go wrong with state files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use barid_types::Uid;
 
 /// The result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -17,4 +20,61 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// Bytes that were once durable are damaged. The ledger counts as lost: give the mailbox a new
+    /// UIDVALIDITY by [`crate::Ledger::replace`].
+    #[error("{}: the ledger is damaged at byte {offset}", path.display())]
+    Damaged {
+        /// The ledger.
+        path: PathBuf,
+        /// Where the damaged batch begins.
+        offset: u64,
+    },
+    /// A later version of this program wrote the file.
+    #[error("{}: version {version} of the ledger format is not known here", path.display())]
+    Version {
+        /// The ledger.
+        path: PathBuf,
+        /// The version it claims.
+        version: u32,
+    },
+    /// Another process holds the lock.
+    #[error("{}: locked by another process for {} s", path.display(), timeout.as_secs())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// How long we waited.
+        timeout: Duration,
+    },
+    /// A pushed UID was not above all before it, maybe because another process pushed meanwhile:
+    /// lock first, then hand out UIDs.
+    #[error("{}: UID {uid} is not above those before it", path.display())]
+    NotAscending {
+        /// The ledger.
+        path: PathBuf,
+        /// The UID.
+        uid: Uid,
+    },
+    /// A write or fsync failed before; what is on the disk is unknown until the ledger is reopened.
+    #[error("{}: unusable after a failed write", path.display())]
+    Poisoned {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// More messages than a ledger holds.
+    #[error("{}: too many messages for a ledger", path.display())]
+    TooLarge {
+        /// The ledger.
+        path: PathBuf,
+    },
+}
+
+/// Adds the path to an [`std::io::Error`].
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for std::io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::Io { path: path.to_owned(), source })
+    }
 }

@@ -1,6 +1,22 @@
 //! Who a mailbox is, whatever its name is today.
+//!
+//! The extended attribute `user.barid.id` of the mailbox (the mbox file, the Maildir folder) holds
+//! 16 random bytes as hex, then a space, the inode and a space, the canonical path it was
+//! last seen at. The latter two tell a copy (`cp -a` copies attributes) from a move. Where there
+//! are no attributes the id is derived from the canonical path.
 
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use barid_vfs::Vfs;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{At, Result};
+use crate::limits::IDENTITY_LEN_MAX;
+
+/// The attribute's name.
+const ATTRIBUTE: &str = "user.barid.id";
 
 /// The identity of a mailbox: names its ledger and its cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,4 +28,110 @@ pub struct Identity {
     pub path: PathBuf,
     /// The inode of the mailbox when it was opened.
     pub inode: u64,
+}
+
+/// The attribute's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Home {
+    id: u128,
+    inode: u64,
+    path: PathBuf,
+}
+
+impl Identity {
+    /// Finds out who the mailbox at `path` is; with `may_write` it sets or corrects the attribute,
+    /// which changes the mailbox's ctime: ask before taking a stamp.
+    ///
+    /// - Attribute there, path and inode as recorded: the same mailbox.
+    /// - Another path or inode, while the recorded path still is a mailbox of that id and not this
+    ///   one: a copy. It gets a new id, or without `may_write` the one derived from its path.
+    /// - Another path or inode otherwise: moved or restored. It keeps its id.
+    /// - No attribute, and none can be set: the id is derived from the path.
+    ///
+    /// Costs a canonicalization, a stat and one attribute read where nothing changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] if the mailbox is not there or not accessible.
+    pub fn of(vfs: &dyn Vfs, path: &Path, may_write: bool) -> Result<Self> {
+        let canonical = vfs.canonicalize(path).at(path)?;
+        let inode = vfs.metadata(&canonical).at(path)?.inode;
+        let home = read_home(vfs, &canonical).at(path)?;
+        let of_path = xxh3_128(canonical.as_os_str().as_bytes());
+        let here = |id| Home { id, inode, path: canonical.clone() };
+        let id = match home {
+            Some(home) if home == here(home.id) => home.id,
+            Some(home) if !is_copy(vfs, &home, inode) => {
+                if may_write {
+                    // The old record stays good enough: next time is another chance.
+                    let _ = write_home(vfs, &here(home.id)).at(path)?;
+                }
+                home.id
+            }
+            _ if may_write => {
+                let mut random = [0; 16];
+                vfs.random(&mut random).at(path)?;
+                let id = u128::from_le_bytes(random);
+                if write_home(vfs, &here(id)).at(path)? { id } else { of_path }
+            }
+            _ => of_path,
+        };
+        Ok(Self { id, path: canonical, inode })
+    }
+}
+
+/// Whether the recorded home still is a mailbox of that id, and another than ours.
+fn is_copy(vfs: &dyn Vfs, home: &Home, inode: u64) -> bool {
+    let original = vfs.metadata(&home.path).is_ok_and(|metadata| metadata.inode != inode);
+    original && read_home(vfs, &home.path).is_ok_and(|there| there.is_some_and(|t| t.id == home.id))
+}
+
+fn read_home(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Home>> {
+    Ok(vfs.xattr(path, ATTRIBUTE)?.and_then(|value| decode(&value)))
+}
+
+/// Sets the attribute; `false` where there can be none.
+fn write_home(vfs: &dyn Vfs, home: &Home) -> io::Result<bool> {
+    match vfs.set_xattr(&home.path, ATTRIBUTE, &encode(home)) {
+        Ok(()) => Ok(true),
+        Err(error) if is_refusal(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Not supported, not allowed, or no room for attributes.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ArgumentListTooLong, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        Unsupported,
+    };
+    let kinds = [
+        Unsupported,
+        PermissionDenied,
+        ReadOnlyFilesystem,
+        StorageFull,
+        QuotaExceeded,
+        ArgumentListTooLong,
+    ];
+    kinds.contains(&error.kind())
+}
+
+fn encode(home: &Home) -> Vec<u8> {
+    let mut value = format!("{:032x} {} ", home.id, home.inode).into_bytes();
+    value.extend(home.path.as_os_str().as_bytes());
+    value
+}
+
+fn decode(value: &[u8]) -> Option<Home> {
+    if value.len() > IDENTITY_LEN_MAX {
+        return None;
+    }
+    let mut fields = value.splitn(3, |byte| *byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok().filter(|id| id.len() == 32)?;
+    let inode = std::str::from_utf8(fields.next()?).ok()?;
+    let path = std::ffi::OsString::from_vec(fields.next()?.to_vec());
+    Some(Home {
+        id: u128::from_str_radix(id, 16).ok()?,
+        inode: inode.parse().ok()?,
+        path: path.into(),
+    })
 }

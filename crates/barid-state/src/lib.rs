@@ -3,7 +3,8 @@
 mod error;
 mod identity;
 mod ledger;
+mod limits;
 
 pub use error::{Error, Result};
 pub use identity::Identity;
-pub use ledger::{Ledger, LedgerEntry, MessageKey};
+pub use ledger::{Access, Ledger, LedgerEntry, MessageKey};

@@ -1,0 +1,328 @@
+//! The bytes of a ledger; `docs/formats/ledger.md` is their map.
+
+use barid_types::Uid;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::{LedgerEntry, MessageKey};
+use crate::limits::PATH_LEN_MAX;
+
+/// The version of the layout.
+pub(super) const VERSION: u32 = 1;
+
+const HEADER_MAGIC: &[u8; 8] = b"baridLDG";
+const BATCH_MAGIC: &[u8; 4] = b"BTCH";
+/// What a footer begins with.
+pub(super) const FOOTER_MAGIC: &[u8; 8] = b"baridEND";
+
+pub(super) const HEADER_LEN: u64 = 64;
+pub(super) const BATCH_HEAD_LEN: usize = 8;
+pub(super) const FOOTER_LEN: usize = 144;
+/// The bytes of one entry.
+pub(super) const ENTRY_LEN: usize = 12;
+const RECORD_HEAD_LEN: usize = 8;
+
+const ENTRIES: u32 = 1;
+const EXPUNGED: u32 = 2;
+const REPLACED: u32 = 3;
+const PATH: u32 = 4;
+
+/// The numbers that the footer of the last batch holds: all that opening needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// Number of the batch, from 1; 0 before the first.
+    pub(super) sequence: u64,
+    /// 0 if none.
+    pub(super) uidvalidity: u32,
+    /// The highest UIDVALIDITY ever.
+    pub(super) uidvalidity_max: u32,
+    /// 0 if none.
+    pub(super) uidnext: u32,
+    /// The highest UID pushed under this UIDVALIDITY.
+    pub(super) uid_last: u32,
+    pub(super) modseq: u64,
+    /// How many entries are alive.
+    pub(super) live: u64,
+    /// The batch from which the entries are to be read.
+    pub(super) entries_offset: u64,
+    pub(super) inode: u64,
+    pub(super) fingerprint: u64,
+    pub(super) path_hash: u64,
+    /// Where the bytes of the path are.
+    pub(super) path_offset: u64,
+    pub(super) path_len: u32,
+}
+
+/// A footer as read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    pub(super) summary: Summary,
+    pub(super) batch_offset: u64,
+    pub(super) payload_len: u32,
+    /// Of the batch's head and payload.
+    pub(super) payload_hash: u64,
+}
+
+impl Footer {
+    /// Where the batch ends.
+    pub(super) fn end(&self) -> u64 {
+        let len = BATCH_HEAD_LEN as u64 + u64::from(self.payload_len) + FOOTER_LEN as u64;
+        self.batch_offset.saturating_add(len)
+    }
+
+    /// Decodes a footer; `None` if it is no footer of this ledger, or damaged.
+    pub(super) fn decode(bytes: &[u8; FOOTER_LEN], id: u128) -> Option<Self> {
+        let (body, hash) = bytes.split_at(FOOTER_LEN - 8);
+        let good = body.starts_with(FOOTER_MAGIC)
+            && u32_at(body, 8) == VERSION
+            && body[16..32] == id.to_le_bytes()
+            && u64_at(hash, 0) == xxh3_64(body);
+        good.then(|| Self {
+            payload_len: u32_at(body, 12),
+            batch_offset: u64_at(body, 40),
+            payload_hash: u64_at(body, 128),
+            summary: Summary {
+                sequence: u64_at(body, 32),
+                uidvalidity: u32_at(body, 48),
+                uidvalidity_max: u32_at(body, 52),
+                uidnext: u32_at(body, 56),
+                uid_last: u32_at(body, 60),
+                modseq: u64_at(body, 64),
+                live: u64_at(body, 72),
+                entries_offset: u64_at(body, 80),
+                inode: u64_at(body, 88),
+                fingerprint: u64_at(body, 96),
+                path_hash: u64_at(body, 104),
+                path_offset: u64_at(body, 112),
+                path_len: u32_at(body, 120),
+            },
+        })
+    }
+
+    fn encode(&self, id: u128) -> [u8; FOOTER_LEN] {
+        let summary = &self.summary;
+        let mut bytes = Vec::with_capacity(FOOTER_LEN);
+        bytes.extend(FOOTER_MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.payload_len.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(summary.sequence.to_le_bytes());
+        bytes.extend(self.batch_offset.to_le_bytes());
+        for number in
+            [summary.uidvalidity, summary.uidvalidity_max, summary.uidnext, summary.uid_last]
+        {
+            bytes.extend(number.to_le_bytes());
+        }
+        for number in [
+            summary.modseq,
+            summary.live,
+            summary.entries_offset,
+            summary.inode,
+            summary.fingerprint,
+            summary.path_hash,
+            summary.path_offset,
+            u64::from(summary.path_len),
+            self.payload_hash,
+        ] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes.try_into().expect("because the fields above add up to a footer")
+    }
+}
+
+/// Builds a batch.
+#[derive(Debug)]
+pub(super) struct BatchBuilder {
+    bytes: Vec<u8>,
+    offset: u64,
+}
+
+impl BatchBuilder {
+    /// Begins a batch that will stand at `offset`.
+    pub(super) fn new(offset: u64) -> Self {
+        let mut bytes = BATCH_MAGIC.to_vec();
+        bytes.extend(0u32.to_le_bytes());
+        Self { bytes, offset }
+    }
+
+    /// Says that everything before this batch is void.
+    pub(super) fn replaced(&mut self) {
+        self.head(REPLACED, 0);
+    }
+
+    /// Adds entries.
+    pub(super) fn entries(&mut self, entries: &[LedgerEntry]) {
+        if entries.is_empty() {
+            return;
+        }
+        self.head(ENTRIES, entries.len());
+        self.bytes.reserve(entries.len() * ENTRY_LEN);
+        for entry in entries {
+            self.bytes.extend(entry.uid.get().to_le_bytes());
+            self.bytes.extend(entry.key.0.to_le_bytes());
+        }
+    }
+
+    /// Takes entries away; `uids` ascend.
+    pub(super) fn expunged(&mut self, uids: &[Uid]) {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for uid in uids.iter().map(|uid| uid.get()) {
+            match ranges.last_mut() {
+                Some((_, last)) if u64::from(uid) <= u64::from(*last) + 1 => *last = uid,
+                _ => ranges.push((uid, uid)),
+            }
+        }
+        if ranges.is_empty() {
+            return;
+        }
+        self.head(EXPUNGED, ranges.len());
+        for (first, last) in ranges {
+            self.bytes.extend(first.to_le_bytes());
+            self.bytes.extend(last.to_le_bytes());
+        }
+    }
+
+    /// Records the mailbox's path and notes its place in `summary`.
+    pub(super) fn path(&mut self, path: &[u8], summary: &mut Summary) {
+        if path.len() > PATH_LEN_MAX {
+            return;
+        }
+        self.head(PATH, path.len());
+        summary.path_hash = xxh3_64(path);
+        summary.path_offset = self.offset + self.bytes.len() as u64;
+        summary.path_len = path.len() as u32;
+        self.bytes.extend(path);
+    }
+
+    /// Ends the batch: its bytes, of which the last [`FOOTER_LEN`] are the footer.
+    pub(super) fn finish(mut self, id: u128, summary: &Summary) -> Vec<u8> {
+        let payload_len = (self.bytes.len() - BATCH_HEAD_LEN) as u32;
+        self.bytes[4..8].copy_from_slice(&payload_len.to_le_bytes());
+        let payload_hash = xxh3_64(&self.bytes);
+        let footer =
+            Footer { summary: *summary, batch_offset: self.offset, payload_len, payload_hash };
+        self.bytes.extend(footer.encode(id));
+        self.bytes
+    }
+
+    fn head(&mut self, kind: u32, count: usize) {
+        self.bytes.extend(kind.to_le_bytes());
+        self.bytes.extend((count as u32).to_le_bytes());
+    }
+}
+
+/// The header of a ledger.
+pub(super) fn header(id: u128, created_nanos: i64) -> Vec<u8> {
+    let mut bytes = HEADER_MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((HEADER_LEN as u32).to_le_bytes());
+    bytes.extend(id.to_le_bytes());
+    bytes.extend(created_nanos.to_le_bytes());
+    bytes.extend([0; 16]);
+    bytes.extend(xxh3_64(&bytes).to_le_bytes());
+    bytes
+}
+
+/// What the header of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// A ledger of this mailbox.
+    Ours,
+    /// A ledger of another version.
+    Version(u32),
+    /// Anything else.
+    Foreign,
+}
+
+impl Header {
+    pub(super) fn decode(bytes: &[u8], id: u128) -> Self {
+        if bytes.len() < HEADER_LEN as usize || !bytes.starts_with(HEADER_MAGIC) {
+            return Self::Foreign;
+        }
+        match u32_at(bytes, 8) {
+            VERSION => {
+                let good = u64_at(bytes, 56) == xxh3_64(&bytes[..56]);
+                if good && bytes[16..32] == id.to_le_bytes() { Self::Ours } else { Self::Foreign }
+            }
+            version => Self::Version(version),
+        }
+    }
+}
+
+/// The length of the payload if `head` begins a batch.
+pub(super) fn payload_len(head: &[u8; BATCH_HEAD_LEN]) -> Option<u32> {
+    head.starts_with(BATCH_MAGIC).then(|| u32_at(head, 4))
+}
+
+/// A checksum in the making.
+pub(super) fn hasher() -> Xxh3 {
+    Xxh3::new()
+}
+
+/// The checksum of a batch's head and payload, or of a path.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// Applies the records of a verified payload to `entries`; `None` if they make no sense.
+pub(super) fn apply(mut payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
+    while !payload.is_empty() {
+        let (head, rest) = payload.split_at_checked(RECORD_HEAD_LEN)?;
+        let (kind, count) = (u32_at(head, 0), u32_at(head, 4) as usize);
+        let item_len = match kind {
+            ENTRIES => ENTRY_LEN,
+            EXPUNGED => 8,
+            REPLACED => 0,
+            PATH => 1,
+            _ => return None,
+        };
+        let (data, rest) = rest.split_at_checked(count.checked_mul(item_len)?)?;
+        match kind {
+            ENTRIES => apply_entries(data, entries)?,
+            EXPUNGED => apply_expunged(data, entries),
+            REPLACED => entries.clear(),
+            _ => {}
+        }
+        payload = rest;
+    }
+    Some(())
+}
+
+fn apply_entries(data: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
+    entries.reserve(data.len() / ENTRY_LEN);
+    let mut last = entries.last().map_or(0, |entry| entry.uid.get());
+    for item in data.chunks_exact(ENTRY_LEN) {
+        let uid = Uid::new(u32_at(item, 0)).filter(|uid| uid.get() > last)?;
+        last = uid.get();
+        entries.push(LedgerEntry { uid, key: MessageKey(u64_at(item, 4)) });
+    }
+    Some(())
+}
+
+fn apply_expunged(data: &[u8], entries: &mut Vec<LedgerEntry>) {
+    let mut ranges = data.chunks_exact(8).map(|item| (u32_at(item, 0), u32_at(item, 4)));
+    let mut range = ranges.next();
+    let begin = entries.partition_point(|entry| range.is_some_and(|r| entry.uid.get() < r.0));
+    let mut kept = begin;
+    for at in begin..entries.len() {
+        let uid = entries[at].uid.get();
+        while range.is_some_and(|(_, last)| last < uid) {
+            range = ranges.next();
+        }
+        if range.is_none_or(|(first, _)| uid < first) {
+            entries[kept] = entries[at];
+            kept += 1;
+        }
+    }
+    entries.truncate(kept);
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let field = bytes[at..at + 4].try_into();
+    u32::from_le_bytes(field.expect("because the slice has four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let field = bytes[at..at + 8].try_into();
+    u64::from_le_bytes(field.expect("because the slice has eight bytes"))
+}

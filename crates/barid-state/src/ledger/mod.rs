@@ -1,0 +1,375 @@
+//! The UID ledger: UIDs that no format could hold, and the highest mod-sequence.
+//!
+//! One file per mailbox, `<state dir>/<id>.ledger`, whose layout `docs/formats/ledger.md` maps: a
+//! log of checksummed batches, each ending in a footer that holds all numbers, so that opening
+//! reads the end only. Changes gather in memory until [`Ledger::commit`].
+//!
+//! **Invariant**: no batch stands behind one that is not durable, so whatever a crash tears is the
+//! last batch, which nobody was told of.
+//!
+//! **Lost ledger**: a file that is absent, foreign or damaged has no UIDVALIDITY, so the mailbox
+//! gets a new one from [`Ledger::next_uidvalidity`]; mod-sequences start at the microseconds since
+//! 1970 (or above all known ones), so that they never run backwards.
+
+mod layout;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_types::{ModSeq, Uid, UidValidity};
+use barid_vfs::{File, OpenOptions, Timestamp, Vfs};
+
+use self::layout::Summary;
+use self::read::Opened;
+use crate::error::{At, Error, Result};
+use crate::identity::Identity;
+use crate::limits::ENTRIES_MAX;
+
+/// The hash that stands for a message in the ledger: of its header without the fields that mailbox
+/// formats own, or of a Maildir base name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageKey(pub u64);
+
+/// One message of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Its UID.
+    pub uid: Uid,
+    /// What it was when it got the UID.
+    pub key: MessageKey,
+}
+
+/// Whether a ledger may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Commits go to the disk.
+    ReadWrite,
+    /// Nothing is written; commits change the memory only.
+    ReadOnly,
+}
+
+/// The ledger of one mailbox.
+///
+/// Whoever hands out UIDs calls [`Ledger::lock`], then [`Ledger::push`] or
+/// [`Ledger::raise_uidnext`], then [`Ledger::commit`], and announces them after that.
+#[derive(Debug)]
+pub struct Ledger {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    path: PathBuf,
+    identity: Identity,
+    persistent: bool,
+    /// The file, open for writing if `persistent`; `None` before the first commit.
+    file: Option<Box<dyn File>>,
+    /// How we last found the file.
+    found: Found,
+    /// The numbers, pending changes included.
+    summary: Summary,
+    /// Entries in ascending order, pending changes included, once they were wanted.
+    entries: Option<Vec<LedgerEntry>>,
+    pending: Pending,
+    lock: Option<Box<dyn File>>,
+    /// The file is not to be appended to but replaced.
+    lost: bool,
+    poisoned: bool,
+}
+
+/// A state of the file: inode (0: absent), size, and the end of the last whole batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Found {
+    inode: u64,
+    size: u64,
+    end: u64,
+}
+
+/// What the next commit has to write.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Anything at all.
+    dirty: bool,
+    /// What the file holds is void; `entries` is all there is.
+    replaced: bool,
+    pushed: Vec<LedgerEntry>,
+    expunged: Vec<Uid>,
+    /// The first UID pushed out of order.
+    misplaced: Option<Uid>,
+}
+
+impl Ledger {
+    /// Opens the ledger of a mailbox in the state folder `dir`; an absent file is an empty ledger,
+    /// and nothing is written before the first commit.
+    ///
+    /// Costs an open, an fstat and one read of at most 960 bytes, whatever the size; a torn tail
+    /// (after a crash) costs a read of the whole file.
+    ///
+    /// # Errors
+    /// [`Error::Version`] for a ledger of a later version; [`Error::Io`].
+    pub fn open(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        identity: &Identity,
+        access: Access,
+    ) -> Result<Self> {
+        let mut ledger = Self {
+            path: dir.join(format!("{:032x}.ledger", identity.id)),
+            vfs,
+            dir: dir.to_owned(),
+            identity: identity.clone(),
+            persistent: access == Access::ReadWrite,
+            file: None,
+            found: Found::default(),
+            summary: Summary::default(),
+            entries: None,
+            pending: Pending::default(),
+            lock: None,
+            lost: false,
+            poisoned: false,
+        };
+        ledger.read_file()?;
+        Ok(ledger)
+    }
+
+    /// Whether commits reach the disk. Becomes `false` where the file or the folder turns out not
+    /// to be writable; then no UID may be promised beyond this session.
+    pub fn is_persistent(&self) -> bool {
+        self.persistent
+    }
+
+    /// The UIDVALIDITY; `None` in a ledger that is new or lost.
+    pub fn uidvalidity(&self) -> Option<UidValidity> {
+        UidValidity::new(self.summary.uidvalidity)
+    }
+
+    /// Sets the UIDVALIDITY. A change voids UIDNEXT and all entries.
+    pub fn set_uidvalidity(&mut self, uidvalidity: UidValidity) {
+        if self.uidvalidity() != Some(uidvalidity) {
+            self.replace(uidvalidity, Vec::new());
+        }
+    }
+
+    /// A UIDVALIDITY above every one that this ledger has seen, and at least the second of `now`.
+    pub fn next_uidvalidity(&self, now: Timestamp) -> UidValidity {
+        let seconds = u32::try_from(now.unix_seconds().max(1)).unwrap_or(u32::MAX);
+        let above = self.summary.uidvalidity_max.saturating_add(1);
+        UidValidity::new(above.max(seconds)).unwrap_or(UidValidity::MAX)
+    }
+
+    /// The lowest UID that was never handed out, as far as the ledger knows.
+    pub fn uidnext(&self) -> Option<Uid> {
+        Uid::new(self.summary.uidnext)
+    }
+
+    /// Raises UIDNEXT; a lower one changes nothing.
+    pub fn raise_uidnext(&mut self, uidnext: Uid) {
+        if uidnext.get() > self.summary.uidnext {
+            self.summary.uidnext = uidnext.get();
+            self.pending.dirty = true;
+        }
+    }
+
+    /// The highest mod-sequence handed out.
+    pub fn highest_modseq(&self) -> ModSeq {
+        ModSeq::new(self.summary.modseq).unwrap_or(ModSeq::MAX)
+    }
+
+    /// Raises the highest mod-sequence; a lower one changes nothing.
+    pub fn raise_modseq(&mut self, modseq: ModSeq) {
+        if modseq.get() > self.summary.modseq {
+            self.summary.modseq = modseq.get();
+            self.pending.dirty = true;
+        }
+    }
+
+    /// The fingerprint of the mailbox's content as the last commit recorded it; its meaning is the
+    /// caller's.
+    pub fn fingerprint(&self) -> u64 {
+        self.summary.fingerprint
+    }
+
+    /// Records the fingerprint with the next commit.
+    pub fn set_fingerprint(&mut self, fingerprint: u64) {
+        if fingerprint != self.summary.fingerprint {
+            self.summary.fingerprint = fingerprint;
+            self.pending.dirty = true;
+        }
+    }
+
+    /// The entries in ascending order of UID, pending changes included. The first call reads the
+    /// file from the last replacement on: some 12 bytes per entry.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a durable batch is damaged; then only [`Ledger::replace`] helps.
+    pub fn entries(&mut self) -> Result<&[LedgerEntry]> {
+        self.load_entries()?;
+        Ok(self.entries.as_deref().unwrap_or(&[]))
+    }
+
+    /// Adds an entry, whose UID must be above all before it, and raises UIDNEXT above that. One out
+    /// of order makes the next commit fail.
+    pub fn push(&mut self, entry: LedgerEntry) {
+        self.pending.dirty = true;
+        if entry.uid.get() <= self.summary.uid_last {
+            self.pending.misplaced.get_or_insert(entry.uid);
+            return;
+        }
+        self.summary.uid_last = entry.uid.get();
+        self.summary.live += 1;
+        self.raise_uidnext(entry.uid.next().unwrap_or(Uid::MAX));
+        if let Some(entries) = &mut self.entries {
+            entries.push(entry);
+        }
+        if !self.pending.replaced {
+            self.pending.pushed.push(entry);
+        }
+    }
+
+    /// Removes the entries of `uids`, in any order; unknown ones are no error.
+    pub fn expunge(&mut self, uids: &[Uid]) {
+        if uids.is_empty() {
+            return;
+        }
+        let mut uids = uids.to_vec();
+        uids.sort_unstable();
+        uids.dedup();
+        self.pending.dirty = true;
+        self.pending.pushed.retain(|entry| uids.binary_search(&entry.uid).is_err());
+        match &mut self.entries {
+            Some(entries) => {
+                entries.retain(|entry| uids.binary_search(&entry.uid).is_err());
+                self.summary.live = entries.len() as u64;
+            }
+            None => self.summary.live = self.summary.live.saturating_sub(uids.len() as u64),
+        }
+        if !self.pending.replaced {
+            self.pending.expunged.append(&mut uids);
+            self.pending.expunged.sort_unstable();
+        }
+    }
+
+    /// Replaces UIDVALIDITY and all entries, which must ascend. UIDNEXT becomes one more than the
+    /// last UID, but under the same UIDVALIDITY never less than it was. The cure for
+    /// [`Error::Damaged`].
+    pub fn replace(&mut self, uidvalidity: UidValidity, entries: Vec<LedgerEntry>) {
+        let uidnext = match self.uidvalidity() == Some(uidvalidity) {
+            true => self.summary.uidnext,
+            false => 0,
+        };
+        let unsorted = entries.windows(2).find(|pair| pair[0].uid >= pair[1].uid);
+        let uid_last = entries.last().map_or(0, |entry| entry.uid.get());
+        self.summary = Summary {
+            uidvalidity: uidvalidity.get(),
+            uidvalidity_max: self.summary.uidvalidity_max.max(uidvalidity.get()),
+            uidnext: if uid_last == 0 { uidnext } else { uidnext.max(uid_last.saturating_add(1)) },
+            uid_last,
+            live: entries.len() as u64,
+            ..self.summary
+        };
+        self.pending = Pending {
+            dirty: true,
+            replaced: true,
+            misplaced: unsorted.map(|pair| pair[1].uid),
+            ..Pending::default()
+        };
+        self.entries = Some(entries);
+    }
+
+    /// Reads what the file says; pending changes must have been set aside.
+    fn read_file(&mut self) -> Result<()> {
+        self.entries = None;
+        self.lost = false;
+        self.found = Found::default();
+        self.summary = Summary::default();
+        self.file = self.open_file()?;
+        if let Some(file) = &self.file {
+            let metadata = file.metadata().at(&self.path)?;
+            let opened = read::open(file.as_ref(), metadata.size, self.identity.id);
+            self.found = Found { inode: metadata.inode, size: metadata.size, end: metadata.size };
+            match opened.at(&self.path)? {
+                Opened::Good { summary, end } => {
+                    self.summary = summary;
+                    self.found.end = end;
+                    return Ok(());
+                }
+                Opened::Version(version) => {
+                    return Err(Error::Version { path: self.path.clone(), version });
+                }
+                Opened::Lost(known) => self.lose(&known),
+            }
+        }
+        let micros = u64::try_from(self.vfs.now().unix_nanos / 1000).unwrap_or(0);
+        self.summary.modseq = self.summary.modseq.max(micros);
+        Ok(())
+    }
+
+    /// Keeps the high-water marks only: what the ledger said is void.
+    fn lose(&mut self, known: &Summary) {
+        self.lost = true;
+        self.entries = Some(Vec::new());
+        self.summary = Summary {
+            sequence: known.sequence,
+            uidvalidity_max: known.uidvalidity_max,
+            modseq: known.modseq,
+            fingerprint: known.fingerprint,
+            ..Summary::default()
+        };
+    }
+
+    fn open_file(&mut self) -> Result<Option<Box<dyn File>>> {
+        if self.persistent {
+            match self.vfs.open(&self.path, OpenOptions::WRITE) {
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if write::is_denied(&error) => self.persistent = false,
+                Err(error) if write::is_absent(&error) => return Ok(None),
+                result => return result.map(Some).at(&self.path),
+            }
+        }
+        match self.vfs.open(&self.path, OpenOptions::READ) {
+            Err(error) if write::is_absent(&error) => Ok(None),
+            result => result.map(Some).at(&self.path),
+        }
+    }
+
+    fn load_entries(&mut self) -> Result<()> {
+        if self.entries.is_some() {
+            return Ok(());
+        }
+        let mut entries = match &self.file {
+            Some(file) if self.found.end > layout::HEADER_LEN => {
+                let id = self.identity.id;
+                let loaded = read::load(file.as_ref(), &self.summary, self.found.end, id);
+                match loaded.at(&self.path)? {
+                    Ok(entries) => entries,
+                    Err(offset) => {
+                        return Err(Error::Damaged { path: self.path.clone(), offset });
+                    }
+                }
+            }
+            _ => Vec::new(),
+        };
+        let expunged = &self.pending.expunged;
+        entries.retain(|entry| expunged.binary_search(&entry.uid).is_err());
+        entries.extend_from_slice(&self.pending.pushed);
+        self.summary.live = entries.len() as u64;
+        self.entries = Some(entries);
+        Ok(())
+    }
+
+    fn check_commit(&self) -> Result<()> {
+        let path = || self.path.clone();
+        if self.poisoned {
+            return Err(Error::Poisoned { path: path() });
+        }
+        if let Some(uid) = self.pending.misplaced {
+            return Err(Error::NotAscending { path: path(), uid });
+        }
+        if self.summary.live > ENTRIES_MAX as u64 {
+            return Err(Error::TooLarge { path: path() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

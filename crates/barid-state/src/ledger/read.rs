@@ -1,0 +1,174 @@
+//! Reading a ledger: the tail in a moment, all of it when something is wrong or the entries are
+//! wanted.
+
+use std::io;
+
+use barid_vfs::File;
+
+use super::LedgerEntry;
+use super::layout::{
+    self, BATCH_HEAD_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Summary,
+};
+use crate::limits::{SCAN_BUFFER_LEN, TAIL_LEN};
+
+/// What a file turned out to be.
+#[derive(Debug)]
+pub(super) enum Opened {
+    /// A ledger whose last whole batch ends at `end`; what follows is torn and may be cut.
+    Good { summary: Summary, end: u64 },
+    /// A durable batch is damaged or the file is no ledger of this mailbox; the summary holds the
+    /// highest numbers still found.
+    Lost(Summary),
+    /// Another version's.
+    Version(u32),
+}
+
+/// Reads the summary: one read of the tail, unless that is torn.
+pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
+    let mut buffer = [0; TAIL_LEN];
+    let tail_len = size.min(TAIL_LEN as u64) as usize;
+    let tail_offset = size - tail_len as u64;
+    let len = file.read_full_at(&mut buffer[..tail_len], tail_offset)?;
+    if let Some(footer) = footer_of_tail(&buffer[..len], tail_offset, id) {
+        return Ok(Opened::Good { summary: footer.summary, end: size });
+    }
+    let len = file.read_full_at(&mut buffer[..HEADER_LEN as usize], 0)?;
+    match Header::decode(&buffer[..len], id) {
+        Header::Ours => scan(file, size, id),
+        Header::Version(version) => Ok(Opened::Version(version)),
+        Header::Foreign => Ok(Opened::Lost(best_footer(file, 0, id)?)),
+    }
+}
+
+/// The footer that ends the tail. Of a short batch the payload is verified too; a longer one was
+/// durable before its footer was written.
+fn footer_of_tail(tail: &[u8], tail_offset: u64, id: u128) -> Option<Footer> {
+    let footer = Footer::decode(tail.last_chunk()?, id)?;
+    if footer.end() != tail_offset + tail.len() as u64 {
+        return None;
+    }
+    let len = BATCH_HEAD_LEN + footer.payload_len as usize + FOOTER_LEN;
+    if len <= TAIL_LEN {
+        let batch = &tail[tail.len().checked_sub(len)?..tail.len() - FOOTER_LEN];
+        if layout::hash(batch) != footer.payload_hash {
+            return None;
+        }
+    }
+    Some(footer)
+}
+
+/// Walks the batches from the start to the first bad one. If a later batch is whole, the bad one
+/// was durable once: the ledger is lost.
+fn scan(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
+    let mut summary = Summary::default();
+    let mut end = HEADER_LEN;
+    let mut buffer = vec![0; SCAN_BUFFER_LEN];
+    while let Some(footer) = verify_batch(file, end, size, id, &mut buffer)? {
+        if footer.summary.sequence <= summary.sequence {
+            break;
+        }
+        summary = footer.summary;
+        end = footer.end();
+    }
+    let best = best_footer(file, end, id)?;
+    let lost = summary.sequence == 0 || best.sequence > summary.sequence + 1;
+    match lost {
+        true => Ok(Opened::Lost(if best.sequence > summary.sequence { best } else { summary })),
+        false => Ok(Opened::Good { summary, end }),
+    }
+}
+
+/// Verifies the batch at `offset` in bounded memory; `None` if it is not whole.
+fn verify_batch(
+    file: &dyn File,
+    offset: u64,
+    size: u64,
+    id: u128,
+    buffer: &mut [u8],
+) -> io::Result<Option<Footer>> {
+    let mut head = [0; BATCH_HEAD_LEN];
+    if file.read_full_at(&mut head, offset)? < head.len() {
+        return Ok(None);
+    }
+    let Some(payload_len) = layout::payload_len(&head) else { return Ok(None) };
+    let mut left = u64::from(payload_len);
+    let mut at = offset + BATCH_HEAD_LEN as u64;
+    if at + left + FOOTER_LEN as u64 > size {
+        return Ok(None);
+    }
+    let mut hasher = layout::hasher();
+    hasher.update(&head);
+    while left > 0 {
+        let wanted = left.min(buffer.len() as u64) as usize;
+        let len = file.read_full_at(&mut buffer[..wanted], at)?;
+        if len < wanted {
+            return Ok(None);
+        }
+        hasher.update(&buffer[..len]);
+        at += len as u64;
+        left -= len as u64;
+    }
+    let mut footer = [0; FOOTER_LEN];
+    if file.read_full_at(&mut footer, at)? < footer.len() {
+        return Ok(None);
+    }
+    let footer = Footer::decode(&footer, id);
+    Ok(footer.filter(|f| f.batch_offset == offset && f.payload_hash == hasher.digest()))
+}
+
+/// The summary with the highest sequence among all footers after `offset`, wherever they stand.
+fn best_footer(file: &dyn File, mut offset: u64, id: u128) -> io::Result<Summary> {
+    let mut best = Summary::default();
+    let mut buffer = vec![0; SCAN_BUFFER_LEN];
+    loop {
+        let len = file.read_full_at(&mut buffer, offset)?;
+        let bytes = &buffer[..len];
+        for (at, window) in bytes.windows(FOOTER_LEN).enumerate() {
+            if !window.starts_with(FOOTER_MAGIC) {
+                continue;
+            }
+            let footer = window.first_chunk().and_then(|window| Footer::decode(window, id));
+            let Some(footer) = footer else { continue };
+            let stands = footer.end() == offset + (at + FOOTER_LEN) as u64;
+            if stands && footer.summary.sequence > best.sequence {
+                best = footer.summary;
+            }
+        }
+        if len < buffer.len() {
+            return Ok(best);
+        }
+        offset += (len - (FOOTER_LEN - 1)) as u64;
+    }
+}
+
+/// Reads all entries up to `end`; `Err` in the inner result names the damaged batch.
+pub(super) fn load(
+    file: &dyn File,
+    summary: &Summary,
+    end: u64,
+    id: u128,
+) -> io::Result<Result<Vec<LedgerEntry>, u64>> {
+    let mut entries = Vec::new();
+    let mut offset = summary.entries_offset;
+    let mut batch = Vec::new();
+    while offset < end {
+        let mut head = [0; BATCH_HEAD_LEN];
+        file.read_exact_at(&mut head, offset)?;
+        let Some(payload_len) = layout::payload_len(&head) else { return Ok(Err(offset)) };
+        let len = BATCH_HEAD_LEN + payload_len as usize + FOOTER_LEN;
+        if offset + len as u64 > end {
+            return Ok(Err(offset));
+        }
+        batch.resize(len, 0);
+        file.read_exact_at(&mut batch, offset)?;
+        let (body, footer) = batch.split_at(len - FOOTER_LEN);
+        let footer = footer.first_chunk().and_then(|footer| Footer::decode(footer, id));
+        let good = footer.is_some_and(|footer| footer.payload_hash == layout::hash(body))
+            && layout::apply(&body[BATCH_HEAD_LEN..], &mut entries).is_some();
+        if !good {
+            return Ok(Err(offset));
+        }
+        offset += len as u64;
+    }
+    Ok(Ok(entries))
+}

@@ -1,0 +1,125 @@
+use std::time::Duration;
+
+use barid_vfs::MemVfs;
+
+use super::*;
+
+const DIR: &str = "/state/barid";
+
+fn identity() -> Identity {
+    Identity { id: 0xabcd, path: "/mail/inbox".into(), inode: 77 }
+}
+
+fn open(vfs: &MemVfs) -> Ledger {
+    Ledger::open(Arc::new(vfs.clone()), Path::new(DIR), &identity(), Access::ReadWrite).unwrap()
+}
+
+fn uid(number: u32) -> Uid {
+    Uid::new(number).unwrap()
+}
+
+fn validity(number: u32) -> UidValidity {
+    UidValidity::new(number).unwrap()
+}
+
+fn entry(number: u32) -> LedgerEntry {
+    LedgerEntry { uid: uid(number), key: MessageKey(u64::from(number) << 33 | 5) }
+}
+
+fn uids(ledger: &mut Ledger) -> Vec<u32> {
+    let entries = ledger.entries().unwrap();
+    assert!(entries.iter().all(|found| *found == entry(found.uid.get())));
+    entries.iter().map(|entry| entry.uid.get()).collect()
+}
+
+/// A ledger with UIDVALIDITY 9 and the UIDs 1 to `count`.
+fn filled(count: u32) -> MemVfs {
+    let vfs = MemVfs::new();
+    let mut ledger = open(&vfs);
+    ledger.replace(validity(9), (1..=count).map(entry).collect());
+    ledger.commit().unwrap();
+    vfs
+}
+
+#[test]
+fn a_new_ledger_is_empty_and_writes_nothing() {
+    let vfs = MemVfs::new();
+    let mut ledger = open(&vfs);
+    assert_eq!((ledger.uidvalidity(), ledger.uidnext()), (None, None));
+    assert_eq!(ledger.highest_modseq().get(), 1_750_000_000_000_000);
+    assert_eq!(ledger.next_uidvalidity(vfs.now()).get(), 1_750_000_000);
+    assert!(ledger.entries().unwrap().is_empty() && ledger.is_persistent());
+    ledger.commit().unwrap();
+    assert!(vfs.metadata(Path::new("/state")).is_err());
+}
+
+#[test]
+fn changes_survive_reopening() {
+    let vfs = filled(3);
+    let mut ledger = open(&vfs);
+    assert_eq!(ledger.uidvalidity(), Some(validity(9)));
+    ledger.push(entry(4));
+    ledger.push(entry(9));
+    ledger.expunge(&[uid(9), uid(2), uid(77)]);
+    ledger.raise_modseq(ModSeq::new(1 << 60).unwrap());
+    ledger.raise_modseq(ModSeq::new(5).unwrap());
+    ledger.raise_uidnext(uid(5));
+    ledger.set_fingerprint(99);
+    ledger.commit().unwrap();
+    assert_eq!(uids(&mut ledger), [1, 3, 4]);
+    let mut ledger = open(&vfs);
+    assert_eq!(uids(&mut ledger), [1, 3, 4]);
+    assert_eq!(ledger.uidnext(), Some(uid(10)));
+    assert_eq!(ledger.highest_modseq().get(), 1 << 60);
+    assert_eq!(ledger.fingerprint(), 99);
+    assert_eq!(vfs.metadata(Path::new(DIR)).unwrap().mode, 0o700);
+    let path = format!("{DIR}/{:032x}.ledger", 0xabcd);
+    assert_eq!(vfs.metadata(Path::new(&path)).unwrap().mode, 0o600);
+}
+
+#[test]
+fn a_new_uidvalidity_voids_the_entries() {
+    let vfs = filled(3);
+    let mut ledger = open(&vfs);
+    ledger.set_uidvalidity(validity(9));
+    assert_eq!(uids(&mut ledger), [1, 2, 3]);
+    ledger.set_uidvalidity(validity(11));
+    assert_eq!((uids(&mut ledger), ledger.uidnext()), (vec![], None));
+    ledger.push(entry(1));
+    ledger.commit().unwrap();
+    let mut ledger = open(&vfs);
+    assert_eq!((uids(&mut ledger), ledger.uidvalidity()), (vec![1], Some(validity(11))));
+    assert_eq!(ledger.next_uidvalidity(Timestamp { unix_nanos: 5 }), validity(12));
+}
+
+#[test]
+fn uids_must_ascend() {
+    let vfs = filled(3);
+    let mut ledger = open(&vfs);
+    ledger.push(entry(3));
+    assert!(matches!(ledger.commit(), Err(Error::NotAscending { uid: u, .. }) if u == uid(3)));
+    let mut ledger = open(&vfs);
+    ledger.replace(validity(9), vec![entry(2), entry(1)]);
+    assert!(matches!(ledger.commit(), Err(Error::NotAscending { .. })));
+}
+
+#[test]
+fn two_processes_do_not_lose_each_others_changes() {
+    let vfs = filled(3);
+    let (mut one, mut two) = (open(&vfs), open(&vfs));
+    let timeout = Duration::from_secs(1);
+    one.lock(timeout).unwrap();
+    assert!(matches!(two.lock(timeout), Err(Error::Locked { .. })));
+    one.push(entry(4));
+    one.commit().unwrap();
+    one.unlock();
+    two.expunge(&[uid(1)]);
+    two.lock(timeout).unwrap();
+    assert_eq!((uids(&mut two), two.uidnext()), (vec![2, 3, 4], Some(uid(5))));
+    two.push(entry(5));
+    two.commit().unwrap();
+    two.unlock();
+    assert_eq!(uids(&mut open(&vfs)), [2, 3, 4, 5]);
+    one.push(entry(5));
+    assert!(matches!(one.commit(), Err(Error::NotAscending { uid: u, .. }) if u == uid(5)));
+}

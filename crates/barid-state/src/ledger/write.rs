@@ -1,0 +1,244 @@
+//! Locking, committing and compacting a ledger.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use barid_vfs::{File, LockKind, LockMode, OpenOptions, atomic_replace, create_dir_durable};
+
+use super::layout::{BatchBuilder, ENTRY_LEN, FOOTER_LEN, HEADER_LEN, Summary, hash, header};
+use super::{Found, Ledger, Pending};
+use crate::error::{At, Error, Result};
+use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, LOCK_RETRY, TAIL_LEN};
+
+/// Permission bits of the state folder and of what is in it.
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+impl Ledger {
+    /// Takes the lock of this ledger (an open-file-description lock on `<id>.ledger.lock`, which
+    /// stays behind), waiting up to `timeout`; then reads again if another process committed.
+    /// Does nothing where it is held already or the ledger is not persistent.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after `timeout`; [`Error::NotAscending`] at the next commit if UIDs were
+    /// pushed before the lock and another process pushed, too.
+    pub fn lock(&mut self, timeout: Duration) -> Result<()> {
+        if self.lock.is_some() || !self.persistent {
+            return Ok(());
+        }
+        let path = self.path.with_extension("ledger.lock");
+        let file = match self.open_lock(&path) {
+            Ok(file) => file,
+            Err(error) if is_denied(&error) => {
+                self.persistent = false;
+                return Ok(());
+            }
+            result => result.at(&path)?,
+        };
+        let deadline = self.vfs.now().unix_nanos.saturating_add(timeout.as_nanos() as i64);
+        while !file.try_lock(LockKind::Fcntl, LockMode::Exclusive).at(&path)? {
+            if self.vfs.now().unix_nanos >= deadline {
+                return Err(Error::Locked { path, timeout });
+            }
+            self.vfs.sleep(LOCK_RETRY);
+        }
+        self.lock = Some(file);
+        let read = self.read_again();
+        if read.is_err() {
+            self.unlock();
+        }
+        read
+    }
+
+    /// Releases the lock. Dropping the ledger does, too.
+    pub fn unlock(&mut self) {
+        self.lock = None;
+    }
+
+    /// Makes the pending changes durable, under the lock (which it takes if the caller has not).
+    ///
+    /// The commit point is the fdatasync of one batch, or, where the file is created, compacted or
+    /// was lost, the rename of a whole new file (see [`atomic_replace`]). A batch above 960 bytes
+    /// has its body made durable before its footer is written. A crash before the commit point
+    /// leaves the ledger as it was; one after it finds all of the batch.
+    ///
+    /// Costs nothing when nothing is pending; else the lock (open, lock, stat, close) unless held,
+    /// one write and one fdatasync, twice that for a long batch.
+    ///
+    /// # Errors
+    /// After a failed write or fsync the ledger is [`Error::Poisoned`] until it is reopened.
+    pub fn commit(&mut self) -> Result<()> {
+        if !self.pending.dirty {
+            return Ok(());
+        }
+        self.check_commit()?;
+        let held = self.lock.is_some();
+        if !held {
+            self.lock(COMMIT_LOCK_TIMEOUT)?;
+            self.check_commit()?;
+        }
+        if !self.persistent {
+            return Ok(());
+        }
+        let written = self.write_pending();
+        if !held {
+            self.unlock();
+        }
+        match written {
+            Ok(()) => {
+                self.pending = Pending::default();
+                Ok(())
+            }
+            Err(error) => {
+                self.poisoned = true;
+                Err(error)
+            }
+        }
+    }
+
+    fn write_pending(&mut self) -> Result<()> {
+        let alive = HEADER_LEN + self.summary.live * ENTRY_LEN as u64;
+        let wasteful = self.found.end > COMPACT_SIZE_MIN
+            && self.found.end > alive.saturating_mul(COMPACT_FACTOR);
+        match self.file.is_none() || self.lost || wasteful {
+            true => self.write_all(),
+            false => self.append(),
+        }
+    }
+
+    /// Writes a new file that holds everything, and puts it in place.
+    fn write_all(&mut self) -> Result<()> {
+        self.load_entries()?;
+        let mut summary = self.next_summary();
+        summary.entries_offset = HEADER_LEN;
+        let mut batch = BatchBuilder::new(HEADER_LEN);
+        batch.replaced();
+        batch.entries(self.entries.as_deref().unwrap_or(&[]));
+        batch.path(self.identity.path.as_os_str().as_bytes(), &mut summary);
+        let mut bytes = header(self.identity.id, self.vfs.now().unix_nanos);
+        bytes.extend(batch.finish(self.identity.id, &summary));
+        let file = atomic_replace(self.vfs.as_ref(), &self.path, FILE_MODE, true, |file| {
+            file.write_all_at(&bytes, 0)
+        });
+        let file = file.at(&self.path)?;
+        let size = bytes.len() as u64;
+        let inode = file.metadata().at(&self.path)?.inode;
+        self.file = Some(file);
+        self.found = Found { inode, size, end: size };
+        self.summary = summary;
+        self.lost = false;
+        Ok(())
+    }
+
+    /// Appends a batch of the pending changes.
+    fn append(&mut self) -> Result<()> {
+        let Some(file) = &self.file else { return self.write_all() };
+        let mut summary = self.next_summary();
+        let mut batch = BatchBuilder::new(self.found.end);
+        if self.pending.replaced {
+            summary.entries_offset = self.found.end;
+            batch.replaced();
+            batch.entries(self.entries.as_deref().unwrap_or(&[]));
+        } else {
+            batch.entries(&self.pending.pushed);
+            batch.expunged(&self.pending.expunged);
+        }
+        let path = self.identity.path.as_os_str().as_bytes();
+        if hash(path) != summary.path_hash {
+            batch.path(path, &mut summary);
+        }
+        let bytes = batch.finish(self.identity.id, &summary);
+        if self.found.size > self.found.end {
+            file.set_len(self.found.end).at(&self.path)?;
+        }
+        append_batch(file.as_ref(), self.found.end, &bytes).at(&self.path)?;
+        let end = self.found.end + bytes.len() as u64;
+        self.found = Found { size: end, end, ..self.found };
+        self.summary = summary;
+        Ok(())
+    }
+
+    fn next_summary(&self) -> Summary {
+        Summary { sequence: self.summary.sequence + 1, inode: self.identity.inode, ..self.summary }
+    }
+
+    /// Reads the file again if it is not as we left it, and puts the pending changes on top.
+    fn read_again(&mut self) -> Result<()> {
+        let found = match self.vfs.metadata(&self.path) {
+            Ok(metadata) => (metadata.inode, metadata.size),
+            Err(error) if is_absent(&error) => (0, 0),
+            Err(error) => return Err(error).at(&self.path),
+        };
+        if found == (self.found.inode, self.found.size) {
+            return Ok(());
+        }
+        let ours = self.summary;
+        let our_entries = self.entries.take();
+        self.read_file()?;
+        let pending = &mut self.pending;
+        let theirs = self.summary;
+        self.summary.uidvalidity_max = theirs.uidvalidity_max.max(ours.uidvalidity_max);
+        if !pending.dirty {
+            return Ok(());
+        }
+        self.summary.modseq = theirs.modseq.max(ours.modseq);
+        self.summary.fingerprint = ours.fingerprint;
+        if pending.replaced {
+            self.summary.uidvalidity = ours.uidvalidity;
+            self.summary.uid_last = ours.uid_last;
+            self.summary.live = ours.live;
+            self.summary.uidnext = match ours.uidvalidity == theirs.uidvalidity {
+                true => ours.uidnext.max(theirs.uidnext),
+                false => ours.uidnext,
+            };
+            self.entries = our_entries;
+            return Ok(());
+        }
+        if ours.uidvalidity == theirs.uidvalidity {
+            self.summary.uidnext = ours.uidnext.max(theirs.uidnext);
+        }
+        if let Some(first) = pending.pushed.first() {
+            let void = ours.uidvalidity != theirs.uidvalidity;
+            if void || first.uid.get() <= theirs.uid_last {
+                pending.misplaced.get_or_insert(first.uid);
+            }
+            self.summary.uid_last = ours.uid_last.max(theirs.uid_last);
+        }
+        self.summary.live += pending.pushed.len() as u64;
+        Ok(())
+    }
+
+    fn open_lock(&self, path: &std::path::Path) -> io::Result<Box<dyn File>> {
+        let options = OpenOptions::create(FILE_MODE);
+        match self.vfs.open(path, options) {
+            Err(error) if is_absent(&error) => {
+                create_dir_durable(self.vfs.as_ref(), &self.dir, DIR_MODE)?;
+                self.vfs.open(path, options)
+            }
+            result => result,
+        }
+    }
+}
+
+/// Writes a batch so that its footer is never on the disk before the rest of it: at once where the
+/// reader verifies the whole batch, else the body first.
+fn append_batch(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() <= TAIL_LEN {
+        file.write_all_at(bytes, offset)?;
+        return file.sync_data();
+    }
+    let (body, footer) = bytes.split_at(bytes.len() - FOOTER_LEN);
+    file.write_all_at(body, offset)?;
+    file.sync_data()?;
+    file.write_all_at(footer, offset + body.len() as u64)?;
+    file.sync_data()
+}
+
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+pub(super) fn is_denied(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}

@@ -1,0 +1,32 @@
+//! The bounds of this crate.
+
+use std::time::Duration;
+
+/// The largest batch that is written at once, and how much is read to open a ledger. A batch that
+/// fits is verified by its checksum at every open; a longer one is made durable before its footer
+/// is written. Part of the format: see `docs/formats/ledger.md`.
+pub(crate) const TAIL_LEN: usize = 960;
+
+/// The most entries in a ledger: what keeps a batch's length in 32 bits.
+pub(crate) const ENTRIES_MAX: usize = 1 << 28;
+
+/// The longest path recorded, as Linux has it; a longer one is not recorded.
+pub(crate) const PATH_LEN_MAX: usize = 4096;
+
+/// The buffer for reading a ledger from end to end.
+pub(crate) const SCAN_BUFFER_LEN: usize = 64 * 1024;
+
+/// A ledger smaller than this is not worth compacting.
+pub(crate) const COMPACT_SIZE_MIN: u64 = 64 * 1024;
+
+/// A ledger is compacted when it is this many times larger than what is alive in it.
+pub(crate) const COMPACT_FACTOR: u64 = 3;
+
+/// How long a commit without a lock waits for other processes' commits.
+pub(crate) const COMMIT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long to wait between two tries of a lock.
+pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(5);
+
+/// The longest value of the identity attribute that is believed.
+pub(crate) const IDENTITY_LEN_MAX: usize = 32 + 1 + 20 + 1 + PATH_LEN_MAX;
