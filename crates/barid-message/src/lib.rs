@@ -1,1 +1,33 @@
-//! To come.
+//! Bytes of a message to what a mail store wants to know of it.
+//!
+//! Everything here is pure: slices in, values out, no input or output, no clock. Malformed mail is
+//! never an error: every function gives the best value it can, and those that read whole messages
+//! give [`Defect`]s beside it. What mail could make large or deep is bounded in [`limits`].
+//!
+//! [`HeaderFields::scan`] finds the fields that a header cache needs in one pass without allocating;
+//! [`parse_date`], [`base_subject`], [`message_ids`], [`first_mailbox`] and [`display_name`] make
+//! columns of them.
+
+mod address;
+mod casemap;
+mod date;
+mod defect;
+mod fields;
+mod ids;
+mod lexer;
+pub mod limits;
+mod peers;
+mod peers_date;
+mod profile;
+mod subject;
+mod words;
+
+pub use address::{address_display_name, display_name, first_mailbox, parse_addresses};
+pub use casemap::{casemap, casemap_into};
+pub use date::{parse_date, parse_date_as};
+pub use defect::{Defect, DefectKind};
+pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
+pub use ids::{message_id, message_ids};
+pub use profile::Profile;
+pub use subject::{BaseSubject, SubjectScratch, base_subject, base_subject_into};
+pub use words::{decode_charset, decode_plain, decode_words, unfold};

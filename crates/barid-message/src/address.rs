@@ -1,0 +1,439 @@
+//! Addresses and groups (RFC 5322 §3.4 and §4.4), in the form of RFC 9051's ENVELOPE.
+//!
+//! ```text
+//! address    = mailbox / group
+//! mailbox    = [phrase] "<" [route ":"] addr-spec ">" / addr-spec
+//! group      = phrase ":" [mailbox *("," mailbox)] ";"
+//! ```
+//!
+//! A comment behind an `addr-spec` counts as its name. What is not an address becomes one with a
+//! name alone or an empty host, and reading goes on behind the next comma. Missing texts are empty
+//! rather than absent, so that nothing looks like the mark of a group.
+
+use std::borrow::Cow;
+
+use barid_types::Address;
+
+use crate::decode_words;
+use crate::fields::trim;
+use crate::lexer::{Lexed, Lexer, is_atext};
+use crate::limits::ADDRESSES_MAX;
+
+/// Reads a raw address list; of more than [`ADDRESSES_MAX`] entries the first are kept.
+///
+/// A group is its start (`host` is `None`), its members and its end (`mailbox` and `host` are
+/// `None`). Encoded words stay encoded. O(length).
+pub fn parse_addresses(raw: &[u8]) -> Vec<Address> {
+    let mut addresses = Vec::new();
+    let mut list = AddressList::new(raw);
+    while addresses.len() < ADDRESSES_MAX {
+        let Some(address) = list.next() else { break };
+        addresses.push(address);
+    }
+    addresses
+}
+
+/// The local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); of a group its
+/// name, as in ENVELOPE; empty if there is none.
+///
+/// Borrows in all usual cases.
+pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
+    if let Some(plain) = Plain::parse(raw) {
+        return Cow::Borrowed(plain.mailbox);
+    }
+    let first = AddressList::new(raw).next();
+    Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default())
+}
+
+/// What to show for the first address, the sort key of DISPLAYFROM and DISPLAYTO (RFC 5957 §3): its
+/// decoded name, else `mailbox@host`; of a group its name; empty if there is none.
+///
+/// Borrows in all usual cases.
+pub fn display_name(raw: &[u8]) -> Cow<'_, str> {
+    if let Some(plain) = Plain::parse(raw) {
+        return decode_words(if plain.name.is_empty() { plain.addr_spec } else { plain.name });
+    }
+    match AddressList::new(raw).next() {
+        Some(address) => Cow::Owned(address_display_name(&address)),
+        None => Cow::Borrowed(""),
+    }
+}
+
+/// [`display_name`] of an address already parsed.
+pub fn address_display_name(address: &Address) -> String {
+    if let Some(name) = &address.name {
+        let name = decode_words(name);
+        if !name.is_empty() {
+            return name.into_owned();
+        }
+    }
+    let mut text = address.mailbox.clone().unwrap_or_default();
+    if let Some(host) = address.host.as_ref().filter(|host| !host.is_empty()) {
+        text.push(b'@');
+        text.extend_from_slice(host);
+    }
+    decode_words(&text).into_owned()
+}
+
+/// The first address of a list where it is of the usual form: `a@b`, `Name <a@b>` or
+/// `"Name" <a@b>` without comments, quoting or folds.
+struct Plain<'a> {
+    name: &'a [u8],
+    mailbox: &'a [u8],
+    addr_spec: &'a [u8],
+}
+
+impl<'a> Plain<'a> {
+    fn parse(raw: &'a [u8]) -> Option<Self> {
+        let raw = trim(raw);
+        let (name, addr_spec, after) = match plain_phrase(raw) {
+            Some((name, rest)) => {
+                let close = memchr::memchr(b'>', rest)?;
+                (name, &rest[..close], &rest[close + 1..])
+            }
+            None => {
+                let end = memchr::memchr(b',', raw).unwrap_or(raw.len());
+                (&raw[..0], trim(&raw[..end]), &raw[end..])
+            }
+        };
+        let at = memchr::memchr(b'@', addr_spec)?;
+        let (mailbox, host) = (&addr_spec[..at], &addr_spec[at + 1..]);
+        let ends = matches!(trim(after).first(), None | Some(b','));
+        (ends && is_dot_atom(mailbox) && is_dot_atom(host)).then_some(Self {
+            name,
+            mailbox,
+            addr_spec,
+        })
+    }
+}
+
+/// Splits `phrase "<" rest` where the phrase needs no unquoting.
+fn plain_phrase(raw: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let [b'"', rest @ ..] = raw {
+        let quote = memchr::memchr3(b'"', b'\\', b'\n', rest)?;
+        let behind = trim(&rest[quote + 1..]);
+        return (rest[quote] == b'"' && behind.first() == Some(&b'<'))
+            .then(|| (&rest[..quote], &behind[1..]));
+    }
+    let open = raw.iter().position(|byte| !(is_atext(*byte) || matches!(byte, b' ' | b'.')))?;
+    let name = trim(&raw[..open]);
+    let packed = !name.starts_with(b".") && !name.windows(2).any(|pair| pair == b"  ");
+    (raw[open] == b'<' && packed).then(|| (name, &raw[open + 1..]))
+}
+
+fn is_dot_atom(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is_atext(*byte) || *byte == b'.')
+}
+
+/// Reads one address after the other.
+struct AddressList<'a> {
+    lexer: Lexer<'a>,
+    in_group: bool,
+    ended: bool,
+}
+
+impl<'a> AddressList<'a> {
+    fn new(raw: &'a [u8]) -> Self {
+        Self { lexer: Lexer::new(raw), in_group: false, ended: false }
+    }
+
+    fn next(&mut self) -> Option<Address> {
+        while !self.ended {
+            // An unfinished comment hides the rest.
+            self.ended = self.lexer.skip_cfws().is_err() || self.lexer.at_end();
+            if self.ended {
+                break;
+            }
+            if self.lexer.eat(b',') {
+                continue;
+            }
+            if self.lexer.eat(b';') {
+                if std::mem::take(&mut self.in_group) {
+                    return Some(Address::default());
+                }
+                continue;
+            }
+            let address = self.group_start().unwrap_or_else(|| self.mailbox());
+            return Some(address);
+        }
+        std::mem::take(&mut self.in_group).then(Address::default)
+    }
+
+    /// `phrase ":"`; groups do not nest.
+    fn group_start(&mut self) -> Option<Address> {
+        if self.in_group {
+            return None;
+        }
+        let start = self.lexer.position();
+        let mut name = Vec::new();
+        if self.lexer.phrase(&mut name).is_ok() && self.lexer.eat(b':') {
+            self.in_group = true;
+            return Some(Address { mailbox: Some(name), ..Address::default() });
+        }
+        self.lexer.seek(start);
+        None
+    }
+
+    fn mailbox(&mut self) -> Address {
+        let start = self.lexer.position();
+        let mut address = self.name_addr().unwrap_or_else(|| {
+            self.lexer.seek(start);
+            self.addr_spec()
+        });
+        self.skip_garbage();
+        if address.name.as_ref().is_some_and(Vec::is_empty) {
+            address.name = None;
+        }
+        address.mailbox.get_or_insert_default();
+        address.host.get_or_insert_default();
+        address
+    }
+
+    /// Goes on to the next separator; an unfinished construct reaches to the end.
+    fn skip_garbage(&mut self) {
+        if self.lexer.unterminated() {
+            self.ended = true;
+            return;
+        }
+        let in_group = self.in_group;
+        self.lexer.take_while(|byte| byte != b',' && !(in_group && byte == b';'));
+    }
+
+    /// `[phrase] "<" [route ":"] addr-spec ">"`; `None` if there is no `<`.
+    fn name_addr(&mut self) -> Option<Address> {
+        let mut name = Vec::new();
+        self.lexer.phrase(&mut name).ok()?;
+        if !self.lexer.eat(b'<') {
+            return None;
+        }
+        let mut address = Address { name: Some(name), ..Address::default() };
+        let start = self.lexer.position();
+        if self.angle_addr(&mut address).is_err() {
+            self.lexer.seek(start);
+            (address.route, address.mailbox, address.host) = (None, None, None);
+            self.broken_angle_addr(&mut address);
+        }
+        Some(address)
+    }
+
+    fn angle_addr(&mut self, address: &mut Address) -> Lexed<()> {
+        let lexer = &mut self.lexer;
+        lexer.skip_cfws()?;
+        if lexer.peek() == Some(b'@') {
+            address.route = Some(route(lexer)?);
+        }
+        if lexer.peek() != Some(b'>') {
+            address.mailbox = Some(local_part(lexer)?);
+            if lexer.eat(b'@') {
+                let mut host = Vec::new();
+                lexer.domain(&mut host)?;
+                address.host = Some(host);
+            }
+        }
+        if !lexer.eat(b'>') {
+            return Err(crate::lexer::Broken);
+        }
+        // A comment behind the address may lack its end without harm to the address.
+        lexer.skip_cfws().ok();
+        Ok(())
+    }
+
+    /// Takes the text up to the `>` as it is, divided at its last `@`.
+    fn broken_angle_addr(&mut self, address: &mut Address) {
+        let text = self.lexer.take_while(|byte| !matches!(byte, b'>' | b','));
+        self.lexer.eat(b'>');
+        let text: Vec<u8> = trim(text).iter().copied().filter(|b| !b"\r\n".contains(b)).collect();
+        let (mailbox, host) = match memchr::memrchr(b'@', &text) {
+            Some(at) => (&text[..at], &text[at + 1..]),
+            None => (&text[..], &text[..0]),
+        };
+        address.mailbox = Some(mailbox.to_vec());
+        address.host = Some(host.to_vec());
+    }
+
+    /// `addr-spec [comment]`, or a name alone.
+    fn addr_spec(&mut self) -> Address {
+        let lexer = &mut self.lexer;
+        let (start, mut address) = (lexer.position(), Address::default());
+        lexer.forget_comment();
+        let local = local_part(lexer);
+        let is_local = local.is_ok();
+        address.mailbox = local.ok();
+        let has_host = is_local && lexer.eat(b'@');
+        if has_host {
+            let mut host = Vec::new();
+            // What the host has read before it broke off still says more than nothing.
+            lexer.domain(&mut host).ok();
+            address.host = Some(host);
+        }
+        address.name = lexer.comment();
+        if has_host || address.name.is_some() {
+            return address;
+        }
+        let alone = is_local && matches!(lexer.peek(), None | Some(b',' | b';'));
+        if !alone {
+            lexer.seek(start);
+            let mut name = Vec::new();
+            let readable = lexer.phrase(&mut name).is_ok();
+            if !readable {
+                lexer.seek(start);
+                name = trim(lexer.take_while(|byte| byte != b',')).to_vec();
+            }
+            (address.name, address.mailbox) = (Some(name), None);
+        }
+        address
+    }
+}
+
+/// `local-part = dot-atom / quoted-string`, with dots in odd places.
+fn local_part(lexer: &mut Lexer<'_>) -> Lexed<Vec<u8>> {
+    let mut local = Vec::new();
+    match lexer.peek() {
+        Some(b'"') => lexer.quoted_string(&mut local)?,
+        _ => lexer.loose_dot_atom(&mut local)?,
+    }
+    // RFC 822's `word *("." word)`.
+    while lexer.peek() == Some(b'.') {
+        lexer.eat(b'.');
+        local.push(b'.');
+        lexer.skip_cfws()?;
+        match lexer.peek() {
+            Some(b'"') => lexer.quoted_string(&mut local)?,
+            _ => lexer.loose_dot_atom(&mut local)?,
+        }
+    }
+    Ok(local)
+}
+
+/// `route = "@" domain *("," "@" domain) ":"`, kept with its `@` and commas.
+fn route(lexer: &mut Lexer<'_>) -> Lexed<Vec<u8>> {
+    let mut route = Vec::new();
+    while lexer.eat(b'@') {
+        if !route.is_empty() {
+            route.push(b',');
+        }
+        route.push(b'@');
+        lexer.domain(&mut route)?;
+        while lexer.eat(b',') {
+            lexer.skip_cfws()?;
+        }
+    }
+    if !lexer.eat(b':') {
+        return Err(crate::lexer::Broken);
+    }
+    lexer.skip_cfws()?;
+    Ok(route)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Renders an address as ENVELOPE does.
+    fn render(address: &Address) -> String {
+        let text = |part: &Option<Vec<u8>>| match part {
+            Some(part) => format!("{:?}", String::from_utf8_lossy(part)),
+            None => "NIL".to_owned(),
+        };
+        let Address { name, route, mailbox, host } = address;
+        format!("({} {} {} {})", text(name), text(route), text(mailbox), text(host))
+    }
+
+    fn check(raw: &str, expected: &str) {
+        let addresses = parse_addresses(raw.as_bytes());
+        let found: Vec<_> = addresses.iter().map(render).collect();
+        assert_eq!(found.concat(), expected, "{raw:?}");
+        let first = first_mailbox(raw.as_bytes());
+        let expected = addresses.first().and_then(|a| a.mailbox.clone()).unwrap_or_default();
+        assert_eq!(*first, *expected, "{raw:?}");
+        let expected = addresses.first().map(address_display_name).unwrap_or_default();
+        assert_eq!(display_name(raw.as_bytes()), expected, "{raw:?}");
+    }
+
+    #[test]
+    fn examples_of_rfc_5322_appendix_a() {
+        check("John Doe <jdoe@machine.example>", r#"("John Doe" NIL "jdoe" "machine.example")"#);
+        check(
+            "\"Joe Q. Public\" <john.q.public@example.com>",
+            r#"("Joe Q. Public" NIL "john.q.public" "example.com")"#,
+        );
+        check(
+            "Mary Smith <mary@x.test>, jdoe@example.org, Who? <one@y.test>",
+            r#"("Mary Smith" NIL "mary" "x.test")(NIL NIL "jdoe" "example.org")("Who?" NIL "one" "y.test")"#,
+        );
+        check(
+            "<boss@nil.test>, \"Giant; \\\"Big\\\" Box\" <sysservices@example.net>",
+            r#"(NIL NIL "boss" "nil.test")("Giant; \"Big\" Box" NIL "sysservices" "example.net")"#,
+        );
+        check(
+            "A Group:Ed Jones <c@a.test>,joe@where.test,John <jdoe@one.test>;",
+            r#"(NIL NIL "A Group" NIL)("Ed Jones" NIL "c" "a.test")(NIL NIL "joe" "where.test")("John" NIL "jdoe" "one.test")(NIL NIL NIL NIL)"#,
+        );
+        check(
+            "Undisclosed recipients:;",
+            r#"(NIL NIL "Undisclosed recipients" NIL)(NIL NIL NIL NIL)"#,
+        );
+        check(
+            "Pete(A nice \\) chap) <pete(his account)@silly.test(his host)>",
+            r#"("Pete" NIL "pete" "silly.test")"#,
+        );
+        check(
+            "Mary Smith <@node.test:mary@example.net>, , jdoe@test . example",
+            r#"("Mary Smith" "@node.test" "mary" "example.net")(NIL NIL "jdoe" "test.example")"#,
+        );
+        check(
+            "Joe Q. Public <john.q.public@example.com>",
+            r#"("Joe Q. Public" NIL "john.q.public" "example.com")"#,
+        );
+    }
+
+    #[test]
+    fn forms_that_occur() {
+        check("a@b (John Doe)", r#"("John Doe" NIL "a" "b")"#);
+        check("root", r#"(NIL NIL "root" "")"#);
+        check("<root>", r#"(NIL NIL "root" "")"#);
+        check("<>", r#"(NIL NIL "" "")"#);
+        check("Just A Name", r#"("Just A Name" NIL "" "")"#);
+        check("\"\" <a@b>", r#"(NIL NIL "a" "b")"#);
+        check("\"a b\"@c", r#"(NIL NIL "a b" "c")"#);
+        check("<\"a\".b@c>", r#"(NIL NIL "a.b" "c")"#);
+        check("<a@[1.2.3.4]>", r#"(NIL NIL "a" "[1.2.3.4]")"#);
+        check("x <a b@c>, d@e", r#"("x" NIL "a b" "c")(NIL NIL "d" "e")"#);
+        check("x <a@b", r#"("x" NIL "a" "b")"#);
+        check("\"x <a@b>", r#"("\"x <a@b>" NIL "" "")"#);
+        check("<@a,@b:c@d>", r#"(NIL "@a,@b" "c" "d")"#);
+        check("..a..@b", r#"(NIL NIL "..a.." "b")"#);
+        check("a@b c@d, e@f", r#"(NIL NIL "a" "b")(NIL NIL "e" "f")"#);
+        check("A: b@c", r#"(NIL NIL "A" NIL)(NIL NIL "b" "c")(NIL NIL NIL NIL)"#);
+        check("A:;, b@c", r#"(NIL NIL "A" NIL)(NIL NIL NIL NIL)(NIL NIL "b" "c")"#);
+        check("", "");
+        check(" , ;", "");
+        check("(only a comment)", "");
+        check("(no end", "");
+        check("a@b;c@d", r#"(NIL NIL "a" "b")"#);
+        check("J\u{f6}rg <j@x>", "(\"J\u{f6}rg\" NIL \"j\" \"x\")");
+    }
+
+    #[test]
+    fn names_are_decoded_for_display() {
+        let check = |raw: &str, expected| assert_eq!(display_name(raw.as_bytes()), expected);
+        check("=?utf-8?q?J=C3=B6rg?= <j@x>", "J\u{f6}rg");
+        check("\"=?utf-8?q?J=C3=B6rg?=\" <j@x>", "J\u{f6}rg");
+        check("j@x", "j@x");
+        check("<j@x>, k@y", "j@x");
+        check("Group: a@b;", "Group");
+    }
+
+    #[test]
+    fn hostile_lists_take_linear_time() {
+        for unit in [
+            ",", "(", "a(,", "\"", "a\",", "<", "<@", "a:", ":;", "<@a,", "a<,", "[", "a@[,", "a@",
+            ".", "(a)", "\"a\"", ";",
+        ] {
+            let raw = unit.repeat(300_000);
+            assert!(parse_addresses(raw.as_bytes()).len() <= ADDRESSES_MAX);
+            first_mailbox(raw.as_bytes());
+            display_name(raw.as_bytes());
+        }
+    }
+}

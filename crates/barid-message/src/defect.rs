@@ -1,0 +1,73 @@
+//! What is wrong with a message.
+
+use std::fmt;
+
+/// One thing wrong with a message, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Defect {
+    /// What is wrong.
+    pub kind: DefectKind,
+    /// Where, as an offset into the stored message.
+    pub offset: u64,
+}
+
+/// The kinds of [`Defect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DefectKind {
+    /// A header line without a colon that continues nothing.
+    JunkHeaderLine,
+    /// The header ends with the message: there is no empty line.
+    MissingBlankLine,
+    /// A NUL byte in a header.
+    NulInHeader,
+    /// `Content-Type` cannot be read; `text/plain` is assumed.
+    BadContentType,
+    /// A multipart without a boundary parameter; it is taken as having no parts.
+    MissingBoundary,
+    /// A multipart in which its boundary never occurs.
+    BoundaryNotFound,
+    /// A multipart that ends without its closing boundary.
+    UnclosedMultipart,
+    /// `Content-Transfer-Encoding` is unknown; the bytes are taken as they are.
+    UnknownEncoding,
+    /// A multipart or a message is encoded, which RFC 2045 §6.4 forbids.
+    EncodedContainer,
+    /// Bytes in a base64 body that are not base64.
+    BadBase64,
+    /// A `=` in a quoted-printable body that is followed by nothing it may be followed by.
+    BadQuotedPrintable,
+    /// A charset that is unknown, or text that is not in the charset it says.
+    BadCharset,
+    /// Parts nested deeper than is looked into.
+    TooDeep,
+    /// More parts than are looked at.
+    TooManyParts,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.kind, self.offset)
+    }
+}
+
+impl fmt::Display for DefectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::JunkHeaderLine => "header line without a colon",
+            Self::MissingBlankLine => "no empty line after the header",
+            Self::NulInHeader => "NUL in the header",
+            Self::BadContentType => "unreadable Content-Type",
+            Self::MissingBoundary => "multipart without a boundary parameter",
+            Self::BoundaryNotFound => "multipart whose boundary never occurs",
+            Self::UnclosedMultipart => "multipart without its closing boundary",
+            Self::UnknownEncoding => "unknown Content-Transfer-Encoding",
+            Self::EncodedContainer => "encoded multipart or message",
+            Self::BadBase64 => "broken base64",
+            Self::BadQuotedPrintable => "broken quoted-printable",
+            Self::BadCharset => "unknown charset or text not in its charset",
+            Self::TooDeep => "parts nested too deeply",
+            Self::TooManyParts => "too many parts",
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! The header scanner: finds fields in one pass without allocating.
+//!
+//! A header ends at the first empty line, which may be missing. Lines end in LF or CRLF. A line that
+//! starts with a space or a tab continues the one before (RFC 5322 §2.2.3). A line without a colon is
+//! junk and is skipped with its continuations. Nothing is decoded and nothing is copied.
+
+use memchr::memchr;
+
+/// The fields that a header cache needs, as raw bodies.
+///
+/// A body is still folded; white space and line ends around it are trimmed. Of a field that occurs
+/// more than once the first counts, as in Dovecot (`mail_get_first_header`) and c-client
+/// (`rfc822_parse_msg_full`), also for `Message-ID` and `References`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderFields<'a> {
+    /// `Date`.
+    pub date: Option<&'a [u8]>,
+    /// `From`.
+    pub from: Option<&'a [u8]>,
+    /// `Sender`.
+    pub sender: Option<&'a [u8]>,
+    /// `Reply-To`.
+    pub reply_to: Option<&'a [u8]>,
+    /// `To`.
+    pub to: Option<&'a [u8]>,
+    /// `Cc`.
+    pub cc: Option<&'a [u8]>,
+    /// `Bcc`.
+    pub bcc: Option<&'a [u8]>,
+    /// `Subject`.
+    pub subject: Option<&'a [u8]>,
+    /// `Message-ID`.
+    pub message_id: Option<&'a [u8]>,
+    /// `In-Reply-To`.
+    pub in_reply_to: Option<&'a [u8]>,
+    /// `References`.
+    pub references: Option<&'a [u8]>,
+    /// Where the body starts: behind the empty line, or the length of the input if there is none.
+    pub body_offset: usize,
+}
+
+impl<'a> HeaderFields<'a> {
+    /// Finds the fields in a header, or in a whole message, whose body is not looked at.
+    ///
+    /// Costs one search for each line end; never allocates.
+    pub fn scan(header: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        let mut at = 0;
+        while at < header.len() {
+            let first = header[at];
+            let line_end = line_end(header, at);
+            if first == b'\n' || (first == b'\r' && header.get(at + 1) == Some(&b'\n')) {
+                fields.body_offset = line_end;
+                return fields;
+            }
+            let found = fields.slot(&header[at..line_end]);
+            let start = at;
+            at = line_end;
+            while matches!(header.get(at), Some(b' ' | b'\t')) {
+                at = self::line_end(header, at);
+            }
+            if let Some((slot, value)) = found {
+                slot.get_or_insert_with(|| trim(&header[start + value..at]));
+            }
+        }
+        fields.body_offset = header.len();
+        fields
+    }
+
+    /// The slot of the field that starts with `line` and where its value starts in the line.
+    #[inline]
+    fn slot(&mut self, line: &[u8]) -> Option<(&mut Option<&'a [u8]>, usize)> {
+        let (name, slot): (&[u8], _) = match line[0] | 0x20 {
+            b'd' => (b"date", &mut self.date),
+            b'f' => (b"from", &mut self.from),
+            b't' => (b"to", &mut self.to),
+            b'c' => (b"cc", &mut self.cc),
+            b'b' => (b"bcc", &mut self.bcc),
+            b'm' => (b"message-id", &mut self.message_id),
+            b'i' => (b"in-reply-to", &mut self.in_reply_to),
+            b's' => match line.get(1)? | 0x20 {
+                b'u' => (b"subject", &mut self.subject),
+                _ => (b"sender", &mut self.sender),
+            },
+            b'r' => match line.get(2)? | 0x20 {
+                b'f' => (b"references", &mut self.references),
+                _ => (b"reply-to", &mut self.reply_to),
+            },
+            _ => return None,
+        };
+        value_start(line, name).map(|value| (slot, value))
+    }
+}
+
+/// One field of a header, or one junk line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawField<'a> {
+    /// The name as written, without the white space before the colon; empty for a junk line.
+    pub name: &'a [u8],
+    /// The raw body: still folded, white space and line ends around it trimmed; for a junk line, all
+    /// of it.
+    pub body: &'a [u8],
+    /// Where the field starts in the header.
+    pub offset: usize,
+    /// Where the field ends in the header, behind its last line end.
+    pub end: usize,
+}
+
+/// Walks over all fields of a header in their order, junk lines included, up to the empty line.
+///
+/// A whole message may be given; its body is not looked at. Costs O(header) altogether.
+pub fn fields(header: &[u8]) -> Fields<'_> {
+    Fields { header, at: 0, ended: false }
+}
+
+/// The iterator of [`fields`].
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    header: &'a [u8],
+    at: usize,
+    ended: bool,
+}
+
+impl Fields<'_> {
+    /// Where the next field starts; once the iterator has ended, where the body starts.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = RawField<'a>;
+
+    fn next(&mut self) -> Option<RawField<'a>> {
+        let header = self.header;
+        let offset = self.at;
+        if self.ended || offset >= header.len() {
+            return None;
+        }
+        let mut end = line_end(header, offset);
+        if is_empty_line(&header[offset..end]) {
+            self.at = end;
+            self.ended = true;
+            return None;
+        }
+        let line = &header[offset..end];
+        while matches!(header.get(end), Some(b' ' | b'\t')) {
+            end = line_end(header, end);
+        }
+        self.at = end;
+        let whole = &header[offset..end];
+        let (name, body) = match memchr(b':', line) {
+            Some(colon) if is_name(&line[..colon]) => (trim(&line[..colon]), &whole[colon + 1..]),
+            _ => (&line[..0], whole),
+        };
+        Some(RawField { name, body: trim(body), offset, end })
+    }
+}
+
+/// Finds the first field called `name` (compared without regard to ASCII case).
+pub fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<RawField<'a>> {
+    fields(header).find(|field| field.name.eq_ignore_ascii_case(name))
+}
+
+/// Where the body of a message starts: behind the first empty line, or at the end if there is none.
+pub fn body_offset(message: &[u8]) -> usize {
+    let mut at = 0;
+    while at < message.len() {
+        let end = line_end(message, at);
+        if is_empty_line(&message[at..end]) {
+            return end;
+        }
+        at = end;
+    }
+    message.len()
+}
+
+/// A name has no white space inside, but mailers have written some before the colon (RFC 5322 §4.5).
+fn is_name(name: &[u8]) -> bool {
+    let name = trim(name);
+    !name.is_empty() && !name.iter().any(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+/// Where the value starts if `line` is a field called `name` (lower case).
+#[inline]
+fn value_start(line: &[u8], name: &[u8]) -> Option<usize> {
+    if !line.get(..name.len())?.eq_ignore_ascii_case(name) {
+        return None;
+    }
+    let mut at = name.len();
+    while matches!(line.get(at)?, b' ' | b'\t') {
+        at += 1;
+    }
+    (line[at] == b':').then_some(at + 1)
+}
+
+/// The offset behind the line that starts at `at`.
+#[inline]
+pub(crate) fn line_end(text: &[u8], at: usize) -> usize {
+    memchr(b'\n', &text[at..]).map_or(text.len(), |line_feed| at + line_feed + 1)
+}
+
+/// Tells whether a line, its line end included, is empty.
+pub(crate) fn is_empty_line(line: &[u8]) -> bool {
+    matches!(line, b"\n" | b"\r\n")
+}
+
+/// Cuts spaces, tabs and line ends off both ends.
+#[inline]
+pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = text {
+        text = rest;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &str, expected: &[(&str, &str)], body: &str) {
+        for header in [header.to_owned(), header.replace('\n', "\r\n")] {
+            let mut walk = fields(header.as_bytes());
+            let found: Vec<_> = walk
+                .by_ref()
+                .map(|field| {
+                    let text = |bytes| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+                    (text(field.name), text(field.body))
+                })
+                .collect();
+            let expected: Vec<_> =
+                expected.iter().map(|(n, b)| ((*n).to_owned(), (*b).to_owned())).collect();
+            assert_eq!(found, expected);
+            assert_eq!(header[walk.offset()..].replace("\r\n", "\n"), body);
+            assert_eq!(body_offset(header.as_bytes()), walk.offset());
+            assert_eq!(HeaderFields::scan(header.as_bytes()).body_offset, walk.offset());
+        }
+    }
+
+    #[test]
+    fn fields_are_walked_in_order() {
+        check("A: 1\nB:2\n 3\n\t4\n\nbody\n", &[("A", "1"), ("B", "2\n 3\n\t4")], "body\n");
+        check("A : x\nFrom me Mon\nB:\n\n", &[("A", "x"), ("", "From me Mon"), ("B", "")], "");
+        check("A:1\nB: 2", &[("A", "1"), ("B", "2")], "");
+        check("\nbody: no\n", &[], "body: no\n");
+        check("", &[], "");
+        check(" lead: x\nA: 1\n", &[("lead", "x"), ("A", "1")], "");
+        check("a b: x\n: y\n", &[("", "a b: x"), ("", ": y")], "");
+        check("A: \0x\0\n \n\nb", &[("A", "\0x\0")], "b");
+    }
+
+    #[test]
+    fn the_first_occurrence_counts() {
+        let header = b"Received: x\nSubject: one\nSUBJECT: two\nDate :\tnow\nsubjects: no\n\
+            Reply-To: r\nReferences: <a@b>\n\t<c@d>\nRefer: no\nDates: no\nFROM: f\nto:\nSender: s\n\
+            cc: c\nbCC: b\nmessage-Id:  <m@n>  \nIn-Reply-To: <i@r>\nTom: no\n\nTo: body\n";
+        let scanned = HeaderFields::scan(header);
+        assert_eq!(scanned.subject, Some(&b"one"[..]));
+        assert_eq!(scanned.date, Some(&b"now"[..]));
+        assert_eq!(scanned.references, Some(&b"<a@b>\n\t<c@d>"[..]));
+        assert_eq!(scanned.reply_to, Some(&b"r"[..]));
+        assert_eq!((scanned.from, scanned.to), (Some(&b"f"[..]), Some(&b""[..])));
+        assert_eq!((scanned.sender, scanned.cc), (Some(&b"s"[..]), Some(&b"c"[..])));
+        assert_eq!(scanned.bcc, Some(&b"b"[..]));
+        assert_eq!(scanned.message_id, Some(&b"<m@n>"[..]));
+        assert_eq!(scanned.in_reply_to, Some(&b"<i@r>"[..]));
+        assert_eq!(&header[scanned.body_offset..], b"To: body\n");
+    }
+}

@@ -1,0 +1,19 @@
+//! The bounds of every loop, depth and buffer that mail feeds.
+
+/// The longest subject that is looked at, in bytes; what exceeds it is cut off.
+pub const SUBJECT_LEN_MAX: usize = 64 * 1024;
+
+/// The most message ids taken from one `References` field: of more, the last ones are kept.
+pub const MESSAGE_IDS_MAX: usize = 10_000;
+
+/// The longest message id, in bytes; a longer one counts as invalid.
+pub const MESSAGE_ID_LEN_MAX: usize = 2048;
+
+/// The most addresses taken from one field.
+pub const ADDRESSES_MAX: usize = 100_000;
+
+/// The longest `References` field that is looked at, in bytes; of a longer one, the end.
+pub const REFERENCES_LEN_MAX: usize = 1024 * 1024;
+
+/// The most malformed message ids of one field; what follows more of them is not looked at.
+pub const BROKEN_IDS_MAX: usize = 1000;
