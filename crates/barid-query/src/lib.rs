@@ -1,1 +1,29 @@
-//! To come.
+//! SORT and THREAD over columns of numbers: RFC 5256, RFC 5957 and Dovecot's THREAD=REFS.
+//!
+//! This crate is pure. It knows no storage, no message and no text: message ids and base subjects
+//! come as interned numbers, dates as seconds, sort keys through a [`SortView`]. Rows are the
+//! messages of a mailbox in the order of their sequence numbers, counted from 0.
+//!
+//! - [`threads`] builds the threads of a mailbox in one call; [`ThreadState`] keeps the links
+//!   between calls, so that a mailbox that grew is threaded without reading the old messages.
+//! - [`sort`], [`sort_window`] and [`merge`] order rows by a [`SortProgram`].
+//! - [`Interner`] turns hashed message ids into dense numbers and notices a collision.
+
+mod error;
+mod intern;
+pub mod limits;
+mod profile;
+mod radix;
+mod sort;
+mod sort_key;
+mod thread;
+
+pub use error::QueryError;
+pub use intern::{Collision, Interner};
+pub use profile::Profile;
+pub use sort::{SortView, Window, merge, sort, sort_window};
+pub use sort_key::{SortKey, SortProgram};
+pub use thread::{
+    KeyColumns, LinkColumns, NO_ID, ThreadAlgorithm, ThreadColumns, ThreadNode, ThreadState,
+    Threads, threads, threads_by_subject, threads_from_state,
+};

@@ -1,0 +1,18 @@
+//! Named bounds on everything that mail can make long or deep.
+
+/// Most messages one query takes: rows and numbers of containers must fit beside each other in
+/// 32 bits.
+pub const MESSAGES_MAX: usize = 1 << 30;
+
+/// Most different message ids of one mailbox, those only referred to included.
+pub const MESSAGE_IDS_MAX: usize = 1 << 30;
+
+/// Most keys of one sort program (Dovecot takes 32 as well).
+pub const SORT_KEYS_MAX: usize = 32;
+
+/// Steps up a thread that a mailbox may spend on looking for loops, for each link made; beyond it
+/// the links are kept in a structure whose cost is logarithmic.
+pub(crate) const LOOP_STEPS_PER_LINK: u64 = 32;
+
+/// Steps that every mailbox may spend on looking for loops before that.
+pub(crate) const LOOP_STEPS_FREE: u64 = 1 << 16;

@@ -1,0 +1,59 @@
+//! Where c-client leaves step 4: the date of a dummy.
+//!
+//! RFC 5256 has the children of a dummy sorted before its date is taken from the first. c-client
+//! takes that child which stands first in its own lists: links from References put a child in
+//! front, a message's own link puts it at the end, and a dummy's children take its place.
+
+use super::link::{NONE, ThreadState};
+use super::prune::Forest;
+
+/// A child of a dummy in c-client's lists: an id, or after the ids a nameless message.
+type Entry = (u32, i64, u32);
+
+/// Finds for each dummy of the forest the row that stands first under it.
+pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
+    let ids = state.parents.len() as u32;
+    let entries = children_of_dummies(state);
+    let mut stack: Vec<u32> = Vec::new();
+    let mut first = Vec::with_capacity(forest.dummies.len());
+    for &dummy in &forest.dummies {
+        stack.clear();
+        stack.push(dummy);
+        let mut found = NONE;
+        while let Some(node) = stack.pop() {
+            let row = match node.checked_sub(ids) {
+                Some(nameless) => state.nameless[nameless as usize].row,
+                None => state.row_of[node as usize],
+            };
+            if row != NONE {
+                found = row;
+                break;
+            }
+            let start = entries.partition_point(|entry| entry.0 < node);
+            let same = entries[start..].iter().take_while(|entry| entry.0 == node);
+            let kept = stack.len();
+            stack.extend(same.map(|entry| entry.2));
+            stack[kept..].reverse();
+        }
+        first.push(found);
+    }
+    first
+}
+
+/// Everything that hangs from a dummy, by dummy and place.
+fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
+    let is_dummy = |parent: u32| parent != NONE && state.row_of[parent as usize] == NONE;
+    let mut entries: Vec<Entry> = Vec::new();
+    for (id, (&parent, &stamp)) in (0..).zip(state.parents.iter().zip(&state.stamps)) {
+        if is_dummy(parent) {
+            entries.push((parent, stamp, id));
+        }
+    }
+    for (node, nameless) in (state.parents.len() as u32..).zip(&state.nameless) {
+        if is_dummy(nameless.parent) {
+            entries.push((nameless.parent, nameless.stamp, node));
+        }
+    }
+    entries.sort_unstable();
+    entries
+}
