@@ -5,6 +5,7 @@
 
 mod api;
 mod crash;
+mod dotlock;
 mod limits;
 mod mem;
 mod os;
@@ -14,6 +15,7 @@ pub use api::{
     Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
     Vfs,
 };
+pub use dotlock::{DotLock, DotLockOptions, LockError, lock_file};
 pub use mem::MemVfs;
 pub use os::OsVfs;
 pub use replace::{atomic_replace, create_dir_durable, is_temporary};

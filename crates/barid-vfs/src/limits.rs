@@ -1,5 +1,7 @@
 //! The bounds of this crate.
 
+use std::time::Duration;
+
 /// Bytes of directory entries asked from the kernel at once: some 1,500 names of a Maildir.
 pub(crate) const LIST_BUFFER_LEN: usize = 64 * 1024;
 
@@ -9,8 +11,17 @@ pub(crate) const XATTR_LEN_MAX: usize = 64 * 1024;
 /// The length first tried for an extended attribute; ours are shorter.
 pub(crate) const XATTR_LEN_GUESS: usize = 256;
 
-/// The longest name of a file in memory, as Linux has it.
+/// The longest name of a file, as Linux has it.
 pub(crate) const NAME_LEN_MAX: usize = 255;
 
 /// How many symbolic links one path may lead through in memory, as Linux has it.
 pub(crate) const SYMLINK_HOPS_MAX: u32 = 40;
+
+/// How much of a lock file is read for its holder's name.
+pub(crate) const HOLDER_LEN_MAX: usize = 256;
+
+/// The first pause between two tries of a lock; doubled each time.
+pub(crate) const LOCK_RETRY_MIN: Duration = Duration::from_millis(2);
+
+/// The longest pause between two tries of a lock.
+pub(crate) const LOCK_RETRY_MAX: Duration = Duration::from_millis(250);
