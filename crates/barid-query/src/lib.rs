@@ -12,15 +12,14 @@
 mod error;
 mod intern;
 pub mod limits;
-mod profile;
 mod radix;
 mod sort;
 mod sort_key;
 mod thread;
 
+pub use barid_message::Profile;
 pub use error::QueryError;
 pub use intern::{Collision, Interner};
-pub use profile::Profile;
 pub use sort::{SortView, Window, merge, sort, sort_window};
 pub use sort_key::{SortKey, SortProgram};
 pub use thread::{
