@@ -1,1 +1,37 @@
-//! To come.
+//! The header cache: one file per mailbox that answers everything but the text of messages.
+//!
+//! A [`Builder`] is filled by a scan of a whole mailbox and becomes a [`Snapshot`]; a [`Snapshot`]
+//! is opened in a few system calls whatever its size and reads only the blocks that are asked for.
+//! `docs/formats/cache.md` has the byte map.
+//!
+//! The cache may vanish at any moment, is never fsynced and is never the only home of anything.
+//! Everything read from it is checked first: a damaged file is known as such and built again.
+
+mod base;
+mod builder;
+mod bulk;
+mod codec;
+mod column;
+mod core_row;
+mod error;
+mod header;
+mod heap;
+mod known;
+pub mod limits;
+mod log;
+mod meta;
+mod overlay;
+mod parse;
+mod random;
+mod rows;
+mod sink;
+mod snapshot;
+mod thread_row;
+
+pub use builder::{Builder, Finish, KeepModSeq};
+pub use core_row::{Core, Place};
+pub use error::{Damage, Error, Result, ScanFault};
+pub use heap::Record;
+pub use meta::Meta;
+pub use snapshot::{Opened, RecordBuf, Snapshot};
+pub use thread_row::{IdHash, ThreadView};

@@ -1,0 +1,211 @@
+//! The part of a cache file that never changes: blocks read and checked on demand.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use barid_vfs::File;
+
+use crate::column::{BLOCK_HEAD_LEN, Kind, check_block};
+use crate::error::{Damage, Error, Result};
+use crate::header::Header;
+use crate::heap::{HeapBlock, heap_checksum};
+use crate::limits::{CACHED_BLOCKS_MAX, CACHED_BYTES_MAX};
+
+/// The file and the blocks of it that were read last.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) file: Box<dyn File>,
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    blocks: Mutex<BlockCache>,
+}
+
+/// A checked block.
+pub(crate) type Block = Arc<Vec<u8>>;
+
+impl Base {
+    pub(crate) fn new(file: Box<dyn File>, path: &Path, header: Header) -> Self {
+        Self { file, path: path.to_owned(), header, blocks: Mutex::default() }
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.header.messages
+    }
+
+    pub(crate) fn damaged(&self, offset: u64, kind: Damage) -> Error {
+        Error::damaged(&self.path, offset, kind)
+    }
+
+    fn read_at(&self, buffer: &mut Vec<u8>, start: u64, len: usize) -> Result<()> {
+        buffer.resize(len, 0);
+        match self.file.read_full_at(buffer, start) {
+            Ok(read) if read == len => Ok(()),
+            Ok(_) => Err(self.damaged(start, Damage::Truncated)),
+            Err(error) => Err(Error::at(&self.path)(error)),
+        }
+    }
+
+    /// Reads block `index` of a column, head included, past the kept blocks.
+    pub(crate) fn read_block(&self, kind: Kind, index: u64, buffer: &mut Vec<u8>) -> Result<()> {
+        let (start, len) = self.header.extents[kind.index()].block(kind, index);
+        self.read_at(buffer, start, len)?;
+        check_block(buffer, self.header.generation, kind, index)
+            .map_err(|damage| self.damaged(start, damage))
+    }
+
+    fn kept(&self, start: u64, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
+        let cache = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = cache().get(start) {
+            return Ok(block);
+        }
+        let mut bytes = Vec::new();
+        read(&mut bytes)?;
+        let block = Arc::new(bytes);
+        cache().put(start, &block);
+        Ok(block)
+    }
+
+    /// Block `index` of a column, head included.
+    pub(crate) fn block(&self, kind: Kind, index: u64) -> Result<Block> {
+        let (start, _) = self.header.extents[kind.index()].block(kind, index);
+        self.kept(start, |bytes| self.read_block(kind, index, bytes))
+    }
+
+    /// Shows one row of a column.
+    pub(crate) fn row<T>(&self, kind: Kind, row: u32, see: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let (index, at) = locate(kind, u64::from(row));
+        if u64::from(row) >= self.header.extents[kind.index()].rows {
+            return Err(self.damaged(0, Damage::Bounds));
+        }
+        let block = self.block(kind, index)?;
+        Ok(see(&block[at..at + kind.row_len()]))
+    }
+
+    /// The directory entry of a heap block.
+    pub(crate) fn heap_entry(&self, number: u32) -> Result<HeapBlock> {
+        let entry = self.row(Kind::Heap, number, HeapBlock::decode)?;
+        let start = self.header.extents[Kind::Heap.index()].start;
+        let entry = entry.filter(|block| {
+            block.start.checked_add(u64::from(block.len)).is_some_and(|end| end <= start)
+        });
+        entry.ok_or_else(|| self.damaged(start, Damage::Bounds))
+    }
+
+    /// Reads a heap block past the kept blocks.
+    pub(crate) fn read_heap_block(&self, number: u32, buffer: &mut Vec<u8>) -> Result<()> {
+        let entry = self.heap_entry(number)?;
+        self.read_at(buffer, entry.start, entry.len as usize)?;
+        match heap_checksum(self.header.generation, number, buffer) == entry.checksum {
+            true => Ok(()),
+            false => Err(self.damaged(entry.start, Damage::Checksum)),
+        }
+    }
+
+    /// A heap block.
+    pub(crate) fn heap_block(&self, number: u32) -> Result<Block> {
+        let entry = self.heap_entry(number)?;
+        self.kept(entry.start, |bytes| self.read_heap_block(number, bytes))
+    }
+}
+
+/// The block of a row and where in it the row starts.
+pub(crate) fn locate(kind: Kind, row: u64) -> (u64, usize) {
+    let per_block = kind.rows_per_block();
+    (row / per_block, BLOCK_HEAD_LEN + (row % per_block) as usize * kind.row_len())
+}
+
+/// Walks over the rows of a column with a buffer of its own.
+pub(crate) struct Cursor<'a> {
+    base: &'a Base,
+    kind: Kind,
+    index: Option<u64>,
+    block: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(base: &'a Base, kind: Kind) -> Self {
+        Self { base, kind, index: None, block: Vec::new() }
+    }
+
+    /// The bytes of a row; reads a block when the row is not in the last one.
+    #[inline]
+    pub(crate) fn row(&mut self, row: u32) -> Result<&[u8]> {
+        let (index, at) = locate(self.kind, u64::from(row));
+        if self.index != Some(index) {
+            self.load(index)?;
+        }
+        let bytes = self.block.get(at..at + self.kind.row_len());
+        bytes.ok_or_else(|| self.base.damaged(0, Damage::Bounds))
+    }
+
+    #[cold]
+    fn load(&mut self, index: u64) -> Result<()> {
+        self.index = None;
+        if index >= self.base.header.extents[self.kind.index()].blocks(self.kind) {
+            return Err(self.base.damaged(0, Damage::Bounds));
+        }
+        self.base.read_block(self.kind, index, &mut self.block)?;
+        self.index = Some(index);
+        Ok(())
+    }
+}
+
+/// Shows stretches of heap blocks; keeps the last one at hand.
+pub(crate) struct HeapCursor<'a> {
+    base: &'a Base,
+    last: Option<(u32, Block)>,
+}
+
+impl<'a> HeapCursor<'a> {
+    pub(crate) fn new(base: &'a Base) -> Self {
+        Self { base, last: None }
+    }
+
+    /// The block `number` from `offset` on.
+    pub(crate) fn tail(&mut self, number: u32, offset: u32) -> Result<&[u8]> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != number) {
+            self.last = Some((number, self.base.heap_block(number)?));
+        }
+        let block = self.last.as_ref().map_or(&[][..], |(_, block)| block);
+        block.get(offset as usize..).ok_or_else(|| self.base.damaged(0, Damage::Bounds))
+    }
+}
+
+/// The blocks that were used last, by where they start in the file.
+#[derive(Debug, Default)]
+struct BlockCache {
+    entries: Vec<Entry>,
+    bytes: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    start: u64,
+    used: u64,
+    block: Block,
+}
+
+impl BlockCache {
+    fn get(&mut self, start: u64) -> Option<Block> {
+        self.clock += 1;
+        let entry = self.entries.iter_mut().find(|entry| entry.start == start)?;
+        entry.used = self.clock;
+        Some(Arc::clone(&entry.block))
+    }
+
+    fn put(&mut self, start: u64, block: &Block) {
+        if self.entries.iter().any(|entry| entry.start == start) {
+            return;
+        }
+        self.bytes += block.len();
+        self.entries.push(Entry { start, used: self.clock, block: Arc::clone(block) });
+        while self.entries.len() > CACHED_BLOCKS_MAX
+            || (self.bytes > CACHED_BYTES_MAX && self.entries.len() > 1)
+        {
+            let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| entry.used);
+            let Some((oldest, _)) = oldest else { break };
+            self.bytes -= self.entries.swap_remove(oldest).block.len();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Columns: rows of one length in checksummed blocks (`docs/formats/cache.md`, "Column blocks").
+
+use barid_vfs::File;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::codec::{u32_at, u64_at};
+use crate::core_row::CORE_ROW_LEN;
+use crate::error::Damage;
+use crate::heap::HEAP_ROW_LEN;
+use crate::thread_row::{REFERENCE_ROW_LEN, THREAD_ROW_LEN};
+
+/// Bytes of a full block.
+pub(crate) const BLOCK_LEN: usize = 64 * 1024;
+/// Bytes before the rows.
+pub(crate) const BLOCK_HEAD_LEN: usize = 16;
+/// How many columns there are.
+pub(crate) const COLUMN_COUNT: usize = 5;
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    Core = 1,
+    Thread = 2,
+    References = 3,
+    Heap = 4,
+    FirstUids = 5,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; COLUMN_COUNT] =
+        [Self::Core, Self::Thread, Self::References, Self::Heap, Self::FirstUids];
+
+    pub(crate) const fn row_len(self) -> usize {
+        match self {
+            Self::Core => CORE_ROW_LEN,
+            Self::Thread => THREAD_ROW_LEN,
+            Self::References => REFERENCE_ROW_LEN,
+            Self::Heap => HEAP_ROW_LEN,
+            Self::FirstUids => 4,
+        }
+    }
+
+    pub(crate) const fn rows_per_block(self) -> u64 {
+        ((BLOCK_LEN - BLOCK_HEAD_LEN) / self.row_len()) as u64
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize - 1
+    }
+}
+
+/// Where a column is and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start: u64,
+    pub(crate) rows: u64,
+}
+
+impl Extent {
+    pub(crate) fn blocks(&self, kind: Kind) -> u64 {
+        self.rows.div_ceil(kind.rows_per_block())
+    }
+
+    /// Rows of block `index`, which exists.
+    pub(crate) fn rows_in(&self, kind: Kind, index: u64) -> u64 {
+        (self.rows - index * kind.rows_per_block()).min(kind.rows_per_block())
+    }
+
+    /// Start and length of block `index`, which exists.
+    pub(crate) fn block(&self, kind: Kind, index: u64) -> (u64, usize) {
+        let len = BLOCK_HEAD_LEN + self.rows_in(kind, index) as usize * kind.row_len();
+        (self.start + index * BLOCK_LEN as u64, len)
+    }
+
+    /// Where the column ends; `None` for numbers that no file has.
+    pub(crate) fn end(&self, kind: Kind) -> Option<u64> {
+        let Some(last) = self.blocks(kind).checked_sub(1) else { return Some(self.start) };
+        let before = last.checked_mul(BLOCK_LEN as u64)?;
+        let len = self.rows_in(kind, last) * kind.row_len() as u64 + BLOCK_HEAD_LEN as u64;
+        self.start.checked_add(before)?.checked_add(len)
+    }
+}
+
+/// Checks a block as read from the file.
+pub(crate) fn check_block(
+    block: &[u8],
+    generation: u64,
+    kind: Kind,
+    index: u64,
+) -> Result<(), Damage> {
+    let checksum = xxh3_64_with_seed(&block[8..], generation);
+    let labelled = u32_at(block, 8) == kind as u32 && u64::from(u32_at(block, 12)) == index;
+    if checksum == u64_at(block, 0) && labelled { Ok(()) } else { Err(Damage::Checksum) }
+}
+
+/// Writes a column, row after row.
+pub(crate) struct ColumnWriter<'a> {
+    file: &'a dyn File,
+    generation: u64,
+    kind: Kind,
+    extent: Extent,
+    block: Vec<u8>,
+}
+
+impl<'a> ColumnWriter<'a> {
+    /// Starts a column at `start`; `block` is a buffer to reuse.
+    pub(crate) fn new(file: &'a dyn File, generation: u64, kind: Kind, start: u64) -> Self {
+        let mut block = Vec::with_capacity(BLOCK_LEN);
+        block.resize(BLOCK_HEAD_LEN, 0);
+        Self { file, generation, kind, extent: Extent { start, rows: 0 }, block }
+    }
+
+    /// Appends one row.
+    pub(crate) fn push(&mut self, row: &[u8]) -> std::io::Result<()> {
+        debug_assert_eq!(row.len(), self.kind.row_len());
+        self.block.extend_from_slice(row);
+        self.extent.rows += 1;
+        if self.extent.rows.is_multiple_of(self.kind.rows_per_block()) {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let index = (self.extent.rows - 1) / self.kind.rows_per_block();
+        self.block[8..12].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        self.block[12..16].copy_from_slice(&(index as u32).to_le_bytes());
+        let checksum = xxh3_64_with_seed(&self.block[8..], self.generation);
+        self.block[..8].copy_from_slice(&checksum.to_le_bytes());
+        self.file.write_all_at(&self.block, self.extent.start + index * BLOCK_LEN as u64)?;
+        self.block.truncate(BLOCK_HEAD_LEN);
+        Ok(())
+    }
+
+    /// Writes what is left; gives where the column lies and where it ends.
+    pub(crate) fn finish(mut self) -> std::io::Result<(Extent, u64)> {
+        if self.block.len() > BLOCK_HEAD_LEN {
+            self.flush()?;
+        }
+        let end = self.extent.end(self.kind).unwrap_or(self.extent.start);
+        Ok((self.extent, end))
+    }
+}
+
+/// Where the next column may start after `end`: at a page of the disk.
+pub(crate) fn align(end: u64) -> u64 {
+    end.next_multiple_of(4096)
+}

@@ -1,0 +1,217 @@
+//! The fixed-size part of a message (`docs/formats/cache.md`, "Core row").
+
+use barid_formats::ScannedMessage;
+use barid_state::MessageKey;
+use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
+
+use crate::codec::{u16_at, u32_at, u64_at};
+
+/// Where bytes lie in the heap: block and offset in it. In the log: unused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeapRef {
+    pub(crate) block: u32,
+    pub(crate) offset: u32,
+}
+
+impl HeapRef {
+    fn from_bits(bits: u64) -> Self {
+        Self { block: (bits >> 32) as u32, offset: bits as u32 }
+    }
+    fn bits(self) -> u64 {
+        u64::from(self.block) << 32 | u64::from(self.offset)
+    }
+}
+
+/// Where a message is, without the bytes of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file; [`crate::Snapshot::location`] tells its name.
+    File {
+        /// Whether it is in `new`.
+        in_new: bool,
+    },
+    /// A stretch of a file that holds many messages, as [`barid_formats::Location::Span`].
+    Span {
+        /// Where the separator starts.
+        offset: u64,
+        /// Bytes of the separator.
+        separator_len: u32,
+        /// Bytes of the header.
+        header_len: u32,
+        /// Bytes of the body.
+        body_len: u64,
+    },
+}
+
+/// The fixed-size facts of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its flags.
+    pub flags: FlagSet,
+    /// Its keywords, by slots of [`crate::Meta::keywords`].
+    pub keywords: KeywordMask,
+    /// When it last changed.
+    pub modseq: ModSeq,
+    /// When it arrived.
+    pub internal_date: InternalDate,
+    /// When it was sent (RFC 5256 §2.2): the internal date where it does not say.
+    pub sent_date: SentDate,
+    /// Whether the sent date is the message's own.
+    pub sent_date_own: bool,
+    /// Bytes as stored.
+    pub size: u64,
+    /// RFC822.SIZE, if known.
+    pub rfc822_size: Option<u64>,
+    /// Bytes of the header as the scan saw it.
+    pub header_len: u32,
+    /// Where it is.
+    pub place: Place,
+    /// What it is.
+    pub key: MessageKey,
+    /// A header field was longer than what is kept of it.
+    pub cut: bool,
+    pub(crate) heap: HeapRef,
+    pub(crate) name: HeapRef,
+    pub(crate) name_len: u32,
+}
+
+/// Bytes of a row.
+pub(crate) const CORE_ROW_LEN: usize = 96;
+/// Where the UID is in a row.
+pub(crate) const UID_AT: usize = 0;
+/// Where the modseq is in a row.
+pub(crate) const MODSEQ_AT: usize = 40;
+
+const BIT_SENT_OWN: u8 = 1;
+const BIT_RFC822_SIZE: u8 = 2;
+const BIT_FILE: u8 = 4;
+const BIT_IN_NEW: u8 = 8;
+const BIT_CUT: u8 = 16;
+
+impl Core {
+    /// The facts of a message just scanned; what only the end of the scan tells is left at its
+    /// least value.
+    pub(crate) fn of(message: &ScannedMessage<'_>, sent: Option<SentDate>) -> Self {
+        use barid_formats::Location;
+        let date = message.internal_date;
+        let fallback =
+            SentDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes };
+        let (place, name_len) = match message.location {
+            Location::File { name, in_new } => (Place::File { in_new }, name.len() as u32),
+            Location::Span { offset, separator_len, header_len, body_len } => {
+                (Place::Span { offset, separator_len, header_len, body_len }, 0)
+            }
+        };
+        Self {
+            uid: message.uid.unwrap_or(Uid::MIN),
+            flags: message.flags,
+            keywords: message.keywords,
+            modseq: ModSeq::default(),
+            internal_date: date,
+            sent_date: sent.unwrap_or(fallback),
+            sent_date_own: sent.is_some(),
+            size: message.size,
+            rfc822_size: message.rfc822_size,
+            header_len: match place {
+                Place::Span { header_len, .. } => header_len,
+                Place::File { .. } => u32::try_from(message.header.len()).unwrap_or(u32::MAX),
+            },
+            place,
+            key: message.key,
+            cut: false,
+            heap: HeapRef::default(),
+            name: HeapRef::default(),
+            name_len,
+        }
+    }
+
+    fn bits(&self) -> u8 {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let place = match self.place {
+            Place::File { in_new } => BIT_FILE | bit(in_new, BIT_IN_NEW),
+            Place::Span { .. } => 0,
+        };
+        place
+            | bit(self.sent_date_own, BIT_SENT_OWN)
+            | bit(self.rfc822_delta().is_some(), BIT_RFC822_SIZE)
+            | bit(self.cut, BIT_CUT)
+    }
+
+    fn rfc822_delta(&self) -> Option<i32> {
+        let delta = i128::from(self.rfc822_size?) - i128::from(self.size);
+        i32::try_from(delta).ok()
+    }
+
+    /// The row.
+    pub(crate) fn encode(&self) -> [u8; CORE_ROW_LEN] {
+        let mut row = [0; CORE_ROW_LEN];
+        let (span_offset, length, body_len) = match self.place {
+            Place::File { .. } => (self.name.bits(), self.name_len, 0),
+            Place::Span { offset, separator_len, body_len, .. } => {
+                (offset, separator_len, body_len)
+            }
+        };
+        row[0..4].copy_from_slice(&self.uid.get().to_le_bytes());
+        row[4] = self.flags.bits();
+        row[5] = self.bits();
+        row[6..8].copy_from_slice(&self.internal_date.zone_minutes.to_le_bytes());
+        row[8..16].copy_from_slice(&self.internal_date.unix_seconds.to_le_bytes());
+        row[16..24].copy_from_slice(&self.sent_date.unix_seconds.to_le_bytes());
+        row[24..26].copy_from_slice(&self.sent_date.zone_minutes.to_le_bytes());
+        row[28..32].copy_from_slice(&length.to_le_bytes());
+        row[32..40].copy_from_slice(&self.keywords.0.to_le_bytes());
+        row[40..48].copy_from_slice(&self.modseq.get().to_le_bytes());
+        row[48..56].copy_from_slice(&self.size.to_le_bytes());
+        row[56..64].copy_from_slice(&self.key.0.to_le_bytes());
+        row[64..72].copy_from_slice(&span_offset.to_le_bytes());
+        row[72..80].copy_from_slice(&body_len.to_le_bytes());
+        row[80..84].copy_from_slice(&self.header_len.to_le_bytes());
+        row[84..88].copy_from_slice(&self.rfc822_delta().unwrap_or(0).to_le_bytes());
+        row[88..96].copy_from_slice(&self.heap.bits().to_le_bytes());
+        row
+    }
+
+    /// Reads a row of [`CORE_ROW_LEN`] bytes; `None` for a value that no message has.
+    pub(crate) fn decode(row: &[u8]) -> Option<Self> {
+        let i16_at = |at| u16_at(row, at).cast_signed();
+        let i64_at = |at| u64_at(row, at).cast_signed();
+        let bits = row[5];
+        let header_len = u32_at(row, 80);
+        let is_file = bits & BIT_FILE != 0;
+        let place = if is_file {
+            Place::File { in_new: bits & BIT_IN_NEW != 0 }
+        } else {
+            Place::Span {
+                offset: u64_at(row, 64),
+                separator_len: u32_at(row, 28),
+                header_len,
+                body_len: u64_at(row, 72),
+            }
+        };
+        let size = u64_at(row, 48);
+        let delta = i64::from(u32_at(row, 84).cast_signed());
+        Some(Self {
+            uid: Uid::new(u32_at(row, UID_AT))?,
+            flags: FlagSet::from_bits(row[4]),
+            keywords: KeywordMask(u64_at(row, 32)),
+            modseq: ModSeq::new(u64_at(row, MODSEQ_AT))?,
+            internal_date: InternalDate { unix_seconds: i64_at(8), zone_minutes: i16_at(6) },
+            sent_date: SentDate { unix_seconds: i64_at(16), zone_minutes: i16_at(24) },
+            sent_date_own: bits & BIT_SENT_OWN != 0,
+            size,
+            rfc822_size: match bits & BIT_RFC822_SIZE {
+                0 => None,
+                _ => Some(size.checked_add_signed(delta)?),
+            },
+            header_len,
+            place,
+            key: MessageKey(u64_at(row, 56)),
+            cut: bits & BIT_CUT != 0,
+            heap: HeapRef::from_bits(u64_at(row, 88)),
+            name: if is_file { HeapRef::from_bits(u64_at(row, 64)) } else { HeapRef::default() },
+            name_len: if is_file { u32_at(row, 28) } else { 0 },
+        })
+    }
+}

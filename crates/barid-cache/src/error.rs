@@ -1,0 +1,99 @@
+//! What can go wrong with a cache.
+
+use std::path::{Path, PathBuf};
+
+/// The result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of a cache file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A block of the file is not what was written; the cache is to be removed and built again.
+    #[error("{}: damaged at offset {offset}: {kind}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What is wrong there.
+        kind: Damage,
+    },
+    /// The row does not exist.
+    #[error("row {row} of {len}")]
+    NoSuchRow {
+        /// The row asked for.
+        row: u32,
+        /// How many there are.
+        len: u32,
+    },
+    /// What the scan reported does not fit what it handed over or what is known.
+    #[error("the scan contradicts itself: {0}")]
+    Scan(ScanFault),
+}
+
+/// How a part of a cache file is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The file ends too early.
+    #[error("the file ends too early")]
+    Truncated,
+    /// It does not begin as a cache file does.
+    #[error("not a cache file")]
+    Magic,
+    /// The checksum does not match.
+    #[error("wrong checksum")]
+    Checksum,
+    /// A value points outside of what it may point to.
+    #[error("a value is out of bounds")]
+    Bounds,
+}
+
+/// How a scan report can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanFault {
+    /// There are fewer or more new UIDs than messages without one.
+    #[error("the new UIDs do not match the new messages")]
+    UidCount,
+    /// UIDs do not ascend.
+    #[error("UIDs do not ascend")]
+    UidOrder,
+    /// A UID was reported as gone or changed that is not known.
+    #[error("an unknown UID was reported as gone or changed")]
+    UnknownUid,
+    /// More messages than rows can be numbered.
+    #[error("too many messages")]
+    TooMany,
+    /// A file name or a block is too long.
+    #[error("a file name is too long")]
+    NameLen,
+}
+
+impl Error {
+    /// Wraps an I/O error; to be used as `.map_err(Error::at(path))`.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| match source.kind() {
+            std::io::ErrorKind::UnexpectedEof => Self::damaged(path, 0, Damage::Truncated),
+            _ => Self::Io { path: path.to_owned(), source },
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, offset: u64, kind: Damage) -> Self {
+        Self::Damaged { path: path.to_owned(), offset, kind }
+    }
+
+    /// Whether the cache file is to be removed and built again.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+}

@@ -1,0 +1,150 @@
+//! The header page (`docs/formats/cache.md`, "Header page").
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codec::{Put, Reader, u32_at, u64_at};
+use crate::column::{COLUMN_COUNT, Extent, Kind};
+use crate::limits::META_LEN_MAX;
+
+/// Bytes of the page.
+pub(crate) const PAGE_LEN: usize = 4096;
+/// The layout version.
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: &[u8; 8] = b"BARIDHC\n";
+const CHECKSUM_AT: usize = 16;
+const META_AT: usize = 256;
+
+/// The header page, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) generation: u64,
+    pub(crate) seed: u64,
+    pub(crate) id: u128,
+    pub(crate) log_start: u64,
+    pub(crate) messages: u32,
+    pub(crate) meta_start: u64,
+    pub(crate) meta_len: u32,
+    pub(crate) meta_checksum: u64,
+    pub(crate) extents: [Extent; COLUMN_COUNT],
+    /// The checksum of the page: the stem of the first log record.
+    pub(crate) checksum: u64,
+}
+
+impl Header {
+    /// Whether meta data of this length has its place in the page.
+    pub(crate) fn holds(meta_len: usize) -> bool {
+        meta_len <= PAGE_LEN - META_AT
+    }
+
+    /// Where meta data lies that has its place in the page.
+    pub(crate) const META_START: u64 = META_AT as u64;
+
+    /// The page; sets [`Header::checksum`].
+    pub(crate) fn encode(&mut self, meta: &[u8]) -> Vec<u8> {
+        let mut page = Vec::with_capacity(PAGE_LEN);
+        page.extend_from_slice(MAGIC);
+        page.put_u32(VERSION);
+        page.put_u32(0);
+        page.put_u64(0);
+        page.put_u64(self.generation);
+        page.put_u64(self.seed);
+        page.extend_from_slice(&self.id.to_le_bytes());
+        page.put_u64(self.log_start);
+        page.put_u32(self.messages);
+        page.put_u32(0);
+        page.put_u64(self.meta_start);
+        page.put_u32(self.meta_len);
+        page.put_u32(0);
+        page.put_u64(self.meta_checksum);
+        for (kind, extent) in Kind::ALL.iter().zip(&self.extents) {
+            page.put_u64(extent.start);
+            page.put_u64(extent.rows);
+            page.put_u32(kind.row_len() as u32);
+            page.put_u32(0);
+        }
+        page.resize(META_AT, 0);
+        if self.meta_start == Self::META_START {
+            page.extend_from_slice(meta);
+        }
+        page.resize(PAGE_LEN, 0);
+        self.checksum = xxh3_64(&page);
+        page[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&self.checksum.to_le_bytes());
+        page
+    }
+
+    /// Reads a page of a file of `file_len` bytes; the error is the one-line reason.
+    pub(crate) fn decode(page: &mut [u8], file_len: u64) -> Result<Self, &'static str> {
+        if page.len() < PAGE_LEN {
+            return Err("shorter than a header page");
+        }
+        if &page[..8] != MAGIC {
+            return Err("not a cache file");
+        }
+        if u32_at(page, 8) != VERSION {
+            return Err("of another version");
+        }
+        let checksum = u64_at(page, CHECKSUM_AT);
+        page[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
+        if xxh3_64(page) != checksum {
+            return Err("the header is damaged");
+        }
+        let header = Self::parse(page, checksum).ok_or("the header is damaged")?;
+        if header.log_start > file_len {
+            return Err("truncated");
+        }
+        if !header.is_consistent() {
+            return Err("the header contradicts itself");
+        }
+        Ok(header)
+    }
+
+    fn parse(page: &[u8], checksum: u64) -> Option<Self> {
+        let mut reader = Reader(&page[24..]);
+        let mut header = Self {
+            generation: reader.u64()?,
+            seed: reader.u64()?,
+            id: u128::from_le_bytes(reader.take(16)?.try_into().ok()?),
+            log_start: reader.u64()?,
+            messages: reader.u32()?,
+            checksum,
+            ..Self::default()
+        };
+        reader.u32()?;
+        header.meta_start = reader.u64()?;
+        header.meta_len = reader.u32()?;
+        reader.u32()?;
+        header.meta_checksum = reader.u64()?;
+        for (kind, extent) in Kind::ALL.iter().zip(&mut header.extents) {
+            *extent = Extent { start: reader.u64()?, rows: reader.u64()? };
+            if reader.u32()? as usize != kind.row_len() {
+                return None;
+            }
+            reader.u32()?;
+        }
+        Some(header)
+    }
+
+    fn is_consistent(&self) -> bool {
+        let rows = |kind: Kind| self.extents[kind.index()].rows;
+        let core = &self.extents[Kind::Core.index()];
+        let inside = Kind::ALL.iter().zip(&self.extents).all(|(kind, extent)| {
+            extent.rows <= u64::from(u32::MAX)
+                && extent.end(*kind).is_some_and(|end| end <= self.log_start)
+        });
+        inside
+            && rows(Kind::Core) == u64::from(self.messages)
+            && rows(Kind::Thread) == u64::from(self.messages)
+            && rows(Kind::FirstUids) == core.blocks(Kind::Core)
+            && self.meta_len as usize <= META_LEN_MAX
+            && self
+                .meta_start
+                .checked_add(u64::from(self.meta_len))
+                .is_some_and(|end| end <= self.log_start)
+    }
+
+    /// The meta data, if it lies in the page.
+    pub(crate) fn meta_in<'a>(&self, page: &'a [u8]) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.meta_start).ok()?;
+        page.get(start..start.checked_add(self.meta_len as usize)?)
+    }
+}

@@ -1,0 +1,67 @@
+//! A snapshot is what a scan knows.
+
+use barid_formats::{Known, KnownMessage, SinkError, Stamp};
+use barid_types::{KeywordTable, Uid, UidValidity};
+
+use crate::base::HeapCursor;
+use crate::core_row::Place;
+use crate::error::Result;
+use crate::snapshot::{Snapshot, location_of};
+
+impl Snapshot {
+    fn visit_known(
+        &self,
+        first: u32,
+        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
+    ) -> Result<()> {
+        let mut cores = self.core_cursor();
+        let mut heap = HeapCursor::new(&self.base);
+        for physical in self.overlay.live(first) {
+            let core = cores.get(physical)?;
+            let name = match (core.place, self.overlay.name(physical)) {
+                (Place::Span { .. }, _) => &[],
+                (Place::File { .. }, Some(name)) => name,
+                (Place::File { .. }, None) => self.name_in(&core, &mut heap)?,
+            };
+            let message = KnownMessage {
+                uid: core.uid,
+                flags: core.flags,
+                keywords: core.keywords,
+                location: location_of(&core, name),
+                key: core.key,
+            };
+            if !visit(&message) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known for Snapshot {
+    fn stamp(&self) -> Option<Stamp> {
+        Some(self.meta.stamp)
+    }
+    fn state(&self) -> &[u8] {
+        &self.meta.state
+    }
+    fn uidvalidity(&self) -> Option<UidValidity> {
+        Some(self.meta.uidvalidity)
+    }
+    fn uidnext(&self) -> Option<Uid> {
+        Some(self.meta.uidnext)
+    }
+    fn keywords(&self) -> &KeywordTable {
+        &self.meta.keywords
+    }
+    fn len(&self) -> u32 {
+        self.overlay.len()
+    }
+    fn visit(
+        &self,
+        first: u32,
+        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
+    ) -> std::result::Result<(), SinkError> {
+        Ok(self.visit_known(first, visit)?)
+    }
+}

@@ -1,0 +1,32 @@
+//! The bounds of everything that mail or a damaged file could make large.
+
+/// Bytes kept of one header field; what is longer is cut and marked.
+pub const FIELD_LEN_MAX: usize = 256 * 1024;
+/// Bytes of a file name.
+pub const NAME_LEN_MAX: usize = 4_096;
+/// Bytes after which a heap block is closed.
+pub const HEAP_BLOCK_LEN: usize = 64 * 1024;
+/// The longest header record: every field at its bound, with its lengths.
+pub const RECORD_LEN_MAX: usize = crate::heap::FIELD_COUNT * (FIELD_LEN_MAX + 4) + 8;
+/// The longest heap block: one that is nearly full and gets the longest record.
+pub const HEAP_BLOCK_LEN_MAX: usize = HEAP_BLOCK_LEN + RECORD_LEN_MAX;
+/// Bytes of meta data (path, format state, keywords).
+pub const META_LEN_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a log; a longer one is not believed. Compaction keeps it far below.
+pub const LOG_LEN_MAX: u64 = 1 << 30;
+/// A log longer than this and than a quarter of the columns is compacted.
+pub const LOG_COMPACT_LEN: u64 = 1024 * 1024;
+/// Blocks kept in memory by one open cache.
+pub const CACHED_BLOCKS_MAX: usize = 64;
+/// Bytes of them.
+pub const CACHED_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Messages of a cache.
+pub const MESSAGES_MAX: u32 = u32::MAX - 1;
+/// Bytes of a derived column file.
+pub const DERIVED_LEN_MAX: u64 = 1 << 36;
+/// Message ids kept of one message.
+pub const REFERENCES_MAX: usize = 10_000;
+/// Rows whose records are gathered at once when they are wanted in another order than the file's.
+pub const GATHER_ROWS_MAX: usize = 8_192;
+/// Bytes of such records held at once; fewer rows are gathered if they exceed it.
+pub const GATHER_BYTES_MAX: usize = 8 * 1024 * 1024;

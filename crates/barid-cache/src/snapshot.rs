@@ -1,0 +1,425 @@
+//! An open cache: what was known of a mailbox at one stamp.
+//!
+//! Rows are in mailbox order and counted from 0, so the sequence number of a row is one more.
+//! *Physical* rows are numbered once and for all within a generation; a row is the rank of a
+//! physical row among those not expunged. Everything is read on demand and checked when read;
+//! an [`Error::Damaged`] means that the cache is to be removed ([`Snapshot::discard`]) and built
+//! again.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_formats::Location;
+use barid_types::Uid;
+use barid_vfs::{File, OpenOptions, Vfs};
+
+use crate::base::{Base, Cursor, HeapCursor};
+use crate::codec::u32_at;
+use crate::column::{BLOCK_HEAD_LEN, Kind};
+use crate::core_row::{Core, Place, UID_AT};
+use crate::error::{Damage, Error, Result};
+use crate::header::{Header, PAGE_LEN};
+use crate::heap::Record;
+use crate::limits::LOG_LEN_MAX;
+use crate::log::{self, Link};
+use crate::meta::Meta;
+use crate::overlay::Overlay;
+
+/// What [`Snapshot::open`] found.
+#[derive(Debug)]
+pub enum Opened {
+    /// A cache.
+    Fresh(Snapshot),
+    /// No file.
+    Absent,
+    /// A file that is no use; it is to be built again.
+    Discarded {
+        /// Why, for one line of a report.
+        reason: &'static str,
+    },
+}
+
+/// An open cache.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) base: Base,
+    pub(crate) meta: Meta,
+    pub(crate) overlay: Overlay,
+    /// Where the next log record goes.
+    pub(crate) log_end: u64,
+    pub(crate) link: Link,
+    pub(crate) store_error: Option<Error>,
+}
+
+/// The buffer of [`Snapshot::record`], to be reused.
+#[derive(Clone, Debug, Default)]
+pub struct RecordBuf(Vec<u8>);
+
+impl Snapshot {
+    /// Opens the cache at `path` of the mailbox `id`.
+    ///
+    /// Costs an open, a stat, and a read each of the header page and, where there is one, the log.
+    /// Only a failing file system is an error; whatever is wrong with the file is
+    /// [`Opened::Discarded`].
+    pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
+        match Self::open_any(vfs, path)? {
+            Opened::Fresh(snapshot) if snapshot.base.header.id != id => {
+                Ok(Opened::Discarded { reason: "of another mailbox" })
+            }
+            opened => Ok(opened),
+        }
+    }
+
+    /// Opens the cache at `path`, of whatever mailbox.
+    pub(crate) fn open_any(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Opened> {
+        let file = match vfs.open(path, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Opened::Absent);
+            }
+            Err(error) => return Err(Error::at(path)(error)),
+        };
+        let file_len = file.metadata().map_err(Error::at(path))?.size;
+        let mut page = vec![0; PAGE_LEN];
+        let len = file.read_full_at(&mut page, 0).map_err(Error::at(path))?;
+        page.truncate(len);
+        let header = match Header::decode(&mut page, file_len) {
+            Ok(header) => header,
+            Err(reason) => return Ok(Opened::Discarded { reason }),
+        };
+        let Some(meta) = read_meta(&*file, &header, &page).map_err(Error::at(path))? else {
+            return Ok(Opened::Discarded { reason: "the meta data is damaged" });
+        };
+        let mut snapshot = Self::from_new_file(vfs, path.to_owned(), file, header, meta)?;
+        snapshot.read_log(file_len)?;
+        if snapshot.meta_is_consistent() {
+            Ok(Opened::Fresh(snapshot))
+        } else {
+            Ok(Opened::Discarded { reason: "the meta data contradicts itself" })
+        }
+    }
+
+    pub(crate) fn from_new_file(
+        vfs: Arc<dyn Vfs>,
+        path: PathBuf,
+        file: Box<dyn File>,
+        header: Header,
+        meta: Meta,
+    ) -> Result<Self> {
+        Ok(Self {
+            vfs,
+            meta,
+            overlay: Overlay::new(header.messages),
+            log_end: header.log_start,
+            link: Link { sequence: 0, stem: header.checksum },
+            base: Base::new(file, &path, header),
+            store_error: None,
+        })
+    }
+
+    fn meta_is_consistent(&self) -> bool {
+        self.meta.recent <= self.len() && self.meta.unseen <= self.len()
+    }
+
+    /// Takes records until one is not whole, not next in the chain, or cannot be.
+    fn read_log(&mut self, file_len: u64) -> Result<()> {
+        let len = file_len.saturating_sub(self.log_end).min(LOG_LEN_MAX) as usize;
+        if len == 0 {
+            return Ok(());
+        }
+        let mut log = vec![0; len];
+        let read = self.base.file.read_full_at(&mut log, self.log_end);
+        log.truncate(read.map_err(Error::at(&self.base.path))?);
+        let mut rest = &log[..];
+        while let Some((record, link)) = log::next(rest, self.link) {
+            if !self.take_record(record, link) {
+                break;
+            }
+            rest = &rest[record.len()..];
+        }
+        Ok(())
+    }
+
+    /// Applies the bytes of a record that is next in the chain.
+    pub(crate) fn take_record(&mut self, bytes: &[u8], link: Link) -> bool {
+        let Some(record) = log::decode(bytes, self.meta.generation) else { return false };
+        if !self.overlay.apply(&record) {
+            return false;
+        }
+        self.meta = record.meta;
+        self.link = link;
+        self.log_end += bytes.len() as u64;
+        true
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> u32 {
+        self.overlay.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is known of the mailbox as a whole.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The cache file.
+    pub fn path(&self) -> &Path {
+        &self.base.path
+    }
+
+    /// The seed of every [`crate::IdHash`] of this cache.
+    pub fn hash_seed(&self) -> u64 {
+        self.base.header.seed
+    }
+
+    /// Bytes of the cache file.
+    pub fn file_len(&self) -> u64 {
+        self.log_end
+    }
+
+    /// The highest physical row plus one.
+    pub fn physical_len(&self) -> u32 {
+        self.overlay.physical_rows()
+    }
+
+    /// Rows of the columns; physical rows from here on are in the log.
+    pub fn base_len(&self) -> u32 {
+        self.base.rows()
+    }
+
+    /// The physical rows that are gone, ascending.
+    pub fn expunged_rows(&self) -> &[u32] {
+        self.overlay.expunged()
+    }
+
+    /// The physical row of a row; O(log expunged). `row` is below [`Snapshot::len`].
+    pub fn physical_row(&self, row: u32) -> u32 {
+        self.overlay.physical(row)
+    }
+
+    /// The row of a physical row, unless that is expunged; O(log expunged).
+    pub fn row_of_physical(&self, physical: u32) -> Option<u32> {
+        (physical < self.physical_len()).then(|| self.overlay.row_of(physical)).flatten()
+    }
+
+    /// The physical rows that are there, ascending, from the one of `row` on.
+    pub fn physical_rows(&self, row: u32) -> impl Iterator<Item = u32> {
+        self.overlay.live(row)
+    }
+
+    /// Why the last change did not get into the file, if it did not: only this process knows it.
+    pub fn store_error(&self) -> Option<&Error> {
+        self.store_error.as_ref()
+    }
+
+    /// Removes the cache file; what is open stays readable.
+    pub fn discard(&self) -> Result<()> {
+        match self.vfs.remove_file(&self.base.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::at(&self.base.path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_row(&self, row: u32) -> Result<u32> {
+        match self.len() {
+            len if row >= len => Err(Error::NoSuchRow { row, len }),
+            _ => Ok(self.overlay.physical(row)),
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> Error {
+        self.base.damaged(0, Damage::Bounds)
+    }
+
+    /// The fixed-size facts of one message.
+    pub fn core(&self, row: u32) -> Result<Core> {
+        let physical = self.check_row(row)?;
+        self.core_of(physical)
+    }
+
+    pub(crate) fn core_of(&self, physical: u32) -> Result<Core> {
+        if let Some(added) = self.overlay.added(physical) {
+            return Ok(added.core);
+        }
+        let core = self.base.row(Kind::Core, physical, Core::decode)?;
+        let mut core = core.ok_or_else(|| self.bounds())?;
+        self.overlay.update(physical, &mut core);
+        Ok(core)
+    }
+
+    /// Visits the fixed-size facts of a range of rows; reads each block once.
+    pub fn cores(&self, rows: Range<u32>, visit: &mut dyn FnMut(u32, &Core)) -> Result<()> {
+        let mut cores = self.core_cursor();
+        self.for_rows(rows, |row, physical| {
+            visit(row, &cores.get(physical)?);
+            Ok(())
+        })
+    }
+
+    /// Calls `each` with every row of the range and its physical row.
+    pub(crate) fn for_rows(
+        &self,
+        rows: Range<u32>,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        let end = rows.end.min(self.len());
+        for (row, physical) in (rows.start..end).zip(self.overlay.live(rows.start)) {
+            each(row, physical)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn core_cursor(&self) -> CoreCursor<'_> {
+        CoreCursor { snapshot: self, rows: Cursor::new(&self.base, Kind::Core) }
+    }
+
+    /// Where a message is; `name` takes the bytes of its file name.
+    pub fn location<'a>(&self, row: u32, name: &'a mut Vec<u8>) -> Result<Location<'a>> {
+        let physical = self.check_row(row)?;
+        let core = self.core_of(physical)?;
+        name.clear();
+        if matches!(core.place, Place::File { .. }) {
+            match self.overlay.name(physical) {
+                Some(bytes) => name.extend_from_slice(bytes),
+                None => {
+                    name.extend_from_slice(self.name_in(&core, &mut HeapCursor::new(&self.base))?)
+                }
+            }
+        }
+        Ok(location_of(&core, name))
+    }
+
+    /// The file name of a message of the columns.
+    pub(crate) fn name_in<'a>(
+        &self,
+        core: &Core,
+        heap: &'a mut HeapCursor<'_>,
+    ) -> Result<&'a [u8]> {
+        let tail = heap.tail(core.name.block, core.name.offset)?;
+        tail.get(..core.name_len as usize).ok_or_else(|| self.bounds())
+    }
+
+    /// The header fields of one message.
+    pub fn record<'a>(&self, row: u32, buffer: &'a mut RecordBuf) -> Result<Record<'a>> {
+        let physical = self.check_row(row)?;
+        buffer.0.clear();
+        match self.overlay.added(physical) {
+            Some(added) => buffer.0.extend_from_slice(self.overlay.record(added)),
+            None => {
+                let core = self.core_of(physical)?;
+                let mut heap = HeapCursor::new(&self.base);
+                let tail = heap.tail(core.heap.block, core.heap.offset)?;
+                let record = Record::bytes_of(tail).ok_or_else(|| self.bounds())?;
+                buffer.0.extend_from_slice(record);
+            }
+        }
+        Record::decode(&buffer.0).ok_or_else(|| self.bounds())
+    }
+
+    /// The row with a UID; reads at most two blocks.
+    pub fn row_of_uid(&self, uid: Uid) -> Result<Option<u32>> {
+        Ok(self.physical_of_uid(uid)?.and_then(|physical| self.overlay.row_of(physical)))
+    }
+
+    /// The first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
+    pub fn row_from_uid(&self, uid: Uid) -> Result<u32> {
+        let physical = self.physical_from_uid(uid)?;
+        let gone = self.overlay.expunged().partition_point(|gone| *gone < physical);
+        Ok(physical - gone as u32)
+    }
+
+    /// The physical row with a UID, expunged or not.
+    pub(crate) fn physical_of_uid(&self, uid: Uid) -> Result<Option<u32>> {
+        let physical = self.physical_from_uid(uid)?;
+        if physical >= self.physical_len() {
+            return Ok(None);
+        }
+        let found = match self.overlay.added(physical) {
+            Some(added) => added.core.uid.get(),
+            None => self.base.row(Kind::Core, physical, |row| u32_at(row, UID_AT))?,
+        };
+        Ok((found == uid.get()).then_some(physical))
+    }
+
+    /// The first physical row whose UID is at least `uid`.
+    fn physical_from_uid(&self, uid: Uid) -> Result<u32> {
+        let uid = uid.get();
+        // The last block whose first UID is not above `uid`.
+        let (mut low, mut high) = (0, self.base.header.extents[Kind::FirstUids.index()].rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let first = self.base.row(Kind::FirstUids, middle as u32, |row| u32_at(row, 0))?;
+            if first <= uid {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let Some(index) = low.checked_sub(1) else {
+            // Below every UID of the columns, or there are none.
+            return Ok(if self.base.rows() > 0 { 0 } else { self.overlay.added_from(uid) });
+        };
+        let block = self.base.block(Kind::Core, index)?;
+        let rows = block[BLOCK_HEAD_LEN..].chunks_exact(Kind::Core.row_len());
+        let rows: usize = rows.take_while(|row| u32_at(row, UID_AT) < uid).count();
+        let physical = index * Kind::Core.rows_per_block() + rows as u64;
+        Ok(match physical as u32 {
+            physical if physical < self.base.rows() => physical,
+            _ => self.overlay.added_from(uid),
+        })
+    }
+}
+
+/// Reads cores one after the other.
+pub(crate) struct CoreCursor<'a> {
+    snapshot: &'a Snapshot,
+    rows: Cursor<'a>,
+}
+
+impl CoreCursor<'_> {
+    #[inline]
+    pub(crate) fn get(&mut self, physical: u32) -> Result<Core> {
+        let overlay = &self.snapshot.overlay;
+        if let Some(added) = overlay.added(physical) {
+            return Ok(added.core);
+        }
+        let core = Core::decode(self.rows.row(physical)?);
+        let mut core = core.ok_or_else(|| self.snapshot.bounds())?;
+        if overlay.has_changes() {
+            overlay.update(physical, &mut core);
+        }
+        Ok(core)
+    }
+}
+
+/// The location of a message whose name, if it has one, is `name`.
+pub(crate) fn location_of<'a>(core: &Core, name: &'a [u8]) -> Location<'a> {
+    match core.place {
+        Place::File { in_new } => Location::File { name, in_new },
+        Place::Span { offset, separator_len, header_len, body_len } => {
+            Location::Span { offset, separator_len, header_len, body_len }
+        }
+    }
+}
+
+fn read_meta(file: &dyn File, header: &Header, page: &[u8]) -> std::io::Result<Option<Meta>> {
+    let mut outside = Vec::new();
+    let bytes = if header.meta_start == Header::META_START {
+        header.meta_in(page)
+    } else {
+        outside.resize(header.meta_len as usize, 0);
+        let len = file.read_full_at(&mut outside, header.meta_start)?;
+        outside.get(..len)
+    };
+    let intact = bytes.filter(|bytes| log::meta_checksum(bytes) == header.meta_checksum);
+    Ok(intact.and_then(|bytes| Meta::decode(bytes, header.generation)))
+}

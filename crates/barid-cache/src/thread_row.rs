@@ -1,0 +1,107 @@
+//! What threading needs of a message (`docs/formats/cache.md`, "Thread row").
+
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::codec::{u16_at, u32_at, u64_at};
+
+/// A message id or base subject, hashed with the cache's own random seed.
+///
+/// Two ids with equal `hash` and different `check` collide: the caller then compares the texts
+/// ([`crate::Snapshot::record`]). Both equal and the texts different is not expected to happen
+/// (96 bits, seeded).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdHash {
+    /// The hash.
+    pub hash: u64,
+    /// A second, independent hash.
+    pub check: u32,
+}
+
+impl IdHash {
+    /// Hashes a normalised id or base subject.
+    pub fn of(seed: u64, bytes: &[u8]) -> Self {
+        let wide = xxh3_128_with_seed(bytes, seed);
+        Self { hash: wide as u64, check: (wide >> 64) as u32 }
+    }
+
+    /// Whether two different ids share a hash.
+    pub fn collides_with(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.check != other.check
+    }
+
+    pub(crate) fn encode(self) -> [u8; REFERENCE_ROW_LEN] {
+        let mut row = [0; REFERENCE_ROW_LEN];
+        row[..8].copy_from_slice(&self.hash.to_le_bytes());
+        row[8..].copy_from_slice(&self.check.to_le_bytes());
+        row
+    }
+
+    pub(crate) fn decode(row: &[u8]) -> Self {
+        Self { hash: u64_at(row, 0), check: u32_at(row, 8) }
+    }
+}
+
+/// Bytes of a reference row.
+pub(crate) const REFERENCE_ROW_LEN: usize = 12;
+/// Bytes of a thread row.
+pub(crate) const THREAD_ROW_LEN: usize = 40;
+
+const BIT_MESSAGE_ID: u16 = 1;
+const BIT_SUBJECT: u16 = 2;
+const BIT_REPLY: u16 = 4;
+
+/// A thread row as stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadRow {
+    pub(crate) message_id: Option<IdHash>,
+    pub(crate) subject: Option<IdHash>,
+    pub(crate) is_reply: bool,
+    pub(crate) date: i64,
+    pub(crate) references_start: u32,
+    pub(crate) references_count: u16,
+}
+
+impl ThreadRow {
+    pub(crate) fn encode(&self) -> [u8; THREAD_ROW_LEN] {
+        let mut row = [0; THREAD_ROW_LEN];
+        let bit = |set: bool, bit: u16| if set { bit } else { 0 };
+        let bits = bit(self.message_id.is_some(), BIT_MESSAGE_ID)
+            | bit(self.subject.is_some(), BIT_SUBJECT)
+            | bit(self.is_reply, BIT_REPLY);
+        row[0..12].copy_from_slice(&self.message_id.unwrap_or_default().encode());
+        row[12..24].copy_from_slice(&self.subject.unwrap_or_default().encode());
+        row[24..28].copy_from_slice(&self.references_start.to_le_bytes());
+        row[28..30].copy_from_slice(&self.references_count.to_le_bytes());
+        row[30..32].copy_from_slice(&bits.to_le_bytes());
+        row[32..40].copy_from_slice(&self.date.to_le_bytes());
+        row
+    }
+
+    pub(crate) fn decode(row: &[u8]) -> Self {
+        let bits = u16_at(row, 30);
+        let id = |bit: u16, at: usize| (bits & bit != 0).then(|| IdHash::decode(&row[at..]));
+        Self {
+            message_id: id(BIT_MESSAGE_ID, 0),
+            subject: id(BIT_SUBJECT, 12),
+            is_reply: bits & BIT_REPLY != 0,
+            date: u64_at(row, 32).cast_signed(),
+            references_start: u32_at(row, 24),
+            references_count: u16_at(row, 28),
+        }
+    }
+}
+
+/// What threading needs of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadView<'a> {
+    /// Its message id, if it has a valid one.
+    pub message_id: Option<IdHash>,
+    /// Its base subject (RFC 5256 §2.1), unless that is empty.
+    pub subject: Option<IdHash>,
+    /// Whether the subject is that of a reply or forward.
+    pub is_reply: bool,
+    /// Its sent date, or the internal date; seconds since 1970.
+    pub date: i64,
+    /// The valid ids of References, else the first valid one of In-Reply-To.
+    pub references: &'a [IdHash],
+}
