@@ -4,8 +4,11 @@
 //! file system ([`OsVfs`]) and on the doubles that tests need.
 
 mod api;
+mod counting;
 mod crash;
 mod dotlock;
+mod fault;
+mod layer;
 mod limits;
 mod mem;
 mod os;
@@ -15,7 +18,10 @@ pub use api::{
     Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
     Vfs,
 };
+pub use counting::{Bytes, Counter, CountingVfs, Counts};
 pub use dotlock::{DotLock, DotLockOptions, LockError, lock_file};
+pub use fault::{Fault, FaultEffect, FaultVfs, Faults};
+pub use layer::{CallKind, Layer};
 pub use mem::MemVfs;
 pub use os::OsVfs;
 pub use replace::{atomic_replace, create_dir_durable, is_temporary};
