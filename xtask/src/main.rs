@@ -1,2 +1,53 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask VERB`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+mod args;
+mod corpus;
+mod crash;
+mod install;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use args::Args;
+
+const HELP: &str = "\
+Usage: cargo xtask VERB
+
+  test                   install what is missing, then run every check and every test
+      --no-install       install nothing
+  tidy                   check what the compiler does not: edges between crates, sizes, names
+  corpus DIR             write generated mail
+      --messages N       how many (20000)
+      --format FORMAT    maildir, mboxo, mboxrd, mboxcl, mboxcl2, mmdf (maildir)
+      --seed S           another seed, other mail (1)
+      --classic          mail of 2004: small headers
+      --no-status        no Status headers in an mbox: every message is new
+      --crlf             CRLF line ends in an mbox
+  crash                  the crash tests, with many seeds
+      --seeds N          how many (1000)
+";
+
+fn main() -> ExitCode {
+    let mut args = Args::from_environment();
+    let result = match args.verb() {
+        Some("test") => test::run(args),
+        Some("tidy") => tidy::run(args),
+        Some("corpus") => corpus::run(args),
+        Some("crash") => crash::run(args),
+        Some("help") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(anyhow::anyhow!("unknown verb {:?}\n\n{HELP}", other.unwrap_or_default())),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

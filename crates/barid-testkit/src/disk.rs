@@ -1,64 +1,66 @@
-//! The one place of this crate that touches the disk: mail is made here for programs of others,
-//! which know no `Vfs`.
+//! The one place of the development crates that touches the disk: mail is made here for programs of
+//! others, which know no `Vfs`, and sources are read here.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "peers read real files, and the folders of tests are made for them"
 )]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+pub use std::fs::File;
+
 /// Reads a whole file.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
 /// Reads a whole file as text, bytes that are no UTF-8 replaced.
-pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+pub fn read_text(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
 /// Writes a whole file.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
 /// Creates a directory that must not exist yet.
-pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+pub fn create_dir(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
 /// Creates a directory and its parents.
-pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
+pub fn create_dir_all(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
 /// Removes a directory with everything in it.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
 /// Removes a file.
-pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+pub fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
 /// Renames a file or a directory.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
 /// Whether there is anything at a path.
-pub(crate) fn exists(path: &Path) -> bool {
+pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
 /// The paths in a directory, sorted by their names.
-pub(crate) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(path)?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()?;
@@ -67,7 +69,7 @@ pub(crate) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Gives a tree to a user; what is theirs already is left alone, so that its ctime stays.
-pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+pub fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     let mut folders = vec![path.to_path_buf()];
     while let Some(path) = folders.pop() {
         let metadata = fs::symlink_metadata(&path)?;
@@ -82,28 +84,28 @@ pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
 }
 
 /// Opens a terminal for reading and writing.
-pub(crate) fn open_read_write(path: &Path) -> io::Result<File> {
+pub fn open_read_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
 /// Opens a file for appending, and creates it if it is missing.
-pub(crate) fn open_append(path: &Path) -> io::Result<File> {
+pub fn open_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Creates or empties a file for writing.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
+pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
 /// Sets the modification time of an open file, in seconds since 1970; 1970 for years before.
-pub(crate) fn set_mtime(file: &File, unix_seconds: i64) -> io::Result<()> {
+pub fn set_mtime(file: &File, unix_seconds: i64) -> io::Result<()> {
     let since = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
     file.set_modified(SystemTime::UNIX_EPOCH + since)
 }
 
 /// The files under a directory, at any depth, sorted by path.
-pub(crate) fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![path.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -115,4 +117,29 @@ pub(crate) fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The entries of a directory that are directories, sorted.
+pub fn list_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(list(path)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+/// Copies a file with its permissions.
+pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
+    fs::copy(from, to)
+}
+
+/// The size of a file in bytes.
+pub fn size(path: &Path) -> io::Result<u64> {
+    Ok(fs::metadata(path)?.len())
+}
+
+/// Appends to a file that exists.
+pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    io::Write::write_all(&mut OpenOptions::new().append(true).open(path)?, bytes)
+}
+
+/// Seconds since 1970.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

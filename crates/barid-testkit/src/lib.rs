@@ -10,7 +10,7 @@ pub mod boxes;
 mod calendar;
 pub mod corpora;
 pub mod corpus;
-mod disk;
+pub mod disk;
 pub mod peers;
 mod pty;
 mod scratch;

@@ -1,7 +1,6 @@
 //! A terminal that nobody looks at, for programs that refuse to run without one.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::disk;
+use crate::disk::{self, File};
 
 /// The most of a program's screen output that is kept, in bytes.
 const OUTPUT_LEN_MAX: usize = 1 << 20;
@@ -25,8 +24,8 @@ pub(crate) struct Pty {
 impl Pty {
     /// Opens a terminal and makes it the standard input, output and error of `command`.
     ///
-    /// The command must be dropped after it was started, or [`Pty::output`] waits for ever: it holds
-    /// the terminal open.
+    /// The command must be dropped after it was started, or [`Pty::output`] waits for ever: it
+    /// holds the terminal open.
     pub(crate) fn attach(command: &mut Command) -> io::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;

@@ -3,9 +3,9 @@
 //! Time, CPU and the peak of all resident memory come from `wait4`, exact, at no cost to the
 //! measured process. Anonymous memory (`RssAnon`, what DESIGN.md calls peak memory) has no peak
 //! counter in the kernel, so it is sampled from `/proc/PID/status`; that disturbs short runs, so it
-//! is asked for separately ([`Sampling::Every`]) and such runs are not used for times. A run shorter
-//! than the interval has no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`, which is
-//! never less, stands for it.
+//! is asked for separately ([`Sampling::Every`]) and such runs are not used for times. A run
+//! shorter than the interval has no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`,
+//! which is never less, stands for it.
 
 use std::io;
 use std::path::PathBuf;

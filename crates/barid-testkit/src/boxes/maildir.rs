@@ -48,8 +48,9 @@ impl MaildirWriter {
     }
 }
 
-/// The unique part of the name of a message's file: two of three as Dovecot delivers them, with both
-/// sizes, the others as qmail does. In the order of the dates, and for equal seconds of the numbers.
+/// The unique part of the name of a message's file: two of three as Dovecot delivers them, with
+/// both sizes, the others as qmail does. In the order of the dates, and for equal seconds of the
+/// numbers.
 pub fn maildir_name(number: u64, message: &GeneratedMessage) -> String {
     let date = message.date;
     // A corpus has less than a million messages in a second.

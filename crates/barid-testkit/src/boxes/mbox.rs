@@ -1,6 +1,5 @@
 //! Writing mbox files.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use barid_types::Flag;
 
 use crate::calendar::Calendar;
 use crate::corpus::GeneratedMessage;
-use crate::disk;
+use crate::disk::{self, File};
 
 /// How messages are told apart in one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -165,7 +165,8 @@ fn message_headers(facts: &Facts, author: Person, random: &mut Random, out: &mut
     put(out, format_args!("{}\n", random.pick(&AGENTS)));
 }
 
-/// `Date`, nearly always: a little before arrival, in some zone; sometimes late, obsolete or broken.
+/// `Date`, nearly always: a little before arrival, in some zone; sometimes late, obsolete or
+/// broken.
 fn date(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     let delay = match random.below(200) {
         0 => random.below(400_000) as i64,

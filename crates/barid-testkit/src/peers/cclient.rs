@@ -123,7 +123,8 @@ impl CClient {
         finish(child, self.started, Duration::from_secs(ANSWER_TIMEOUT_S), Sampling::Off)
     }
 
-    /// Runs `mailutil` (Debian `uw-mailutils`) with [`CClient::folder`] as its home; what it prints.
+    /// Runs `mailutil` (Debian `uw-mailutils`) with [`CClient::folder`] as its home; what it
+    /// prints.
     pub fn mailutil(&self, args: &[&str]) -> io::Result<String> {
         self.scratch.hand_over()?;
         let mailutil = program("mailutil").ok_or_else(|| io::Error::other("no mailutil"))?;

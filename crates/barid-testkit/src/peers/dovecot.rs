@@ -76,8 +76,8 @@ impl Dovecot {
         self.scratch.path().join("mail")
     }
 
-    /// The location of an mbox file as INBOX, with the folders that Dovecot wants: its indexes go to
-    /// a folder of this value, named after the file.
+    /// The location of an mbox file as INBOX, with the folders that Dovecot wants: its indexes go
+    /// to a folder of this value, named after the file.
     pub fn mbox_location(&self, mbox: &Path) -> String {
         let name = mbox.file_name().unwrap_or_default().to_string_lossy();
         let own = self.scratch.path().display();

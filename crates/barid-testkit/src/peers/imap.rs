@@ -12,8 +12,8 @@ use crate::usage::{Sampling, Usage, finish};
 /// The answer to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// The untagged responses without `* ` and the final CRLF; literals stand inside as on the wire,
-    /// that is `{n}`, CRLF and n bytes.
+    /// The untagged responses without `* ` and the final CRLF; literals stand inside as on the
+    /// wire, that is `{n}`, CRLF and n bytes.
     pub untagged: Vec<Vec<u8>>,
     /// The tagged line without its tag: `OK Select completed`.
     pub status: String,

@@ -50,12 +50,16 @@ impl PeerUser {
         Some(Self { name, uid, gid })
     }
 
-    /// Makes a command run as this user, with `HOME` and `USER` set.
+    /// Makes a command run as this user, with `HOME` and `USER` set, in UTC.
     pub fn run_as(&self, command: &mut Command, home: &Path) {
         if rustix::process::getuid().is_root() {
             command.uid(self.uid).gid(self.gid);
         }
-        command.env("HOME", home).env("USER", &self.name).env("LOGNAME", &self.name);
+        command
+            .env("HOME", home)
+            .env("USER", &self.name)
+            .env("LOGNAME", &self.name)
+            .env("TZ", "UTC");
     }
 
     /// Gives a tree to this user, if the test runs as root; files that are theirs are left alone.

@@ -1,0 +1,76 @@
+//! What tests need besides Rust and a C compiler: Debian packages.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use barid_testkit::disk;
+use barid_testkit::peers::program;
+
+/// A package and a file or program that tells whether it is there.
+const PACKAGES: &[(&str, &str)] = &[
+    ("dovecot-imapd", "/usr/lib/dovecot/imap"),
+    ("uw-mailutils", "mailutil"),
+    ("libc-client2007e-dev", "/usr/include/c-client/c-client.h"),
+    ("neomutt", "neomutt"),
+    ("zstd", "zstd"),
+    ("gzip", "gzip"),
+];
+
+/// Installs what is missing, as root on a Debian; otherwise tells what is missing. Then tests
+/// report what they skip, and with `CI=true` they fail.
+pub(crate) fn packages() -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if program("apt-get").is_none() || !is_root() {
+        println!("missing, and tests that need them will be skipped: {list}");
+        println!("install them with: sudo apt-get install {list}");
+        return Ok(());
+    }
+    println!("installing {list}");
+    // A package list that is out of date is brought up to date only when the first try fails.
+    if !apt_get(&["install"], &missing)? {
+        apt_get(&["update"], &[])?;
+        if !apt_get(&["install"], &missing)? && std::env::var_os("CI").is_some() {
+            bail!("apt-get cannot install {list}");
+        }
+    }
+    Ok(())
+}
+
+fn missing() -> Vec<&'static str> {
+    let here = |sign: &str| match sign.starts_with('/') {
+        true => disk::exists(Path::new(sign)),
+        false => program(sign).is_some(),
+    };
+    PACKAGES.iter().filter(|(_, sign)| !here(sign)).map(|(package, _)| *package).collect()
+}
+
+/// Adds the parts of the Rust tool chain that the checks use, where rustup can.
+pub(crate) fn components() {
+    for (component, sub) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
+        let found = Command::new("cargo").args([sub, "--version"]).output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            println!("adding {component}");
+            // Where this fails, the check that needs it says so.
+            drop(Command::new("rustup").args(["component", "add", component]).status());
+        }
+    }
+}
+
+fn apt_get(verb: &[&str], packages: &[&str]) -> Result<bool> {
+    let mut command = Command::new("apt-get");
+    command.arg("-qq").args(verb).args(["-y", "--no-install-recommends"]).args(packages);
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(std::process::Stdio::null());
+    Ok(command.status()?.success())
+}
+
+fn is_root() -> bool {
+    let status = disk::read_text(Path::new("/proc/self/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.and_then(|line| line.split_ascii_whitespace().nth(1)) == Some("0")
+}

@@ -1,0 +1,28 @@
+//! `cargo xtask test`: every check and every test.
+
+use anyhow::Result;
+
+use crate::args::Args;
+use crate::shell::{cargo, step};
+use crate::{install, tidy};
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let no_install = args.switch("--no-install");
+    args.finish()?;
+    if !no_install {
+        step("install", || {
+            install::components();
+            install::packages()
+        })?;
+    }
+    step("fmt", || cargo(&["fmt", "--all", "--check"], &[]))?;
+    step("tidy", tidy::check)?;
+    step("clippy", || {
+        cargo(&["clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+    })?;
+    step("doc", || {
+        cargo(&["doc", "-q", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+    })?;
+    // Last, so that the output ends with what the tests say.
+    cargo(&["test", "--workspace"], &[])
+}

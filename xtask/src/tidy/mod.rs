@@ -1,0 +1,31 @@
+//! `cargo xtask tidy`: what the compiler does not check.
+
+mod edges;
+mod files;
+mod source;
+
+use anyhow::{Result, bail};
+use barid_testkit::corpora::repository;
+
+use crate::args::Args;
+
+/// What is wrong, each with its place.
+type Problems = Vec<String>;
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    check()
+}
+
+/// Runs all checks and prints every problem.
+pub(crate) fn check() -> Result<()> {
+    let root = repository();
+    let mut problems = Problems::new();
+    edges::check(&root, &mut problems)?;
+    files::check(&root, &mut problems)?;
+    source::check(&root, &mut problems)?;
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    if problems.is_empty() { Ok(()) } else { bail!("tidy: {} problems", problems.len()) }
+}
