@@ -128,6 +128,23 @@ impl Builder {
     /// Messages without a UID take the next of [`ScanReport::new_uids`]. Fails with
     /// [`Error::Scan`] if those do not fit, and with what the file system says.
     pub fn finish(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
+        let meta = meta_of(report, finish, finish.modseq, self.generation);
+        let mut numbering = Numbering::new(report, finish);
+        self.complete_file(meta, finish.identity.id, &mut numbering)
+    }
+
+    /// Completes the file with rows that have everything already.
+    pub(crate) fn replace(self, meta: &Meta, id: u128) -> Result<Snapshot> {
+        let meta = Meta { generation: self.generation, ..meta.clone() };
+        self.complete_file(meta, id, &mut Numbering::default())
+    }
+
+    fn complete_file(
+        self,
+        mut meta: Meta,
+        id: u128,
+        numbering: &mut Numbering<'_>,
+    ) -> Result<Snapshot> {
         let Self { vfs, path, mut temp, file, generation, seed, heap, chunks, writers } = self;
         let io = |error| Error::at(temp.path())(error);
         for mut writer in writers.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -137,11 +154,11 @@ impl Builder {
         let (blocks, heap_end) = heap.into_parts();
         let mut chunks = chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut columns = Columns { file: &*file, generation, end: heap_end, path: temp.path() };
-        let numbered = columns.write_core(&mut chunks, report, finish)?;
+        let numbered = columns.write_core(&mut chunks, numbering)?;
         let header = Header {
             generation,
             seed,
-            id: finish.identity.id,
+            id,
             messages: numbered.core.rows as u32,
             extents: [
                 numbered.core,
@@ -153,11 +170,8 @@ impl Builder {
             ..Header::default()
         };
         let end = columns.end;
-        let meta = Meta {
-            recent: numbered.recent,
-            unseen: numbered.unseen,
-            ..meta_of(report, finish, numbered.highest_modseq, generation)
-        };
+        (meta.recent, meta.unseen) = (numbered.recent, numbered.unseen);
+        meta.highest_modseq = meta.highest_modseq.max(numbering.highest);
         let header = write_header(&*file, header, &meta, end).map_err(io)?;
         vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
         temp.path = None;
@@ -239,7 +253,6 @@ pub(crate) fn write_header(
 struct Numbered {
     core: Extent,
     first_uids: Vec<Uid>,
-    highest_modseq: ModSeq,
     recent: u32,
     unseen: u32,
 }
@@ -268,11 +281,9 @@ impl<'a> Columns<'a> {
     fn write_core(
         &mut self,
         chunks: &mut Chunks,
-        report: &ScanReport,
-        finish: &Finish<'_>,
+        numbering: &mut Numbering<'_>,
     ) -> Result<Numbered> {
         let mut writer = self.start(Kind::Core);
-        let mut numbering = Numbering::new(report, finish);
         let (mut recent, mut unseen, mut rows) = (0, 0, 0u64);
         let mut first_uids = Vec::new();
         for chunk in chunks.values_mut() {
@@ -291,8 +302,8 @@ impl<'a> Columns<'a> {
         if rows > u64::from(crate::limits::MESSAGES_MAX) {
             return Err(Error::Scan(ScanFault::TooMany));
         }
-        let highest_modseq = numbering.finish()?;
-        Ok(Numbered { core: self.end(writer)?, first_uids, highest_modseq, recent, unseen })
+        numbering.finish()?;
+        Ok(Numbered { core: self.end(writer)?, first_uids, recent, unseen })
     }
 
     fn write_thread(&mut self, chunks: &mut Chunks) -> Result<Extent> {
@@ -340,19 +351,24 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Gives rows their UIDs and modseqs.
+/// Gives rows their UIDs and modseqs; the default finds that they have them.
+#[derive(Default)]
 struct Numbering<'a> {
     new_uids: std::slice::Iter<'a, Uid>,
     previous: u32,
-    modseq: ModSeq,
+    modseq: Option<ModSeq>,
     highest: ModSeq,
     keep: Option<KeepModSeq<'a>>,
 }
 
 impl<'a> Numbering<'a> {
     fn new(report: &'a ScanReport, finish: &Finish<'a>) -> Self {
-        let (modseq, keep) = (finish.modseq, finish.keep);
-        Self { new_uids: report.new_uids.iter(), previous: 0, modseq, highest: modseq, keep }
+        Self {
+            new_uids: report.new_uids.iter(),
+            modseq: Some(finish.modseq),
+            keep: finish.keep,
+            ..Self::default()
+        }
     }
 
     fn number(&mut self, row: &mut [u8]) -> Result<Uid> {
@@ -364,19 +380,21 @@ impl<'a> Numbering<'a> {
             return Err(Error::Scan(ScanFault::UidOrder));
         }
         self.previous = uid.get();
-        let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
-        let kept = self.keep.and_then(|keep| keep(uid, flags, keywords));
-        let modseq = kept.unwrap_or(self.modseq);
-        self.highest = self.highest.max(modseq);
         row[UID_AT..UID_AT + 4].copy_from_slice(&uid.get().to_le_bytes());
-        row[MODSEQ_AT..MODSEQ_AT + 8].copy_from_slice(&modseq.get().to_le_bytes());
+        if let Some(modseq) = self.modseq {
+            let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
+            let kept = self.keep.and_then(|keep| keep(uid, flags, keywords));
+            let modseq = kept.unwrap_or(modseq);
+            self.highest = self.highest.max(modseq);
+            row[MODSEQ_AT..MODSEQ_AT + 8].copy_from_slice(&modseq.get().to_le_bytes());
+        }
         Ok(uid)
     }
 
-    fn finish(mut self) -> Result<ModSeq> {
+    fn finish(&mut self) -> Result<()> {
         match self.new_uids.next() {
             Some(_) => Err(Error::Scan(ScanFault::UidCount)),
-            None => Ok(self.highest),
+            None => Ok(()),
         }
     }
 }

@@ -120,14 +120,24 @@ impl Snapshot {
             }
             let thread = ThreadRow::decode(threads.row(physical)?);
             ids.clear();
-            for index in 0..u32::from(thread.references_count) {
-                let number = thread.references_start.checked_add(index);
-                let number = number.ok_or_else(|| self.bounds())?;
-                ids.push(IdHash::decode(references.row(number)?));
-            }
+            self.read_references(&thread, &mut references, &mut ids)?;
             visit(row, &view(&thread, &ids));
             Ok(())
         })
+    }
+
+    /// Appends the references of a message of the columns to `ids`.
+    pub(crate) fn read_references(
+        &self,
+        thread: &ThreadRow,
+        references: &mut Cursor<'_>,
+        ids: &mut Vec<IdHash>,
+    ) -> Result<()> {
+        for index in 0..u32::from(thread.references_count) {
+            let number = thread.references_start.checked_add(index);
+            ids.push(IdHash::decode(references.row(number.ok_or_else(|| self.bounds())?)?));
+        }
+        Ok(())
     }
 
     /// The sent dates of all rows, in seconds since 1970 (RFC 5256 §2.2).

@@ -52,6 +52,7 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) meta: Meta,
     pub(crate) expunged: Vec<u32>,
     pub(crate) changed: Vec<ChangedRow>,
+    pub(crate) sizes: Vec<(u32, u64)>,
     pub(crate) added: Vec<AddedRow<'a>>,
 }
 
@@ -62,14 +63,22 @@ fn checksum(record: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// Builds a record; `added` is the messages as they stand in the record, `added_count` their number.
-pub(crate) fn encode(
-    link: Link,
-    meta: &Meta,
-    expunged: &[u32],
-    changed: &[ChangedRow],
-    (added_count, added): (u32, &[u8]),
-) -> Vec<u8> {
+/// What a record is to say.
+#[derive(Default)]
+pub(crate) struct Entry<'a> {
+    /// Physical rows, ascending.
+    pub(crate) expunged: &'a [u32],
+    pub(crate) changed: &'a [ChangedRow],
+    /// RFC822.SIZE of physical rows.
+    pub(crate) sizes: &'a [(u32, u64)],
+    /// How many messages are added, and their bytes ([`put_added`]).
+    pub(crate) added_count: u32,
+    pub(crate) added: &'a [u8],
+}
+
+/// Builds the record that follows `link`.
+pub(crate) fn encode(link: Link, meta: &Meta, entry: &Entry<'_>) -> Vec<u8> {
+    let Entry { expunged, changed, sizes, added_count, added } = *entry;
     let mut out = Vec::with_capacity(1024 + added.len() + changed.len() * 32);
     out.extend_from_slice(MAGIC);
     out.put_u32(0);
@@ -92,6 +101,11 @@ pub(crate) fn encode(
         out.put_u64(row.keywords);
         out.put_u64(row.modseq);
         out.put_bytes(row.file.as_ref().map_or(&[], |(name, _)| name));
+    }
+    out.put_u32(sizes.len() as u32);
+    for (row, size) in sizes {
+        out.put_u32(*row);
+        out.put_u64(*size);
     }
     out.put_u32(added_count);
     out.extend_from_slice(added);
@@ -157,6 +171,10 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
         let file = (bits & BIT_NAME != 0).then(|| (name.to_vec(), bits & BIT_IN_NEW != 0));
         changed.push(ChangedRow { physical, flags, keywords, modseq, file });
     }
+    let mut sizes = Vec::new();
+    for _ in 0..reader.u32()? {
+        sizes.push((reader.u32()?, reader.u64()?));
+    }
     let mut added = Vec::new();
     for _ in 0..reader.u32()? {
         let core = Core::decode(reader.take(CORE_ROW_LEN)?)?;
@@ -167,7 +185,7 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
         reader.take(record.len())?;
         added.push(AddedRow { core, thread, references, name, record });
     }
-    reader.0.is_empty().then_some(LogRecord { meta, expunged, changed, added })
+    reader.0.is_empty().then_some(LogRecord { meta, expunged, changed, sizes, added })
 }
 
 /// The checksum of meta data that lies outside of the header page.

@@ -40,6 +40,7 @@ pub(crate) struct Overlay {
     base_rows: u32,
     expunged: Vec<u32>,
     changed: BTreeMap<u32, Change>,
+    sizes: BTreeMap<u32, u64>,
     added: Vec<Added>,
     bytes: Vec<u8>,
     references: Vec<IdHash>,
@@ -112,11 +113,14 @@ impl Overlay {
     }
 
     pub(crate) fn has_changes(&self) -> bool {
-        !self.changed.is_empty()
+        !self.changed.is_empty() || !self.sizes.is_empty()
     }
 
     /// Brings a core of the columns up to date.
     pub(crate) fn update(&self, physical: u32, core: &mut Core) {
+        if let Some(size) = self.sizes.get(&physical) {
+            core.rfc822_size = Some(*size);
+        }
         if let Some(change) = self.changed.get(&physical) {
             core.flags = change.flags;
             core.keywords = change.keywords;
@@ -165,12 +169,19 @@ impl Overlay {
             && record.expunged.is_sorted_by(|a, b| a < b)
             && record.changed.iter().all(|row| row.physical < known)
             && record.changed.iter().all(|row| ModSeq::new(row.modseq).is_some())
+            && record.sizes.iter().all(|(row, _)| *row < known)
             && room.is_some();
         if !fits {
             return false;
         }
         for row in &record.changed {
             self.change(row);
+        }
+        for (row, size) in &record.sizes {
+            match row.checked_sub(self.base_rows) {
+                Some(row) => self.added[row as usize].core.rfc822_size = Some(*size),
+                None => drop(self.sizes.insert(*row, *size)),
+            }
         }
         if !record.expunged.is_empty() {
             self.expunged.extend_from_slice(&record.expunged);

@@ -68,12 +68,12 @@ impl Parser {
     }
 }
 
-/// The file name of a message, within its bound.
-pub(crate) fn name_of<'a>(message: &ScannedMessage<'a>) -> Result<Option<&'a [u8]>, NameTooLong> {
+/// The file name of a message, within its bound; empty for a span.
+pub(crate) fn name_of<'a>(message: &ScannedMessage<'a>) -> Result<&'a [u8], NameTooLong> {
     match message.location {
         Location::File { name, .. } if name.len() > NAME_LEN_MAX => Err(NameTooLong),
-        Location::File { name, .. } => Ok(Some(name)),
-        Location::Span { .. } => Ok(None),
+        Location::File { name, .. } => Ok(name),
+        Location::Span { .. } => Ok(&[]),
     }
 }
 

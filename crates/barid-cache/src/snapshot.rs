@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_formats::Location;
-use barid_types::Uid;
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
@@ -41,16 +41,29 @@ pub enum Opened {
 }
 
 /// An open cache.
-#[derive(Debug)]
+///
+/// A copy shares the file and what was read of it; it costs as much as the log is long.
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) vfs: Arc<dyn Vfs>,
-    pub(crate) base: Base,
+    pub(crate) base: Arc<Base>,
     pub(crate) meta: Meta,
     pub(crate) overlay: Overlay,
     /// Where the next log record goes.
     pub(crate) log_end: u64,
     pub(crate) link: Link,
-    pub(crate) store_error: Option<Error>,
+    pub(crate) stored: Stored,
+}
+
+/// Whether the file says what the snapshot says. Unless it does, nothing is appended to it.
+#[derive(Clone, Debug)]
+pub(crate) enum Stored {
+    /// It does.
+    Yes,
+    /// Another process wrote first, or the owner wants no writing.
+    Detached,
+    /// Writing failed.
+    Failed(Arc<Error>),
 }
 
 /// The buffer of [`Snapshot::record`], to be reused.
@@ -114,8 +127,8 @@ impl Snapshot {
             overlay: Overlay::new(header.messages),
             log_end: header.log_start,
             link: Link { sequence: 0, stem: header.checksum },
-            base: Base::new(file, &path, header),
-            store_error: None,
+            base: Arc::new(Base::new(file, &path, header)),
+            stored: Stored::Yes,
         })
     }
 
@@ -209,14 +222,29 @@ impl Snapshot {
         (physical < self.physical_len()).then(|| self.overlay.row_of(physical)).flatten()
     }
 
+    /// The first row whose physical row is at least `physical`; [`Snapshot::len`] if there is none.
+    pub fn row_from_physical(&self, physical: u32) -> u32 {
+        let physical = physical.min(self.physical_len());
+        physical - self.overlay.expunged().partition_point(|gone| *gone < physical) as u32
+    }
+
     /// The physical rows that are there, ascending, from the one of `row` on.
     pub fn physical_rows(&self, row: u32) -> impl Iterator<Item = u32> {
         self.overlay.live(row)
     }
 
-    /// Why the last change did not get into the file, if it did not: only this process knows it.
+    /// Why the last change did not get into the file, if an error kept it out: then only this
+    /// process knows it.
     pub fn store_error(&self) -> Option<&Error> {
-        self.store_error.as_ref()
+        match &self.stored {
+            Stored::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Writes nothing to the file from now on; changes stay in this process.
+    pub fn detach(&mut self) {
+        self.stored = Stored::Detached;
     }
 
     /// Removes the cache file; what is open stays readable.
@@ -332,9 +360,16 @@ impl Snapshot {
 
     /// The first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
     pub fn row_from_uid(&self, uid: Uid) -> Result<u32> {
-        let physical = self.physical_from_uid(uid)?;
-        let gone = self.overlay.expunged().partition_point(|gone| *gone < physical);
-        Ok(physical - gone as u32)
+        Ok(self.row_from_physical(self.physical_from_uid(uid)?))
+    }
+
+    /// Says which modseq a message had with the same flags and keywords: for [`crate::Finish::keep`]
+    /// when a mailbox is scanned again from nothing.
+    pub fn modseq_keeper(&self) -> impl Fn(Uid, FlagSet, KeywordMask) -> Option<ModSeq> {
+        |uid, flags, keywords| {
+            let core = self.core(self.row_of_uid(uid).ok()??).ok()?;
+            (core.flags == flags && core.keywords == keywords).then_some(core.modseq)
+        }
     }
 
     /// The physical row with a UID, expunged or not.

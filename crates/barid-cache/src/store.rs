@@ -1,0 +1,123 @@
+//! Appending to the log: the one place where an existing cache file is written.
+//!
+//! Readers take no lock. A writer locks `<cache>.lock`, opens the file again and sees that it is
+//! still the one that the snapshot reads, and that nobody appended since; a torn tail is cut. What
+//! was appended counts once its checksum is whole.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid_formats::Stamp;
+use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, lock_file};
+
+use crate::error::{Error, Result};
+use crate::limits::{LOG_COMPACT_LEN, LOG_LEN_MAX};
+use crate::log::{self, Entry, Link};
+use crate::meta::Meta;
+use crate::snapshot::{Snapshot, Stored};
+
+/// How long a writer waits for another; then it keeps what it knows to itself.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+
+impl Snapshot {
+    /// Sets the stamp after a scan that found nothing changed, and the format's notes.
+    ///
+    /// # Errors
+    /// Only what reading the cache gives while a new file is written; a failing append is
+    /// [`Snapshot::store_error`].
+    pub fn restamp(&mut self, stamp: Stamp, state: &[u8]) -> Result<()> {
+        let meta = Meta { stamp, state: state.to_vec(), ..self.meta.clone() };
+        self.write(&meta, &Entry::default())
+    }
+
+    /// Keeps RFC822.SIZE of rows, found by reading their messages.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRow`]; what reading the cache gives while a new file is written.
+    pub fn set_rfc822_sizes(&mut self, sizes: &[(u32, u64)]) -> Result<()> {
+        let physical = |(row, size): &(u32, u64)| Ok((self.check_row(*row)?, *size));
+        let sizes = sizes.iter().map(physical).collect::<Result<Vec<_>>>()?;
+        let meta = self.meta.clone();
+        self.write(&meta, &Entry { sizes: &sizes, ..Entry::default() })
+    }
+
+    /// Takes over an entry and stores it, in the log or in a new file.
+    pub(crate) fn write(&mut self, meta: &Meta, entry: &Entry<'_>) -> Result<()> {
+        let (link, log_end) = (self.link, self.log_end);
+        let record = log::encode(link, meta, entry);
+        let (bytes, next) =
+            log::next(&record, link).expect("because it was encoded as the next of this link");
+        assert!(self.take_record(bytes, next), "because its rows were looked up in this snapshot");
+        if !matches!(self.stored, Stored::Yes) {
+            return Ok(());
+        }
+        if self.log_is_long() {
+            return self.compact();
+        }
+        self.stored = match self.append(&record, log_end, link) {
+            Ok(true) => Stored::Yes,
+            Ok(false) => Stored::Detached,
+            Err(error) => Stored::Failed(Arc::new(error)),
+        };
+        Ok(())
+    }
+
+    fn log_is_long(&self) -> bool {
+        let header = &self.base.header;
+        let columns = header.log_start.saturating_sub(header.extents[0].start);
+        self.log_end - header.log_start > LOG_COMPACT_LEN.max(columns / 4)
+    }
+
+    /// Appends a record; `false` if another process replaced the file or appended first.
+    fn append(&self, record: &[u8], log_end: u64, link: Link) -> Result<bool> {
+        let Some(_lock) = self.lock()? else { return Ok(false) };
+        let Some(file) = self.open_same()? else { return Ok(false) };
+        let path = &self.base.path;
+        let file_len = file.metadata().map_err(Error::at(path))?.size;
+        if file_len > log_end {
+            let mut tail = vec![0; (file_len - log_end).min(LOG_LEN_MAX) as usize];
+            let len = file.read_full_at(&mut tail, log_end).map_err(Error::at(path))?;
+            if log::next(&tail[..len], link).is_some() {
+                return Ok(false);
+            }
+            file.set_len(log_end).map_err(Error::at(path))?;
+        } else if file_len < log_end {
+            // Cut by something else: what is known here is not what is there.
+            return Ok(false);
+        }
+        file.write_all_at(record, log_end).map_err(Error::at(path))?;
+        Ok(true)
+    }
+
+    /// Takes the writers' lock; `None` if another keeps it.
+    pub(crate) fn lock(&self) -> Result<Option<Box<dyn File>>> {
+        let path = lock_path(&self.base.path);
+        let file = self.vfs.open(&path, OpenOptions::create(0o600)).map_err(Error::at(&path))?;
+        let how = (LockKind::Flock, LockMode::Exclusive);
+        match lock_file(&*self.vfs, &*file, &path, how, LOCK_TIMEOUT) {
+            Ok(()) => Ok(Some(file)),
+            Err(LockError::Io { path, source }) => Err(Error::Io { path, source }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Opens the file for writing; `None` if its name now stands for another.
+    pub(crate) fn open_same(&self) -> Result<Option<Box<dyn File>>> {
+        let path = &self.base.path;
+        let file = match self.vfs.open(path, OpenOptions::WRITE) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            result => result.map_err(Error::at(path))?,
+        };
+        let here = file.metadata().map_err(Error::at(path))?.inode;
+        let ours = self.base.file.metadata().map_err(Error::at(path))?.inode;
+        Ok((here == ours).then_some(file))
+    }
+}
+
+/// The lock file of a cache file.
+pub(crate) fn lock_path(path: &std::path::Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
