@@ -5,7 +5,7 @@
 
 mod api;
 mod counting;
-mod crash;
+pub mod crash;
 mod dotlock;
 mod fault;
 mod layer;
@@ -19,6 +19,7 @@ pub use api::{
     Vfs,
 };
 pub use counting::{Bytes, Counter, CountingVfs, Counts};
+pub use crash::CrashVfs;
 pub use dotlock::{DotLock, DotLockOptions, LockError, lock_file};
 pub use fault::{Fault, FaultEffect, FaultVfs, Faults};
 pub use layer::{CallKind, Layer};

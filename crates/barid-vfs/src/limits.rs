@@ -25,3 +25,6 @@ pub(crate) const LOCK_RETRY_MIN: Duration = Duration::from_millis(2);
 
 /// The longest pause between two tries of a lock.
 pub(crate) const LOCK_RETRY_MAX: Duration = Duration::from_millis(250);
+
+/// What a disk writes at once: what a torn write is torn at.
+pub(crate) const SECTOR_LEN: usize = 512;

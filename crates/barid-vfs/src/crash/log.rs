@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::FileType;
+use crate::api::{FileType, Timestamp};
 use crate::mem::tree::Meta;
 
 /// One change of the file system, or one barrier, in the order they happened.
@@ -19,15 +19,43 @@ pub(crate) enum Op {
     /// An attribute was set or removed.
     Xattr { inode: u64, name: String, value: Option<Vec<u8>> },
     /// A name came to be.
-    Link { dir: u64, name: Vec<u8>, inode: u64 },
+    Link { dir: u64, name: Vec<u8>, inode: u64, at: Timestamp },
     /// A name went away.
-    Unlink { dir: u64, name: Vec<u8>, inode: u64 },
+    Unlink { dir: u64, name: Vec<u8>, inode: u64, at: Timestamp },
     /// A name moved.
-    Rename { from: (u64, Vec<u8>), to: (u64, Vec<u8>), inode: u64, replaced: Option<u64> },
+    Rename {
+        from: (u64, Vec<u8>),
+        to: (u64, Vec<u8>),
+        inode: u64,
+        replaced: Option<u64>,
+        at: Timestamp,
+    },
     /// `fdatasync`.
     SyncData { inode: u64 },
     /// `fsync` of a file.
     SyncAll { inode: u64 },
     /// `fsync` of a directory.
     SyncDir { inode: u64 },
+}
+
+impl Op {
+    /// Whether a crash right after it differs from one right before: times come with something.
+    pub(super) fn is_point(&self) -> bool {
+        !matches!(self, Self::Meta { .. })
+    }
+
+    /// The inode whose content it concerns.
+    pub(super) fn inode(&self) -> Option<u64> {
+        match self {
+            Self::Create { inode, .. }
+            | Self::Meta { inode, .. }
+            | Self::Write { inode, .. }
+            | Self::SetLen { inode, .. }
+            | Self::Xattr { inode, .. }
+            | Self::SyncData { inode }
+            | Self::SyncAll { inode }
+            | Self::SyncDir { inode } => Some(*inode),
+            Self::Link { .. } | Self::Unlink { .. } | Self::Rename { .. } => None,
+        }
+    }
 }

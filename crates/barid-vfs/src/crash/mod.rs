@@ -1,6 +1,160 @@
 //! A world that crashes.
+//!
+//! [`CrashVfs`] is a file system in memory that remembers every change and every barrier. An
+//! operation runs on it once, whole; afterwards [`CrashVfs::crash_at`] tells what the disk would
+//! hold had the power failed at any moment of it, as a new [`MemVfs`] in which recovery can run.
+//!
+//! What is allowed to happen to everything that no barrier covers:
+//! - Written bytes reach the disk or not, in any order, torn at 512 bytes. A sector holds what the
+//!   page cache held at some moment since.
+//! - Size and times of a file reach the disk together, before its bytes or after them; bytes that
+//!   never came are zeros.
+//! - Names (creating, linking, renaming, unlinking) reach the disk or not, in any order, but for
+//!   those of the same file or the same name, whose order journals keep. A rename is both its sides
+//!   or neither, and knows nothing of the data of its file.
+//! - Attributes reach the disk in order, up to some moment.
+//!
+//! What barriers promise, which is less than any one file system does:
+//! - `sync_data` of a file: its bytes and size; its times only if the size changed.
+//! - `sync_all` of a file: times and attributes, too. Never its name.
+//! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes.
+//!   Not its own name in its parent: a new directory whose parent was not synced may vanish whole.
+//!
+//! Not modelled: blocks that rot, reads that fail (see [`crate::FaultVfs`]), and hole punching.
+//!
+//! A test runs its operation, noting with [`CrashVfs::points`] when what was acknowledged, then
+//! visits every crash point with a few seeds. Seeds 0 to 4 are the extremes: nothing is kept;
+//! everything is; names and sizes without bytes; bytes and sizes without names; bytes and names
+//! without sizes. Others choose at random, always the same for one point and seed.
+//!
+//! ```
+//! use std::path::Path;
+//! use barid_vfs::{CrashVfs, MemVfs, Vfs, atomic_replace};
+//!
+//! let path = Path::new("/f");
+//! let disk = MemVfs::new();
+//! atomic_replace(&disk, path, 0o600, true, |file| file.write_all_at(b"old", 0))?;
+//!
+//! let world = CrashVfs::new(&disk);
+//! atomic_replace(&world.vfs(), path, 0o600, true, |file| file.write_all_at(b"new", 0))?;
+//! let acknowledged = world.points();
+//!
+//! assert!(world.points() >= 5);
+//! for point in 0..=world.points() {
+//!     for seed in 0..50 {
+//!         let found = world.crash_at(point, seed).read(path, 9)?;
+//!         assert!(found == b"new" || found == b"old" && point < acknowledged);
+//!     }
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! The disk found can be handed to `CrashVfs::new` again, to crash the recovery.
 
-#[expect(dead_code, reason = "the crash world that reads the log comes next")]
+mod choices;
+mod content;
 mod log;
+mod names;
 
-pub(crate) use log::Op;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::log::Op;
+
+use self::choices::Choices;
+use self::content::Inode;
+use self::names::Names;
+use crate::api::{FileType, Vfs};
+use crate::mem::MemVfs;
+use crate::mem::tree::{Directory, Node, NodeState, ROOT, Tree};
+
+/// How long the machine was down.
+const REBOOT: Duration = Duration::from_secs(60);
+
+/// A world that crashes; see the module's text for what can happen in it.
+#[derive(Debug)]
+pub struct CrashVfs {
+    durable: MemVfs,
+    live: MemVfs,
+}
+
+impl CrashVfs {
+    /// A world that begins as a copy of `durable`, all of which is on the disk.
+    pub fn new(durable: &MemVfs) -> Self {
+        let durable = durable.snapshot();
+        let live = durable.recording_copy();
+        Self { durable, live }
+    }
+
+    /// The file system to run operations on.
+    pub fn vfs(&self) -> MemVfs {
+        self.live.clone()
+    }
+
+    /// How many changes and barriers there were up to now. A crash point `n` lies after the n-th:
+    /// `0..=points()` are all there are.
+    pub fn points(&self) -> usize {
+        self.live.with_log(|log| log.iter().filter(|op| op.is_point()).count())
+    }
+
+    /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
+    /// by `seed`. The clock has moved on by a minute. Costs the whole log and a copy of the files
+    /// changed.
+    ///
+    /// # Panics
+    /// If `point` is above [`CrashVfs::points`].
+    pub fn crash_at(&self, point: usize, seed: u64) -> MemVfs {
+        let tree = self.live.with_log(|log| {
+            let count = log.iter().filter(|op| op.is_point()).count();
+            assert!(point <= count, "crash point {point} of {count}");
+            let ends = log.iter().enumerate().filter(|(_, op)| op.is_point()).nth(point);
+            let len = ends.map_or(log.len(), |(index, _)| index);
+            crash(self.durable.tree().snapshot(), &log[..len], &mut Choices::new(point, seed))
+        });
+        let disk = self.live.with_tree(tree);
+        disk.sleep(REBOOT);
+        disk
+    }
+}
+
+/// What is left of `tree` and the operations on it.
+fn crash(mut tree: Tree, log: &[Op], choices: &mut Choices) -> Tree {
+    let mut names = Names::default();
+    let mut inodes: BTreeMap<u64, Inode<'_>> = BTreeMap::new();
+    let mut created: HashMap<u64, FileType> = HashMap::new();
+    for op in log {
+        names.take(op);
+        if let Op::Create { inode, file_type } = op {
+            created.insert(*inode, *file_type);
+        }
+        if let Some(number) = op.inode() {
+            let inode = inodes.entry(number).or_insert_with(|| {
+                Inode::new(tree.nodes.get(&number).map(|node| node.read().clone()).as_ref())
+            });
+            inode.take(op);
+            if created.get(&number) == Some(&FileType::Symlink) {
+                inode.sync_all();
+            }
+        }
+    }
+    for (number, file_type) in created {
+        let state = NodeState::new(0, crate::api::Timestamp::default(), 0);
+        tree.nodes.insert(number, Arc::new(Node::new(number, file_type, state)));
+        if file_type == FileType::Dir {
+            tree.dirs.insert(number, Directory { parent: ROOT, entries: BTreeMap::new() });
+        }
+        tree.next_number = tree.next_number.max(number + 1);
+    }
+    for (number, inode) in inodes {
+        if let Some(node) = tree.nodes.get(&number) {
+            inode.crash(choices, &mut node.write());
+        }
+    }
+    names.crash(choices, &mut tree);
+    names::forget_nameless(&mut tree, ROOT);
+    tree
+}
+
+#[cfg(test)]
+mod tests;

@@ -83,13 +83,27 @@ impl MemVfs {
     /// costs the number of files, not their size.
     #[must_use]
     pub fn snapshot(&self) -> Self {
-        let copy = Self::of_tree(self.tree().snapshot(), self.now(), false);
+        self.with_tree(self.tree().snapshot())
+    }
+
+    /// Another world of the same settings and time, but of other files.
+    pub(crate) fn with_tree(&self, tree: Tree) -> Self {
+        self.settings_to(Self::of_tree(tree, self.now(), false))
+    }
+
+    /// A snapshot that records what happens to it.
+    pub(crate) fn recording_copy(&self) -> Self {
+        self.settings_to(Self::of_tree(self.tree().snapshot(), self.now(), true))
+    }
+
+    fn settings_to(&self, copy: Self) -> Self {
         for (to, from) in [
             (&copy.shared.tick_nanos, &self.shared.tick_nanos),
             (&copy.shared.granularity_nanos, &self.shared.granularity_nanos),
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        copy.shared.random.store(self.shared.random.load(Ordering::Relaxed), Ordering::Relaxed);
         copy.set_xattrs(self.shared.xattrs.load(Ordering::Relaxed));
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
         copy
@@ -146,7 +160,7 @@ impl MemVfs {
         self.record(|| Op::Create { inode: node.number, file_type: FileType::Symlink });
         self.record(|| Op::Write { inode: node.number, offset: 0, bytes });
         tree.link(found.dir, &found.name, &node, now)?;
-        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number });
+        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number, at: now });
         Ok(())
     }
 
@@ -183,7 +197,6 @@ impl MemVfs {
         Timestamp { unix_nanos: now - now.rem_euclid(granularity) }
     }
 
-    #[expect(dead_code, reason = "the crash world that reads the log comes next")]
     /// The log of the crash world, empty where nothing is recorded.
     pub(crate) fn with_log<T>(&self, read: impl FnOnce(&[Op]) -> T) -> T {
         match &self.shared.log {
@@ -230,7 +243,7 @@ impl MemVfs {
                         self.record_meta(node.number, &node.read().meta);
                         tree.link(found.dir, &found.name, &node, now)?;
                         let (dir, name) = (found.dir, found.name);
-                        self.record(|| Op::Link { dir, name, inode: node.number });
+                        self.record(|| Op::Link { dir, name, inode: node.number, at: now });
                         return Ok(self.handle(node, options.write));
                     }
                 }
@@ -305,7 +318,7 @@ impl Vfs for MemVfs {
         self.record(|| Op::Create { inode: node.number, file_type: FileType::Dir });
         self.record_meta(node.number, &node.read().meta);
         tree.link(found.dir, &found.name, &node, now)?;
-        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number });
+        self.record(|| Op::Link { dir: found.dir, name: found.name, inode: node.number, at: now });
         Ok(())
     }
 
@@ -347,6 +360,7 @@ impl Vfs for MemVfs {
             to: (to.dir, to.name),
             inode: node.number,
             replaced: to.node.map(|node| node.number),
+            at: now,
         });
         Ok(())
     }
@@ -361,7 +375,7 @@ impl Vfs for MemVfs {
         }
         let now = self.tick();
         tree.link(to.dir, &to.name, &node, now)?;
-        self.record(|| Op::Link { dir: to.dir, name: to.name, inode: node.number });
+        self.record(|| Op::Link { dir: to.dir, name: to.name, inode: node.number, at: now });
         Ok(())
     }
 
@@ -374,7 +388,7 @@ impl Vfs for MemVfs {
         }
         let now = self.tick();
         let inode = tree.unlink(found.dir, &found.name, now)?;
-        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode });
+        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode, at: now });
         Ok(())
     }
 
@@ -387,7 +401,7 @@ impl Vfs for MemVfs {
         }
         let now = self.tick();
         let inode = tree.unlink(found.dir, &found.name, now)?;
-        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode });
+        self.record(|| Op::Unlink { dir: found.dir, name: found.name, inode, at: now });
         Ok(())
     }
 
@@ -464,15 +478,20 @@ impl Vfs for MemVfs {
     /// SplitMix64, from the same seed in every new world.
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
         for chunk in bytes.chunks_mut(8) {
-            let step = 0x9e37_79b9_7f4a_7c15;
-            let mut word = self.shared.random.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
-            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            word ^= word >> 31;
+            let seed = self.shared.random.fetch_add(1, Ordering::Relaxed);
+            let word = split_mix(seed);
             chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
         }
         Ok(())
     }
+}
+
+/// SplitMix64: the number that belongs to a seed.
+pub(crate) fn split_mix(seed: u64) -> u64 {
+    let mut word = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
 }
 
 fn nanos(duration: Duration) -> i64 {

@@ -1,0 +1,113 @@
+//! The random choices of a crash.
+
+use crate::mem::split_mix;
+
+/// What becomes of everything that no barrier covered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// All of it is lost.
+    Nothing,
+    /// All of it is kept.
+    Everything,
+    /// Names, sizes and attributes are kept, written bytes are lost.
+    NamesOnly,
+    /// Bytes and sizes are kept, names and attributes are lost.
+    BytesOnly,
+    /// Bytes and names are kept, sizes are lost.
+    SizesLost,
+    /// Each thing has its own fate.
+    Random,
+}
+
+/// What becomes of the written bytes of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// None reached the disk.
+    Nothing,
+    /// All did.
+    Everything,
+    /// All writes up to a moment did, and some sectors of the next.
+    Until(usize),
+    /// Each write did or did not.
+    SomeWrites,
+    /// Each sector did or did not.
+    SomeSectors,
+}
+
+/// A seeded source of choices.
+#[derive(Debug)]
+pub(super) struct Choices {
+    style: Style,
+    seed: u64,
+    drawn: u64,
+}
+
+impl Choices {
+    pub(super) fn new(point: usize, seed: u64) -> Self {
+        let style = match seed {
+            0 => Style::Nothing,
+            1 => Style::Everything,
+            2 => Style::NamesOnly,
+            3 => Style::BytesOnly,
+            4 => Style::SizesLost,
+            _ => Style::Random,
+        };
+        Self { style, seed: split_mix(seed ^ split_mix(point as u64)), drawn: 0 }
+    }
+
+    /// A number below `bound`, which is not zero.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.drawn += 1;
+        (split_mix(self.seed ^ split_mix(self.drawn)) % bound as u64) as usize
+    }
+
+    /// True half the time.
+    pub(super) fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    /// How the bytes of a file with `pending` changes get to the disk.
+    pub(super) fn flush(&mut self, pending: usize) -> Flush {
+        match self.style {
+            Style::Nothing | Style::NamesOnly => Flush::Nothing,
+            Style::Everything | Style::BytesOnly | Style::SizesLost => Flush::Everything,
+            Style::Random => match self.below(5) {
+                0 => Flush::Nothing,
+                1 => Flush::Everything,
+                2 => Flush::Until(self.below(pending + 1)),
+                3 => Flush::SomeWrites,
+                _ => Flush::SomeSectors,
+            },
+        }
+    }
+
+    /// After how many of `pending` changes the size and times of a file are on the disk.
+    pub(super) fn inode(&mut self, pending: usize) -> usize {
+        match self.style {
+            Style::Nothing | Style::SizesLost => 0,
+            Style::Everything | Style::NamesOnly | Style::BytesOnly => pending,
+            Style::Random => match self.coin() {
+                true => pending,
+                false => self.below(pending + 1),
+            },
+        }
+    }
+
+    /// How many of `pending` changes of attributes are on the disk.
+    pub(super) fn xattrs(&mut self, pending: usize) -> usize {
+        match self.style {
+            Style::Nothing | Style::BytesOnly => 0,
+            Style::Everything | Style::NamesOnly | Style::SizesLost => pending,
+            Style::Random => self.below(pending + 1),
+        }
+    }
+
+    /// Whether a change of a name is on the disk, if those it depends on are.
+    pub(super) fn name(&mut self) -> bool {
+        match self.style {
+            Style::Nothing | Style::BytesOnly => false,
+            Style::Everything | Style::NamesOnly | Style::SizesLost => true,
+            Style::Random => self.below(3) > 0,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a crash leaves of the names.
+
+use std::collections::{HashMap, HashSet};
+
+use super::choices::Choices;
+use super::log::Op;
+use crate::api::Timestamp;
+use crate::mem::tree::{Directory, Tree};
+
+/// Something that two changes of names have in common; then their order is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Inode(u64),
+    Name(u64, &'a [u8]),
+}
+
+/// The changes of names, in order, and which of them a barrier covers.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    ops: Vec<&'a Op>,
+    durable: Vec<bool>,
+}
+
+impl<'a> Names<'a> {
+    /// Takes the next operation.
+    pub(super) fn take(&mut self, op: &'a Op) {
+        match op {
+            Op::Link { .. } | Op::Unlink { .. } | Op::Rename { .. } => {
+                self.ops.push(op);
+                self.durable.push(false);
+            }
+            Op::SyncDir { inode } => {
+                for (op, durable) in self.ops.iter().zip(&mut self.durable) {
+                    *durable |= target_dir(op) == Some(*inode);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Crashes: applies to `tree` the changes that are on the disk then. What is durable drags in
+    /// what it builds on; what builds on something lost is lost.
+    pub(super) fn crash(mut self, choices: &mut Choices, tree: &mut Tree) {
+        self.force_what_durable_ones_need();
+        let mut lost: HashSet<Key<'_>> = HashSet::new();
+        for (op, durable) in self.ops.iter().zip(&self.durable) {
+            let keys = keys_of(op);
+            let possible = *durable || !keys.iter().any(|key| lost.contains(key));
+            if possible && (*durable || choices.name()) {
+                apply(op, tree);
+            } else {
+                lost.extend(keys);
+            }
+        }
+    }
+
+    fn force_what_durable_ones_need(&mut self) {
+        let mut needed: HashSet<Key<'_>> = HashSet::new();
+        for (op, durable) in self.ops.iter().zip(&mut self.durable).rev() {
+            let keys = keys_of(op);
+            *durable |= keys.iter().any(|key| needed.contains(key));
+            if *durable {
+                needed.extend(keys);
+            }
+        }
+    }
+}
+
+/// The directory whose fsync makes the operation durable.
+fn target_dir(op: &Op) -> Option<u64> {
+    match op {
+        Op::Link { dir, .. } | Op::Unlink { dir, .. } => Some(*dir),
+        Op::Rename { to, .. } => Some(to.0),
+        _ => None,
+    }
+}
+
+fn keys_of(op: &Op) -> Vec<Key<'_>> {
+    match op {
+        Op::Link { dir, name, inode, .. } | Op::Unlink { dir, name, inode, .. } => {
+            vec![Key::Inode(*inode), Key::Name(*dir, name)]
+        }
+        Op::Rename { from, to, inode, replaced, .. } => {
+            let names = [from, to].map(|(dir, name)| Key::Name(*dir, name));
+            let inodes = [Some(*inode), *replaced].into_iter().flatten().map(Key::Inode);
+            names.into_iter().chain(inodes).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn apply(op: &Op, tree: &mut Tree) {
+    match op {
+        Op::Link { dir, name, inode, at } => set(tree, *dir, name, Some(*inode), *at),
+        Op::Unlink { dir, name, at, .. } => set(tree, *dir, name, None, *at),
+        Op::Rename { from, to, inode, at, .. } => {
+            set(tree, from.0, &from.1, None, *at);
+            set(tree, to.0, &to.1, Some(*inode), *at);
+        }
+        _ => {}
+    }
+}
+
+fn set(tree: &mut Tree, dir: u64, name: &[u8], inode: Option<u64>, at: Timestamp) {
+    if let Some(directory) = tree.dirs.get_mut(&dir) {
+        match inode {
+            Some(inode) => directory.entries.insert(name.to_vec(), inode),
+            None => directory.entries.remove(name),
+        };
+    }
+    if let Some(directory) = inode.and_then(|inode| tree.dirs.get_mut(&inode)) {
+        directory.parent = dir;
+    }
+    if let Some(node) = tree.nodes.get(&dir) {
+        let mut state = node.write();
+        state.meta.modified = at;
+        state.meta.changed = at;
+    }
+    if let Some(node) = inode.and_then(|inode| tree.nodes.get(&inode)) {
+        let mut state = node.write();
+        state.meta.changed = state.meta.changed.max(at);
+    }
+}
+
+/// Forgets what has no name any more and counts the names of the rest.
+pub(super) fn forget_nameless(tree: &mut Tree, root: u64) {
+    let mut links: HashMap<u64, u64> = HashMap::from([(root, 2)]);
+    let mut ahead = vec![root];
+    while let Some(dir) = ahead.pop() {
+        let Some(Directory { entries, .. }) = tree.dirs.get(&dir) else { continue };
+        for inode in entries.values() {
+            let is_dir = tree.dirs.contains_key(inode);
+            let count = links.entry(*inode).or_insert(0);
+            *count += if is_dir { 2 } else { 1 };
+            if is_dir {
+                ahead.push(*inode);
+            }
+        }
+    }
+    tree.nodes.retain(|inode, _| links.contains_key(inode));
+    tree.dirs.retain(|inode, _| links.contains_key(inode));
+    for (inode, node) in &tree.nodes {
+        node.write().links = links.get(inode).copied().unwrap_or(0);
+    }
+}

@@ -1,0 +1,199 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+use crate::api::{File, OpenOptions};
+use crate::replace::atomic_replace;
+
+const SEEDS: u64 = 200;
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+fn create(vfs: &MemVfs, name: &str) -> Box<dyn File> {
+    vfs.open(path(name), OpenOptions::create(0o600)).unwrap()
+}
+
+/// A disk with `/f`, which holds `content`.
+fn disk(content: &[u8]) -> MemVfs {
+    let disk = MemVfs::new();
+    create(&disk, "/f").write_all_at(content, 0).unwrap();
+    disk
+}
+
+/// All that may be found in a file after a crash at the end of what `run` does.
+fn outcomes(disk: &MemVfs, name: &str, run: impl Fn(&MemVfs)) -> BTreeSet<Option<Vec<u8>>> {
+    let world = CrashVfs::new(disk);
+    run(&world.vfs());
+    let found = |seed| world.crash_at(world.points(), seed).read(path(name), 1 << 20).ok();
+    (0..SEEDS).map(found).collect()
+}
+
+fn check(disk: &MemVfs, name: &str, run: impl Fn(&MemVfs), expected: &[Option<&[u8]>]) {
+    let expected = expected.iter().map(|content| content.map(<[u8]>::to_vec)).collect();
+    assert_eq!(outcomes(disk, name, run), expected);
+}
+
+#[test]
+fn a_synced_file_without_a_synced_name_may_be_lost() {
+    let synced = |vfs: &MemVfs| {
+        let file = create(vfs, "/n");
+        file.write_all_at(b"new", 0).unwrap();
+        file.sync_all().unwrap();
+    };
+    check(&disk(b""), "/n", synced, &[None, Some(b"new")]);
+    let named = |vfs: &MemVfs| {
+        synced(vfs);
+        vfs.sync_dir(path("/")).unwrap();
+    };
+    check(&disk(b""), "/n", named, &[Some(b"new")]);
+}
+
+#[test]
+fn a_rename_may_come_before_its_data() {
+    let rename = |vfs: &MemVfs| {
+        create(vfs, "/t").write_all_at(b"new", 0).unwrap();
+        vfs.rename(path("/t"), path("/f")).unwrap();
+    };
+    check(&disk(b"old"), "/f", rename, &[Some(b"old"), Some(b"new"), Some(b""), Some(b"\0\0\0")]);
+}
+
+#[test]
+fn a_size_may_come_before_its_data_and_data_before_its_size() {
+    let append = |vfs: &MemVfs| create(vfs, "/f").write_all_at(b"ab", 3).unwrap();
+    check(&disk(b"old"), "/f", append, &[Some(b"old"), Some(b"old\0\0"), Some(b"oldab")]);
+}
+
+#[test]
+fn writes_are_dropped_reordered_and_torn() {
+    let run = |vfs: &MemVfs| {
+        let file = create(vfs, "/f");
+        file.write_all_at(&[b'1'; 1024], 0).unwrap();
+        file.write_all_at(&[b'2'; 1024], 1024).unwrap();
+    };
+    let found: BTreeSet<Vec<u8>> = outcomes(&disk(&[b'0'; 2048]), "/f", run)
+        .into_iter()
+        .map(|content| content.unwrap().into_iter().step_by(512).collect())
+        .collect();
+    for content in ["0000", "1122", "0022", "1100", "1000", "0102", "1022"] {
+        assert!(found.contains(content.as_bytes()), "{content} never happened");
+    }
+    assert!(found.iter().all(|content| content.len() == 4));
+}
+
+#[test]
+fn barriers_keep_the_order() {
+    let run = |vfs: &MemVfs| {
+        let file = create(vfs, "/f");
+        file.write_all_at(b"1", 0).unwrap();
+        file.sync_data().unwrap();
+        file.write_all_at(b"2", 600).unwrap();
+    };
+    for content in outcomes(&disk(&[b'0'; 1000]), "/f", run) {
+        let content = content.unwrap();
+        assert!(content[0] == b'1' && matches!(content[600], b'0' | b'2'));
+    }
+}
+
+#[test]
+fn an_unlink_is_not_durable_by_itself() {
+    check(&disk(b"old"), "/f", |vfs| vfs.remove_file(path("/f")).unwrap(), &[None, Some(b"old")]);
+    let synced = |vfs: &MemVfs| {
+        vfs.remove_file(path("/f")).unwrap();
+        vfs.sync_dir(path("/")).unwrap();
+    };
+    check(&disk(b"old"), "/f", synced, &[None]);
+}
+
+#[test]
+fn a_rename_is_both_its_sides_or_neither_and_keeps_the_order_of_one_file() {
+    let disk = disk(b"mail");
+    disk.create_dir(path("/cur"), 0o700).unwrap();
+    let world = CrashVfs::new(&disk);
+    let vfs = world.vfs();
+    vfs.rename(path("/f"), path("/cur/a")).unwrap();
+    vfs.rename(path("/cur/a"), path("/cur/b")).unwrap();
+    let mut places = BTreeSet::new();
+    for seed in 0..SEEDS {
+        let disk = world.crash_at(world.points(), seed);
+        let there: Vec<&str> = ["/f", "/cur/a", "/cur/b"]
+            .into_iter()
+            .filter(|name| disk.read(path(name), 99).is_ok_and(|content| content == b"mail"))
+            .collect();
+        assert_eq!(there.len(), 1);
+        places.extend(there);
+    }
+    assert_eq!(places.len(), 3);
+}
+
+#[test]
+fn attributes_and_new_directories_need_their_fsync() {
+    let disk = disk(b"");
+    let world = CrashVfs::new(&disk);
+    let vfs = world.vfs();
+    vfs.set_xattr(path("/f"), "user.x", b"1").unwrap();
+    create(&vfs, "/f").sync_data().unwrap();
+    vfs.create_dir(path("/d"), 0o700).unwrap();
+    create(&vfs, "/d/x").sync_all().unwrap();
+    vfs.sync_dir(path("/d")).unwrap();
+    let states = |world: &CrashVfs| -> BTreeSet<(bool, bool)> {
+        let state = |seed| {
+            let disk = world.crash_at(world.points(), seed);
+            let attribute = disk.xattr(path("/f"), "user.x").unwrap().is_some();
+            (attribute, disk.metadata(path("/d/x")).is_ok())
+        };
+        (0..SEEDS).map(state).collect()
+    };
+    assert_eq!(states(&world).len(), 4);
+    create(&vfs, "/f").sync_all().unwrap();
+    vfs.sync_dir(path("/")).unwrap();
+    assert_eq!(states(&world), BTreeSet::from([(true, true)]));
+}
+
+#[test]
+fn what_was_cut_off_does_not_come_back() {
+    let run = |vfs: &MemVfs| {
+        let file = create(vfs, "/f");
+        file.set_len(1).unwrap();
+        file.set_len(3).unwrap();
+    };
+    check(&disk(b"old"), "/f", run, &[Some(b"old"), Some(b"o"), Some(b"o\0\0")]);
+}
+
+/// The crash test of `atomic_replace`: `true` if every state found is allowed.
+fn replace_holds(durable: bool) -> bool {
+    let (old, new) = (vec![b'o'; 1500], vec![b'n'; 2500]);
+    let disk = disk(&old);
+    let world = CrashVfs::new(&disk);
+    let write = |file: &dyn File| file.write_all_at(&new, 0);
+    atomic_replace(&world.vfs(), path("/f"), 0o600, durable, write).unwrap();
+    let acknowledged = world.points();
+    println!("atomic_replace: {} crash points, {SEEDS} seeds each", world.points() + 1);
+    assert!(world.points() >= if durable { 6 } else { 4 });
+    (0..=world.points()).all(|point| {
+        (0..SEEDS).all(|seed| {
+            let found = world.crash_at(point, seed).read(path("/f"), 1 << 20).unwrap();
+            found == new || found == old && point < acknowledged
+        })
+    })
+}
+
+#[test]
+fn a_durable_replace_survives_every_crash_and_another_is_caught() {
+    assert!(replace_holds(true));
+    assert!(!replace_holds(false));
+}
+
+#[test]
+fn a_crash_is_repeatable() {
+    let world = CrashVfs::new(&disk(b"old"));
+    let file = create(&world.vfs(), "/f");
+    for offset in 0..20 {
+        file.write_all_at(b"x", offset * 500).unwrap();
+    }
+    for seed in 0..SEEDS {
+        let read = || world.crash_at(15, seed).read(path("/f"), 1 << 20).unwrap();
+        assert_eq!(read(), read());
+    }
+}
