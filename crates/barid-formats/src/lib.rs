@@ -4,13 +4,16 @@
 //! mailbox with what is [`Known`] of it and hands every message never seen before to a
 //! [`ScanSink`]; only those are read.
 
+mod detect;
 mod error;
 mod location;
 mod mailbox;
+mod maildir;
 mod scan;
 mod stamp;
 mod sync;
 
+pub use detect::{MailboxSpec, open};
 pub use error::{Error, Result, SinkError};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};

@@ -1,0 +1,126 @@
+//! What was known of a Maildir, loaded for comparison.
+
+use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
+
+use super::name;
+use super::state::State;
+use super::table::{Index, Name, Names};
+use crate::scan::sink_error;
+use crate::{Known, Location, Result, Stamp};
+
+/// One known message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// Its UID.
+    pub(super) uid: Uid,
+    /// Its flags.
+    pub(super) flags: FlagSet,
+    /// Whether it was in `new`.
+    pub(super) in_new: bool,
+    /// Its keywords.
+    pub(super) keywords: KeywordMask,
+    /// Its file.
+    pub(super) name: Name,
+    /// Its key: the hash of the base name but for a twin.
+    pub(super) key: u64,
+}
+
+impl Row {
+    /// Whether another message had the base name first.
+    pub(super) fn is_twin(&self) -> bool {
+        self.key != self.name.hash
+    }
+}
+
+/// All that was known.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The stamp it is true of.
+    pub(super) stamp: Stamp,
+    /// What the last scan left; nothing of it holds where this is `None`.
+    pub(super) state: Option<State>,
+    /// The UIDVALIDITY.
+    pub(super) uidvalidity: Option<UidValidity>,
+    /// The lowest UID never given out.
+    pub(super) uidnext: Option<Uid>,
+    /// The keywords.
+    pub(super) keywords: KeywordTable,
+    /// The messages, ascending by UID.
+    pub(super) rows: Vec<Row>,
+    /// Their names.
+    pub(super) names: Names,
+    index: Index,
+    /// The rows that are twins.
+    pub(super) twins: Vec<u32>,
+}
+
+impl Before {
+    /// Loads what is known; `None` if there is nothing, or nothing that a Maildir could have left.
+    pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
+        let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
+            return Ok(None);
+        };
+        let mut before = Self {
+            stamp,
+            state: Some(state),
+            uidvalidity: known.uidvalidity(),
+            uidnext: known.uidnext(),
+            keywords: known.keywords().clone(),
+            index: Index::with_capacity(known.len() as usize),
+            ..Self::default()
+        };
+        before.rows.reserve(known.len() as usize);
+        let mut sound = before.uidvalidity.is_some();
+        sink_error(known.visit(0, &mut |message| {
+            let Location::File { name, in_new } = message.location else {
+                sound = false;
+                return false;
+            };
+            let Some(name) = before.names.add(name) else {
+                sound = false;
+                return false;
+            };
+            let row = Row {
+                uid: message.uid,
+                flags: message.flags,
+                in_new,
+                keywords: message.keywords,
+                name,
+                key: message.key.0,
+            };
+            let at = before.rows.len() as u32;
+            before.rows.push(row);
+            if row.is_twin() {
+                before.twins.push(at);
+            } else {
+                let rows = &before.rows;
+                before.index.insert(name.hash, at, |at| rows[at as usize].name.hash);
+            }
+            true
+        }))?;
+        Ok(sound.then_some(before))
+    }
+
+    /// The row of a base name; twins are not found.
+    pub(super) fn find(&self, hash: u64, base: &[u8]) -> Option<u32> {
+        self.index.find(hash, |at| {
+            let name = self.rows[at as usize].name;
+            name.hash == hash && self.names.base(name) == base
+        })
+    }
+
+    /// The row of a UID.
+    pub(super) fn find_uid(&self, uid: Uid) -> Option<&Row> {
+        self.rows.binary_search_by_key(&uid, |row| row.uid).ok().map(|at| &self.rows[at])
+    }
+
+    /// The highest UID of a row, 0 if there is none.
+    pub(super) fn last_uid(&self) -> u32 {
+        self.rows.last().map_or(0, |row| row.uid.get())
+    }
+
+    /// The key under which the file `inode` with this base would be a twin.
+    pub(super) fn twin_key(base: &[u8], inode: u64) -> u64 {
+        name::twin_hash(base, inode)
+    }
+}

@@ -1,0 +1,56 @@
+//! Names and limits of a Maildir (maildir(5), Dovecot 2.3 `maildir-storage.h`).
+
+/// Where messages are until somebody has seen them.
+pub(super) const NEW: &str = "new";
+/// Where messages are afterwards, flags in their names.
+pub(super) const CUR: &str = "cur";
+/// Where messages are written before they are delivered by a rename.
+pub(super) const TMP: &str = "tmp";
+/// UIDs by base name.
+pub(super) const UIDLIST: &str = "dovecot-uidlist";
+/// The dotlock of the UIDs, the keywords and of moves from `new` to `cur`.
+pub(super) const UIDLIST_LOCK: &str = "dovecot-uidlist.lock";
+/// What a new version of the UIDs is written to before it replaces the old one.
+pub(super) const UIDLIST_TMP: &str = "dovecot-uidlist.tmp";
+/// The names of the keyword letters.
+pub(super) const KEYWORDS: &str = "dovecot-keywords";
+/// What a new version of the keywords is written to; at the same time its dotlock.
+pub(super) const KEYWORDS_LOCK: &str = "dovecot-keywords.lock";
+
+/// What ends the base name of a file.
+pub(super) const INFO_SEP: u8 = b':';
+/// What ends the flags.
+pub(super) const FLAGS_SEP: u8 = b',';
+/// Keyword letters there are, `a` to `z`.
+pub(super) const LETTERS: usize = 26;
+
+/// The longest file name that is looked at, in bytes; file systems stop at 255.
+pub(super) const NAME_LEN_MAX: usize = 4096;
+/// Bytes of all names of a Maildir that are held at once.
+pub(super) const NAMES_LEN_MAX: usize = u32::MAX as usize;
+/// The largest `dovecot-uidlist` that is read, in bytes.
+pub(super) const UIDLIST_LEN_MAX: u64 = 1 << 31;
+/// The largest `dovecot-keywords` that is read, in bytes.
+pub(super) const KEYWORDS_LEN_MAX: u64 = 1 << 20;
+/// The longest header that is read; the rest is left out, which is a defect.
+pub(super) const HEADER_LEN_MAX: usize = 16 << 20;
+/// Bytes of a message read at first: the whole of most.
+pub(super) const HEAD_LEN: usize = 16 << 10;
+/// Messages of one chunk of a scan.
+pub(super) const CHUNK_MESSAGES: usize = 512;
+/// How often directories are listed before a name that hides behind renames is given up.
+pub(super) const PASSES_MAX: u32 = 10;
+/// How many listings in a row must bring no new name before a directory under change is believed.
+pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
+/// How often the directories are listed again during one scan for messages renamed meanwhile.
+pub(super) const RELISTS_MAX: u32 = 64;
+/// How often a message is looked for under another name before it counts as gone.
+pub(super) const RENAME_RETRIES_MAX: u32 = 10;
+/// Names without a file that the state remembers; beyond, `dovecot-uidlist` is read whole.
+pub(super) const ORPHANS_MAX: usize = 16_384;
+/// Defects that a report holds at most.
+pub(super) const DEFECTS_MAX: usize = 1_000;
+/// After how long an untouched lock is broken, in nanoseconds (Dovecot: 120 s).
+pub(super) const LOCK_STALE_NANOS: i64 = 120_000_000_000;
+/// How long a lock is waited for, in milliseconds.
+pub(super) const LOCK_TIMEOUT_MS: u64 = 30_000;

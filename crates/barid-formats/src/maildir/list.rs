@@ -1,0 +1,273 @@
+//! Listing `new` and `cur` while others rename, deliver and remove.
+//!
+//! `new` comes first, so that a message moved to `cur` meanwhile is seen at least once. A rename
+//! within a directory may hide a name from a listing in progress. So a known name that is seen
+//! nowhere counts as gone only after a listing during which the directories did not change and were
+//! long unchanged, or after two listings during which they did not change. Where they never stop
+//! changing, the name is kept.
+
+use barid_vfs::{Dir, FileStamp, FileType, Vfs};
+
+use super::Dirs;
+use super::before::Before;
+use super::layout::{PASSES_MAX, PASSES_WITHOUT_NEWS};
+use super::name;
+use super::table::{Index, Name, Names};
+use crate::{Error, Result, Stamp};
+
+/// A name that is new, or of which something changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting {
+    /// The file.
+    pub(super) name: Name,
+    /// Whether it is in `new`.
+    pub(super) in_new: bool,
+    /// What the message is: the hash of its base name, but for a twin.
+    pub(super) key: u64,
+    pass: u8,
+}
+
+/// How a known message was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Not at all, and it is gone.
+    Gone,
+    /// As it was.
+    Same,
+    /// As this sighting says.
+    Changed(u32),
+}
+
+/// What listings brought.
+#[derive(Debug)]
+pub(super) struct Listing {
+    /// The names of the sightings.
+    pub(super) names: Names,
+    /// Everything new or changed.
+    pub(super) sightings: Vec<Sighting>,
+    /// The sightings that belong to no known message.
+    pub(super) fresh: Vec<u32>,
+    /// How each known message was seen.
+    pub(super) seen: Vec<Seen>,
+    /// How many directories were listed.
+    pub(super) dirs_listed: u32,
+    /// What is wrong.
+    pub(super) defects: Vec<String>,
+    seen_pass: Vec<u8>,
+    index: Index,
+    doubles: Vec<Sighting>,
+    news: bool,
+}
+
+const NEVER: u8 = u8::MAX;
+
+/// Lists the directories that are `wanted` (`new`, `cur`), as often as it takes.
+pub(super) fn list(
+    vfs: &dyn Vfs,
+    dirs: &Dirs,
+    before: &Before,
+    stamp: &Stamp,
+    wanted: [bool; 2],
+) -> Result<Listing> {
+    let rows = before.rows.len();
+    let mut listing = Listing {
+        names: Names::default(),
+        sightings: Vec::new(),
+        fresh: Vec::new(),
+        seen: vec![Seen::Same; rows],
+        dirs_listed: 0,
+        defects: Vec::new(),
+        seen_pass: vec![NEVER; rows],
+        index: Index::default(),
+        doubles: Vec::new(),
+        news: false,
+    };
+    if wanted != [false; 2] {
+        let gone = listing.passes(vfs, dirs, before, stamp, wanted)?;
+        if gone != [false; 2] {
+            listing.mark_gone(before, gone);
+        }
+        super::twins::resolve(&mut listing, dirs, before)?;
+    }
+    Ok(listing)
+}
+
+impl Listing {
+    /// Repeats the listing as needed; returns in which directories what is missing is gone.
+    fn passes(
+        &mut self,
+        vfs: &dyn Vfs,
+        dirs: &Dirs,
+        before: &Before,
+        stamp: &Stamp,
+        mut wanted: [bool; 2],
+    ) -> Result<[bool; 2]> {
+        let mut stamps = [stamp.files[0], stamp.files[1]];
+        let mut taken = stamp.taken.unix_nanos;
+        let (mut quiet_passes, mut passes_without_news) = (0, 0);
+        for pass in 0..PASSES_MAX {
+            self.pass(dirs, before, wanted, pass as u8)?;
+            let now = vfs.now().unix_nanos;
+            let after = dirs.stamps()?;
+            let quiet = after == stamps;
+            let missing = self.is_missing(before, wanted);
+            if !missing {
+                let cur_moved = wanted[1] && after[1] != stamps[1];
+                passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
+                if !cur_moved || passes_without_news >= PASSES_WITHOUT_NEWS {
+                    return Ok([false; 2]);
+                }
+            } else {
+                let old = |file: &FileStamp| {
+                    let latest = file.modified.max(file.changed).unix_nanos;
+                    taken.saturating_sub(latest) >= Stamp::RACY_INTERVAL_NANOS
+                };
+                quiet_passes += u32::from(quiet);
+                if quiet && (stamps.iter().all(old) || (quiet_passes >= 2 && wanted == [true; 2])) {
+                    return Ok(wanted);
+                }
+                wanted = [true; 2];
+            }
+            (stamps, taken) = (after, now);
+        }
+        Ok([false; 2])
+    }
+
+    /// One listing of the wanted directories.
+    fn pass(&mut self, dirs: &Dirs, before: &Before, wanted: [bool; 2], pass: u8) -> Result<()> {
+        self.news = false;
+        self.doubles.clear();
+        for (at, in_new) in [(0, true), (1, false)] {
+            if !wanted[at] {
+                continue;
+            }
+            let dir = &dirs.handles[at];
+            let mut unsure: Vec<Vec<u8>> = Vec::new();
+            let listed = dir.list(&mut |name, file_type| match file_type {
+                _ if !name::is_message(name) => self.hidden(name),
+                FileType::File | FileType::Symlink => self.see(before, name, in_new, pass),
+                FileType::Dir => {}
+                FileType::Other => unsure.push(name.to_vec()),
+            });
+            listed.map_err(Error::at(&dirs.paths[at]))?;
+            for name in unsure {
+                if is_file(dir.as_ref(), &name) {
+                    self.see(before, &name, in_new, pass);
+                }
+            }
+            self.dirs_listed += 1;
+        }
+        Ok(())
+    }
+
+    fn hidden(&mut self, name: &[u8]) {
+        if name.first() != Some(&b'.') && self.defects.is_empty() {
+            self.defects.push("a file name with a line end in it is passed over".to_owned());
+        }
+    }
+
+    /// Takes note of one directory entry.
+    fn see(&mut self, before: &Before, name: &[u8], in_new: bool, pass: u8) {
+        let base = name::base(name);
+        let hash = name::base_hash(base);
+        let row = before.find(hash, base);
+        if let Some(at) = row {
+            let at = at as usize;
+            let known = &before.rows[at];
+            if self.seen_pass[at] != pass {
+                self.seen_pass[at] = pass;
+                if known.in_new == in_new && before.names.get(known.name) == name {
+                    self.seen[at] = Seen::Same;
+                } else if let Some(sighting) = self.add(name, in_new, pass) {
+                    self.seen[at] = Seen::Changed(sighting);
+                }
+                return;
+            }
+        } else {
+            let is = |at: u32| {
+                let sighting = &self.sightings[at as usize];
+                sighting.name.hash == hash && self.names.base(sighting.name) == base
+            };
+            let Some(at) = self.index.find(hash, is) else {
+                self.add_fresh(name, in_new, pass);
+                return;
+            };
+            let at = at as usize;
+            if self.sightings[at].pass != pass {
+                if let Some(name) = self.names.add(name) {
+                    self.sightings[at] = Sighting { name, in_new, key: hash, pass };
+                }
+                return;
+            }
+        }
+        if let Some(name) = self.names.add(name) {
+            self.doubles.push(Sighting { name, in_new, key: hash, pass });
+        }
+    }
+
+    fn add(&mut self, name: &[u8], in_new: bool, pass: u8) -> Option<u32> {
+        let name = self.names.add(name)?;
+        self.sightings.push(Sighting { name, in_new, key: name.hash, pass });
+        Some(self.sightings.len() as u32 - 1)
+    }
+
+    fn add_fresh(&mut self, name: &[u8], in_new: bool, pass: u8) {
+        if let Some(at) = self.add(name, in_new, pass) {
+            let sightings = &self.sightings;
+            let hash = sightings[at as usize].name.hash;
+            self.index.insert(hash, at, |at| sightings[at as usize].name.hash);
+            self.fresh.push(at);
+            self.news = true;
+        }
+    }
+
+    /// Whether a message is missing that should be in a listed directory. Twins are looked after
+    /// by their inodes later.
+    fn is_missing(&self, before: &Before, wanted: [bool; 2]) -> bool {
+        before
+            .rows
+            .iter()
+            .zip(&self.seen_pass)
+            .any(|(row, pass)| *pass == NEVER && wanted[usize::from(!row.in_new)] && !row.is_twin())
+    }
+
+    fn mark_gone(&mut self, before: &Before, gone: [bool; 2]) {
+        for (at, row) in before.rows.iter().enumerate() {
+            let unseen = self.seen_pass[at] == NEVER && !row.is_twin();
+            if unseen && gone[usize::from(!row.in_new)] {
+                self.seen[at] = Seen::Gone;
+            }
+        }
+    }
+
+    /// Adds a sighting whose key is known.
+    pub(super) fn add_keyed(&mut self, name: &[u8], in_new: bool, key: u64) -> Option<u32> {
+        let at = self.add(name, in_new, 0)?;
+        self.sightings[at as usize].key = key;
+        Some(at)
+    }
+
+    /// What was seen a second time under the same base name, for [`super::twins`].
+    pub(super) fn take_doubles(&mut self) -> Vec<Sighting> {
+        std::mem::take(&mut self.doubles)
+    }
+
+    /// The fresh sighting of a base name.
+    pub(super) fn find_fresh(&self, hash: u64, base: &[u8]) -> Option<u32> {
+        self.index.find(hash, |at| {
+            let sighting = &self.sightings[at as usize];
+            sighting.name.hash == hash && self.names.base(sighting.name) == base
+        })
+    }
+
+    /// Whether a known message was seen in any pass.
+    pub(super) fn was_seen(&self, row: u32) -> bool {
+        self.seen_pass[row as usize] != NEVER
+    }
+}
+
+/// Whether an entry of unknown kind is a file.
+fn is_file(dir: &dyn Dir, name: &[u8]) -> bool {
+    dir.metadata(name)
+        .is_ok_and(|metadata| matches!(metadata.file_type, FileType::File | FileType::Symlink))
+}

@@ -1,0 +1,183 @@
+//! Maildir: one file a message, flags in its name; UIDs and keywords in Dovecot's side files.
+//!
+//! Names, order of UIDs and the side files are those of Dovecot 2.3, so that both may work on one
+//! Maildir at the same time (see `docs/design/maildir.md`). Reading renames nothing; it writes
+//! `dovecot-uidlist`, since that is where UIDs become durable, and where it cannot, the ledger.
+
+mod before;
+mod keywords;
+mod layout;
+mod list;
+mod lock;
+mod name;
+mod read;
+mod scan;
+mod state;
+mod table;
+mod twins;
+mod uidlist;
+mod uids;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_state::Ledger;
+use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
+
+use self::layout::{CUR, KEYWORDS, LETTERS, NEW, UIDLIST};
+use crate::{
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, Sinks, Stamp, SyncReport,
+};
+
+/// A Maildir.
+#[derive(Debug)]
+pub(crate) struct Maildir {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    paths: Paths,
+}
+
+/// The paths of the parts.
+#[derive(Debug)]
+struct Paths {
+    new: PathBuf,
+    cur: PathBuf,
+    uidlist: PathBuf,
+    keywords: PathBuf,
+}
+
+/// `new` and `cur`, open.
+#[derive(Debug)]
+struct Dirs {
+    vfs: Arc<dyn Vfs>,
+    handles: [Box<dyn Dir>; 2],
+    paths: [PathBuf; 2],
+}
+
+impl Maildir {
+    /// The Maildir at `path`; looks at nothing yet.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
+        let paths = Paths {
+            new: path.join(NEW),
+            cur: path.join(CUR),
+            uidlist: path.join(UIDLIST),
+            keywords: path.join(KEYWORDS),
+        };
+        Self { vfs, path, paths }
+    }
+
+    fn open_dirs(&self) -> Result<Dirs> {
+        let open = |path: &Path| self.vfs.open_dir(path).map_err(Error::at(path));
+        Ok(Dirs {
+            vfs: Arc::clone(&self.vfs),
+            handles: [open(&self.paths.new)?, open(&self.paths.cur)?],
+            paths: [self.paths.new.clone(), self.paths.cur.clone()],
+        })
+    }
+}
+
+impl Dirs {
+    /// The stamps of both.
+    fn stamps(&self) -> Result<[FileStamp; 2]> {
+        let stamp = |path: &Path| -> Result<FileStamp> {
+            let metadata = self.vfs.metadata(path).map_err(Error::at(path))?;
+            Ok(FileStamp::from(&metadata))
+        };
+        Ok([stamp(&self.paths[0])?, stamp(&self.paths[1])?])
+    }
+}
+
+impl Mailbox for Maildir {
+    fn format(&self) -> Format {
+        Format::Maildir
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { append: true, flags: true, expunge: true, keywords_max: LETTERS as u32, uids: true }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Four `stat` calls.
+    fn stamp(&self) -> Result<Stamp> {
+        let taken = self.vfs.now();
+        let stamp = |path: &Path, required: bool| match self.vfs.metadata(path) {
+            Ok(metadata) => Ok(FileStamp::from(&metadata)),
+            Err(error) if !required && error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(FileStamp::default())
+            }
+            Err(source) => Err(Error::at(path)(source)),
+        };
+        let files = [
+            stamp(&self.paths.new, true)?,
+            stamp(&self.paths.cur, true)?,
+            stamp(&self.paths.uidlist, false)?,
+            stamp(&self.paths.keywords, false)?,
+        ];
+        Ok(Stamp { files, taken })
+    }
+
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport> {
+        scan::scan(self, known, sinks, context)
+    }
+
+    /// The file; both ways of reading are the same.
+    fn read(
+        &self,
+        location: &Location<'_>,
+        _read_as: ReadAs,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let Location::File { name, in_new } = location else {
+            return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
+        };
+        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
+        let file = match self.vfs.open(&path, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::MessageGone { path, offset: 0 });
+            }
+            Err(source) => return Err(Error::at(&path)(source)),
+        };
+        let size = file.metadata().map_err(Error::at(&path))?.size;
+        let from = buffer.len();
+        buffer.resize(from + size as usize, 0);
+        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
+        buffer.truncate(from + len);
+        Ok(read::header_end(&buffer[from..]).map_or(len, |end| end.len))
+    }
+
+    fn sync(
+        &mut self,
+        _known: &dyn Known,
+        _ledger: Option<&mut Ledger>,
+        _changes: &ChangeSet,
+        _appends: &[NewMessage<'_>],
+    ) -> Result<SyncReport> {
+        Err(Error::Unsupported { path: self.path.clone(), what: "cannot be changed yet" })
+    }
+}
+
+/// The path of a file.
+fn path_of(dir: &Path, name: &[u8]) -> PathBuf {
+    dir.join(OsStr::from_bytes(name))
+}
+
+/// Whether a file of two stamps is unchanged, and was old enough at the earlier one for that to
+/// prove it.
+fn settled(before: &Stamp, now: &Stamp, at: usize) -> bool {
+    let file = &before.files[at];
+    let latest = file.modified.max(file.changed).unix_nanos;
+    *file == now.files[at]
+        && before.taken.unix_nanos.saturating_sub(latest) >= Stamp::RACY_INTERVAL_NANOS
+}

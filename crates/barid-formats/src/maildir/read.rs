@@ -1,0 +1,473 @@
+//! Reading new messages: `open`, `fstat`, `read`, `close` each, from as many threads as there may
+//! be, in chunks.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use barid_state::MessageKey;
+use barid_types::{InternalDate, Uid};
+use barid_vfs::{Metadata, OpenOptions};
+
+use super::Dirs;
+use super::keywords::Slots;
+use super::layout::{
+    CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RELISTS_MAX, RENAME_RETRIES_MAX,
+};
+use super::list::{Listing, Sighting};
+use super::name;
+use super::table::{Index, Name, Names};
+use crate::scan::sink_error;
+use crate::{Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
+
+/// A message to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    /// Its UID.
+    pub(super) uid: Uid,
+    /// Which sighting.
+    pub(super) sighting: u32,
+}
+
+/// What reading brought beside the messages.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// Messages that went to sinks.
+    pub(super) messages: u64,
+    /// Bytes read.
+    pub(super) bytes: u64,
+    /// Bytes of the messages.
+    pub(super) size_bytes: u64,
+    /// Keys of messages that were gone before they could be read.
+    pub(super) lost: Vec<u64>,
+    /// What is wrong.
+    pub(super) defects: Vec<MailboxDefect>,
+}
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.size_bytes += other.size_bytes;
+        self.lost.extend(other.lost);
+        self.defects.extend(other.defects);
+        self.defects.truncate(DEFECTS_MAX);
+    }
+}
+
+/// All that the threads share.
+pub(super) struct Reading<'a> {
+    pub(super) dirs: &'a Dirs,
+    pub(super) listing: &'a Listing,
+    pub(super) jobs: &'a [Job],
+    pub(super) slots: &'a Slots,
+    pub(super) sinks: &'a dyn Sinks,
+    pub(super) progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    pub(super) threads: usize,
+}
+
+impl Reading<'_> {
+    /// Reads all messages while `beside` runs. Both are done when this returns.
+    pub(super) fn run<T: Send>(
+        &self,
+        beside: Option<impl FnOnce() -> Result<T> + Send>,
+    ) -> Result<(Totals, Option<T>)> {
+        let shared = Shared::default();
+        let chunks = self.jobs.len().div_ceil(CHUNK_MESSAGES);
+        let helpers = self.threads.max(1).min(chunks.max(1)) - 1;
+        let (mut totals, done) = std::thread::scope(|scope| {
+            let beside = beside.map(|work| scope.spawn(work));
+            for _ in 0..helpers {
+                scope.spawn(|| self.work(&shared));
+            }
+            let totals = self.work(&shared);
+            (totals, beside.map(join))
+        });
+        if let Some(error) = take(&shared.error) {
+            return Err(error);
+        }
+        totals.add(lock(&shared.totals, std::mem::take));
+        Ok((totals, done.transpose()?))
+    }
+
+    /// Takes chunks until there are none. The first worker's totals are returned, which are those
+    /// of the calling thread; helpers leave theirs in `shared`.
+    fn work(&self, shared: &Shared) -> Totals {
+        let mut reader = Reader {
+            reading: self,
+            shared,
+            head: vec![0; HEAD_LEN],
+            long: Vec::new(),
+            totals: Totals::default(),
+        };
+        while !shared.stop.load(Ordering::Relaxed) {
+            let chunk = shared.next_chunk.fetch_add(1, Ordering::Relaxed);
+            let from = chunk * CHUNK_MESSAGES;
+            if from >= self.jobs.len() {
+                break;
+            }
+            let jobs = &self.jobs[from..self.jobs.len().min(from + CHUNK_MESSAGES)];
+            if let Err(error) = reader.chunk(chunk as u32, jobs) {
+                shared.stop.store(true, Ordering::Relaxed);
+                lock(&shared.error, |slot| slot.get_or_insert(error).to_string());
+                break;
+            }
+            let done = shared.done.fetch_add(jobs.len(), Ordering::Relaxed) + jobs.len();
+            if let Some(progress) = self.progress {
+                progress(done as u64, self.jobs.len() as u64);
+            }
+        }
+        lock(&shared.totals, |totals| totals.add(reader.totals));
+        Totals::default()
+    }
+}
+
+fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    match handle.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    next_chunk: AtomicUsize,
+    done: AtomicUsize,
+    stop: AtomicBool,
+    error: Mutex<Option<Error>>,
+    totals: Mutex<Totals>,
+    relisted: Mutex<Relisted>,
+}
+
+fn lock<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
+    work(&mut mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+fn take<T>(mutex: &Mutex<Option<T>>) -> Option<T> {
+    lock(mutex, Option::take)
+}
+
+/// One thread's buffers.
+struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    shared: &'a Shared,
+    head: Vec<u8>,
+    long: Vec<u8>,
+    totals: Totals,
+}
+
+impl Reader<'_> {
+    fn chunk(&mut self, chunk: u32, jobs: &[Job]) -> Result<()> {
+        let mut sink = self.reading.sinks.sink(chunk);
+        for job in jobs {
+            self.message(job, sink.as_mut())?;
+        }
+        sink_error(sink.finish())
+    }
+
+    fn message(&mut self, job: &Job, sink: &mut dyn ScanSink) -> Result<()> {
+        let reading = self.reading;
+        let sighting = &reading.listing.sightings[job.sighting as usize];
+        let name = reading.listing.names.get(sighting.name);
+        if self.read(job, sighting, name, sighting.in_new, sink)? {
+            return Ok(());
+        }
+        let mut stale = name.to_vec();
+        for _ in 0..RENAME_RETRIES_MAX {
+            let Some((name, in_new)) = self.find_renamed(sighting, &stale)? else {
+                break;
+            };
+            if self.read(job, sighting, &name, in_new, sink)? {
+                return Ok(());
+            }
+            stale = name;
+        }
+        self.totals.lost.push(sighting.key);
+        Ok(())
+    }
+
+    /// Reads one file; `false` if there is none of that name.
+    fn read(
+        &mut self,
+        job: &Job,
+        sighting: &Sighting,
+        name: &[u8],
+        in_new: bool,
+        sink: &mut dyn ScanSink,
+    ) -> Result<bool> {
+        let at = usize::from(!in_new);
+        let dir = &self.reading.dirs.handles[at];
+        let (metadata, len) = match dir.read_head(name, &mut self.head) {
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(source) => match self.unreadable(job, at, name, &source) {
+                Some(metadata) => (metadata, 0),
+                None => return Ok(false),
+            },
+        };
+        self.totals.bytes += len as u64;
+        let whole = len as u64 == metadata.size;
+        let (end, owned) = match header_end(&self.head[..len]) {
+            Some(found) => (Some(found.len), found.owned_len),
+            None => (None, 0),
+        };
+        let mut in_long = false;
+        let header_len = match end {
+            Some(end) => end,
+            None if whole || metadata.size <= len as u64 => len,
+            None => {
+                in_long = true;
+                self.read_long(job, name, at, &metadata, len)?
+            }
+        };
+        let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
+        let rfc822_size = match whole {
+            true => Some(crlf_size(&self.head[..len]).saturating_sub(owned)),
+            false => None,
+        };
+        let letters = name::letters(name);
+        let mut flags = letters.flags;
+        if in_new {
+            flags = flags.with(barid_types::Flag::Recent);
+        }
+        let seconds = metadata.modified.unix_seconds();
+        let message = ScannedMessage {
+            uid: Some(job.uid),
+            location: Location::File { name, in_new },
+            header,
+            size: metadata.size,
+            rfc822_size,
+            internal_date: InternalDate { unix_seconds: seconds, zone_minutes: 0 },
+            flags,
+            keywords: self.reading.slots.mask(letters),
+            key: MessageKey(sighting.key),
+        };
+        sink_error(sink.message(&message))?;
+        self.totals.messages += 1;
+        self.totals.size_bytes += metadata.size;
+        if self.long.capacity() > 64 * HEAD_LEN {
+            self.long = Vec::new();
+        }
+        Ok(true)
+    }
+
+    /// Reads a header that is longer than the first read; returns its length in `long`.
+    fn read_long(
+        &mut self,
+        job: &Job,
+        name: &[u8],
+        at: usize,
+        metadata: &Metadata,
+        len: usize,
+    ) -> Result<usize> {
+        let dir = &self.reading.dirs.handles[at];
+        let path = || super::path_of(&self.reading.dirs.paths[at], name);
+        self.long.clear();
+        self.long.extend_from_slice(&self.head[..len]);
+        let file = match dir.open(name, OpenOptions::READ) {
+            Ok(file) => file,
+            // Renamed or removed in this moment: what was read is what there is.
+            Err(_) => return Ok(len),
+        };
+        let whole = usize::try_from(metadata.size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);
+        while self.long.len() < whole {
+            let from = self.long.len();
+            let to = whole.min(from * 2);
+            self.long.resize(to, 0);
+            let more = file
+                .read_full_at(&mut self.long[from..], from as u64)
+                .map_err(|source| Error::at(&path())(source))?;
+            self.totals.bytes += more as u64;
+            self.long.truncate(from + more);
+            // The blank line may straddle the reads.
+            if let Some(found) = blank_line(&self.long, from.saturating_sub(3)) {
+                return Ok(found);
+            }
+            if more == 0 {
+                return Ok(self.long.len());
+            }
+        }
+        if self.long.len() == HEADER_LEN_MAX {
+            self.defect(
+                job,
+                format!("the header is longer than {HEADER_LEN_MAX} bytes and is cut"),
+            );
+        }
+        Ok(self.long.len())
+    }
+
+    /// A file that cannot be read still is a message, with nothing in it.
+    fn unreadable(
+        &mut self,
+        job: &Job,
+        at: usize,
+        name: &[u8],
+        source: &std::io::Error,
+    ) -> Option<Metadata> {
+        let path = super::path_of(&self.reading.dirs.paths[at], name);
+        self.defect(job, format!("{}: {source}", path.display()));
+        self.reading.dirs.handles[at].metadata(name).ok()
+    }
+
+    fn defect(&mut self, job: &Job, what: String) {
+        if self.totals.defects.len() < DEFECTS_MAX {
+            self.totals.defects.push(MailboxDefect { offset: 0, uid: Some(job.uid), what });
+        }
+    }
+
+    /// Looks for the file that was `stale` a moment ago.
+    fn find_renamed(&self, sighting: &Sighting, stale: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
+        if sighting.key != sighting.name.hash {
+            return Ok(None);
+        }
+        let base = self.reading.listing.names.base(sighting.name);
+        lock(&self.shared.relisted, |relisted| {
+            if relisted.lists > 0 {
+                match relisted.find(sighting.name.hash, base) {
+                    Some(found) if found.0 != stale => return Ok(Some(found)),
+                    None if relisted.quiet => return Ok(None),
+                    _ => {}
+                }
+            }
+            if relisted.lists == RELISTS_MAX {
+                return Ok(None);
+            }
+            relisted.list(self.reading.dirs)?;
+            Ok(relisted.find(sighting.name.hash, base))
+        })
+    }
+}
+
+/// The directories, listed once more while messages are read.
+#[derive(Default)]
+struct Relisted {
+    lists: u32,
+    quiet: bool,
+    names: Names,
+    entries: Vec<(Name, bool)>,
+    index: Index,
+}
+
+impl Relisted {
+    fn list(&mut self, dirs: &Dirs) -> Result<()> {
+        *self = Self { lists: self.lists + 1, ..Self::default() };
+        let before = dirs.stamps()?;
+        for (at, in_new) in [(0, true), (1, false)] {
+            let listed = dirs.handles[at].list(&mut |name, _| {
+                if let Some(name) = self.names.add(name) {
+                    let entries = &self.entries;
+                    let thing = entries.len() as u32;
+                    self.index.insert(name.hash, thing, |at| entries[at as usize].0.hash);
+                    self.entries.push((name, in_new));
+                }
+            });
+            listed.map_err(Error::at(&dirs.paths[at]))?;
+        }
+        self.quiet = before == dirs.stamps()?;
+        Ok(())
+    }
+
+    fn find(&self, hash: u64, base: &[u8]) -> Option<(Vec<u8>, bool)> {
+        let found = self.index.find(hash, |at| {
+            let name = self.entries[at as usize].0;
+            name.hash == hash && self.names.base(name) == base
+        })?;
+        let (name, in_new) = self.entries[found as usize];
+        Some((self.names.get(name).to_vec(), in_new))
+    }
+}
+
+/// Where a header ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeaderEnd {
+    /// Its bytes, the blank line included.
+    pub(super) len: usize,
+    /// RFC822 bytes of the fields in it that mailbox formats own.
+    pub(super) owned_len: u64,
+}
+
+/// Finds the blank line, and on the way the fields that mailbox formats own.
+pub(super) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
+    let (mut at, mut owned_len, mut owned) = (0, 0, false);
+    loop {
+        let line = &text[at..];
+        let len = memchr::memchr(b'\n', line)? + 1;
+        match line[0] {
+            b'\n' => return Some(HeaderEnd { len: at + 1, owned_len }),
+            b'\r' if len == 2 => return Some(HeaderEnd { len: at + 2, owned_len }),
+            b' ' | b'\t' => {}
+            b's' | b'S' | b'x' | b'X' => owned = is_owned(&line[..len]),
+            _ => owned = false,
+        }
+        if owned {
+            owned_len += crlf_size(&line[..len]);
+        }
+        at += len;
+    }
+}
+
+/// Where the header ends if its blank line starts at or after `from`.
+fn blank_line(text: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr_iter(b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
+        match &text[at + 1..] {
+            [b'\n', ..] => Some(at + 2),
+            [b'\r', b'\n', ..] => Some(at + 3),
+            _ => None,
+        }
+    })
+}
+
+/// Whether a line starts a field that mailbox formats own.
+fn is_owned(line: &[u8]) -> bool {
+    const OWNED: [&[u8]; 6] =
+        [b"status", b"x-status", b"x-keywords", b"x-uid", b"x-imap", b"x-imapbase"];
+    let Some(colon) = memchr::memchr(b':', &line[..line.len().min(16)]) else {
+        return false;
+    };
+    let name = line[..colon].trim_ascii_end();
+    OWNED.iter().any(|owned| name.eq_ignore_ascii_case(owned))
+}
+
+/// Bytes of a text whose line ends are made CRLF.
+fn crlf_size(text: &[u8]) -> u64 {
+    let line_ends = memchr::memchr_iter(b'\n', text).count();
+    let whole = match memchr::memchr(b'\r', text) {
+        None => 0,
+        Some(_) => memchr::memmem::find_iter(text, b"\r\n").count(),
+    };
+    (text.len() + line_ends - whole) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_ends_with_its_blank_line() {
+        let check = |text: &str, expected: Option<(usize, u64)>| {
+            let found = header_end(text.as_bytes()).map(|end| (end.len, end.owned_len));
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("a: b\n\nbody\n", Some((6, 0)));
+        check("a: b\r\n\r\nbody\n", Some((8, 0)));
+        check("\nbody", Some((1, 0)));
+        check("\r\nbody", Some((2, 0)));
+        check("a: b\n", None);
+        check("", None);
+        check("Status: RO\nx-uid : 1\n 2\nSubject: s\n\n", Some((36, 27)));
+        check("x-status-not: 1\n\n", Some((17, 0)));
+    }
+
+    #[test]
+    fn a_blank_line_may_straddle() {
+        assert_eq!(blank_line(b"ab\n\nc", 2), Some(4));
+        assert_eq!(blank_line(b"ab\r\n\r\nc", 1), Some(6));
+        assert_eq!(blank_line(b"ab\nc\n", 0), None);
+    }
+
+    #[test]
+    fn sizes_count_crlf() {
+        assert_eq!(crlf_size(b"a\nb\r\nc"), 7);
+        assert_eq!(crlf_size(b"a\rb\n"), 5);
+        assert_eq!(crlf_size(b""), 0);
+    }
+}

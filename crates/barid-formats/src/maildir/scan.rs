@@ -1,0 +1,272 @@
+//! Comparing a Maildir with what is known of it.
+//!
+//! Stamp; list the directories that changed; find or give UIDs; read the new messages while the
+//! UIDs are written; report. What was known is dropped and all is taken anew only where UIDs
+//! contradict it.
+
+use barid_state::Ledger;
+use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
+use barid_vfs::FileStamp;
+
+use super::before::{Before, Row};
+use super::keywords::{Keywords, Slots};
+use super::layout::DEFECTS_MAX;
+use super::list::{self, Listing, Seen};
+use super::read::{Reading, Totals};
+use super::state::State;
+use super::uids::{Assigned, LedgerChange, LedgerView, Uids};
+use super::{Dirs, Maildir, name};
+use crate::{
+    ChangedMessage, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanStats,
+    Sinks, Stamp,
+};
+
+/// Scans a Maildir.
+pub(super) fn scan(
+    maildir: &Maildir,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+) -> Result<ScanReport> {
+    let dirs = maildir.open_dirs()?;
+    let announced = known.uidvalidity().zip(known.uidnext());
+    if let Some(before) = Before::load(known)? {
+        let pass = Pass { maildir, dirs: &dirs, before: &before, announced };
+        if let Some(report) = pass.run(sinks, context)? {
+            return Ok(report);
+        }
+    }
+    let before = Before::default();
+    let pass = Pass { maildir, dirs: &dirs, before: &before, announced };
+    sinks.expect_whole();
+    let report = pass.run(sinks, context)?;
+    Ok(report.expect("because without known messages nothing can contradict them"))
+}
+
+/// One comparison.
+struct Pass<'a> {
+    maildir: &'a Maildir,
+    dirs: &'a Dirs,
+    before: &'a Before,
+    announced: Option<(UidValidity, Uid)>,
+}
+
+impl Pass<'_> {
+    /// Compares; `None` if nothing that was known holds.
+    fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
+        let stamp = self.maildir.stamp()?;
+        let wanted = self.wanted(&stamp, context.full_check);
+        let listing =
+            list::list(self.maildir.vfs.as_ref(), self.dirs, self.before, &stamp, wanted)?;
+        let mut words = Words::load(self.maildir, self.before, &stamp)?;
+        words.add_lost(self.before, &listing);
+        let ledger = LedgerView::load(context.ledger, self.maildir.vfs.as_ref())?;
+        let uids = Uids {
+            vfs: self.maildir.vfs.as_ref(),
+            dir: &self.maildir.path,
+            uidlist: &self.maildir.paths.uidlist,
+            before: self.before,
+            listing: &listing,
+            stamp: &stamp,
+            announced: self.announced,
+            writable: !context.read_only,
+        };
+        let Some(mut assigned) = uids.assign(&ledger)? else {
+            return Ok(None);
+        };
+        let reading = Reading {
+            dirs: self.dirs,
+            listing: &listing,
+            jobs: &assigned.jobs,
+            slots: &words.slots,
+            sinks,
+            progress: context.progress,
+            threads: context.threads,
+        };
+        let maildir = self.maildir;
+        let write = assigned.write.take();
+        let beside = write.as_ref().map(|write| {
+            move || Ok(write.run(maildir.vfs.as_ref(), &maildir.path, &maildir.paths.uidlist))
+        });
+        let (totals, written) = reading.run(beside)?;
+        drop(write);
+        let file_stamp = self.settle(&mut assigned, written, context.ledger)?;
+        Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
+    }
+
+    /// Which of `new` and `cur` must be listed.
+    fn wanted(&self, stamp: &Stamp, full_check: bool) -> [bool; 2] {
+        let all = full_check || self.before.state.is_none();
+        [0, 1].map(|at| all || !super::settled(&self.before.stamp, stamp, at))
+    }
+
+    /// Makes the ledger hold what the file does not; returns the stamp of the file.
+    fn settle(
+        &self,
+        assigned: &mut Assigned<'_>,
+        written: Option<Result<FileStamp>>,
+        ledger: &mut Ledger,
+    ) -> Result<FileStamp> {
+        let mut change = assigned.ledger.take();
+        let mut file_stamp = assigned.file_stamp;
+        match written {
+            Some(Ok(stamp)) => {
+                file_stamp = stamp;
+                if let Some(list) = &mut assigned.list {
+                    list.inode = stamp.inode;
+                }
+            }
+            Some(Err(error)) => {
+                // Nothing is lost: the UIDs are kept by us until the file can be written.
+                assigned.defects.push(format!("UIDs go to the ledger: {error}"));
+                change = assigned.fallback.take();
+                assigned.list = None;
+            }
+            None => {}
+        }
+        if let Some(change) = change {
+            apply(&change, ledger)?;
+        }
+        Ok(file_stamp)
+    }
+
+    fn report(
+        &self,
+        mut stamp: Stamp,
+        file_stamp: FileStamp,
+        listing: &Listing,
+        words: Words,
+        assigned: Assigned<'_>,
+        totals: Totals,
+    ) -> ScanReport {
+        // The file is as we left it under its lock, or as we read it.
+        stamp.files[2] = file_stamp;
+        let (expunged, mut gone_bytes) = self.expunged(listing);
+        let known_bytes = self.before.state.as_ref().map_or(0, |state| state.size_bytes);
+        gone_bytes = gone_bytes.min(known_bytes);
+        let size_bytes = known_bytes - gone_bytes + totals.size_bytes;
+        let mut orphans = assigned.orphans;
+        if let Some(orphans) = &mut orphans {
+            orphans.extend(&totals.lost);
+            orphans.sort_unstable();
+        }
+        let defect = |what: String| MailboxDefect { offset: 0, uid: None, what };
+        let mut defects: Vec<MailboxDefect> = Vec::new();
+        defects.extend(words.keywords.defects.iter().map(|what| defect((*what).to_owned())));
+        defects.extend(assigned.defects.into_iter().map(defect));
+        defects.extend(listing.defects.iter().cloned().map(defect));
+        defects.extend(totals.defects);
+        defects.truncate(DEFECTS_MAX);
+        let state = State { list: assigned.list, slots: words.slots, size_bytes, orphans };
+        ScanReport {
+            stamp,
+            state: state.to_bytes(),
+            uidvalidity: assigned.uidvalidity,
+            uidnext: assigned.uidnext,
+            changed: self.changed(listing, &words),
+            keywords: words.table,
+            reset: self.before.state.is_none(),
+            expunged,
+            new_uids: Vec::new(),
+            tail_verified: false,
+            size_bytes,
+            defects,
+            stats: ScanStats {
+                messages_read: totals.messages,
+                bytes_read: totals.bytes,
+                dirs_listed: listing.dirs_listed,
+            },
+        }
+    }
+
+    /// The known messages that are gone, and their bytes as far as their names tell.
+    fn expunged(&self, listing: &Listing) -> (Vec<Uid>, u64) {
+        let rows = self.before.rows.iter().zip(&listing.seen);
+        let gone: Vec<&Row> =
+            rows.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row).collect();
+        let size = |row: &&Row| name::size_field(self.before.names.get(row.name), b'S');
+        let bytes = gone.iter().filter_map(size).fold(0, u64::saturating_add);
+        (gone.iter().map(|row| row.uid).collect(), bytes)
+    }
+
+    /// The known messages whose name or keywords changed.
+    fn changed(&self, listing: &Listing, words: &Words) -> Vec<ChangedMessage> {
+        let mut changed = Vec::new();
+        for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
+            match seen {
+                Seen::Gone => {}
+                Seen::Same if !words.changed => {}
+                Seen::Same => {
+                    let (flags, keywords) = words.of(self.before.names.get(row.name), row.in_new);
+                    if (flags, keywords) != (row.flags, row.keywords) {
+                        changed.push(ChangedMessage { uid: row.uid, flags, keywords, file: None });
+                    }
+                }
+                Seen::Changed(at) => {
+                    let sighting = &listing.sightings[*at as usize];
+                    let name = listing.names.get(sighting.name);
+                    let (flags, keywords) = words.of(name, sighting.in_new);
+                    let file = Some((name.to_vec(), sighting.in_new));
+                    changed.push(ChangedMessage { uid: row.uid, flags, keywords, file });
+                }
+            }
+        }
+        changed
+    }
+}
+
+/// Makes a change of the ledger durable.
+fn apply(change: &LedgerChange, ledger: &mut Ledger) -> Result<()> {
+    if change.replace {
+        ledger.replace(change.uidvalidity, change.entries.clone());
+    } else {
+        ledger.set_uidvalidity(change.uidvalidity);
+        change.entries.iter().for_each(|entry| ledger.push(*entry));
+    }
+    Ok(ledger.commit()?)
+}
+
+/// Keyword letters and what they mean.
+struct Words {
+    keywords: Keywords,
+    table: barid_types::KeywordTable,
+    slots: Slots,
+    /// Whether letters of known names may mean something else than before.
+    changed: bool,
+}
+
+impl Words {
+    fn load(maildir: &Maildir, before: &Before, stamp: &Stamp) -> Result<Self> {
+        let keywords = if stamp.files[3] == FileStamp::default() {
+            Keywords::default()
+        } else {
+            Keywords::read(maildir.vfs.as_ref(), &maildir.paths.keywords)?
+        };
+        let mut table = before.keywords.clone();
+        let slots = Slots::assign(&keywords, &mut table);
+        let known = before.state.as_ref().map(|state| state.slots);
+        Ok(Self { keywords, table, slots, changed: known.is_some_and(|known| known != slots) })
+    }
+
+    /// Gives slots to letters that are used but stand for nothing.
+    fn add_lost(&mut self, before: &Before, listing: &Listing) {
+        let known =
+            before.rows.iter().filter(|_| self.changed).map(|row| before.names.get(row.name));
+        let seen = listing.sightings.iter().map(|sighting| listing.names.get(sighting.name));
+        let used = known.chain(seen).fold(0, |used, name| used | name::letters(name).keywords);
+        if self.slots.add_lost(used, &self.keywords, &mut self.table) {
+            self.keywords.defects.push("a keyword letter has no name in dovecot-keywords");
+        }
+        let known = before.state.as_ref().map(|state| state.slots);
+        self.changed = known.is_some_and(|known| known != self.slots);
+    }
+
+    fn of(&self, name: &[u8], in_new: bool) -> (FlagSet, KeywordMask) {
+        let letters = name::letters(name);
+        let flags = match in_new {
+            true => letters.flags.with(barid_types::Flag::Recent),
+            false => letters.flags,
+        };
+        (flags, self.slots.mask(letters))
+    }
+}

@@ -1,0 +1,161 @@
+//! What a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+
+use barid_types::{Uid, UidValidity};
+
+use super::keywords::Slots;
+use super::layout::{LETTERS, ORPHANS_MAX};
+use super::uidlist::Header;
+
+const VERSION: u8 = 1;
+const HAS_LIST: u8 = 1;
+const HAS_GUID: u8 = 2;
+const ORPHANS_OVERFLOW: u8 = 4;
+
+/// The part of `dovecot-uidlist` that has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListState {
+    /// Its first line.
+    pub(super) header: Header,
+    /// Its inode.
+    pub(super) inode: u64,
+    /// Up to where it has been read.
+    pub(super) offset: u64,
+    /// The highest UID of a line.
+    pub(super) last_uid: u32,
+    /// Lines in it.
+    pub(super) lines: u32,
+}
+
+/// The state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// What of `dovecot-uidlist` has been read; `None` where UIDs are in the ledger alone.
+    pub(super) list: Option<ListState>,
+    /// The slots of the keyword letters.
+    pub(super) slots: Slots,
+    /// Bytes of all messages, as far as known.
+    pub(super) size_bytes: u64,
+    /// Hashes of names that have a line but no file, ascending; `None` if there are too many.
+    pub(super) orphans: Option<Vec<u64>>,
+}
+
+impl State {
+    /// Writes the state.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, 0];
+        out.extend_from_slice(&self.slots.of_letter);
+        out.extend_from_slice(&self.size_bytes.to_le_bytes());
+        match &self.orphans {
+            Some(orphans) if orphans.len() <= ORPHANS_MAX => {
+                out.extend_from_slice(&(orphans.len() as u32).to_le_bytes());
+                orphans.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+            }
+            _ => {
+                out[1] |= ORPHANS_OVERFLOW;
+                out.extend_from_slice(&0_u32.to_le_bytes());
+            }
+        }
+        if let Some(list) = &self.list {
+            out[1] |= HAS_LIST;
+            out.push(list.header.version);
+            out.extend_from_slice(&list.header.uidvalidity.get().to_le_bytes());
+            out.extend_from_slice(&list.header.uidnext.get().to_le_bytes());
+            if let Some(guid) = &list.header.guid {
+                out[1] |= HAS_GUID;
+                out.extend_from_slice(guid);
+            }
+            out.extend_from_slice(&list.inode.to_le_bytes());
+            out.extend_from_slice(&list.offset.to_le_bytes());
+            out.extend_from_slice(&list.last_uid.to_le_bytes());
+            out.extend_from_slice(&list.lines.to_le_bytes());
+            out.extend_from_slice(&list.header.extensions);
+        }
+        out
+    }
+
+    /// Reads [`State::to_bytes`] back; `None` if they are of another version or damaged.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut input = Input(bytes);
+        if input.byte()? != VERSION {
+            return None;
+        }
+        let bits = input.byte()?;
+        let mut state = Self::default();
+        state.slots.of_letter.copy_from_slice(input.take(LETTERS)?);
+        state.size_bytes = input.u64()?;
+        let orphans = input.u32()? as usize;
+        if orphans > ORPHANS_MAX {
+            return None;
+        }
+        let hashes: Option<Vec<u64>> = (0..orphans).map(|_| input.u64()).collect();
+        state.orphans = if bits & ORPHANS_OVERFLOW == 0 { Some(hashes?) } else { None };
+        if bits & HAS_LIST != 0 {
+            state.list = Some(read_list(&mut input, bits & HAS_GUID != 0)?);
+        }
+        Some(state)
+    }
+}
+
+fn read_list(input: &mut Input<'_>, has_guid: bool) -> Option<ListState> {
+    let version = input.byte()?;
+    let uidvalidity = UidValidity::new(input.u32()?)?;
+    let uidnext = Uid::new(input.u32()?)?;
+    let guid = if has_guid { Some(input.take(32)?.try_into().ok()?) } else { None };
+    let (inode, offset) = (input.u64()?, input.u64()?);
+    let (last_uid, lines) = (input.u32()?, input.u32()?);
+    let extensions = input.0.to_vec();
+    let header = Header { version, uidvalidity, uidnext, guid, extensions };
+    Some(ListState { header, inode, offset, last_uid, lines })
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)))
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8).and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(state: &State) {
+        let bytes = state.to_bytes();
+        assert_eq!(State::from_bytes(&bytes).as_ref(), Some(state));
+        for len in 0..bytes.len().min(100) {
+            let _ = State::from_bytes(&bytes[..len]);
+        }
+        assert_eq!(State::from_bytes(&[&[9], &bytes[1..]].concat()), None);
+    }
+
+    #[test]
+    fn bytes_are_read_back() {
+        let header = Header {
+            version: 3,
+            uidvalidity: UidValidity::new(7).unwrap(),
+            uidnext: Uid::new(9).unwrap(),
+            guid: Some(*b"0123456789abcdef0123456789abcdef"),
+            extensions: b"Pxyz".to_vec(),
+        };
+        let mut list = ListState { header, inode: 5, offset: 77, last_uid: 8, lines: 4 };
+        let mut slots = Slots::default();
+        slots.of_letter[3] = 1;
+        let orphans = Some(vec![1, 2]);
+        check(&State { list: Some(list.clone()), slots, size_bytes: 12, orphans });
+        list.header.guid = None;
+        check(&State { list: Some(list), orphans: Some(Vec::new()), ..State::default() });
+        check(&State { orphans: None, ..State::default() });
+    }
+}

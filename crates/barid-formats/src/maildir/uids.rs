@@ -1,0 +1,668 @@
+//! Which UID a message has, and giving one to those that have none.
+//!
+//! `dovecot-uidlist` is where UIDs live. Where it cannot be written, new ones go to the ledger under
+//! the same UIDVALIDITY; they move to the file as soon as it can be written. If meanwhile another
+//! program gave such a UID to another message, UIDVALIDITY rises. Without a file, the ledger alone
+//! decides.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use barid_state::{Ledger, LedgerEntry, MessageKey};
+use barid_types::{Uid, UidValidity};
+use barid_vfs::{FileStamp, Vfs};
+
+use super::before::Before;
+use super::layout::UIDLIST_LOCK;
+use super::list::{Listing, Seen};
+use super::lock::Dotlock;
+use super::name;
+use super::read::Job;
+use super::state::ListState;
+use super::uidlist::{self, Found, UidList};
+use crate::{Error, Result, Stamp};
+
+/// What is needed to give out UIDs.
+pub(super) struct Uids<'a> {
+    pub(super) vfs: &'a dyn Vfs,
+    pub(super) dir: &'a Path,
+    pub(super) uidlist: &'a Path,
+    pub(super) before: &'a Before,
+    pub(super) listing: &'a Listing,
+    pub(super) stamp: &'a Stamp,
+    /// UIDVALIDITY and next UID that were announced once, even if nothing else of it holds.
+    pub(super) announced: Option<(UidValidity, Uid)>,
+    pub(super) writable: bool,
+}
+
+/// All UIDs, and what is to be done that they hold.
+#[derive(Debug)]
+pub(super) struct Assigned<'a> {
+    pub(super) uidvalidity: UidValidity,
+    pub(super) uidnext: Uid,
+    /// The fresh messages, ascending by UID.
+    pub(super) jobs: Vec<Job>,
+    /// The file as it has been read or will be written.
+    pub(super) list: Option<ListState>,
+    /// Lines without a file, ascending by hash; `None` if not known.
+    pub(super) orphans: Option<Vec<u64>>,
+    /// What is to be written; the lock is held until it is dropped.
+    pub(super) write: Option<Write<'a>>,
+    /// What the ledger is to hold.
+    pub(super) ledger: Option<LedgerChange>,
+    /// The same if `write` fails.
+    pub(super) fallback: Option<LedgerChange>,
+    /// The stamp of the file as read.
+    pub(super) file_stamp: FileStamp,
+    pub(super) defects: Vec<String>,
+}
+
+/// A change of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LedgerChange {
+    /// Everything in it is void.
+    pub(super) replace: bool,
+    pub(super) uidvalidity: UidValidity,
+    /// Ascending.
+    pub(super) entries: Vec<LedgerEntry>,
+}
+
+/// A change of `dovecot-uidlist`.
+#[derive(Debug)]
+pub(super) struct Write<'a> {
+    pub(super) lock: Dotlock<'a>,
+    text: Vec<u8>,
+    /// Where to append; `None` to write the file anew.
+    append_at: Option<u64>,
+}
+
+impl Write<'_> {
+    /// Writes, durably; returns the file's stamp.
+    pub(super) fn run(&self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
+        match self.append_at {
+            Some(at) => uidlist::append(vfs, path, at, &self.text),
+            None => uidlist::replace(vfs, dir, path, &self.text),
+        }
+    }
+}
+
+/// What the ledger says.
+#[derive(Debug, Default)]
+pub(super) struct LedgerView {
+    uidvalidity: Option<UidValidity>,
+    uidnext: u32,
+    next_uidvalidity: u32,
+    by_key: HashMap<u64, Uid>,
+}
+
+impl LedgerView {
+    /// Reads the ledger.
+    pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
+        let uidvalidity = ledger.uidvalidity();
+        let mut view = Self {
+            uidvalidity,
+            uidnext: ledger.uidnext().map_or(1, Uid::get),
+            next_uidvalidity: ledger.next_uidvalidity(vfs.now()).get(),
+            by_key: HashMap::new(),
+        };
+        if uidvalidity.is_some() {
+            view.by_key = ledger.entries()?.iter().map(|entry| (entry.key.0, entry.uid)).collect();
+        }
+        Ok(view)
+    }
+}
+
+/// How far an attempt came.
+enum Attempt {
+    /// The whole file must be read.
+    Whole,
+    /// The lock must be held.
+    Lock,
+    /// Nothing that was known holds.
+    Reset,
+    /// All messages have UIDs.
+    Done(Box<Plan>),
+}
+
+/// All UIDs, before anything is written.
+struct Plan {
+    uidvalidity: UidValidity,
+    uidnext: Uid,
+    /// Sighting, its UID, and whether the file already says so.
+    uids: Vec<(Uid, u32, bool)>,
+    rewrite: bool,
+    /// The file is not the authority: UIDs are those of the ledger, or new.
+    void: bool,
+    conflict: bool,
+}
+
+/// The part of the file at hand.
+struct Loaded {
+    list: Option<UidList>,
+    whole: bool,
+    corrupt: Option<&'static str>,
+}
+
+impl<'a> Uids<'a> {
+    /// Finds or gives all UIDs; `None` if nothing that was known holds.
+    pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned<'a>>> {
+        let mut lock = None;
+        let mut whole = self.before.state.is_none();
+        loop {
+            let loaded = self.load(whole, lock.is_some())?;
+            match self.attempt(&loaded, ledger, lock.is_some()) {
+                Attempt::Whole => whole = true,
+                Attempt::Reset => return Ok(None),
+                Attempt::Lock => match Dotlock::take(self.vfs, &self.dir.join(UIDLIST_LOCK)) {
+                    Ok(taken) => lock = Some(taken),
+                    Err(Error::Io { .. }) => self.writable = false,
+                    Err(error) => return Err(error),
+                },
+                Attempt::Done(plan) => return Ok(Some(self.finish(loaded, *plan, ledger, lock))),
+            }
+        }
+    }
+
+    fn load(&self, whole: bool, locked: bool) -> Result<Loaded> {
+        let known = self.before.state.as_ref().and_then(|state| state.list.as_ref());
+        if let Some(known) = known.filter(|_| !whole) {
+            let file = &self.stamp.files[2];
+            let unchanged = super::settled(&self.before.stamp, self.stamp, 2)
+                && (file.inode, file.size) == (known.inode, known.offset);
+            let list = if unchanged && !locked {
+                Some(UidList::unread(known, *file))
+            } else {
+                UidList::read_tail(self.vfs, self.uidlist, known)?
+            };
+            if list.is_some() {
+                return Ok(Loaded { list, whole: false, corrupt: None });
+            }
+        }
+        Ok(match UidList::read(self.vfs, self.uidlist)? {
+            Found::Missing => Loaded { list: None, whole: true, corrupt: None },
+            Found::Corrupt(why) => Loaded { list: None, whole: true, corrupt: Some(why.0) },
+            Found::Read(list) => Loaded { list: Some(*list), whole: true, corrupt: None },
+        })
+    }
+
+    fn attempt(&self, loaded: &Loaded, ledger: &LedgerView, locked: bool) -> Attempt {
+        let used = !ledger.by_key.is_empty();
+        let overruled =
+            |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
+        match loaded.list.as_ref().filter(|list| !overruled(list)) {
+            Some(list) => {
+                if !loaded.whole && used {
+                    return Attempt::Whole;
+                }
+                self.attempt_list(list, loaded.whole, ledger, locked)
+            }
+            None => {
+                let of_ledger =
+                    self.before.state.as_ref().is_some_and(|state| state.list.is_none());
+                let valid = (used || of_ledger) && loaded.corrupt.is_none();
+                let valid = ledger.uidvalidity.filter(|_| valid);
+                self.attempt_ledger(valid, ledger, locked)
+            }
+        }
+    }
+
+    /// The file decides.
+    fn attempt_list(
+        &self,
+        list: &UidList,
+        whole: bool,
+        ledger: &LedgerView,
+        locked: bool,
+    ) -> Attempt {
+        let mut uidvalidity = list.header.uidvalidity;
+        let same_ledger = ledger.uidvalidity == Some(uidvalidity);
+        let of_ledger = |key: u64| ledger.by_key.get(&key).copied().filter(|_| same_ledger);
+        if self.before.state.is_some()
+            && (self.before.uidvalidity != Some(uidvalidity)
+                || !self.rows_agree(list, whole, &of_ledger))
+        {
+            return Attempt::Reset;
+        }
+        let mut conflict = same_ledger && contradicts(list, ledger);
+        let mut next = list.uidnext().get().max(self.announced_next(uidvalidity));
+        if same_ledger {
+            next = next.max(ledger.uidnext);
+        }
+        let (mut uids, mut nameless, mut unwritten) = (Vec::new(), Vec::new(), false);
+        for &at in &self.listing.fresh {
+            let sighting = &self.listing.sightings[at as usize];
+            let twin = sighting.key != sighting.name.hash;
+            let line = list.find(sighting.name.hash, self.listing.names.base(sighting.name));
+            match (line.filter(|_| !twin), of_ledger(sighting.key)) {
+                (Some(line), _) => uids.push((line.uid, at, true)),
+                (None, _) if !whole && !twin && self.may_be_orphan(sighting.key) => {
+                    return Attempt::Whole;
+                }
+                (None, Some(uid)) => {
+                    // A twin's UID was reserved in the file; another's must be beyond it.
+                    conflict |= !twin && uid < list.uidnext();
+                    unwritten |= !twin;
+                    uids.push((uid, at, twin));
+                }
+                (None, None) => nameless.push(at),
+            }
+        }
+        let complete = nameless.is_empty() && !conflict && !(unwritten && self.writable);
+        if !complete && self.writable && !locked {
+            return Attempt::Lock;
+        }
+        if conflict {
+            if self.before.state.is_some() {
+                return Attempt::Reset;
+            }
+            uidvalidity = self.new_uidvalidity(ledger, Some(uidvalidity));
+            for (_, at, _) in uids.extract_if(.., |(_, _, written)| !*written) {
+                nameless.push(at);
+            }
+        }
+        let mut rewrite = conflict || (list.rewrite && !complete);
+        next = self.number(&mut uids, nameless, next);
+        // A twin's UID that no later line covers must be reserved by the header.
+        let last_line = uids.iter().filter(|(_, at, _)| !self.is_twin(*at)).map(|u| u.0).max();
+        rewrite |= locked
+            && last_line < uids.iter().map(|u| u.0).max()
+            && uids.iter().any(|(uid, _, _)| *uid >= list.uidnext());
+        if (rewrite && !whole) || (locked && !whole && self.is_wasteful(list, uids.len())) {
+            return Attempt::Whole;
+        }
+        rewrite |= locked && whole && self.is_wasteful(list, uids.len());
+        self.done(Plan { uidvalidity, uidnext: uid(next), uids, rewrite, void: false, conflict })
+    }
+
+    /// The ledger decides (`valid` is its UIDVALIDITY), or nobody does yet.
+    fn attempt_ledger(
+        &self,
+        valid: Option<UidValidity>,
+        ledger: &LedgerView,
+        locked: bool,
+    ) -> Attempt {
+        let before = self.before;
+        if before.state.is_some() {
+            let agrees = |row: &super::before::Row| ledger.by_key.get(&row.key) == Some(&row.uid);
+            if valid.is_none() || before.uidvalidity != valid || !before.rows.iter().all(agrees) {
+                return Attempt::Reset;
+            }
+        }
+        if self.writable && !locked {
+            return Attempt::Lock;
+        }
+        let uidvalidity = valid.unwrap_or_else(|| self.new_uidvalidity(ledger, None));
+        let (mut uids, mut nameless) = (Vec::new(), Vec::new());
+        for &at in &self.listing.fresh {
+            let key = self.listing.sightings[at as usize].key;
+            match ledger.by_key.get(&key).filter(|_| valid.is_some()) {
+                Some(uid) => uids.push((*uid, at, false)),
+                None => nameless.push(at),
+            }
+        }
+        let mut next = self.announced_next(uidvalidity);
+        if valid.is_some() {
+            next = next.max(ledger.uidnext);
+        }
+        let next = self.number(&mut uids, nameless, next);
+        self.done(Plan {
+            uidvalidity,
+            uidnext: uid(next),
+            uids,
+            rewrite: true,
+            void: true,
+            conflict: false,
+        })
+    }
+
+    /// New messages must come after the known ones; else all are taken anew.
+    fn done(&self, plan: Plan) -> Attempt {
+        let known = self.before.last_uid();
+        match plan.uids.first() {
+            Some((first, _, _)) if first.get() <= known => Attempt::Reset,
+            _ => Attempt::Done(Box::new(plan)),
+        }
+    }
+
+    /// Gives UIDs to `nameless` in order of arrival; returns the next one. `uids` are then sorted.
+    fn number(&self, uids: &mut Vec<(Uid, u32, bool)>, nameless: Vec<u32>, next: u32) -> u32 {
+        let past = uids.iter().map(|(uid, _, _)| uid.get().saturating_add(1)).max().unwrap_or(1);
+        let mut next = next.max(past);
+        for at in self.by_arrival(nameless) {
+            uids.push((uid(next), at, false));
+            next = next.saturating_add(1);
+        }
+        uids.sort_unstable_by_key(|(uid, _, _)| *uid);
+        next
+    }
+
+    /// Sorts sightings as Dovecot does before it gives UIDs: by seconds, then by microseconds if
+    /// all of that second have them, then by bytes.
+    fn by_arrival(&self, sightings: Vec<u32>) -> Vec<u32> {
+        let name_of = |at: u32| self.listing.names.get(self.listing.sightings[at as usize].name);
+        let mut keyed: Vec<(name::ArrivalKey, u32)> =
+            sightings.into_iter().map(|at| (name::arrival_key(name_of(at)), at)).collect();
+        keyed.sort_unstable_by_key(|(key, _)| key.seconds);
+        for second in keyed.chunk_by_mut(|a, b| a.0.seconds == b.0.seconds) {
+            let timed = second.iter().all(|(key, _)| key.micros.is_some());
+            second.sort_unstable_by(|a, b| {
+                let rest = |x: &(name::ArrivalKey, u32)| &name_of(x.1)[usize::from(x.0.rest)..];
+                let micros =
+                    if timed { a.0.micros.cmp(&b.0.micros) } else { std::cmp::Ordering::Equal };
+                let twins = || {
+                    let key =
+                        |x: &(name::ArrivalKey, u32)| self.listing.sightings[x.1 as usize].key;
+                    key(a).cmp(&key(b))
+                };
+                micros.then_with(|| name::compare_rest(rest(a), rest(b))).then_with(twins)
+            });
+        }
+        keyed.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Whether the file still says of the known messages what it said.
+    fn rows_agree(
+        &self,
+        list: &UidList,
+        whole: bool,
+        of_ledger: &dyn Fn(u64) -> Option<Uid>,
+    ) -> bool {
+        let before = self.before;
+        if !whole {
+            return list.lines().iter().all(|line| {
+                let row = before.find(line.hash, list.name(line));
+                row.is_none_or(|at| before.rows[at as usize].uid == line.uid)
+            });
+        }
+        before.rows.iter().zip(&self.listing.seen).all(|(row, seen)| {
+            let line = list.find(row.name.hash, before.names.base(row.name));
+            *seen == Seen::Gone
+                || match line.filter(|_| !row.is_twin()) {
+                    Some(line) => line.uid == row.uid,
+                    None => of_ledger(row.key) == Some(row.uid),
+                }
+        })
+    }
+
+    /// Whether a name that is in no line read now may be in one read earlier.
+    fn may_be_orphan(&self, hash: u64) -> bool {
+        let orphans = self.before.state.as_ref().and_then(|state| state.orphans.as_ref());
+        orphans.is_none_or(|orphans| orphans.binary_search(&hash).is_ok())
+    }
+
+    fn is_twin(&self, sighting: u32) -> bool {
+        let sighting = &self.listing.sightings[sighting as usize];
+        sighting.key != sighting.name.hash
+    }
+
+    fn announced_next(&self, uidvalidity: UidValidity) -> u32 {
+        match self.announced {
+            Some((announced, next)) if announced == uidvalidity => next.get(),
+            _ => 1,
+        }
+    }
+
+    /// A UIDVALIDITY above every known one.
+    fn new_uidvalidity(&self, ledger: &LedgerView, old: Option<UidValidity>) -> UidValidity {
+        let above = |known: Option<UidValidity>| known.map_or(1, |v| v.get().saturating_add(1));
+        let known = above(old)
+            .max(above(self.announced.map(|announced| announced.0)))
+            .max(above(ledger.uidvalidity));
+        UidValidity::new(ledger.next_uidvalidity.max(known)).unwrap_or(UidValidity::MAX)
+    }
+
+    /// Whether enough lines stand for nothing that the file should be written anew. Only names that
+    /// were missing in an earlier scan as well may be dropped.
+    fn is_wasteful(&self, list: &UidList, fresh: usize) -> bool {
+        let Some(state) = &self.before.state else {
+            return false;
+        };
+        let droppable = state.orphans.as_ref().map_or(0, Vec::len);
+        let known = state.list.as_ref().map_or(0, |list| list.lines as usize);
+        let lines = known.max(list.lines().len()) + fresh;
+        let live = self.before.rows.len() + fresh;
+        droppable > 0 && lines / 4 * 3 >= live
+    }
+
+    /// Whether a line is of a file that is there, or may be there.
+    fn is_live(&self, hash: u64, base: &[u8]) -> bool {
+        match self.before.find(hash, base) {
+            Some(row) => self.listing.seen[row as usize] != Seen::Gone,
+            None => self.listing.find_fresh(hash, base).is_some(),
+        }
+    }
+
+    /// Prepares what is to be written and kept.
+    fn finish(
+        &self,
+        loaded: Loaded,
+        plan: Plan,
+        ledger: &LedgerView,
+        lock: Option<Dotlock<'a>>,
+    ) -> Assigned<'a> {
+        let guid = guid(self.vfs);
+        let old = loaded.list.as_ref();
+        let written = |at: u32| self.is_twin(at);
+        let news: Vec<(Uid, u32)> = plan
+            .uids
+            .iter()
+            .filter(|(_, at, is_written)| !is_written && !written(*at))
+            .map(|(uid, at, _)| (*uid, *at))
+            .collect();
+        let mut assigned = Assigned {
+            uidvalidity: plan.uidvalidity,
+            uidnext: plan.uidnext,
+            jobs: plan.uids.iter().map(|(uid, at, _)| Job { uid: *uid, sighting: *at }).collect(),
+            list: None,
+            orphans: self.orphans(&loaded),
+            write: None,
+            ledger: self.ledger_change(&plan, ledger, lock.is_some()),
+            fallback: None,
+            file_stamp: old.map_or_else(FileStamp::default, |list| list.stamp),
+            defects: Vec::new(),
+        };
+        if let Some(why) = loaded.corrupt {
+            assigned.defects.push(format!("dovecot-uidlist: {why}; all messages get new UIDs"));
+        }
+        let Some(lock) = lock else {
+            assigned.list = old
+                .filter(|_| !plan.void && !plan.conflict)
+                .map(|l| self.list_state(l, loaded.whole));
+            return assigned;
+        };
+        assigned.fallback = self.ledger_change(&plan, ledger, false);
+        let mut text = Vec::with_capacity(news.len() * 64 + 64);
+        let rewrite = plan.rewrite || old.is_none();
+        if rewrite {
+            let list = self.rewrite(old, &plan, &guid, &mut text);
+            assigned.list = Some(list);
+        } else if let Some(old) = old {
+            for (uid, at) in &news {
+                uidlist::write_new_line(*uid, self.base_of(*at), &mut text);
+            }
+            let mut list = self.list_state(old, loaded.whole);
+            list.offset += text.len() as u64;
+            list.last_uid = news.last().map_or(list.last_uid, |(uid, _)| uid.get());
+            list.lines += news.len() as u32;
+            assigned.list = Some(list);
+        }
+        if !rewrite && text.is_empty() {
+            return assigned;
+        }
+        let append_at = old.filter(|_| !rewrite).map(|list| list.end_offset);
+        assigned.write = Some(Write { lock, text, append_at });
+        assigned
+    }
+
+    fn base_of(&self, sighting: u32) -> &[u8] {
+        self.listing.names.base(self.listing.sightings[sighting as usize].name)
+    }
+
+    fn list_state(&self, list: &UidList, whole: bool) -> ListState {
+        let known = self.before.state.as_ref().and_then(|state| state.list.as_ref());
+        let lines_before = known.filter(|_| !whole).map_or(0, |known| known.lines);
+        ListState {
+            header: list.header.clone(),
+            inode: list.stamp.inode,
+            offset: list.end_offset,
+            last_uid: list.last_uid(),
+            lines: lines_before + list.lines().len() as u32,
+        }
+    }
+
+    /// Writes the whole file: lines of files that may still be there, and those of new ones.
+    fn rewrite(
+        &self,
+        old: Option<&UidList>,
+        plan: &Plan,
+        guid: &[u8; 32],
+        text: &mut Vec<u8>,
+    ) -> ListState {
+        let mut header = match old {
+            Some(list) => list.header.clone(),
+            None => UidList::empty(plan.uidvalidity, *guid).header,
+        };
+        header.uidvalidity = plan.uidvalidity;
+        header.version = 3;
+        header.guid = header.guid.or(Some(*guid));
+        header.uidnext = plan.uidnext;
+        uidlist::write_header(&header, plan.uidnext, guid, text);
+        let old_orphans = self.before.state.as_ref().and_then(|state| state.orphans.as_ref());
+        let mut lines: Vec<(Uid, Vec<u8>)> = Vec::new();
+        if let Some(list) = old.filter(|_| !plan.void) {
+            for line in list.lines() {
+                let dropped = !self.is_live(line.hash, list.name(line))
+                    && old_orphans.is_some_and(|o| o.binary_search(&line.hash).is_ok());
+                if !dropped {
+                    let mut out = Vec::new();
+                    list.write_line(line, &mut out);
+                    lines.push((line.uid, out));
+                }
+            }
+        }
+        let mut add = |uid: Uid, base: &[u8]| {
+            let mut out = Vec::new();
+            uidlist::write_new_line(uid, base, &mut out);
+            lines.push((uid, out));
+        };
+        if plan.void {
+            for (row, seen) in self.before.rows.iter().zip(&self.listing.seen) {
+                if *seen != Seen::Gone && !row.is_twin() {
+                    add(row.uid, self.before.names.base(row.name));
+                }
+            }
+        }
+        for (uid, at, is_written) in &plan.uids {
+            if !is_written && !self.is_twin(*at) {
+                add(*uid, self.base_of(*at));
+            }
+        }
+        lines.sort_by_key(|(uid, _)| *uid);
+        lines.dedup_by_key(|(uid, _)| *uid);
+        for (_, line) in &lines {
+            text.extend_from_slice(line);
+        }
+        ListState {
+            header,
+            inode: 0,
+            offset: text.len() as u64,
+            last_uid: lines.last().map_or(0, |(uid, _)| uid.get()),
+            lines: lines.len() as u32,
+        }
+    }
+
+    /// What the ledger must hold: twins always, the others where the file does not.
+    fn ledger_change(
+        &self,
+        plan: &Plan,
+        ledger: &LedgerView,
+        in_file: bool,
+    ) -> Option<LedgerChange> {
+        let same = ledger.uidvalidity == Some(plan.uidvalidity);
+        let entry = |uid: Uid, key: u64| LedgerEntry { uid, key: MessageKey(key) };
+        let new_entries = |all: bool| -> Vec<LedgerEntry> {
+            let wanted = |at: &u32, is_written: bool| match in_file {
+                true => self.is_twin(*at),
+                false => all || !is_written || self.is_twin(*at),
+            };
+            plan.uids
+                .iter()
+                .filter(|(_, at, is_written)| wanted(at, *is_written))
+                .map(|(uid, at, _)| entry(*uid, self.listing.sightings[*at as usize].key))
+                .collect()
+        };
+        let whole =
+            !same || plan.conflict || (in_file && ledger.by_key.len() > self.before.twins.len());
+        if !whole {
+            let known = |e: &LedgerEntry| ledger.by_key.get(&e.key.0) == Some(&e.uid);
+            let mut entries = new_entries(plan.void || plan.conflict);
+            entries.retain(|entry| !known(entry));
+            let change = LedgerChange { replace: false, uidvalidity: plan.uidvalidity, entries };
+            return (!change.entries.is_empty()).then_some(change);
+        }
+        let rows = self.before.rows.iter().filter(|row| match in_file {
+            true => row.is_twin(),
+            false => plan.void || row.is_twin(),
+        });
+        let mut entries: Vec<LedgerEntry> = rows.map(|row| entry(row.uid, row.key)).collect();
+        entries.extend(new_entries(plan.void || plan.conflict));
+        entries.sort_by_key(|entry| entry.uid);
+        entries.dedup_by_key(|entry| entry.uid);
+        let needed = !entries.is_empty() || !ledger.by_key.is_empty() || plan.void;
+        let uidvalidity = plan.uidvalidity;
+        needed.then_some(LedgerChange { replace: true, uidvalidity, entries })
+    }
+
+    /// Lines without a file.
+    fn orphans(&self, loaded: &Loaded) -> Option<Vec<u64>> {
+        let Some(list) = &loaded.list else {
+            return Some(Vec::new());
+        };
+        let mut orphans = Vec::new();
+        if !loaded.whole {
+            let known = self.before.state.as_ref().and_then(|state| state.orphans.as_ref())?;
+            orphans.extend_from_slice(known);
+            let gone = self.before.rows.iter().zip(&self.listing.seen);
+            orphans.extend(gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.key));
+        }
+        let lines = list.lines().iter();
+        orphans.extend(
+            lines.filter(|line| !self.is_live(line.hash, list.name(line))).map(|line| line.hash),
+        );
+        orphans.sort_unstable();
+        orphans.dedup();
+        Some(orphans)
+    }
+}
+
+/// Whether the file gives a UID of the ledger to another message, or another UID to a message of
+/// the ledger.
+fn contradicts(list: &UidList, ledger: &LedgerView) -> bool {
+    if ledger.by_key.is_empty() {
+        return false;
+    }
+    let by_uid: HashMap<Uid, u64> = ledger.by_key.iter().map(|(key, uid)| (*uid, *key)).collect();
+    list.lines().iter().any(|line| {
+        by_uid.get(&line.uid).is_some_and(|key| *key != line.hash)
+            || ledger.by_key.get(&line.hash).is_some_and(|uid| *uid != line.uid)
+    })
+}
+
+/// A UID; what is beyond the last is the last.
+fn uid(number: u32) -> Uid {
+    Uid::new(number.max(1)).unwrap_or(Uid::MIN)
+}
+
+/// A random GUID in hex.
+fn guid(vfs: &dyn Vfs) -> [u8; 32] {
+    let mut random = [0; 16];
+    if vfs.random(&mut random).is_err() {
+        random = u128::from(vfs.now().unix_nanos.cast_unsigned()).to_be_bytes();
+    }
+    let mut guid = [0; 32];
+    for (byte, out) in random.iter().zip(guid.chunks_exact_mut(2)) {
+        out[0] = b"0123456789abcdef"[usize::from(byte >> 4)];
+        out[1] = b"0123456789abcdef"[usize::from(byte & 15)];
+    }
+    guid
+}
