@@ -9,6 +9,7 @@ mod error;
 mod location;
 mod mailbox;
 mod maildir;
+mod mbox;
 mod scan;
 mod stamp;
 mod sync;
@@ -17,6 +18,7 @@ pub use detect::{MailboxSpec, open};
 pub use error::{Error, Result, SinkError};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
+pub use mbox::{FromProfile, MboxMailbox, MboxOptions, Variant};
 pub use scan::{
     ChangedMessage, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext, ScanReport,
     ScanSink, ScanStats, ScannedMessage, Sinks,

@@ -1,0 +1,144 @@
+//! Names, limits and the notes that a scan leaves for the next one.
+
+use barid_state::MessageKey;
+use barid_types::UidValidity;
+
+use super::FromProfile;
+use super::Variant;
+
+/// The longest From_ line that separates messages; a longer one is text.
+pub(super) const FROM_LINE_LEN_MAX: usize = 4096;
+
+/// The longest header handed to a sink; what is longer is cut there and the rest counts as body.
+pub(super) const HEADER_LEN_MAX: usize = 1024 * 1024;
+
+/// Bytes read from the file at once. A window this small is still in the processor's cache when it
+/// is searched.
+pub(super) const WINDOW_LEN: usize = 512 * 1024;
+
+/// The smallest and largest stretch of the file that one sink takes.
+pub(super) const CHUNK_LEN_MIN: u64 = 1024 * 1024;
+/// See [`CHUNK_LEN_MIN`].
+pub(super) const CHUNK_LEN_MAX: u64 = 16 * 1024 * 1024;
+
+/// Chunks that a thread may have read ahead of the first one not yet certain.
+pub(super) const CHUNKS_AHEAD_MAX: usize = 4;
+
+/// How far a `Content-Length` is followed in a compressed file, which cannot be read at will.
+pub(super) const STREAM_LENGTH_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes looked at to tell whether a `Content-Length` leads to a separator: a From_ line and a few
+/// line ends around it.
+pub(super) const PEEK_LEN: usize = FROM_LINE_LEN_MAX + 8;
+
+/// Bytes kept before a place when the window moves on, so that line ends before it can be seen.
+pub(super) const CONTEXT_LEN: u64 = 8;
+
+/// Bytes of white space skipped before the first From_ line.
+pub(super) const LEADING_SPACE_MAX: usize = 64 * 1024;
+
+/// Defects reported of one scan; more are only counted.
+pub(super) const DEFECTS_MAX: usize = 1000;
+
+/// How often a scan is begun again when the file shrinks or is replaced meanwhile.
+pub(super) const SCAN_ATTEMPTS_MAX: u32 = 4;
+
+/// What a tail scan reads around the end of the known part at once.
+pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
+
+/// Bytes of the first message read for its `X-IMAPbase` at a tail scan.
+pub(super) const BASE_READ_MAX: usize = 8 * 1024;
+
+/// The separator line of MMDF.
+pub(super) const MMDF_SEPARATOR: &[u8; 5] = b"\x01\x01\x01\x01\n";
+
+/// The last message of a scanned file, and what else the next scan needs to read just the tail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Notes {
+    /// What the file was read as.
+    pub(super) variant: Option<Variant>,
+    /// By which From_ lines.
+    pub(super) profile: FromProfile,
+    /// The tail can be trusted to stay what it is if a separator follows.
+    pub(super) tail_sound: bool,
+    /// The file ends with the blank line of a separator, so a From_ line must follow at once.
+    pub(super) tail_closed: bool,
+    /// The first message is the pseudo message.
+    pub(super) pseudo: bool,
+    /// Where the header of the first message starts and its length.
+    pub(super) base_offset: u64,
+    /// See `base_offset`.
+    pub(super) base_len: u32,
+    /// The UIDVALIDITY of that header.
+    pub(super) base_validity: Option<UidValidity>,
+    /// Where the last message starts.
+    pub(super) last_offset: u64,
+    /// Bytes of its separator; 0 if there is no message at all.
+    pub(super) last_separator_len: u32,
+    /// Bytes of its header.
+    pub(super) last_header_len: u32,
+    /// What it is.
+    pub(super) last_key: MessageKey,
+}
+
+impl Notes {
+    const VERSION: u8 = 1;
+    /// Bytes of [`Notes::to_bytes`].
+    pub(super) const LEN: usize = 48;
+
+    /// The notes as little-endian bytes: version, variant, profile, bits; then the numbers in the
+    /// order of the fields.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::LEN);
+        let variant = self.variant.map_or(0, |variant| variant as u8 + 1);
+        let bits = u8::from(self.tail_sound)
+            | u8::from(self.tail_closed) << 1
+            | u8::from(self.pseudo) << 2;
+        bytes.extend([Self::VERSION, variant, self.profile as u8, bits]);
+        bytes.extend(self.base_validity.map_or(0, UidValidity::get).to_le_bytes());
+        bytes.extend(self.base_offset.to_le_bytes());
+        bytes.extend(self.base_len.to_le_bytes());
+        bytes.extend(self.last_separator_len.to_le_bytes());
+        bytes.extend(self.last_header_len.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(self.last_offset.to_le_bytes());
+        bytes.extend(self.last_key.0.to_le_bytes());
+        bytes
+    }
+
+    /// Reads [`Notes::to_bytes`] back; what is not of this version gives `None`.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
+        let long = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let short = |at: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(word)
+        };
+        let profiles =
+            [FromProfile::Union, FromProfile::CClient, FromProfile::Dovecot, FromProfile::Mutt];
+        let variant = match bytes[1] {
+            0 => None,
+            number => Some(*Variant::ALL.get(usize::from(number) - 1)?),
+        };
+        (bytes[0] == Self::VERSION).then_some(())?;
+        Some(Self {
+            variant,
+            profile: *profiles.get(usize::from(bytes[2]))?,
+            tail_sound: bytes[3] & 1 != 0,
+            tail_closed: bytes[3] & 2 != 0,
+            pseudo: bytes[3] & 4 != 0,
+            base_validity: UidValidity::new(short(4)),
+            base_offset: long(8),
+            base_len: short(16),
+            last_separator_len: short(20),
+            last_header_len: short(24),
+            last_offset: long(32),
+            last_key: MessageKey(long(40)),
+        })
+    }
+}

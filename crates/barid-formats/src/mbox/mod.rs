@@ -1,0 +1,191 @@
+//! mbox: many messages in one file, in any of its variants, and MMDF.
+//!
+//! [`MboxMailbox`] reads a file in one pass, whatever its size, with as many threads as are allowed
+//! (`scan.rs`); when the file only grew, it reads no more than what was appended (`tail.rs`). Where
+//! messages begin and end is defined in `walk.rs`, what separates them in `from_line.rs`. UIDs come
+//! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
+
+mod from_line;
+mod layout;
+mod lock;
+mod read;
+mod scan;
+mod status;
+mod tail;
+mod uids;
+mod walk;
+mod window;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid_state::Ledger;
+use barid_vfs::{FileStamp, Vfs};
+
+pub use self::from_line::FromProfile;
+use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
+use self::status::Separators;
+use crate::{
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, Sinks, Stamp, SyncReport,
+};
+
+/// How an mbox guards its bodies against being taken for From_ lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// `From ` at the start of a line became `>From `, for good.
+    Mboxo,
+    /// `From `, `>From `, ... got one more `>`, which reading takes away.
+    Mboxrd,
+    /// Like [`Variant::Mboxo`], with a `Content-Length`.
+    Mboxcl,
+    /// Nothing is quoted: `Content-Length` tells where a body ends.
+    Mboxcl2,
+    /// Not an mbox: the separators are lines of four control characters.
+    Mmdf,
+}
+
+impl Variant {
+    /// All variants.
+    pub const ALL: [Self; 5] = [Self::Mboxo, Self::Mboxrd, Self::Mboxcl, Self::Mboxcl2, Self::Mmdf];
+
+    /// The format.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Mboxo => Format::Mboxo,
+            Self::Mboxrd => Format::Mboxrd,
+            Self::Mboxcl => Format::Mboxcl,
+            Self::Mboxcl2 => Format::Mboxcl2,
+            Self::Mmdf => Format::Mmdf,
+        }
+    }
+}
+
+/// How an mbox is to be read.
+#[derive(Clone, Debug)]
+pub struct MboxOptions {
+    /// Which lines separate messages.
+    pub profile: FromProfile,
+    /// The zone of From_ lines that name none.
+    pub zone: jiff::tz::TimeZone,
+    /// How long to wait for another program's lock.
+    pub lock_timeout: Duration,
+    /// Bytes that one sink takes; chosen by the size of the file if `None`.
+    pub chunk_len: Option<u64>,
+    /// Bytes read at once.
+    pub window_len: usize,
+}
+
+impl Default for MboxOptions {
+    /// The system's zone, thirty seconds for a lock.
+    fn default() -> Self {
+        Self {
+            profile: FromProfile::default(),
+            zone: jiff::tz::TimeZone::system(),
+            lock_timeout: Duration::from_secs(30),
+            chunk_len: None,
+            window_len: WINDOW_LEN,
+        }
+    }
+}
+
+/// An mbox or MMDF mailbox.
+#[derive(Debug)]
+pub struct MboxMailbox {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    variant: Option<Variant>,
+    options: MboxOptions,
+}
+
+impl MboxMailbox {
+    /// Opens a mailbox: nothing is read yet, but the file must be there.
+    ///
+    /// `variant` is what is known of the quoting; with `None` the file is read as mboxo whose
+    /// lengths are believed where they are true.
+    pub fn open(vfs: Arc<dyn Vfs>, path: &Path, variant: Option<Variant>) -> Result<Self> {
+        Self::open_with(vfs, path, variant, MboxOptions::default())
+    }
+
+    /// [`MboxMailbox::open`] with options.
+    pub fn open_with(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        variant: Option<Variant>,
+        options: MboxOptions,
+    ) -> Result<Self> {
+        vfs.metadata(path).map_err(Error::at(path))?;
+        Ok(Self { vfs, path: path.to_owned(), variant, options })
+    }
+
+    fn separators(&self) -> Separators {
+        match self.variant {
+            Some(Variant::Mmdf) => Separators::Mmdf,
+            _ => Separators::From(self.options.profile),
+        }
+    }
+
+    /// Bytes that one sink takes of a file of `size` bytes.
+    fn chunk_len(&self, size: u64, threads: usize) -> u64 {
+        self.options.chunk_len.unwrap_or_else(|| {
+            (size / (threads.max(1) as u64 * 16)).clamp(CHUNK_LEN_MIN, CHUNK_LEN_MAX)
+        })
+    }
+
+    fn stamp_of(&self, file: FileStamp) -> Stamp {
+        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
+        stamp.files[0] = file;
+        stamp
+    }
+}
+
+impl Mailbox for MboxMailbox {
+    fn format(&self) -> Format {
+        self.variant.unwrap_or(Variant::Mboxo).format()
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: true }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        Ok(self.stamp_of((&metadata).into()))
+    }
+
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport> {
+        scan::scan(self, known, sinks, context)
+    }
+
+    fn read(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read(self, location, read_as, buffer)
+    }
+
+    fn sync(
+        &mut self,
+        _known: &dyn Known,
+        _ledger: Option<&mut Ledger>,
+        _changes: &ChangeSet,
+        _appends: &[NewMessage<'_>],
+    ) -> Result<SyncReport> {
+        Err(Error::Unsupported { path: self.path.clone(), what: "an mbox cannot be changed yet" })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,659 @@
+//! Reading the whole file, with as many threads as are allowed.
+//!
+//! The file is cut into chunks, and each thread takes the next one. Where the first message of a
+//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a thread
+//! guesses that it is at the first From_ line of the chunk. Chunks become certain one after the
+//! other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
+//! unfinished. So the messages are exactly those of one walk from the beginning, and no chunk is
+//! read more than twice.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use barid_state::MessageKey;
+use barid_types::{InternalDate, KeywordMask, KeywordTable};
+use barid_vfs::{File, FileStamp, OpenOptions};
+
+use super::from_line::LocalZone;
+use super::layout::{CHUNKS_AHEAD_MAX, DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
+use super::lock::lock_for_reading;
+use super::status::{Base, HeadEnd, Separators};
+use super::uids::{self, Before, Item};
+use super::walk::{Next, Separator, Walked, Walker};
+use super::window::{FileSource, Source, Window};
+use super::{MboxMailbox, tail};
+use crate::{
+    Error, Known, Location, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanSink,
+    ScanStats, ScannedMessage, Sinks, Stamp,
+};
+
+/// Compares the mailbox with what is known: reads nothing, the tail, or everything.
+pub(super) fn scan(
+    mailbox: &MboxMailbox,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+) -> Result<ScanReport> {
+    let opened = Opened::open(mailbox)?;
+    if let Some(report) = tail::scan(mailbox, &opened, known, sinks, context)? {
+        return Ok(report);
+    }
+    sinks.expect_whole();
+    let mut opened = opened;
+    let mut attempt = 1;
+    loop {
+        let whole = whole(mailbox, &opened, sinks, context)?;
+        let now = mailbox.stamp()?;
+        let grew = now.files[0].inode == opened.stamp.files[0].inode
+            && now.files[0].size >= opened.stamp.files[0].size;
+        if grew || attempt == SCAN_ATTEMPTS_MAX {
+            return report(mailbox, &opened.stamp, whole, known, context);
+        }
+        attempt += 1;
+        opened = Opened::open(mailbox)?;
+    }
+}
+
+/// The file, locked for reading, and its stamp.
+pub(super) struct Opened {
+    /// The file.
+    pub(super) file: Box<dyn File>,
+    /// What it was when it had just been locked.
+    pub(super) stamp: Stamp,
+}
+
+impl Opened {
+    fn open(mailbox: &MboxMailbox) -> Result<Self> {
+        let at = || Error::at(&mailbox.path);
+        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+        lock_for_reading(mailbox, &*file)?;
+        let metadata = file.metadata().map_err(at())?;
+        let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+        Ok(Self { file, stamp })
+    }
+
+    /// Its size when it was stamped.
+    pub(super) fn size(&self) -> u64 {
+        self.stamp.files[0].size
+    }
+
+    /// Makes windows over the file.
+    pub(super) fn source(&self) -> Box<dyn Source + '_> {
+        Box::new(FileSource { file: &*self.file, size: self.size() })
+    }
+}
+
+/// What the threads of a scan share.
+pub(super) struct Shared<'a> {
+    pub(super) mailbox: &'a MboxMailbox,
+    pub(super) sinks: &'a dyn Sinks,
+    /// The keywords; X-IMAPbase comes first, what only messages name follows.
+    pub(super) keywords: Mutex<KeywordTable>,
+    /// Where the pseudo message is, which is not shown.
+    pub(super) pseudo_offset: Option<u64>,
+}
+
+/// What was found in one chunk.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) items: Vec<Item>,
+    pub(super) last: Option<Last>,
+    pub(super) defects: Vec<MailboxDefect>,
+    pub(super) messages: u64,
+}
+
+/// The last message of a chunk.
+#[derive(Clone, Copy)]
+pub(super) struct Last {
+    separator: Separator,
+    header_len: u32,
+    key: MessageKey,
+    is_sound: bool,
+    is_closed: bool,
+}
+
+impl Found {
+    /// Adds what was found in the chunk that follows.
+    fn append(&mut self, mut next: Self) {
+        self.items.append(&mut next.items);
+        self.last = next.last.or(self.last);
+        self.messages += next.messages;
+        let room = DEFECTS_MAX.saturating_sub(self.defects.len());
+        self.defects.extend(next.defects.into_iter().take(room));
+    }
+
+    /// Fills in what the notes say of the last message.
+    pub(super) fn note(&self, notes: &mut Notes) {
+        if let Some(last) = &self.last {
+            notes.last_offset = last.separator.offset;
+            notes.last_separator_len = last.separator.len;
+            notes.last_header_len = last.header_len;
+            notes.last_key = last.key;
+            notes.tail_sound = last.is_sound;
+            notes.tail_closed = last.is_closed;
+        }
+    }
+}
+
+/// One thread's tools.
+pub(super) struct Reader<'a> {
+    shared: &'a Shared<'a>,
+    pub(super) walker: Walker<'a>,
+    zone: LocalZone,
+    /// The thread's copy of the keywords, which may lag behind.
+    keywords: KeywordTable,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, source: Box<dyn Source + 'a>) -> Self {
+        let options = &shared.mailbox.options;
+        let window = Window::new(source, options.window_len);
+        Self {
+            shared,
+            walker: Walker::new(window, shared.mailbox.separators()),
+            zone: LocalZone::new(options.zone.clone()),
+            keywords: lock(&shared.keywords).clone(),
+        }
+    }
+
+    /// Walks from `first` to the last message that starts before `limit`, and says what follows.
+    pub(super) fn walk(
+        &mut self,
+        first: Separator,
+        limit: u64,
+        sink: &mut dyn ScanSink,
+        found: &mut Found,
+    ) -> Result<Next> {
+        let mut next = Next::Message(first);
+        while let Next::Message(separator) = next
+            && separator.offset < limit
+        {
+            let (shared, zone, keywords) = (self.shared, &self.zone, &mut self.keywords);
+            next = self
+                .walker
+                .message(separator, |walked| {
+                    take(shared, zone, keywords, walked, sink, found).map_err(WalkError::Mailbox)
+                })
+                .map_err(|error| error.at(shared.mailbox))?;
+        }
+        Ok(next)
+    }
+}
+
+/// An error on the way from a walker.
+enum WalkError {
+    Io(std::io::Error),
+    Mailbox(Error),
+}
+
+impl From<std::io::Error> for WalkError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl WalkError {
+    fn at(self, mailbox: &MboxMailbox) -> Error {
+        match self {
+            Self::Io(source) => Error::Io { path: mailbox.path.clone(), source },
+            Self::Mailbox(error) => error,
+        }
+    }
+}
+
+/// Hands one message to the sink.
+fn take(
+    shared: &Shared<'_>,
+    zone: &LocalZone,
+    keywords: &mut KeywordTable,
+    walked: &Walked<'_>,
+    sink: &mut dyn ScanSink,
+    found: &mut Found,
+) -> Result<()> {
+    let key = key_of(walked.header);
+    let offset = walked.separator.offset;
+    let header_len = walked.header.len() as u32;
+    found.last = Some(Last {
+        separator: walked.separator,
+        header_len,
+        key,
+        is_sound: walked.head_end == HeadEnd::Blank && !walked.length_lies,
+        is_closed: walked.blank_after,
+    });
+    if walked.head_end == HeadEnd::Cut && found.defects.len() < DEFECTS_MAX {
+        let what = format!("the header is longer than {header_len} bytes and was cut");
+        found.defects.push(MailboxDefect { offset, uid: None, what });
+    }
+    if shared.pseudo_offset == Some(offset) {
+        return Ok(());
+    }
+    let owned = &walked.owned;
+    let keywords = match owned.has_keywords() {
+        true => owned.keywords(walked.header, |name| slot_of(shared, keywords, name)),
+        false => KeywordMask(0),
+    };
+    found.items.push(Item { key, uid: owned.uid.unwrap_or(0) });
+    found.messages += 1;
+    sink.message(&ScannedMessage {
+        uid: None,
+        location: Location::Span {
+            offset,
+            separator_len: walked.separator.len,
+            header_len,
+            body_len: walked.body_len,
+        },
+        header: walked.header,
+        size: u64::from(header_len) + walked.body_len,
+        rfc822_size: None,
+        internal_date: internal_date(zone, &walked.separator),
+        flags: owned.flags(),
+        keywords,
+        key,
+    })
+    .map_err(Error::Sink)
+}
+
+/// The date of a From_ line; 1970 where it has none.
+fn internal_date(zone: &LocalZone, separator: &Separator) -> InternalDate {
+    separator.date.and_then(|date| zone.resolve(&date)).unwrap_or_default()
+}
+
+/// The key of a message.
+pub(super) fn key_of(header: &[u8]) -> MessageKey {
+    MessageKey(barid_message::header_key(header))
+}
+
+fn slot_of(
+    shared: &Shared<'_>,
+    keywords: &mut KeywordTable,
+    name: &barid_types::Keyword,
+) -> Option<u32> {
+    keywords.slot(name).or_else(|| {
+        let mut all = lock(&shared.keywords);
+        let slot = all.intern(name).ok();
+        keywords.clone_from(&all);
+        slot
+    })
+}
+
+/// A poisoned lock means that another thread panicked, and then so will this one's scope.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a scan of the whole file found.
+struct Whole {
+    found: Found,
+    base: Option<Base>,
+    notes: Notes,
+    keywords: KeywordTable,
+    bytes_read: u64,
+}
+
+/// Reads the whole file.
+fn whole(
+    mailbox: &MboxMailbox,
+    opened: &Opened,
+    sinks: &dyn Sinks,
+    context: &ScanContext<'_>,
+) -> Result<Whole> {
+    let at = || Error::at(&mailbox.path);
+    let mut notes =
+        Notes { variant: mailbox.variant, profile: mailbox.options.profile, ..Notes::default() };
+    let window = Window::new(opened.source(), LEADING_SPACE_MAX);
+    let mut walker = Walker::new(window, mailbox.separators());
+    let first = walker.first().map_err(at())?.ok_or_else(|| Error::NotAMailbox {
+        path: mailbox.path.clone(),
+        reason: "it does not start with a From_ line",
+    })?;
+    let Next::Message(first) = first else {
+        let keywords = KeywordTable::default();
+        return Ok(Whole { found: Found::default(), base: None, notes, keywords, bytes_read: 0 });
+    };
+    let (head, owned) = walker.head(&first).map_err(at())?;
+    notes.base_offset = head.start;
+    notes.base_len = (head.end - head.start) as u32;
+    let base = owned.base(walker.window.range(head));
+    drop(walker);
+    notes.pseudo = base.as_ref().is_some_and(|base| base.pseudo);
+    notes.base_validity = base.as_ref().map(|base| base.validity);
+    let shared = Shared {
+        mailbox,
+        sinks,
+        keywords: Mutex::new(base.as_ref().map(|base| base.keywords.clone()).unwrap_or_default()),
+        pseudo_offset: notes.pseudo.then_some(first.offset),
+    };
+    let (found, bytes_read) = chunks(&shared, opened, first, context)?;
+    found.note(&mut notes);
+    let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Whole { found, base, notes, keywords, bytes_read })
+}
+
+/// Reads all chunks and gives what was found in the order of the file, and the bytes read.
+fn chunks(
+    shared: &Shared<'_>,
+    opened: &Opened,
+    first: Separator,
+    context: &ScanContext<'_>,
+) -> Result<(Found, u64)> {
+    let size = opened.size();
+    let mmdf = shared.mailbox.separators() == Separators::Mmdf;
+    let chunk_len = if mmdf { size } else { shared.mailbox.chunk_len(size, context.threads) };
+    let plan = Plan { size, chunk_len: chunk_len.max(1) };
+    let threads = context.threads.clamp(1, plan.count() as usize);
+    let frontier = Frontier::new(Next::Message(first));
+    let progress = context.progress;
+    let work = || {
+        let reader = Reader::new(shared, opened.source());
+        let worker = Worker { reader, plan, frontier: &frontier, pending: Vec::new(), progress };
+        frontier.guard(|| worker.run())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work();
+        for other in others {
+            if let Err(panic) = other.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    frontier.into_found()
+}
+
+/// How a file is cut into chunks.
+#[derive(Clone, Copy)]
+struct Plan {
+    size: u64,
+    chunk_len: u64,
+}
+
+impl Plan {
+    fn count(self) -> u64 {
+        self.size.div_ceil(self.chunk_len).max(1)
+    }
+
+    fn start(self, chunk: u64) -> u64 {
+        chunk * self.chunk_len
+    }
+
+    /// Where a chunk ends. The last one takes what a growing file adds while it is walked over.
+    fn end(self, chunk: u64) -> u64 {
+        if chunk + 1 == self.count() { u64::MAX } else { (chunk + 1) * self.chunk_len }
+    }
+}
+
+/// How far it is certain where messages begin.
+struct Frontier {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+struct State {
+    /// The next chunk that a thread may take.
+    unclaimed: u64,
+    /// The first chunk that is not yet certain.
+    chunk: u64,
+    /// What the first message that starts in it or behind it is.
+    entry: Next,
+    /// Of chunks read ahead of that: where they started and what follows them.
+    ahead: Vec<Ahead>,
+    /// What was found in finished chunks.
+    found: Vec<(u64, Found)>,
+    bytes_read: u64,
+    failure: Option<Error>,
+    failed: bool,
+}
+
+/// A chunk that was read on a guess.
+#[derive(Clone, Copy)]
+struct Ahead {
+    chunk: u64,
+    entered: Option<Separator>,
+    exit: Option<Next>,
+}
+
+impl Frontier {
+    fn new(entry: Next) -> Self {
+        let state = State {
+            unclaimed: 0,
+            chunk: 0,
+            entry,
+            ahead: Vec::new(),
+            found: Vec::new(),
+            bytes_read: 0,
+            failure: None,
+            failed: false,
+        };
+        Self { state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    /// Runs a worker; its error stops the others, and so does its panic.
+    fn guard(&self, work: impl FnOnce() -> Result<u64>) {
+        struct OnPanic<'f>(&'f Frontier);
+        impl Drop for OnPanic<'_> {
+            fn drop(&mut self) {
+                lock(&self.0.state).failed = true;
+                self.0.moved.notify_all();
+            }
+        }
+        let on_panic = OnPanic(self);
+        let result = work();
+        std::mem::forget(on_panic);
+        let mut state = lock(&self.state);
+        match result {
+            Ok(bytes) => state.bytes_read += bytes,
+            Err(error) => {
+                state.failed = true;
+                state.failure.get_or_insert(error);
+            }
+        }
+        self.moved.notify_all();
+    }
+
+    fn into_found(self) -> Result<(Found, u64)> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failure {
+            return Err(error);
+        }
+        let mut chunks = state.found;
+        chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let mut all = Found::default();
+        all.items.reserve_exact(chunks.iter().map(|(_, found)| found.items.len()).sum());
+        chunks.into_iter().for_each(|(_, found)| all.append(found));
+        Ok((all, state.bytes_read))
+    }
+}
+
+impl State {
+    /// Makes certain what can be; `end_of` gives the end of a chunk.
+    fn advance(&mut self, plan: Plan) {
+        while self.chunk < plan.count() {
+            let end = plan.end(self.chunk);
+            let inside = match self.entry {
+                Next::Message(separator) => separator.offset < end,
+                Next::End => false,
+            };
+            let Some(place) = self.ahead.iter().position(|ahead| ahead.chunk == self.chunk) else {
+                return;
+            };
+            let ahead = self.ahead[place];
+            let right = match self.entry {
+                Next::Message(separator) if inside => ahead.entered == Some(separator),
+                _ => ahead.entered.is_none(),
+            };
+            if !right {
+                return;
+            }
+            self.ahead.swap_remove(place);
+            if inside {
+                self.entry = ahead.exit.unwrap_or(Next::End);
+            }
+            self.chunk += 1;
+        }
+    }
+}
+
+/// A chunk that was read but is not yet certain.
+struct Pending<'a> {
+    chunk: u64,
+    sink: Box<dyn ScanSink + 'a>,
+    found: Found,
+}
+
+struct Worker<'a> {
+    reader: Reader<'a>,
+    plan: Plan,
+    frontier: &'a Frontier,
+    pending: Vec<Pending<'a>>,
+    progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+}
+
+impl Worker<'_> {
+    /// Takes chunks until there are none; returns how many bytes were read.
+    fn run(mut self) -> Result<u64> {
+        loop {
+            let (chunk, entry) = {
+                let mut state = lock(&self.frontier.state);
+                if state.failed {
+                    return Ok(0);
+                }
+                let chunk = state.unclaimed;
+                if chunk >= self.plan.count() {
+                    break;
+                }
+                state.unclaimed += 1;
+                (chunk, (state.chunk == chunk).then_some(state.entry))
+            };
+            self.read(chunk, entry)?;
+            self.settle(CHUNKS_AHEAD_MAX)?;
+            if let Some(progress) = self.progress {
+                progress(self.plan.end(chunk).min(self.plan.size), self.plan.size);
+            }
+        }
+        self.settle(0)?;
+        Ok(self.reader.walker.window.bytes_read)
+    }
+
+    /// Reads a chunk from its true first message, or from the first one that it seems to have.
+    fn read(&mut self, chunk: u64, entry: Option<Next>) -> Result<()> {
+        let (start, end) = (self.plan.start(chunk), self.plan.end(chunk));
+        let mailbox = self.reader.shared.mailbox;
+        let entered = match entry {
+            Some(Next::Message(separator)) => (separator.offset < end).then_some(separator),
+            Some(Next::End) => None,
+            None => self.reader.walker.search(start, end).map_err(Error::at(&mailbox.path))?,
+        };
+        let mut sink = self.reader.shared.sinks.sink(chunk as u32);
+        let mut found = Found::default();
+        let exit = match entered {
+            Some(first) => Some(self.reader.walk(first, end, &mut *sink, &mut found)?),
+            None => None,
+        };
+        self.pending.push(Pending { chunk, sink, found });
+        let mut state = lock(&self.frontier.state);
+        state.ahead.push(Ahead { chunk, entered, exit });
+        state.advance(self.plan);
+        self.frontier.moved.notify_all();
+        Ok(())
+    }
+
+    /// Finishes chunks that have become certain, reads those again that were guessed wrong, and
+    /// waits until no more than `most` are open.
+    fn settle(&mut self, most: usize) -> Result<()> {
+        loop {
+            let (certain, entry) = {
+                let mut state = lock(&self.frontier.state);
+                loop {
+                    if state.failed {
+                        return Ok(());
+                    }
+                    let first = self.pending.first().map(|pending| pending.chunk);
+                    let wrong = first == Some(state.chunk);
+                    if first.is_none_or(|first| first < state.chunk)
+                        || wrong
+                        || self.pending.len() <= most
+                    {
+                        break;
+                    }
+                    state = self.frontier.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                (state.chunk, state.entry)
+            };
+            while self.pending.first().is_some_and(|pending| pending.chunk < certain) {
+                let pending = self.pending.remove(0);
+                pending.sink.finish().map_err(Error::Sink)?;
+                lock(&self.frontier.state).found.push((pending.chunk, pending.found));
+            }
+            if self.pending.first().is_some_and(|pending| pending.chunk == certain) {
+                drop(self.pending.remove(0));
+                let mut state = lock(&self.frontier.state);
+                state.ahead.retain(|ahead| ahead.chunk != certain);
+                drop(state);
+                self.read_again(certain, entry)?;
+            } else if self.pending.len() <= most {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a chunk from its true first message; it stays the first of those that are pending.
+    fn read_again(&mut self, chunk: u64, entry: Next) -> Result<()> {
+        self.read(chunk, Some(entry))?;
+        self.pending.sort_by_key(|pending| pending.chunk);
+        Ok(())
+    }
+}
+
+/// Gives UIDs and puts the report together.
+fn report(
+    mailbox: &MboxMailbox,
+    stamp: &Stamp,
+    whole: Whole,
+    known: &dyn Known,
+    context: &mut ScanContext<'_>,
+) -> Result<ScanReport> {
+    let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last: 0 };
+    let is_settled =
+        || mailbox.stamp().is_ok_and(|now| now.same_files(stamp) && whole.found.defects.is_empty());
+    let assigned = with_ledger(mailbox, context, |ledger| {
+        uids::assign(
+            ledger,
+            whole.base.as_ref(),
+            &whole.found.items,
+            before,
+            mailbox.vfs.now(),
+            &is_settled,
+        )
+    })?
+    .expect("because all items were given, nothing more can be asked for");
+    Ok(ScanReport {
+        stamp: *stamp,
+        state: whole.notes.to_bytes(),
+        uidvalidity: assigned.validity,
+        uidnext: assigned.uidnext,
+        keywords: whole.keywords,
+        reset: true,
+        expunged: Vec::new(),
+        changed: Vec::new(),
+        new_uids: assigned.uids,
+        tail_verified: false,
+        size_bytes: stamp.files[0].size,
+        defects: whole.found.defects,
+        stats: ScanStats {
+            messages_read: whole.found.messages,
+            bytes_read: whole.bytes_read,
+            dirs_listed: 0,
+        },
+    })
+}
+
+/// Runs with the ledger locked.
+pub(super) fn with_ledger<T>(
+    mailbox: &MboxMailbox,
+    context: &mut ScanContext<'_>,
+    run: impl FnOnce(&mut barid_state::Ledger) -> Result<T>,
+) -> Result<T> {
+    context.ledger.lock(mailbox.options.lock_timeout)?;
+    let result = run(context.ledger);
+    context.ledger.unlock();
+    result
+}

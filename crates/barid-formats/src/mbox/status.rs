@@ -1,0 +1,259 @@
+//! The end of a header, and the header fields that mailboxes own: Status, X-Status, X-Keywords,
+//! X-UID, X-IMAP and X-IMAPbase; and Content-Length.
+//!
+//! Found in the same pass that looks for the end of the header. Letters may stand in either of
+//! Status and X-Status, as in c-client; names are compared without regard to ASCII case, as in
+//! Dovecot.
+
+use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, UidValidity};
+use memchr::memchr;
+
+use super::from_line::{self, FromProfile};
+use super::layout::{FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR};
+
+/// What ends a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadEnd {
+    /// A blank line.
+    Blank,
+    /// The separator of the next message.
+    Separator,
+    /// The end of the file.
+    Eof,
+    /// The limit: more of the header follows.
+    Cut,
+}
+
+/// A stretch of a header.
+type Stretch = (u32, u32);
+
+/// What the fields of a header say that mailboxes own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Owned {
+    flags: FlagSet,
+    old: bool,
+    /// X-UID.
+    pub(super) uid: Option<u32>,
+    /// Content-Length.
+    pub(super) content_length: Option<u64>,
+    has_content_length: bool,
+    keywords: Option<Stretch>,
+    base: Option<Stretch>,
+    /// The field of `base` is X-IMAP.
+    pub(super) pseudo: bool,
+}
+
+/// What separates the messages of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separators {
+    /// From_ lines.
+    From(FromProfile),
+    /// Lines of four control characters.
+    Mmdf,
+}
+
+/// Finds the end of the header that `bytes` starts with, and its length. `whole` says that nothing
+/// follows `bytes`; if something does and the end is not in them, the answer is `None`.
+pub(super) fn head(
+    bytes: &[u8],
+    whole: bool,
+    separators: Separators,
+    owned: &mut Owned,
+) -> Option<(usize, HeadEnd)> {
+    let bounded = &bytes[..bytes.len().min(HEADER_LEN_MAX)];
+    let cut = bounded.len() < bytes.len();
+    let mut folds = None;
+    let mut line = 0;
+    *owned = Owned::default();
+    while let Some(first) = bounded.get(line) {
+        let rest = &bounded[line..];
+        match first {
+            b'\n' => return Some((line + 1, HeadEnd::Blank)),
+            b'\r' if rest.get(1) == Some(&b'\n') => return Some((line + 2, HeadEnd::Blank)),
+            b'F' | 1 => match separator(&bytes[line..], whole, separators) {
+                Some(true) => return Some((line, HeadEnd::Separator)),
+                Some(false) => {}
+                None => return None,
+            },
+            _ => {}
+        }
+        let Some(line_end) = memchr(b'\n', rest) else {
+            return match (whole, cut) {
+                (_, true) => Some((bounded.len(), HeadEnd::Cut)),
+                (true, false) => Some((bounded.len(), HeadEnd::Eof)),
+                (false, false) => None,
+            };
+        };
+        match first {
+            b'S' | b'X' | b'C' | b's' | b'x' | b'c' => {
+                folds = owned.note(&rest[..line_end], line as u32);
+            }
+            b' ' | b'\t' => owned.fold(folds, (line + line_end) as u32),
+            _ => folds = None,
+        }
+        line += line_end + 1;
+    }
+    match (whole, cut) {
+        (_, true) => Some((bounded.len(), HeadEnd::Cut)),
+        (true, false) => Some((bounded.len(), HeadEnd::Eof)),
+        (false, false) => None,
+    }
+}
+
+/// Whether a separator stands at the start of `bytes`; `None` if more bytes are needed to tell.
+fn separator(bytes: &[u8], whole: bool, separators: Separators) -> Option<bool> {
+    match separators {
+        Separators::Mmdf => Some(bytes.starts_with(MMDF_SEPARATOR)),
+        Separators::From(_) if !bytes.starts_with(b"From ") => Some(false),
+        Separators::From(profile) => match memchr(b'\n', bytes) {
+            Some(len) => Some(from_line_of(&bytes[..len], profile)),
+            None if whole || bytes.len() > FROM_LINE_LEN_MAX => Some(false),
+            None => None,
+        },
+    }
+}
+
+fn from_line_of(line: &[u8], profile: FromProfile) -> bool {
+    line.len() < FROM_LINE_LEN_MAX
+        && from_line::parse(line.strip_suffix(b"\r").unwrap_or(line), profile).is_some()
+}
+
+/// The fields that may continue on the next line.
+#[derive(Clone, Copy)]
+enum Folds {
+    Keywords,
+    Base,
+}
+
+impl Owned {
+    /// Takes note of a line, which starts at `offset` of the header.
+    fn note(&mut self, line: &[u8], offset: u32) -> Option<Folds> {
+        let colon = memchr(b':', &line[..line.len().min(16)])?;
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        let stretch = (offset + colon as u32 + 1, offset + line.len() as u32);
+        let is = |expected: &[u8]| name.eq_ignore_ascii_case(expected);
+        match name.len() {
+            6 if is(b"Status") => self.letters(value),
+            8 if is(b"X-Status") => self.letters(value),
+            5 if is(b"X-UID") => self.uid = self.uid.or_else(|| unpadded(value)),
+            10 if is(b"X-Keywords") && self.keywords.is_none() => {
+                self.keywords = Some(stretch);
+                return Some(Folds::Keywords);
+            }
+            6 if is(b"X-IMAP") && self.base.is_none() => {
+                self.base = Some(stretch);
+                self.pseudo = true;
+                return Some(Folds::Base);
+            }
+            10 if is(b"X-IMAPbase") && self.base.is_none() => {
+                self.base = Some(stretch);
+                return Some(Folds::Base);
+            }
+            14 if is(b"Content-Length") && !self.has_content_length => {
+                self.has_content_length = true;
+                self.content_length = std::str::from_utf8(value.trim_ascii())
+                    .ok()
+                    .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+                    .and_then(|text| text.parse().ok());
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn fold(&mut self, folds: Option<Folds>, end: u32) {
+        let stretch = match folds {
+            Some(Folds::Keywords) => &mut self.keywords,
+            Some(Folds::Base) => &mut self.base,
+            None => return,
+        };
+        if let Some(stretch) = stretch {
+            stretch.1 = end;
+        }
+    }
+
+    fn letters(&mut self, value: &[u8]) {
+        for letter in value {
+            let flag = match letter {
+                b'R' => Flag::Seen,
+                b'D' => Flag::Deleted,
+                b'F' => Flag::Flagged,
+                b'A' => Flag::Answered,
+                b'T' => Flag::Draft,
+                b'O' => {
+                    self.old = true;
+                    continue;
+                }
+                _ => continue,
+            };
+            self.flags = self.flags.with(flag);
+        }
+    }
+
+    /// The flags; a message not marked old is \Recent.
+    pub(super) fn flags(&self) -> FlagSet {
+        if self.old { self.flags } else { self.flags.with(Flag::Recent) }
+    }
+
+    /// Whether X-Keywords names any.
+    pub(super) fn has_keywords(&self) -> bool {
+        self.keywords.is_some()
+    }
+
+    /// The keywords of X-Keywords in the slots of `table`, where `intern` gives a slot to those that
+    /// have none.
+    pub(super) fn keywords(
+        &self,
+        header: &[u8],
+        mut slot: impl FnMut(&Keyword) -> Option<u32>,
+    ) -> KeywordMask {
+        let mut mask = 0;
+        for name in self.keywords.iter().flat_map(|stretch| words(header, *stretch)) {
+            if let Some(slot) = keyword(name).and_then(|keyword| slot(&keyword)) {
+                mask |= 1 << slot;
+            }
+        }
+        KeywordMask(mask)
+    }
+
+    /// X-IMAPbase or X-IMAP.
+    pub(super) fn base(&self, header: &[u8]) -> Option<Base> {
+        let mut words = words(header, self.base?);
+        let mut number = || unpadded(words.next()?);
+        let validity = UidValidity::new(number()?)?;
+        let uid_last = number()?;
+        let keywords = words.filter_map(keyword).collect();
+        Some(Base { validity, uid_last, keywords, pseudo: self.pseudo })
+    }
+}
+
+/// What the first message says of the whole mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Base {
+    /// UIDVALIDITY.
+    pub(super) validity: UidValidity,
+    /// The last UID given out; 0 for none.
+    pub(super) uid_last: u32,
+    /// The keywords in the order of their slots.
+    pub(super) keywords: KeywordTable,
+    /// It is not a message, just the home of this field.
+    pub(super) pseudo: bool,
+}
+
+fn words(header: &[u8], stretch: Stretch) -> impl Iterator<Item = &[u8]> {
+    let text = header.get(stretch.0 as usize..stretch.1 as usize).unwrap_or_default();
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+fn keyword(name: &[u8]) -> Option<Keyword> {
+    Keyword::new(std::str::from_utf8(name).ok()?)
+}
+
+/// A decimal number with white space around it.
+fn unpadded(text: &[u8]) -> Option<u32> {
+    let text = text.trim_ascii();
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

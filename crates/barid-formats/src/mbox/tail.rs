@@ -1,0 +1,241 @@
+//! Reading only what was appended.
+//!
+//! A file that grew is read from its old end on if the last message known is still there, by its
+//! From_ line and the key of its header, and a From_ line stands at the old end. What is before is
+//! not looked at, which the report says. Costs the reads of the last header, of the first header
+//! where that holds `X-IMAPbase`, and of what is new.
+
+use super::MboxMailbox;
+use super::layout::{BASE_READ_MAX, Notes, PEEK_LEN, TAIL_READ_LEN};
+use super::scan::{Found, Opened, Reader, Shared, key_of, with_ledger};
+use super::status::{self, Base, Owned, Separators};
+use super::uids::{self, Before};
+use super::walk::{Separator, separator_in};
+use crate::{
+    Error, Known, Mailbox, Racy, Result, ScanContext, ScanReport, ScanStats, Sinks, Stamp,
+};
+use std::sync::{Mutex, PoisonError};
+
+/// How long a file whose times are finer than a second must have been quiet for its stamp to prove
+/// that it did not change since, in nanoseconds: two ticks of the slowest clock of a kernel.
+const FINE_RACY_NANOS: i64 = 20_000_000;
+
+/// Reads nothing or only the tail; `None` if everything must be read.
+pub(super) fn scan(
+    mailbox: &MboxMailbox,
+    opened: &Opened,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+) -> Result<Option<ScanReport>> {
+    let Some(old) = known.stamp().filter(|_| !context.full_check) else { return Ok(None) };
+    let Some(notes) = Notes::from_bytes(known.state()) else { return Ok(None) };
+    let (Some(validity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
+        return Ok(None);
+    };
+    if notes.variant != mailbox.variant || notes.profile != mailbox.options.profile {
+        return Ok(None);
+    }
+    let (old_file, file) = (old.files[0], opened.stamp.files[0]);
+    let mut report = ScanReport {
+        stamp: opened.stamp,
+        state: known.state().to_vec(),
+        uidvalidity: validity,
+        uidnext,
+        keywords: known.keywords().clone(),
+        reset: false,
+        expunged: Vec::new(),
+        changed: Vec::new(),
+        new_uids: Vec::new(),
+        tail_verified: false,
+        size_bytes: file.size,
+        defects: Vec::new(),
+        stats: ScanStats::default(),
+    };
+    if old.same_files(&opened.stamp) && !is_racy(&old) {
+        return Ok(Some(report));
+    }
+    if old_file.inode != file.inode || file.size <= old_file.size || !notes.tail_sound {
+        return Ok(None);
+    }
+    let mut tail =
+        Tail { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
+    let Some((first, ahead)) = tail.verify()? else { return Ok(None) };
+    let base = match tail.base()? {
+        Some(base) if base.as_ref().map(|base| base.validity) == notes.base_validity => base,
+        _ => return Ok(None),
+    };
+    read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
+}
+
+/// Whether a change could have followed the stamp without altering it. Times with a fraction come
+/// from a file system that counts nanoseconds in ticks of some milliseconds; others may count
+/// seconds.
+fn is_racy(stamp: &Stamp) -> bool {
+    let file = &stamp.files[0];
+    let latest = file.modified.max(file.changed);
+    let is_fine = file.changed.unix_nanos % 1_000_000 != 0;
+    let quiet = stamp.taken.unix_nanos.saturating_sub(latest.unix_nanos);
+    stamp.racy() == Racy::Possible && !(is_fine && quiet >= FINE_RACY_NANOS)
+}
+
+/// The end of the known part.
+struct Tail<'a> {
+    mailbox: &'a MboxMailbox,
+    opened: &'a Opened,
+    notes: Notes,
+    old_size: u64,
+    stats: &'a mut ScanStats,
+}
+
+impl Tail<'_> {
+    fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let left = self.opened.size().saturating_sub(offset);
+        let mut bytes = vec![0; len.min(usize::try_from(left).unwrap_or(usize::MAX))];
+        let read = self
+            .opened
+            .file
+            .read_full_at(&mut bytes, offset)
+            .map_err(Error::at(&self.mailbox.path))?;
+        bytes.truncate(read);
+        self.stats.bytes_read += read as u64;
+        Ok(bytes)
+    }
+
+    /// Checks that the last known message is where it was and that a separator follows it; gives
+    /// that separator, and what was read behind it.
+    fn verify(&mut self) -> Result<Option<(Separator, Ahead)>> {
+        let notes = self.notes;
+        if notes.last_separator_len == 0 {
+            return Ok(None);
+        }
+        let separators = self.mailbox.separators();
+        let head_len = notes.last_separator_len as usize + notes.last_header_len as usize;
+        let last = self.read(notes.last_offset, head_len.max(TAIL_READ_LEN))?;
+        let separator = separator_in(&last, false, separators).flatten();
+        if separator.map(|(len, _)| len) != Some(notes.last_separator_len)
+            || last.len() < head_len
+            || key_of(&last[notes.last_separator_len as usize..head_len]) != notes.last_key
+        {
+            return Ok(None);
+        }
+        let end = self.old_size.saturating_sub(1);
+        let skip = end.saturating_sub(notes.last_offset) as usize;
+        let ahead = if skip + PEEK_LEN <= last.len() || self.read_all(notes.last_offset, &last) {
+            Ahead { offset: end, bytes: last[skip.min(last.len())..].to_vec() }
+        } else {
+            Ahead { offset: end, bytes: self.read(end, TAIL_READ_LEN)? }
+        };
+        Ok(self.follows(&ahead.bytes, separators).map(|separator| (separator, ahead)))
+    }
+
+    fn read_all(&self, offset: u64, bytes: &[u8]) -> bool {
+        offset + bytes.len() as u64 >= self.opened.size()
+    }
+
+    /// The separator at the old end; `bytes` begin with the last byte before that.
+    fn follows(&self, bytes: &[u8], separators: Separators) -> Option<Separator> {
+        let (last, mut rest) = bytes.split_first()?;
+        if *last != b'\n' {
+            return None;
+        }
+        let mut offset = self.old_size;
+        if separators != Separators::Mmdf && !self.notes.tail_closed {
+            for blank in [&b"\n"[..], b"\r\n"] {
+                if let Some(behind) = rest.strip_prefix(blank) {
+                    offset += blank.len() as u64;
+                    rest = behind;
+                    break;
+                }
+            }
+        }
+        if separators == Separators::Mmdf && !self.notes.tail_closed {
+            return None;
+        }
+        let (len, date) = separator_in(rest, true, separators).flatten()?;
+        Some(Separator { offset, len, date })
+    }
+
+    /// What `X-IMAPbase` says now; `None` if the first header is not what it was.
+    #[expect(clippy::option_option, reason = "cannot be told, is absent, is there")]
+    fn base(&mut self) -> Result<Option<Option<Base>>> {
+        if self.notes.base_validity.is_none() {
+            return Ok(Some(None));
+        }
+        if self.notes.base_len as usize > BASE_READ_MAX {
+            return Ok(None);
+        }
+        let header = self.read(self.notes.base_offset, self.notes.base_len as usize)?;
+        let mut owned = Owned::default();
+        let head = status::head(&header, false, self.mailbox.separators(), &mut owned);
+        let same = head.is_some_and(|(len, _)| len == header.len());
+        Ok(same.then(|| owned.base(&header)))
+    }
+}
+
+/// Bytes that were read already.
+struct Ahead {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// Where and with what the new messages begin.
+struct Start {
+    notes: Notes,
+    first: Separator,
+    base: Option<Base>,
+    ahead: Ahead,
+}
+
+/// Reads what is new.
+fn read(
+    mailbox: &MboxMailbox,
+    opened: &Opened,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+    mut report: ScanReport,
+    start: Start,
+) -> Result<Option<ScanReport>> {
+    let shared =
+        Shared { mailbox, sinks, keywords: Mutex::new(report.keywords), pseudo_offset: None };
+    let mut last = 0;
+    if let Some(index) = known.len().checked_sub(1) {
+        known
+            .visit(index, &mut |message| {
+                last = message.uid.get();
+                true
+            })
+            .map_err(Error::Sink)?;
+    }
+    let mut reader = Reader::new(&shared, opened.source());
+    reader.walker.window.preload(start.ahead.offset, start.ahead.bytes);
+    let mut sink = sinks.sink(0);
+    let mut found = Found::default();
+    reader.walk(start.first, u64::MAX, &mut *sink, &mut found)?;
+    report.stats.bytes_read += reader.walker.window.bytes_read;
+    drop(reader);
+    let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last };
+    let assigned = with_ledger(mailbox, context, |ledger| {
+        let now = mailbox.vfs.now();
+        uids::assign(ledger, start.base.as_ref(), &found.items, before, now, &|| false)
+    })?;
+    let Some(assigned) = assigned else { return Ok(None) };
+    let now = mailbox.stamp()?;
+    if now.files[0].inode != opened.stamp.files[0].inode
+        || now.files[0].size < opened.stamp.files[0].size
+    {
+        return Ok(None);
+    }
+    sink.finish().map_err(Error::Sink)?;
+    let mut notes = start.notes;
+    found.note(&mut notes);
+    report.state = notes.to_bytes();
+    report.uidnext = assigned.uidnext;
+    report.new_uids = assigned.uids;
+    report.stats.messages_read = found.messages;
+    report.defects = found.defects;
+    report.keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.tail_verified = true;
+    Ok(Some(report))
+}

@@ -1,0 +1,5 @@
+//! Tests of reading, on files in memory.
+
+mod support;
+
+mod scanning;

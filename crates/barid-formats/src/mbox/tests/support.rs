@@ -1,0 +1,264 @@
+//! What the tests of this module share: a mailbox in memory, and sinks that remember.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use barid_state::{Access, Identity, Ledger, MessageKey};
+use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_vfs::{MemVfs, OpenOptions, Vfs};
+
+use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::{
+    Known, KnownMessage, Location, Mailbox, ReadAs, Result, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Stamp,
+};
+
+/// A message as a sink got it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) offset: u64,
+    pub(super) separator_len: u32,
+    pub(super) header: Vec<u8>,
+    pub(super) body_len: u64,
+    pub(super) date: InternalDate,
+    pub(super) flags: FlagSet,
+    pub(super) keywords: Vec<String>,
+    pub(super) mask: KeywordMask,
+    pub(super) key: MessageKey,
+}
+
+impl Seen {
+    pub(super) fn location(&self) -> Location<'static> {
+        Location::Span {
+            offset: self.offset,
+            separator_len: self.separator_len,
+            header_len: self.header.len() as u32,
+            body_len: self.body_len,
+        }
+    }
+}
+
+/// Remembers the messages of chunks that were finished.
+#[derive(Debug, Default)]
+pub(super) struct Remember {
+    chunks: Mutex<Vec<(u32, Vec<Seen>)>>,
+}
+
+struct Chunk<'a> {
+    chunk: u32,
+    seen: Vec<Seen>,
+    all: &'a Remember,
+}
+
+impl Sinks for Remember {
+    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
+        Box::new(Chunk { chunk, seen: Vec::new(), all: self })
+    }
+}
+
+impl ScanSink for Chunk<'_> {
+    fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
+        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        else {
+            unreachable!("because an mbox has spans");
+        };
+        assert_eq!(header_len as usize, message.header.len());
+        assert_eq!(message.size, u64::from(header_len) + body_len);
+        self.seen.push(Seen {
+            offset,
+            separator_len,
+            header: message.header.to_vec(),
+            body_len,
+            date: message.internal_date,
+            flags: message.flags,
+            keywords: Vec::new(),
+            mask: message.keywords,
+            key: message.key,
+        });
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), SinkError> {
+        let mut chunks = self.all.chunks.lock().unwrap();
+        assert!(chunks.iter().all(|(chunk, _)| *chunk != self.chunk), "finished once");
+        chunks.push((self.chunk, self.seen));
+        Ok(())
+    }
+}
+
+impl Remember {
+    fn into_seen(self, keywords: &KeywordTable) -> Vec<Seen> {
+        let mut chunks = self.chunks.into_inner().unwrap();
+        chunks.sort_by_key(|(chunk, _)| *chunk);
+        let mut seen: Vec<Seen> = chunks.into_iter().flat_map(|(_, seen)| seen).collect();
+        for message in &mut seen {
+            let names = keywords.select(message.mask);
+            message.keywords = names.map(|name| name.as_str().to_owned()).collect();
+            message.keywords.sort();
+            message.mask = KeywordMask(0);
+        }
+        seen
+    }
+}
+
+/// What a cache would know after a scan.
+#[derive(Clone, Debug)]
+pub(super) struct Cached {
+    pub(super) report: ScanReport,
+    pub(super) seen: Vec<Seen>,
+    pub(super) uids: Vec<Uid>,
+}
+
+impl Known for Cached {
+    fn stamp(&self) -> Option<Stamp> {
+        Some(self.report.stamp)
+    }
+    fn state(&self) -> &[u8] {
+        &self.report.state
+    }
+    fn uidvalidity(&self) -> Option<UidValidity> {
+        Some(self.report.uidvalidity)
+    }
+    fn uidnext(&self) -> Option<Uid> {
+        Some(self.report.uidnext)
+    }
+    fn keywords(&self) -> &KeywordTable {
+        &self.report.keywords
+    }
+    fn len(&self) -> u32 {
+        self.seen.len() as u32
+    }
+    fn visit(
+        &self,
+        first: u32,
+        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
+    ) -> std::result::Result<(), SinkError> {
+        for (seen, uid) in self.seen.iter().zip(&self.uids).skip(first as usize) {
+            let message = KnownMessage {
+                uid: *uid,
+                flags: seen.flags,
+                keywords: seen.mask,
+                location: seen.location(),
+                key: seen.key,
+            };
+            if !visit(&message) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cached {
+    /// The UIDs as numbers.
+    pub(super) fn uids(&self) -> Vec<u32> {
+        self.uids.iter().map(|uid| uid.get()).collect()
+    }
+
+    /// The cache after a scan that was told of this one.
+    pub(super) fn and(&self, next: Self) -> Self {
+        if next.report.reset {
+            return next;
+        }
+        let mut all = self.clone();
+        all.report = next.report;
+        all.seen.extend(next.seen);
+        all.uids.extend(next.uids);
+        all
+    }
+}
+
+/// A file in memory, and the state folder of its ledger.
+pub(super) struct World {
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) path: PathBuf,
+    pub(super) options: MboxOptions,
+    pub(super) variant: Option<Variant>,
+    pub(super) threads: usize,
+    pub(super) full_check: bool,
+}
+
+impl World {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        let world = Self::on(Arc::new(MemVfs::new()));
+        world.write(bytes);
+        world
+    }
+
+    pub(super) fn on(vfs: Arc<dyn Vfs>) -> Self {
+        vfs.create_dir_all(Path::new("/mail"), 0o700).unwrap();
+        vfs.create_dir_all(Path::new("/state"), 0o700).unwrap();
+        let options = MboxOptions {
+            zone: jiff::tz::TimeZone::UTC,
+            lock_timeout: Duration::from_millis(10),
+            ..MboxOptions::default()
+        };
+        let path = PathBuf::from("/mail/box");
+        Self { vfs, path, options, variant: None, threads: 1, full_check: false }
+    }
+
+    /// Writes the file anew, in place.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        let file = self.vfs.open(&self.path, OpenOptions::create(0o600)).unwrap();
+        file.set_len(0).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        self.pass_time();
+    }
+
+    /// Adds to the end of the file.
+    pub(super) fn append(&self, bytes: &[u8]) {
+        let file = self.vfs.open(&self.path, OpenOptions::WRITE).unwrap();
+        let size = file.metadata().unwrap().size;
+        file.write_all_at(bytes, size).unwrap();
+        self.pass_time();
+    }
+
+    /// Lets the racy interval pass.
+    pub(super) fn pass_time(&self) {
+        self.vfs.sleep(Duration::from_secs(3));
+    }
+
+    pub(super) fn mailbox(&self) -> MboxMailbox {
+        let vfs = Arc::clone(&self.vfs);
+        MboxMailbox::open_with(vfs, &self.path, self.variant, self.options.clone()).unwrap()
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        let identity = Identity { id: 7, path: self.path.clone(), inode: 1 };
+        let vfs = Arc::clone(&self.vfs);
+        Ledger::open(vfs, Path::new("/state"), &identity, Access::ReadWrite).unwrap()
+    }
+
+    pub(super) fn try_scan(&self, known: &dyn Known) -> Result<Cached> {
+        let mut ledger = self.ledger();
+        let mut context = ScanContext {
+            ledger: &mut ledger,
+            read_only: false,
+            full_check: self.full_check,
+            threads: self.threads,
+            progress: None,
+        };
+        let sinks = Remember::default();
+        let report = self.mailbox().scan(known, &sinks, &mut context)?;
+        let seen = sinks.into_seen(&report.keywords);
+        let uids = report.new_uids.clone();
+        assert_eq!(seen.len(), uids.len());
+        assert!(uids.windows(2).all(|pair| pair[0] < pair[1]), "UIDs ascend");
+        Ok(Cached { report, seen, uids })
+    }
+
+    pub(super) fn scan(&self) -> Cached {
+        self.try_scan(&crate::EmptyKnown::default()).unwrap()
+    }
+
+    pub(super) fn scan_again(&self, known: &Cached) -> Cached {
+        known.and(self.try_scan(known).unwrap())
+    }
+
+    pub(super) fn read(&self, seen: &Seen, read_as: ReadAs) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        self.mailbox().read(&seen.location(), read_as, &mut buffer).unwrap();
+        buffer
+    }
+}
