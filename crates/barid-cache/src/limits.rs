@@ -30,3 +30,5 @@ pub const REFERENCES_MAX: usize = 10_000;
 pub const GATHER_ROWS_MAX: usize = 8_192;
 /// Bytes of such records held at once; fewer rows are gathered if they exceed it.
 pub const GATHER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of the name of a kind of derived column that stand in its file name.
+pub const DERIVED_KIND_LEN_MAX: usize = 80;
