@@ -25,8 +25,5 @@ pub(crate) const COMPACT_FACTOR: u64 = 3;
 /// How long a commit without a lock waits for other processes' commits.
 pub(crate) const COMMIT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait between two tries of a lock.
-pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(5);
-
 /// The longest value of the identity attribute that is believed.
 pub(crate) const IDENTITY_LEN_MAX: usize = 32 + 1 + 20 + 1 + PATH_LEN_MAX;

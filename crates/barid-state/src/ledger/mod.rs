@@ -342,6 +342,7 @@ impl Ledger {
                 match loaded.at(&self.path)? {
                     Ok(entries) => entries,
                     Err(offset) => {
+                        self.lost = true;
                         return Err(Error::Damaged { path: self.path.clone(), offset });
                     }
                 }

@@ -149,18 +149,15 @@ pub(super) fn load(
     id: u128,
 ) -> io::Result<Result<Vec<LedgerEntry>, u64>> {
     let mut entries = Vec::new();
+    let mut window = Window { file, bytes: Vec::new(), offset: 0, end };
     let mut offset = summary.entries_offset;
-    let mut batch = Vec::new();
     while offset < end {
-        let mut head = [0; BATCH_HEAD_LEN];
-        file.read_exact_at(&mut head, offset)?;
-        let Some(payload_len) = layout::payload_len(&head) else { return Ok(Err(offset)) };
-        let len = BATCH_HEAD_LEN + payload_len as usize + FOOTER_LEN;
-        if offset + len as u64 > end {
+        let head = window.get(offset, BATCH_HEAD_LEN)?.and_then(|head| head.first_chunk());
+        let Some(payload_len) = head.and_then(layout::payload_len) else {
             return Ok(Err(offset));
-        }
-        batch.resize(len, 0);
-        file.read_exact_at(&mut batch, offset)?;
+        };
+        let len = BATCH_HEAD_LEN + payload_len as usize + FOOTER_LEN;
+        let Some(batch) = window.get(offset, len)? else { return Ok(Err(offset)) };
         let (body, footer) = batch.split_at(len - FOOTER_LEN);
         let footer = footer.first_chunk().and_then(|footer| Footer::decode(footer, id));
         let good = footer.is_some_and(|footer| footer.payload_hash == layout::hash(body))
@@ -171,4 +168,32 @@ pub(super) fn load(
         offset += len as u64;
     }
     Ok(Ok(entries))
+}
+
+/// A stretch of the file in memory: many small batches cost one read.
+#[derive(Debug)]
+struct Window<'a> {
+    file: &'a dyn File,
+    bytes: Vec<u8>,
+    offset: u64,
+    end: u64,
+}
+
+impl Window<'_> {
+    /// The bytes of a range; `None` if it goes beyond the end.
+    fn get(&mut self, offset: u64, len: usize) -> io::Result<Option<&[u8]>> {
+        if len as u64 > self.end.saturating_sub(offset) {
+            return Ok(None);
+        }
+        let start = offset.wrapping_sub(self.offset);
+        if offset < self.offset || start + len as u64 > self.bytes.len() as u64 {
+            let wanted = (self.end - offset).min(len.max(SCAN_BUFFER_LEN) as u64) as usize;
+            self.bytes.resize(wanted, 0);
+            let found = self.file.read_full_at(&mut self.bytes, offset)?;
+            self.bytes.truncate(found);
+            self.offset = offset;
+        }
+        let start = (offset - self.offset) as usize;
+        Ok(self.bytes.get(start..start + len))
+    }
 }

@@ -4,12 +4,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use barid_vfs::{File, LockKind, LockMode, OpenOptions, atomic_replace, create_dir_durable};
+use barid_vfs::{
+    File, LockError, LockKind, LockMode, OpenOptions, atomic_replace, create_dir_durable, lock_file,
+};
 
 use super::layout::{BatchBuilder, ENTRY_LEN, FOOTER_LEN, HEADER_LEN, Summary, hash, header};
 use super::{Found, Ledger, Pending};
 use crate::error::{At, Error, Result};
-use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, LOCK_RETRY, TAIL_LEN};
+use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, TAIL_LEN};
 
 /// Permission bits of the state folder and of what is in it.
 const DIR_MODE: u32 = 0o700;
@@ -36,12 +38,11 @@ impl Ledger {
             }
             result => result.at(&path)?,
         };
-        let deadline = self.vfs.now().unix_nanos.saturating_add(timeout.as_nanos() as i64);
-        while !file.try_lock(LockKind::Fcntl, LockMode::Exclusive).at(&path)? {
-            if self.vfs.now().unix_nanos >= deadline {
-                return Err(Error::Locked { path, timeout });
-            }
-            self.vfs.sleep(LOCK_RETRY);
+        let lock = (LockKind::Fcntl, LockMode::Exclusive);
+        match lock_file(self.vfs.as_ref(), file.as_ref(), &path, lock, timeout) {
+            Ok(()) => {}
+            Err(LockError::Io { path, source }) => return Err(Error::Io { path, source }),
+            Err(_) => return Err(Error::Locked { path, timeout }),
         }
         self.lock = Some(file);
         let read = self.read_again();
@@ -91,7 +92,7 @@ impl Ledger {
                 Ok(())
             }
             Err(error) => {
-                self.poisoned = true;
+                self.poisoned |= matches!(error, Error::Io { .. });
                 Err(error)
             }
         }
@@ -205,7 +206,8 @@ impl Ledger {
             }
             self.summary.uid_last = ours.uid_last.max(theirs.uid_last);
         }
-        self.summary.live += pending.pushed.len() as u64;
+        let live = self.summary.live + pending.pushed.len() as u64;
+        self.summary.live = live.saturating_sub(pending.expunged.len() as u64);
         Ok(())
     }
 

@@ -44,6 +44,11 @@ impl Op {
         !matches!(self, Self::Meta { .. })
     }
 
+    /// Whether it makes something durable.
+    pub(super) fn is_barrier(&self) -> bool {
+        matches!(self, Self::SyncData { .. } | Self::SyncAll { .. } | Self::SyncDir { .. })
+    }
+
     /// The inode whose content it concerns.
     pub(super) fn inode(&self) -> Option<u64> {
         match self {

@@ -77,6 +77,8 @@ const REBOOT: Duration = Duration::from_secs(60);
 pub struct CrashVfs {
     durable: MemVfs,
     live: MemVfs,
+    /// Barriers do nothing.
+    lying: bool,
 }
 
 impl CrashVfs {
@@ -84,7 +86,13 @@ impl CrashVfs {
     pub fn new(durable: &MemVfs) -> Self {
         let durable = durable.snapshot();
         let live = durable.recording_copy();
-        Self { durable, live }
+        Self { durable, live, lying: false }
+    }
+
+    /// A world whose disk lies: barriers succeed and do nothing, as if the operation had none. A
+    /// crash test that finds no fault here tests nothing.
+    pub fn lying(durable: &MemVfs) -> Self {
+        Self { lying: true, ..Self::new(durable) }
     }
 
     /// The file system to run operations on.
@@ -110,7 +118,8 @@ impl CrashVfs {
             assert!(point <= count, "crash point {point} of {count}");
             let ends = log.iter().enumerate().filter(|(_, op)| op.is_point()).nth(point);
             let len = ends.map_or(log.len(), |(index, _)| index);
-            crash(self.durable.tree().snapshot(), &log[..len], &mut Choices::new(point, seed))
+            let ops = log[..len].iter().filter(|op| !(self.lying && op.is_barrier()));
+            crash(self.durable.tree().snapshot(), ops, &mut Choices::new(point, seed))
         });
         let disk = self.live.with_tree(tree);
         disk.sleep(REBOOT);
@@ -119,7 +128,7 @@ impl CrashVfs {
 }
 
 /// What is left of `tree` and the operations on it.
-fn crash(mut tree: Tree, log: &[Op], choices: &mut Choices) -> Tree {
+fn crash<'a>(mut tree: Tree, log: impl Iterator<Item = &'a Op>, choices: &mut Choices) -> Tree {
     let mut names = Names::default();
     let mut inodes: BTreeMap<u64, Inode<'_>> = BTreeMap::new();
     let mut created: HashMap<u64, FileType> = HashMap::new();
