@@ -104,9 +104,8 @@ fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
         let (month, _) = cursor.number()?;
         cursor.skip_separators();
         let (day, _) = cursor.number()?;
-        if !cursor.eat(b'T') {
-            cursor.eat(b't');
-        }
+        cursor.skip_blanks();
+        cursor.letters();
         return Some(Day { year: i64::from(first), month, day });
     }
     if digits > 2 {
@@ -148,6 +147,8 @@ fn full_year(year: u32, digits: usize) -> Option<i64> {
         (2, 0..=49) => year + 2000,
         (2 | 3, _) => year + 1900,
         (4, 1900..) => year,
+        // Years since 1900 with a zero before them, written by mailers that failed in 2000.
+        (4, 100..=199) => year + 1900,
         _ => return None,
     };
     Some(i64::from(year))
@@ -312,14 +313,17 @@ impl<'a> Cursor<'a> {
         if !(name.is_empty() || utc) {
             return zone_minutes(name);
         }
-        let sign = match self.peek() {
-            Some(b'+') => 1,
-            Some(b'-') => -1,
-            _ => return 0,
-        };
-        self.at += 1;
+        // Of `+-0500`, which occurs, the second sign counts.
+        let mut sign = 0;
+        while let Some(byte @ (b'+' | b'-')) = self.peek() {
+            sign = if byte == b'+' { 1 } else { -1 };
+            self.at += 1;
+        }
+        if sign == 0 {
+            return 0;
+        }
         let Some((mut value, mut digits)) = self.number() else { return 0 };
-        if digits == 2 && self.eat(b':') {
+        if digits == 2 && (self.eat(b':') || self.eat(b'-')) {
             let Some((minutes, 2)) = self.number() else { return 0 };
             (value, digits) = (value * 100 + minutes, 4);
         }
@@ -368,6 +372,10 @@ mod tests {
         check("Sat, 1 Jan 2000 12:00:00 AM", Some((new_year, 0)));
         check("Sat 1 Jan 2000 00.00.00 GMT+0100", Some((new_year - 3600, 60)));
         check("January 1, 2000 00:00", Some((new_year, 0)));
+        check("Sat, 01 Jan 0100 00:00:00 -0100", Some((new_year + 3600, -60)));
+        check("Sat, 1 Jan 2000 0:0:0 +05-30", Some((new_year - 19_800, 330)));
+        check("Sat, 1 Jan 2000 0:0:0 +-0500", Some((new_year + 18_000, -300)));
+        check("2000/01/01 Sat 00:00:00 CST", Some((new_year + 21_600, -360)));
         check("1 Jan 2000 00:00:00 A", Some((new_year, 0)));
         check("1 Jan 2000 00:00:00 +9999", Some((new_year, 0)));
         check("31 Dec 1999 23:59:60 -0000", Some((new_year - 1, 0)));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits::DEFECTS_MAX;
+
 /// One thing wrong with a message, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Defect {
@@ -43,6 +45,22 @@ pub enum DefectKind {
     TooDeep,
     /// More parts than are looked at.
     TooManyParts,
+}
+
+/// Collects defects up to [`DEFECTS_MAX`].
+#[derive(Debug, Default)]
+pub(crate) struct Defects(Vec<Defect>);
+
+impl Defects {
+    pub(crate) fn add(&mut self, kind: DefectKind, offset: usize) {
+        if self.0.len() < DEFECTS_MAX {
+            self.0.push(Defect { kind, offset: offset as u64 });
+        }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Defect> {
+        self.0
+    }
 }
 
 impl fmt::Display for Defect {

@@ -51,10 +51,11 @@ pub fn message_ids(raw: &[u8], profile: Profile, visit: &mut dyn FnMut(&[u8])) -
 /// What differs between RFC 5322 and Dovecot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// Domain literals are valid; a `<` starts an id anew.
+    /// A `<` starts an id anew, and both sides of the `@` hold something.
     Rfc,
-    /// Domain literals are not, and what a failed attempt has read becomes part of the next id that
-    /// needs unquoting (`message_id_get_next` reuses its buffer).
+    /// Everything up to a `>` is an id if it holds an `@`; where it needs unquoting, what the
+    /// failed attempts just before have read becomes part of it (`message_id_get_next` reuses its
+    /// buffer).
     Dovecot,
 }
 
@@ -74,12 +75,12 @@ impl<'a> Ids<'a> {
         Self { raw, at: 0, dialect, unquoted: Vec::new(), stop: 0, attempts: BROKEN_IDS_MAX }
     }
 
-    /// Where the first `>`, `"`, `(` or `[` behind an opening `<` is (for the RFC also `<`).
+    /// Where the first `>`, `"` or `(` behind an opening `<` is (for the RFC also `[` and `<`).
     fn find_stop(&mut self, from: usize) -> Option<usize> {
         if self.stop < from {
             let ends = |byte: &u8| match byte {
-                b'>' | b'"' | b'(' | b'[' => true,
-                b'<' => self.dialect == Dialect::Rfc,
+                b'>' | b'"' | b'(' => true,
+                b'<' | b'[' => self.dialect == Dialect::Rfc,
                 0 => self.dialect == Dialect::Dovecot,
                 _ => false,
             };
@@ -120,6 +121,7 @@ impl<'a> Iterator for Ids<'a> {
     type Item = Cow<'a, [u8]>;
 
     fn next(&mut self) -> Option<Cow<'a, [u8]>> {
+        self.unquoted.clear();
         loop {
             let start = self.at + memchr(b'<', self.raw.get(self.at..)?)? + 1;
             self.at = start;
@@ -201,7 +203,9 @@ mod tests {
     #[test]
     fn domain_literals_and_strays() {
         check("<a@[1.2.3.4]>", Profile::Rfc, &["a@[1.2.3.4]"]);
-        check("<a@[1.2.3.4]> <b@c>", Profile::Dovecot, &["b@c"]);
+        check("<a@[1.2.3.4]>", Profile::Dovecot, &["a@[1.2.3.4]"]);
+        check("<\"a\"@[1.2.3.4]>", Profile::Rfc, &["a@[1.2.3.4]"]);
+        check("<\"a\"@[1.2.3.4]>", Profile::Dovecot, &[]);
         check("<a <b@c>", Profile::Rfc, &["b@c"]);
         check("<a <b@c>", Profile::Dovecot, &["a<b@c"]);
         check("<@>", Profile::Rfc, &[]);

@@ -9,27 +9,40 @@
 //! columns of them.
 
 mod address;
+mod body;
 mod casemap;
 mod date;
 mod defect;
+mod envelope;
 mod fields;
 mod ids;
 mod lexer;
 pub mod limits;
 mod owned;
+mod params;
 mod peers;
 mod peers_date;
 mod profile;
+mod structure;
 mod subject;
+mod text;
 mod words;
 
 pub use address::{address_display_name, display_name, first_mailbox, parse_addresses};
+pub use body::{part_body, part_text, raw_body, raw_header};
 pub use casemap::{casemap, casemap_into};
 pub use date::{parse_date, parse_date_as};
 pub use defect::{Defect, DefectKind};
+pub use envelope::{envelope, envelope_of};
 pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
 pub use owned::{crlf_size, header_key, is_owned_field, rfc822_size, strip_owned};
+pub use params::parameter;
 pub use profile::Profile;
+pub use structure::body_structure;
 pub use subject::{BaseSubject, SubjectScratch, base_subject, base_subject_into};
+pub use text::{
+    Attachment, NumberedPart, attachments, file_name, media_type, numbered_parts, part_by_number,
+    readable_text, readable_text_of,
+};
 pub use words::{decode_charset, decode_plain, decode_words, unfold};

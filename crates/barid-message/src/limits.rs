@@ -17,3 +17,21 @@ pub const REFERENCES_LEN_MAX: usize = 1024 * 1024;
 
 /// The most malformed message ids of one field; what follows more of them is not looked at.
 pub const BROKEN_IDS_MAX: usize = 1000;
+
+/// The longest `Content-Type` or similar field that is looked at, in bytes.
+pub const CONTENT_FIELD_LEN_MAX: usize = 64 * 1024;
+
+/// The most parameters of one field.
+pub const PARAMETERS_MAX: usize = 1000;
+
+/// How deep parts may nest; what is deeper is not divided into parts.
+pub const DEPTH_MAX: usize = 100;
+
+/// The most parts of one message; what follows them belongs to the last one.
+pub const PARTS_MAX: usize = 10_000;
+
+/// The most defects reported of one message.
+pub const DEFECTS_MAX: usize = 1000;
+
+/// The most bytes of readable text made of one message.
+pub const READABLE_TEXT_LEN_MAX: usize = 64 * 1024 * 1024;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252};
 use memchr::memmem;
 
 /// Takes the line ends out of a raw field body; the white space that follows them stays.
@@ -107,13 +107,16 @@ impl<'a> Decoder<'a> {
 
     /// Adds a word; `false` if it cannot be decoded, and then nothing was added.
     fn push_word(&mut self, word: &Word<'a>) -> bool {
+        let encoding = Encoding::for_label(word.charset);
         let same = self.charset.eq_ignore_ascii_case(word.charset);
-        if !same {
+        // Each word in ISO-2022-JP starts and ends in ASCII; joined, the shifts between them would be
+        // an error.
+        if !same || encoding == Some(ISO_2022_JP) {
             self.flush();
             self.charset = word.charset;
         }
         let before = self.pending.len();
-        let known = Encoding::for_label(word.charset).is_some();
+        let known = encoding.is_some();
         let decoded = word.decode_into(&mut self.pending);
         let fresh = &self.pending[before..];
         let readable = known || std::str::from_utf8(fresh).is_ok();
@@ -277,6 +280,12 @@ mod tests {
     fn characters_split_between_words_are_joined() {
         check(b"=?utf-8?q?=C3?= =?UTF-8?b?qQ==?=", "\u{e9}");
         check(b"=?utf-8?q?=C3?= x", "\u{fffd} x");
+    }
+
+    #[test]
+    fn words_with_shifts_are_decoded_one_by_one() {
+        let word = "=?iso-2022-jp?b?GyRCRnwbKEI=?=";
+        check(format!("{word} {word}").as_bytes(), "\u{65e5}\u{65e5}");
     }
 
     #[test]

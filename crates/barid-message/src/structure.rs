@@ -1,0 +1,361 @@
+//! The MIME structure of a message (RFC 2045, RFC 2046, RFC 9051 §7.5.2 BODYSTRUCTURE).
+//!
+//! The walker goes through the message once, line by line, with a stack of open parts instead of
+//! recursion. Every part knows where its bytes lie in the stored message, whatever its line ends.
+//! The line end before a boundary belongs to the boundary.
+
+use barid_types::{BodyStructure, Disposition};
+
+use crate::defect::{Defect, DefectKind, Defects};
+use crate::fields::{fields, is_empty_line, line_end, trim};
+use crate::limits::{DEPTH_MAX, PARTS_MAX};
+use crate::params::{content_type, disposition, first_token, languages};
+use crate::{envelope, unfold};
+
+/// The structure of a message, and what is wrong with it.
+///
+/// A multipart whose boundary is missing or never occurs has no parts. What is nested deeper than
+/// [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One pass.
+pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
+    let mut walker = Walker::new(message);
+    walker.open(0, false);
+    let mut at = 0;
+    while at < message.len() {
+        let end = line_end(message, at);
+        walker.line(at, end);
+        at = end;
+    }
+    walker.finish()
+}
+
+/// Where in the message and, since its start, how many line feeds and how many of them bare.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    offset: usize,
+    line_feeds: u64,
+    bare: u64,
+}
+
+enum Kind {
+    /// Its header is being read.
+    Header,
+    /// No parts.
+    Leaf,
+    /// The boundary with its `--`; empty once it was closed.
+    Multipart { delimiter: Vec<u8>, digest: bool, seen: bool },
+    /// `message/rfc822`
+    Message,
+}
+
+struct Open {
+    part: BodyStructure,
+    kind: Kind,
+    /// In a `multipart/digest`, where `message/rfc822` is the default type.
+    in_digest: bool,
+    body: Mark,
+}
+
+struct Walker<'a> {
+    message: &'a [u8],
+    stack: Vec<Open>,
+    /// The start of the line being read.
+    here: Mark,
+    /// The end of the text of the line before, its line end left out.
+    before: Mark,
+    parts: usize,
+    defects: Defects,
+    root: BodyStructure,
+}
+
+impl<'a> Walker<'a> {
+    fn new(message: &'a [u8]) -> Self {
+        Self {
+            message,
+            stack: Vec::new(),
+            here: Mark::default(),
+            before: Mark::default(),
+            parts: 0,
+            defects: Defects::default(),
+            root: BodyStructure::default(),
+        }
+    }
+
+    /// Starts a part whose header starts at `offset`.
+    fn open(&mut self, offset: usize, in_digest: bool) {
+        self.parts += 1;
+        let part = BodyStructure { header_offset: offset as u64, ..BodyStructure::default() };
+        self.stack.push(Open { part, kind: Kind::Header, in_digest, body: Mark::default() });
+    }
+
+    fn line(&mut self, start: usize, end: usize) {
+        let line = &self.message[start..end];
+        let next = self.after(line, end);
+        if line.starts_with(b"--") && self.boundary(line, next) {
+            // The line before has become part of the boundary's own.
+        } else if self.in_header() && is_empty_line(line) {
+            self.end_header(next);
+        }
+        self.before = self.text_end(line, start);
+        self.here = next;
+    }
+
+    fn after(&self, line: &[u8], end: usize) -> Mark {
+        let fed = line.ends_with(b"\n");
+        let bare = fed && !line.ends_with(b"\r\n");
+        let Mark { line_feeds, bare: bares, .. } = self.here;
+        let (line_feeds, bare) = (line_feeds + u64::from(fed), bares + u64::from(bare));
+        Mark { offset: end, line_feeds, bare }
+    }
+
+    fn text_end(&self, line: &[u8], start: usize) -> Mark {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        Mark { offset: start + text.len(), ..self.here }
+    }
+
+    fn in_header(&self) -> bool {
+        matches!(self.stack.last(), Some(Open { kind: Kind::Header, .. }))
+    }
+
+    /// Handles a line that starts with `--`; `false` if it is no boundary of an open multipart.
+    fn boundary(&mut self, line: &[u8], next: Mark) -> bool {
+        let matched = self.stack.iter().enumerate().rev().find_map(|(level, open)| {
+            let Kind::Multipart { delimiter, digest, .. } = &open.kind else { return None };
+            if delimiter.is_empty() {
+                return None;
+            }
+            let rest = trim_end(line.strip_prefix(&**delimiter)?);
+            matches!(rest, b"" | b"--").then_some((level, !rest.is_empty(), *digest))
+        });
+        let Some((level, closing, digest)) = matched else { return false };
+        if self.parts >= PARTS_MAX && !closing {
+            self.defects.add(DefectKind::TooManyParts, self.here.offset);
+            return false;
+        }
+        let mut end = self.before;
+        while self.stack.len() > level + 1 {
+            // A body cannot end before it starts, as it would where a boundary follows a header.
+            if self.stack.last().is_some_and(|open| self.starts_behind(open)) {
+                end = self.here;
+            }
+            self.close(end);
+        }
+        if let Some(Open { kind: Kind::Multipart { delimiter, seen, .. }, .. }) =
+            self.stack.last_mut()
+        {
+            *seen = true;
+            if closing {
+                delimiter.clear();
+            }
+        }
+        if !closing {
+            self.open(next.offset, digest);
+        }
+        true
+    }
+
+    fn starts_behind(&self, open: &Open) -> bool {
+        let start = match open.kind {
+            Kind::Header => open.part.header_offset as usize,
+            _ => open.body.offset,
+        };
+        start > self.before.offset
+    }
+
+    /// Reads the header of the innermost part, whose body starts at `body`.
+    fn end_header(&mut self, body: Mark) {
+        let depth = self.stack.len();
+        let Some(open) = self.stack.last_mut() else { return };
+        let from = open.part.header_offset as usize;
+        let header = &self.message[from..body.offset];
+        open.body = body;
+        open.part.body_offset = body.offset as u64;
+        let names_a_message = depth == 1 || is_in_message(&self.stack);
+        let Some(open) = self.stack.last_mut() else { return };
+        read_header(header, from, open.in_digest, &mut open.part, &mut self.defects);
+        check_header(header, from, names_a_message, &mut self.defects);
+        let part = &open.part;
+        let is_multipart = part.media_type.eq_ignore_ascii_case(b"multipart");
+        let is_message = is_message(part);
+        let encoded =
+            !matches!(&*part.encoding.to_ascii_lowercase(), b"7bit" | b"8bit" | b"binary");
+        if (is_multipart || is_message) && encoded {
+            self.defects.add(DefectKind::EncodedContainer, from);
+        }
+        open.kind = Kind::Leaf;
+        if (is_multipart || is_message) && depth >= DEPTH_MAX {
+            self.defects.add(DefectKind::TooDeep, from);
+        } else if is_multipart {
+            match delimiter(part) {
+                Some(delimiter) => {
+                    let digest = part.subtype.eq_ignore_ascii_case(b"digest");
+                    open.kind = Kind::Multipart { delimiter, digest, seen: false };
+                }
+                None => self.defects.add(DefectKind::MissingBoundary, from),
+            }
+        } else if is_message {
+            open.kind = Kind::Message;
+            self.open(body.offset, false);
+        }
+    }
+
+    /// Ends the innermost part at `end` and puts it into the one around it.
+    fn close(&mut self, end: Mark) {
+        if self.in_header() {
+            self.end_header_at(end);
+        }
+        let Some(Open { mut part, kind, body, .. }) = self.stack.pop() else { return };
+        part.body_end = end.offset as u64;
+        part.lines = end.line_feeds - body.line_feeds;
+        part.size = (end.offset - body.offset) as u64 + end.bare - body.bare;
+        match kind {
+            Kind::Multipart { seen: false, .. } => {
+                self.defects.add(DefectKind::BoundaryNotFound, body.offset);
+            }
+            Kind::Multipart { delimiter, .. } if !delimiter.is_empty() => {
+                self.defects.add(DefectKind::UnclosedMultipart, end.offset);
+            }
+            Kind::Message => {
+                let inner =
+                    part.parts.first().map_or(end.offset, |inner| inner.body_offset as usize);
+                part.envelope = Some(Box::new(envelope(&self.message[body.offset..inner])));
+            }
+            _ => {}
+        }
+        match self.stack.last_mut() {
+            Some(outer) => outer.part.parts.push(part),
+            None => self.root = part,
+        }
+    }
+
+    /// Ends a header that no empty line ends; whatever its type, there is no body to divide.
+    fn end_header_at(&mut self, end: Mark) {
+        let names_a_message = self.stack.len() == 1 || is_in_message(&self.stack);
+        let Some(open) = self.stack.last_mut() else { return };
+        let from = open.part.header_offset as usize;
+        let end = Mark { offset: end.offset.max(from), ..end };
+        let header = &self.message[from..end.offset];
+        open.body = end;
+        open.part.body_offset = end.offset as u64;
+        open.kind = Kind::Leaf;
+        read_header(header, from, open.in_digest, &mut open.part, &mut self.defects);
+        check_header(header, from, names_a_message, &mut self.defects);
+        if names_a_message {
+            self.defects.add(DefectKind::MissingBlankLine, end.offset);
+        }
+        if is_message(&open.part) {
+            open.part.envelope = Some(Box::default());
+            open.part.parts.push(empty_text(end.offset));
+        }
+    }
+
+    fn finish(mut self) -> (BodyStructure, Vec<Defect>) {
+        while !self.stack.is_empty() {
+            self.close(self.here);
+        }
+        (self.root, self.defects.into_vec())
+    }
+}
+
+fn is_in_message(stack: &[Open]) -> bool {
+    matches!(stack, [.., Open { kind: Kind::Message, .. }, _])
+}
+
+/// Tells whether a part is a message that is looked into.
+pub(crate) fn is_message(part: &BodyStructure) -> bool {
+    part.media_type.eq_ignore_ascii_case(b"message")
+        && (part.subtype.eq_ignore_ascii_case(b"rfc822")
+            || part.subtype.eq_ignore_ascii_case(b"global"))
+}
+
+fn empty_text(offset: usize) -> BodyStructure {
+    let offset = offset as u64;
+    BodyStructure {
+        media_type: b"text".to_vec(),
+        subtype: b"plain".to_vec(),
+        encoding: b"7bit".to_vec(),
+        header_offset: offset,
+        body_offset: offset,
+        body_end: offset,
+        ..BodyStructure::default()
+    }
+}
+
+/// `"--" boundary` of a multipart; trailing white space does not belong to a boundary.
+fn delimiter(part: &BodyStructure) -> Option<Vec<u8>> {
+    let named = |name: &[u8]| name.eq_ignore_ascii_case(b"boundary");
+    let boundary = part.parameters.iter().find(|parameter| named(&parameter.name))?;
+    let boundary = boundary.value.trim_ascii_end();
+    (!boundary.is_empty()).then(|| [b"--", boundary].concat())
+}
+
+fn trim_end(mut text: &[u8]) -> &[u8] {
+    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// Fills a part with what its header says of it.
+fn read_header(
+    header: &[u8],
+    offset: usize,
+    in_digest: bool,
+    part: &mut BodyStructure,
+    defects: &mut Defects,
+) {
+    let mut has_type = false;
+    for field in fields(header) {
+        let Some(name) = content_name(field.name) else { continue };
+        let body = field.body;
+        let text = || Some(unfold(trim(body)).into_owned());
+        match &*name {
+            b"type" if !has_type => match content_type(body) {
+                Some((media_type, subtype, parameters)) => {
+                    has_type = true;
+                    (part.media_type, part.subtype) = (media_type, subtype);
+                    part.parameters = parameters;
+                }
+                None => defects.add(DefectKind::BadContentType, offset + field.offset),
+            },
+            b"transfer-encoding" if part.encoding.is_empty() => {
+                part.encoding = first_token(body).unwrap_or_default();
+            }
+            b"disposition" if part.disposition.is_none() => {
+                part.disposition =
+                    disposition(body).map(|(kind, parameters)| Disposition { kind, parameters });
+            }
+            b"id" if part.id.is_none() => part.id = text(),
+            b"description" if part.description.is_none() => part.description = text(),
+            b"md5" if part.md5.is_none() => part.md5 = text(),
+            b"location" if part.location.is_none() => part.location = text(),
+            b"language" if part.language.is_empty() => part.language = languages(body),
+            _ => {}
+        }
+    }
+    if !has_type {
+        let (media_type, subtype) =
+            if in_digest { ("message", "rfc822") } else { ("text", "plain") };
+        (part.media_type, part.subtype) = (media_type.into(), subtype.into());
+    }
+    if part.encoding.is_empty() {
+        part.encoding = b"7bit".to_vec();
+    }
+}
+
+/// What follows `Content-` in a field name, in lower case.
+fn content_name(name: &[u8]) -> Option<Vec<u8>> {
+    let (head, tail) = name.split_at_checked(8)?;
+    head.eq_ignore_ascii_case(b"content-").then(|| tail.to_ascii_lowercase())
+}
+
+/// Looks for what is wrong with a header as such.
+fn check_header(header: &[u8], offset: usize, names_a_message: bool, defects: &mut Defects) {
+    if let Some(nul) = memchr::memchr(0, header) {
+        defects.add(DefectKind::NulInHeader, offset + nul);
+    }
+    let junk = |field: &crate::RawField<'_>| field.name.is_empty();
+    if let Some(field) = fields(header).find(junk).filter(|_| names_a_message) {
+        defects.add(DefectKind::JunkHeaderLine, offset + field.offset);
+    }
+}

@@ -1,0 +1,99 @@
+//! Property tests: mutated messages never panic and keep what `exercise` asserts.
+
+use super::exercise;
+
+const ROUNDS: u32 = 50_000;
+
+/// Pieces of mail from which messages are put together.
+const PIECES: [&str; 64] = [
+    "\n",
+    "\r\n",
+    "\n\n",
+    " ",
+    "\t",
+    ":",
+    ";",
+    ",",
+    "\"",
+    "\\",
+    "(",
+    ")",
+    "<",
+    ">",
+    "@",
+    "[",
+    "]",
+    "=",
+    "?=",
+    "=?utf-8?q?",
+    "=?iso-2022-jp?b?GyRCRnwbKEI=?=",
+    "=?utf-8?b?w6k=?=",
+    "=C3=A9",
+    "=\n",
+    "\0",
+    "\u{e9}",
+    "\u{1f600}",
+    "From: ",
+    "To: ",
+    "Subject: ",
+    "Date: ",
+    "Message-ID: ",
+    "References: ",
+    "In-Reply-To: ",
+    "Status: RO\n",
+    "X-UID : 4\n",
+    "Content-Length: 9\n",
+    "Re:",
+    "Fwd:",
+    "(fwd)",
+    "[x]",
+    "[fwd:",
+    "Mon, 1 Jan 2001 10:00:00 +0100",
+    "Jan",
+    "GMT",
+    "<a@b>",
+    "<\"a\"@[b]>",
+    "A Group:;",
+    "Content-Type: multipart/mixed; boundary=b\n\n",
+    "Content-Type: multipart/digest; boundary=c\n\n",
+    "Content-Type: message/rfc822\n\n",
+    "Content-Type: text/html\n\n",
+    "--b\n",
+    "--b--\n",
+    "--c\n",
+    "--c--\n",
+    "Content-Transfer-Encoding: base64\n",
+    "Content-Transfer-Encoding: quoted-printable\n",
+    "aGVsbG8=",
+    "filename*0*=utf-8''%C3;",
+    "filename*1=x;",
+    "Content-Disposition: attachment;",
+    "<p>&eacute;",
+    "x",
+];
+
+fn piece(random: &mut fastrand::Rng) -> &'static [u8] {
+    PIECES[random.usize(..PIECES.len())].as_bytes()
+}
+
+#[test]
+fn mutated_messages_keep_their_promises() {
+    let mut random = fastrand::Rng::with_seed(5322);
+    let mut message = Vec::new();
+    for round in 0..ROUNDS {
+        if round % 20 == 0 {
+            message = (0..random.usize(..60)).flat_map(|_| piece(&mut random).to_vec()).collect();
+        }
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..=message.len());
+            let to = (at + random.usize(..8)).min(message.len());
+            match random.u8(..3) {
+                0 => drop(message.splice(at..to, piece(&mut random).iter().copied())),
+                1 => drop(message.drain(at..to)),
+                _ if at < to => message[at] = random.u8(..),
+                _ => message.push(random.u8(..)),
+            }
+        }
+        exercise(&message);
+    }
+}
