@@ -143,3 +143,13 @@ pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
+
+/// Cuts or extends a file.
+pub fn set_len(path: &Path, len: u64) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.set_len(len)
+}
+
+/// Opens a file for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}

@@ -36,6 +36,13 @@ pub struct Usage {
     pub anon_peak: Option<u64>,
 }
 
+impl Usage {
+    /// The peak of anonymous memory in bytes as sampled, or `maxrss`, which is never less.
+    pub fn memory(&self) -> u64 {
+        self.anon_peak.unwrap_or(self.maxrss)
+    }
+}
+
 /// Whether to look at the memory of a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {

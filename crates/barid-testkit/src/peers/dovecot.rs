@@ -79,9 +79,40 @@ impl Dovecot {
     /// The location of an mbox file as INBOX, with the folders that Dovecot wants: its indexes go
     /// to a folder of this value, named after the file.
     pub fn mbox_location(&self, mbox: &Path) -> String {
-        let name = mbox.file_name().unwrap_or_default().to_string_lossy();
-        let own = self.scratch.path().display();
-        format!("mbox:{own}/home/{name}.dir:INBOX={}:INDEX={own}/home/{name}.index", mbox.display())
+        let own = self.index_folder(mbox);
+        format!(
+            "mbox:{own}/dir:INBOX={mbox}:INDEX={own}/index",
+            own = own.display(),
+            mbox = mbox.display()
+        )
+    }
+
+    /// The location of a Maildir into which Dovecot writes nothing: its indexes and its UID list go
+    /// to a folder of this value, named after the Maildir.
+    pub fn maildir_location(&self, maildir: &Path) -> String {
+        let own = self.index_folder(maildir);
+        let (own, maildir) = (own.display(), maildir.display());
+        format!("maildir:{maildir}:INDEX={own}/index:CONTROL={own}/control")
+    }
+
+    /// Removes the indexes that belong to [`Dovecot::mbox_location`] or
+    /// [`Dovecot::maildir_location`], so that the next session is the first.
+    pub fn clear_indexes(&self, mailbox: &Path) -> io::Result<()> {
+        let folder = self.index_folder(mailbox);
+        if disk::exists(&folder) { disk::remove_tree(&folder) } else { Ok(()) }
+    }
+
+    fn index_folder(&self, mailbox: &Path) -> PathBuf {
+        let name = mailbox.file_name().unwrap_or_default().to_string_lossy();
+        self.scratch.path().join("home").join(format!("{name}.own"))
+    }
+
+    /// The version, as Dovecot prints it.
+    pub fn version(&self) -> String {
+        let dovecot = program("dovecot").unwrap_or_else(|| "dovecot".into());
+        let output = Command::new(dovecot).arg("--version").output();
+        let text = output.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&text).trim().to_owned()
     }
 
     /// Starts an IMAP session; `options` are settings such as `("mbox_lazy_writes", "no")`.

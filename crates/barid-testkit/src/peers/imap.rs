@@ -93,6 +93,11 @@ impl Imap {
         self.child.as_ref().map(Child::id)
     }
 
+    /// How long ago the server was started.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// Sends a command (no tag, no CRLF) and waits for its end.
     ///
     /// # Errors
