@@ -341,3 +341,36 @@ fn timespec(timestamp: Timestamp) -> Timespec {
         tv_nsec: timestamp.unix_nanos.rem_euclid(1_000_000_000),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_in_a_mailbox_does_not_hang() {
+        let vfs = OsVfs;
+        let dir = std::env::temp_dir().join(format!("barid-fifo-{}", std::process::id()));
+        vfs.create_dir(&dir, 0o700).unwrap();
+        let path = dir.join("fifo");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let open = vfs.open_dir(&dir).unwrap();
+        let (metadata, len) = open.read_head(b"fifo", &mut [0; 9]).unwrap();
+        assert_eq!((metadata.file_type, len), (FileType::Other, 0));
+        let file = vfs.open(&path, OpenOptions::READ).unwrap();
+        assert!(file.read_at(&mut [0; 9], 0).is_err());
+        vfs.remove_file(&path).unwrap();
+        vfs.remove_dir(&dir).unwrap();
+    }
+
+    #[test]
+    fn times_before_1970_and_beyond_2262_are_kept_in_bounds() {
+        for (seconds, nanos, expected) in
+            [(-2, 5, -1_999_999_995), (i64::MAX, 0, i64::MAX), (i64::MIN, 0, i64::MIN)]
+        {
+            assert_eq!(timestamp(seconds, nanos).unix_nanos, expected);
+        }
+        let spec = timespec(Timestamp { unix_nanos: -1_999_999_995 });
+        assert_eq!((spec.tv_sec, spec.tv_nsec), (-2, 5));
+    }
+}
