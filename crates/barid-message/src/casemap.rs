@@ -4,8 +4,9 @@ use unicode_normalization::char::decompose_compatible;
 
 /// Maps a text to its sort key: every character in simple titlecase, then decomposed.
 ///
-/// Keys are compared byte by byte. The same as Dovecot's `uni_utf8_to_decomposed_titlecase` but for
-/// characters that Unicode has added since (`docs/deviations.md`). O(length).
+/// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` gives the same but for
+/// characters that decompose in several steps, of which it takes one, and for those that Unicode
+/// has added since (`docs/deviations.md`). O(length).
 pub fn casemap(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     casemap_into(text, &mut key);
@@ -29,7 +30,7 @@ pub fn casemap_into(text: &str, key: &mut String) {
 
 /// The simple titlecase mapping of Unicode, which differs from the full uppercase mapping of the
 /// standard library in the characters listed here.
-fn titlecase(character: char) -> char {
+pub(crate) fn titlecase(character: char) -> char {
     match character {
         // Digraphs have a titlecase of their own.
         '\u{1c4}'..='\u{1c6}' => '\u{1c5}',

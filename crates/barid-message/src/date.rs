@@ -10,7 +10,8 @@
 
 use barid_types::SentDate;
 
-use crate::{Profile, peers_date};
+use crate::Profile;
+use crate::peers::{c_client_date, dovecot};
 
 /// Reads a raw `Date` body; `None` if no date can be made of it.
 ///
@@ -42,8 +43,8 @@ pub fn parse_date(raw: &[u8]) -> Option<SentDate> {
 pub fn parse_date_as(raw: &[u8], profile: Profile) -> Option<SentDate> {
     match profile {
         Profile::Rfc => parse_date(raw),
-        Profile::Dovecot => peers_date::dovecot(raw),
-        Profile::CClient => peers_date::c_client(raw),
+        Profile::Dovecot => dovecot::date(raw),
+        Profile::CClient => c_client_date::date(raw),
     }
 }
 

@@ -11,9 +11,10 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::Profile;
 use crate::lexer::Lexer;
 use crate::limits::{BROKEN_IDS_MAX, MESSAGE_ID_LEN_MAX, MESSAGE_IDS_MAX, REFERENCES_LEN_MAX};
-use crate::{Profile, peers};
+use crate::peers::c_client_ids;
 
 /// The first valid message id of a raw field body, in normal form.
 ///
@@ -23,7 +24,7 @@ pub fn message_id(raw: &[u8], profile: Profile) -> Option<Cow<'_, [u8]>> {
     match profile {
         Profile::Rfc => Ids::new(raw, Dialect::Rfc).next(),
         Profile::Dovecot => Ids::new(raw, Dialect::Dovecot).next(),
-        Profile::CClient => peers::c_client_first_id(raw).map(Cow::Owned),
+        Profile::CClient => c_client_ids::ids(raw).next().map(Cow::Owned),
     }
 }
 
@@ -36,7 +37,7 @@ pub fn message_ids(raw: &[u8], profile: Profile, visit: &mut dyn FnMut(&[u8])) -
     let cut = raw.len().saturating_sub(REFERENCES_LEN_MAX);
     let raw = &raw[cut..];
     if profile == Profile::CClient {
-        peers::c_client_ids(raw, visit);
+        c_client_ids::ids(raw).take(MESSAGE_IDS_MAX).for_each(|id| visit(&id));
         return usize::from(cut > 0);
     }
     let dialect = if profile == Profile::Dovecot { Dialect::Dovecot } else { Dialect::Rfc };

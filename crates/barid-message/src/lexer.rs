@@ -132,7 +132,12 @@ impl<'a> Lexer<'a> {
     /// `dot-atom = 1*atext *("." 1*atext)` with `[CFWS]` around the dots, which RFC 822 allowed.
     pub(crate) fn dot_atom(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         loop {
-            out.extend_from_slice(self.atom()?);
+            let atom = self.atext();
+            if atom.is_empty() {
+                return Err(Broken);
+            }
+            out.extend_from_slice(atom);
+            self.skip_cfws()?;
             if !self.eat(b'.') {
                 return Ok(());
             }

@@ -21,7 +21,6 @@ pub mod limits;
 mod owned;
 mod params;
 mod peers;
-mod peers_date;
 mod profile;
 mod structure;
 mod subject;

@@ -15,7 +15,8 @@ use std::ops::Range;
 
 use crate::casemap::casemap_into;
 use crate::limits::SUBJECT_LEN_MAX;
-use crate::{Profile, decode_words, peers};
+use crate::peers::{c_client, dovecot};
+use crate::{Profile, decode_words};
 
 /// What is left of a subject when reply and forward marks are taken off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,13 +54,17 @@ pub fn base_subject_into<'s>(
     let text = &mut scratch.text;
     text.clear();
     if profile == Profile::CClient {
-        let (base, is_reply_or_forward) = peers::c_client_base_subject(raw, text);
+        let (base, is_reply_or_forward) = c_client::base_subject(raw, text);
         return (&scratch.text[base], is_reply_or_forward);
     }
     if !canonical_ascii(raw, text) {
         text.clear();
         match profile {
-            Profile::Dovecot => peers::dovecot_casemapped(raw, text),
+            Profile::Dovecot => {
+                let mut unpacked = Vec::new();
+                dovecot::casemapped(raw, &mut unpacked);
+                pack_white_space(&unpacked, text);
+            }
             _ => canonical(raw, text),
         }
     }
@@ -94,7 +99,7 @@ fn canonical(raw: &[u8], text: &mut Vec<u8>) {
 }
 
 /// Appends `from` with every run of spaces, tabs and line ends as one space.
-pub(crate) fn pack_white_space(from: &[u8], text: &mut Vec<u8>) {
+fn pack_white_space(from: &[u8], text: &mut Vec<u8>) {
     for &byte in from {
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' if text.last() == Some(&b' ') => {}

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252};
+use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::memmem;
 
 /// Takes the line ends out of a raw field body; the white space that follows them stays.
@@ -43,11 +44,22 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8 either.
+///
+/// Known are the charsets of the WHATWG Encoding Standard, and from mail-parser those that occur in
+/// old mail besides, such as UTF-7.
 pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str>> {
-    match Encoding::for_label(charset) {
-        Some(encoding) => Some(encoding.decode_without_bom_handling(bytes).0),
-        None => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+    if let Some(encoding) = Encoding::for_label(charset) {
+        return Some(encoding.decode_without_bom_handling(bytes).0);
     }
+    if let Some(decode) = charset_decoder(charset) {
+        return Some(Cow::Owned(decode(bytes)));
+    }
+    std::str::from_utf8(bytes).ok().map(Cow::Borrowed)
+}
+
+/// Tells whether [`decode_charset`] knows a charset.
+fn is_known(charset: &[u8]) -> bool {
+    Encoding::for_label(charset).is_some() || charset_decoder(charset).is_some()
 }
 
 fn decode_unfolded(text: &[u8]) -> Cow<'_, str> {
@@ -116,7 +128,7 @@ impl<'a> Decoder<'a> {
             self.charset = word.charset;
         }
         let before = self.pending.len();
-        let known = encoding.is_some();
+        let known = is_known(word.charset);
         let decoded = word.decode_into(&mut self.pending);
         let fresh = &self.pending[before..];
         let readable = known || std::str::from_utf8(fresh).is_ok();
@@ -297,6 +309,7 @@ mod tests {
         }
         check(b"=?nope?q?=FF?= =?utf-8?q?ok?=", "=?nope?q?=FF?= ok");
         check(b"=?nope?q?fine?=", "fine");
+        check(b"=?utf-7?q?Fr+APY-sche?=", "Fr\u{f6}sche");
         check(b"=?utf-8?b?a!b?=", "=?utf-8?b?a!b?=");
         check(b"=?utf-8?q?=X1=?=", "=X1=");
         check(b"x=?utf-8?q?a b?=y", "xa by");
