@@ -153,21 +153,49 @@ impl<'a> Cursor<'a> {
 /// Shows stretches of heap blocks; keeps the last one at hand.
 pub(crate) struct HeapCursor<'a> {
     base: &'a Base,
-    last: Option<(u32, Block)>,
+    number: Option<u32>,
+    block: Held,
+}
+
+/// A block among those kept by the cache, or in a buffer of the cursor's own.
+enum Held {
+    Kept(Block),
+    Own(Vec<u8>),
 }
 
 impl<'a> HeapCursor<'a> {
+    /// For a few stretches: blocks come from those kept, and are kept.
     pub(crate) fn new(base: &'a Base) -> Self {
-        Self { base, last: None }
+        Self { base, number: None, block: Held::Kept(Block::default()) }
+    }
+
+    /// For many stretches in the order of the file: blocks are not kept.
+    pub(crate) fn bulk(base: &'a Base) -> Self {
+        Self { base, number: None, block: Held::Own(Vec::new()) }
     }
 
     /// The block `number` from `offset` on.
+    #[inline]
     pub(crate) fn tail(&mut self, number: u32, offset: u32) -> Result<&[u8]> {
-        if self.last.as_ref().is_none_or(|(last, _)| *last != number) {
-            self.last = Some((number, self.base.heap_block(number)?));
+        if self.number != Some(number) {
+            self.load(number)?;
         }
-        let block = self.last.as_ref().map_or(&[][..], |(_, block)| block);
+        let block = match &self.block {
+            Held::Kept(block) => block,
+            Held::Own(block) => block,
+        };
         block.get(offset as usize..).ok_or_else(|| self.base.damaged(0, Damage::Bounds))
+    }
+
+    #[cold]
+    fn load(&mut self, number: u32) -> Result<()> {
+        self.number = None;
+        match &mut self.block {
+            Held::Kept(block) => *block = self.base.heap_block(number)?,
+            Held::Own(block) => self.base.read_heap_block(number, block)?,
+        }
+        self.number = Some(number);
+        Ok(())
     }
 }
 

@@ -14,6 +14,8 @@ use crate::thread_row::{IdHash, ThreadRow, ThreadView};
 /// One in how many rows may lie in another block than the one before for rows to be read as they
 /// come; if more do, they are gathered block by block first.
 const SWITCHES_PER_ROWS: usize = 16;
+/// So many rows are read past the blocks that are kept.
+const BULK_ROWS_MIN: usize = 512;
 
 impl Snapshot {
     /// Visits cores and header fields of rows in the order given.
@@ -42,15 +44,32 @@ impl Snapshot {
         Ok(())
     }
 
+    /// The cores of rows, read in ascending order.
     fn items(&self, rows: &[u32]) -> Result<Vec<Item>> {
         let mut cores = self.core_cursor();
-        let ascending = rows.is_sorted();
-        let item = |row: &u32| {
+        let mut item = |row: &u32| {
             let physical = self.check_row(*row)?;
-            let core = if ascending { cores.get(physical)? } else { self.core_of(physical)? };
-            Ok(Item { row: *row, physical, core })
+            Ok(Item { row: *row, physical, core: cores.get(physical)? })
         };
-        rows.iter().map(item).collect()
+        if rows.is_sorted() {
+            return rows.iter().map(item).collect();
+        }
+        let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+        order.sort_unstable_by_key(|index| rows[*index as usize]);
+        let mut items: Vec<(u32, Item)> = Vec::with_capacity(rows.len());
+        for index in order {
+            items.push((index, item(&rows[index as usize])?));
+        }
+        items.sort_unstable_by_key(|(index, _)| *index);
+        Ok(items.into_iter().map(|(_, item)| item).collect())
+    }
+
+    fn heap_cursor(&self, rows: usize) -> HeapCursor<'_> {
+        if rows > BULK_ROWS_MIN {
+            HeapCursor::bulk(&self.base)
+        } else {
+            HeapCursor::new(&self.base)
+        }
     }
 
     fn visit_items(
@@ -58,7 +77,7 @@ impl Snapshot {
         items: &[Item],
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>),
     ) -> Result<()> {
-        let mut heap = HeapCursor::new(&self.base);
+        let mut heap = self.heap_cursor(items.len());
         for item in items {
             let bytes = self.record_bytes(item, &mut heap)?;
             let record = Record::decode(bytes).ok_or_else(|| self.bounds())?;
@@ -80,7 +99,7 @@ impl Snapshot {
         });
         let mut bytes = Vec::new();
         let mut places = vec![0..0; items.len()];
-        let mut heap = HeapCursor::new(&self.base);
+        let mut heap = HeapCursor::bulk(&self.base);
         for index in order {
             let start = bytes.len();
             bytes.extend_from_slice(self.record_bytes(&items[index as usize], &mut heap)?);

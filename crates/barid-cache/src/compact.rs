@@ -42,7 +42,7 @@ impl Snapshot {
         let mut sink = BuilderSink::new(&builder, 0);
         let mut threads = Cursor::new(&self.base, Kind::Thread);
         let mut references = Cursor::new(&self.base, Kind::References);
-        let (mut names, mut records) = (HeapCursor::new(&self.base), HeapCursor::new(&self.base));
+        let (mut names, mut records) = (HeapCursor::bulk(&self.base), HeapCursor::bulk(&self.base));
         let mut ids: Vec<IdHash> = Vec::new();
         let mut cores = self.core_cursor();
         for physical in self.overlay.live(0) {

@@ -15,7 +15,7 @@ impl Snapshot {
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> Result<()> {
         let mut cores = self.core_cursor();
-        let mut heap = HeapCursor::new(&self.base);
+        let mut heap = HeapCursor::bulk(&self.base);
         for physical in self.overlay.live(first) {
             let core = cores.get(physical)?;
             let name = match (core.place, self.overlay.name(physical)) {

@@ -27,7 +27,7 @@ pub const DERIVED_LEN_MAX: u64 = 1 << 36;
 /// Message ids kept of one message.
 pub const REFERENCES_MAX: usize = 10_000;
 /// Rows whose records are gathered at once when they are wanted in another order than the file's.
-pub const GATHER_ROWS_MAX: usize = 8_192;
+pub const GATHER_ROWS_MAX: usize = 16_384;
 /// Bytes of such records held at once; fewer rows are gathered if they exceed it.
 pub const GATHER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of the name of a kind of derived column that stand in its file name.
