@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod boxes;
 #[cfg(test)]
+mod corpora;
+#[cfg(test)]
 mod peers;

@@ -4,6 +4,7 @@
 //! setting writes late, but a file without any UID is rewritten at the first SELECT nevertheless,
 //! which takes about twice as long. So its figures are those of the faster case.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,9 @@ fn pristine(world: &World) -> Result<(PathBuf, Corpus)> {
     let note = disk::read_text(&folder.with_extension("complete"))?;
     let size = note.split_whitespace().nth(1).and_then(|size| size.parse().ok());
     let size: u64 = size.context("the note beside the mbox tells its size")?;
+    if has_uids(&path)? || disk::size(&path)? < size {
+        bail!("{} was changed by another program: remove it", path.display());
+    }
     if disk::size(&path)? != size {
         disk::set_len(&path, size)?;
         settle();
@@ -60,9 +64,7 @@ fn pristine(world: &World) -> Result<(PathBuf, Corpus)> {
 /// Dovecot's copy, with its headers in it.
 fn dovecots(world: &World, figures: &mut Figures) -> Result<PathBuf> {
     let (path, corpus) = world.mbox("-dovecot")?;
-    let mut head = vec![0; 8192];
-    let len = std::io::Read::read(&mut disk::open(&path)?, &mut head)?;
-    if !String::from_utf8_lossy(&head[..len]).contains("\nX-IMAPbase:") {
+    if !has_uids(&path)? {
         let time = select(world, &path, corpus.len())?;
         figures.note(format!(
             "Dovecot's very first SELECT, which rewrites the file: {:.2} s, once; not used.",
@@ -71,6 +73,13 @@ fn dovecots(world: &World, figures: &mut Figures) -> Result<PathBuf> {
         settle();
     }
     Ok(path)
+}
+
+/// Whether a program has written UIDs into the first message.
+fn has_uids(path: &Path) -> Result<bool> {
+    let mut head = vec![0; 8192];
+    let len = disk::open(path)?.read(&mut head)?;
+    Ok(String::from_utf8_lossy(&head[..len]).contains("\nX-IMAPbase:"))
 }
 
 /// A SELECT in a new process, from its start to the answer.
