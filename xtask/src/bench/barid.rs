@@ -51,7 +51,7 @@ impl<'a> Barid<'a> {
         Ok(())
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.world.program);
         command.arg("--cache-dir").arg(self.folder("cache"));
         command.arg("--state-dir").arg(self.folder("state"));

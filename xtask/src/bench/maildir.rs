@@ -5,10 +5,10 @@ use barid_testkit::usage::Sampling;
 
 use super::barid::{ALL, Barid, NEWEST_50, SAMPLING};
 use super::figures::Figures;
-use super::limits;
 use super::world::{MAILDIR_LEN, World, settle};
+use super::{calls, limits};
 
-pub(crate) const AGAIN: &str = "maildir again, newest 50";
+const AGAIN: &str = "maildir again, newest 50";
 
 pub(crate) fn run(world: &World, figures: &mut Figures) -> Result<()> {
     let (path, corpus) = world.maildir(MAILDIR_LEN)?;
@@ -50,6 +50,8 @@ fn populate(
     let most = theirs.memory() / 4;
     let bar = format!("at most 1/4 of NeoMutt's {}", super::figures::megabytes(theirs.memory()));
     figures.bar_memory("its peak memory", ours.memory(), bar, most);
+    barid.forget()?;
+    calls::note(world, barid, WORK, NEWEST_50, figures)?;
     figures.note(format!(
         "Maildir populate, resident peak with file pages: barid {}, NeoMutt {}.",
         super::figures::megabytes(ours.maxrss),
@@ -73,6 +75,7 @@ fn again(
         figures.add(LINES, "barid", barid.measure(ALL, Sampling::Off)?);
         figures.add(RELOAD, "neomutt", world.neomutt.open(path, Sampling::Off)?.usage);
     }
+    calls::note(world, barid, AGAIN, NEWEST_50, figures)?;
     let reload = figures.wall(RELOAD, "neomutt");
     let (newest, lines) = (figures.wall(AGAIN, "barid"), figures.wall(LINES, "barid"));
     figures.bar_ratio("again: the last 50 by date", (newest, reload), 0.01, "NeoMutt's reload");

@@ -16,8 +16,8 @@ use barid_testkit::usage::Sampling;
 
 use super::barid::{Barid, NEWEST_50, SAMPLING, THREADS};
 use super::figures::{Figures, megabytes};
-use super::limits;
 use super::world::{World, settle};
+use super::{calls, limits};
 
 /// The most memory that opening again may take, in bytes.
 const AGAIN_MEMORY_MAX: u64 = 24_000_000;
@@ -117,6 +117,8 @@ fn first(world: &World, barid: &Barid<'_>, theirs: &Path, figures: &mut Figures)
     }
     barid.forget()?;
     let memory = barid.measure(NEWEST_50, SAMPLING)?;
+    barid.forget()?;
+    calls::note(world, barid, WORK, NEWEST_50, figures)?;
     figures.note(format!("mbox first open: {} anonymous memory.", megabytes(memory.memory())));
     let walls = (figures.wall(WORK, "barid"), figures.wall(WORK, "dovecot"));
     figures.bar_ratio("first open of a 1.42 GB mbox", walls, 0.125, "Dovecot's first SELECT");
@@ -133,6 +135,7 @@ fn again(world: &World, barid: &Barid<'_>, location: &str, figures: &mut Figures
         figures.add_time(AGAIN, "dovecot", imap.elapsed());
         imap.logout()?;
     }
+    calls::note(world, barid, AGAIN, NEWEST_50, figures)?;
     let walls = (figures.wall(AGAIN, "barid"), figures.wall(AGAIN, "dovecot"));
     figures.bar_ratio("open it again", walls, 0.5, "Dovecot's second SELECT");
     let memory = barid.measure(NEWEST_50, SAMPLING)?;
@@ -165,6 +168,10 @@ fn delivered(
         let count = barid.count()?;
         ensure!(count == corpus.len() + run + 1, "the delivered message is not seen");
     }
+    let mut bytes = Vec::new();
+    options.render(&corpus.message(corpus.len() + world.options.runs as u64), &mut bytes);
+    disk::append(path, &bytes)?;
+    calls::note(world, barid, WORK, NEWEST_50, figures)?;
     let walls = (figures.wall(WORK, "barid"), figures.wall(UNCHANGED, "barid"));
     figures.bar_ratio("one message delivered, then open", walls, 2.0, "the open without change");
     Ok(())

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: barid against the programs that people use, on one machine, in turn.
 
 mod barid;
+mod calls;
 mod figures;
 mod limits;
 mod maildir;
