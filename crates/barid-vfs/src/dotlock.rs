@@ -94,17 +94,27 @@ impl DotLock {
         let io = |source| LockError::Io { path: path.clone(), source };
         let deadline = vfs.now().unix_nanos.saturating_add(nanos(options.timeout));
         let mut pause = LOCK_RETRY_MIN;
+        let mut holder = None;
+        // Held at the first try, a lock is only looked at until it is gone.
+        let mut gone = true;
         loop {
-            if let Some(inode) = create(vfs.as_ref(), &path, options.mode).map_err(io)? {
+            if gone && let Some(inode) = create(vfs.as_ref(), &path, options.mode).map_err(io)? {
                 return Ok(Self { vfs: Arc::clone(vfs), path, inode });
             }
-            let Some(found) = look(vfs.as_ref(), &path).map_err(io)? else { continue };
-            let stale = options.break_stale && found.is_stale(vfs.as_ref(), file, &options);
-            if stale && found.remove(vfs.as_ref(), &path).map_err(io)? {
-                continue;
-            }
+            gone = match look(vfs.as_ref(), &path).map_err(io)? {
+                None => true,
+                Some(found) => {
+                    let stale = options.break_stale && found.is_stale(vfs.as_ref(), file, &options);
+                    if stale && found.remove(vfs.as_ref(), &path).map_err(io)? {
+                        gone = true;
+                        continue;
+                    }
+                    holder = found.holder;
+                    false
+                }
+            };
             if vfs.now().unix_nanos >= deadline {
-                return Err(LockError::Held { path, holder: found.holder });
+                return Err(LockError::Held { path, holder });
             }
             vfs.sleep(pause);
             pause = (pause * 2).min(LOCK_RETRY_MAX);
@@ -246,7 +256,10 @@ fn create(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<Option<u64>> {
     let file = vfs.open(&unique, OpenOptions::create_new(mode))?;
     let taken = fill(file.as_ref(), &process).and_then(|()| {
         let linked = vfs.hard_link(&unique, path);
-        let metadata = file.metadata()?;
+        let metadata = match file.metadata() {
+            Err(error) if linked.is_ok() => return Err(give_up(vfs, path, error)),
+            metadata => metadata?,
+        };
         match linked {
             _ if metadata.links == 2 => Ok(Some(metadata.inode)),
             Err(error) if has_no_links(&error) => create_exclusively(vfs, path, mode, &process),
@@ -254,7 +267,11 @@ fn create(vfs: &dyn Vfs, path: &Path, mode: u32) -> io::Result<Option<u64>> {
             _ => Ok(None),
         }
     });
-    vfs.remove_file(&unique).and(taken)
+    match vfs.remove_file(&unique) {
+        Err(error) if matches!(taken, Ok(None)) => Err(error),
+        // A lock that is held counts more than a file left behind.
+        _ => taken,
+    }
 }
 
 fn create_exclusively(
@@ -264,13 +281,19 @@ fn create_exclusively(
     process: &Process,
 ) -> io::Result<Option<u64>> {
     match vfs.open(path, OpenOptions::create_new(mode)) {
-        Ok(file) => {
-            fill(file.as_ref(), process)?;
-            Ok(Some(file.metadata()?.inode))
-        }
+        Ok(file) => match fill(file.as_ref(), process).and_then(|()| file.metadata()) {
+            Ok(metadata) => Ok(Some(metadata.inode)),
+            Err(error) => Err(give_up(vfs, path, error)),
+        },
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Removes a lock file of ours that we cannot use; its error counts, not that of the removal.
+fn give_up(vfs: &dyn Vfs, path: &Path, error: io::Error) -> io::Error {
+    let _ = vfs.remove_file(path);
+    error
 }
 
 fn fill(file: &dyn File, process: &Process) -> io::Result<()> {
@@ -344,6 +367,7 @@ fn nanos(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Fault, FaultVfs};
     use crate::mem::MemVfs;
 
     const FILE: &str = "/mbox";
@@ -458,5 +482,34 @@ mod tests {
         assert_eq!(names(&vfs), ["mbox"]);
         vfs.set_mode(Path::new("/"), 0o500).unwrap();
         assert!(matches!(acquire(&vfs, 1), Err(LockError::Io { .. })));
+    }
+
+    #[test]
+    fn a_failing_call_leaves_no_lock_behind() {
+        for links in [true, false] {
+            let mut faults = 0;
+            loop {
+                let disk = world();
+                disk.set_hard_links(links);
+                let vfs = FaultVfs::new(disk.clone(), Fault::nth(faults));
+                let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+                let options = DotLockOptions { timeout: Duration::ZERO, ..Default::default() };
+                match DotLock::acquire(&shared, Path::new(FILE), options) {
+                    Ok(lock) => {
+                        assert!(acquire(&disk, 0).is_err());
+                        drop(lock);
+                    }
+                    Err(error) => assert!(matches!(error, LockError::Io { .. }), "{error}"),
+                }
+                if !vfs.fired() {
+                    break;
+                }
+                // A removal that failed may leave its file.
+                let left = names(&disk).len() - 1;
+                assert!(left <= 1, "{:?} after fault {faults}", names(&disk));
+                faults += 1;
+            }
+            assert!(faults >= 6, "{faults}");
+        }
     }
 }

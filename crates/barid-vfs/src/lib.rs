@@ -1,7 +1,16 @@
 //! The only door to the disk: files, directories, locks, extended attributes and the clock.
 //!
 //! Everything in barid that touches a disk takes a [`Vfs`], so that the same code runs on the real
-//! file system ([`OsVfs`]) and on the doubles that tests need.
+//! file system ([`OsVfs`]) and on its doubles, which are public since `--no-cache` and the tests of
+//! every crate need them:
+//!
+//! - [`MemVfs`]: files in memory, with a clock, processes and attributes under control.
+//! - [`CountingVfs`]: counts calls and bytes.
+//! - [`FaultVfs`]: makes the n-th call fail.
+//! - [`CrashVfs`]: loses power at every moment; see [`crash`].
+//!
+//! Beside them stand what every writer needs: [`atomic_replace`], [`create_dir_durable`],
+//! [`DotLock`] and [`lock_file`].
 
 mod api;
 mod counting;

@@ -289,7 +289,6 @@ pub(super) fn apply(mut payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Optio
 }
 
 fn apply_entries(data: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
-    entries.reserve(data.len() / ENTRY_LEN);
     let mut last = entries.last().map_or(0, |entry| entry.uid.get());
     for item in data.chunks_exact(ENTRY_LEN) {
         let uid = Uid::new(u32_at(item, 0)).filter(|uid| uid.get() > last)?;

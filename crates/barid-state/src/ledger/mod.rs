@@ -15,6 +15,8 @@ mod layout;
 mod read;
 mod write;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ use self::layout::Summary;
 use self::read::Opened;
 use crate::error::{At, Error, Result};
 use crate::identity::Identity;
-use crate::limits::ENTRIES_MAX;
+use crate::limits::{ENTRIES_MAX, PATH_LEN_MAX};
 
 /// The hash that stands for a message in the ledger: of its header without the fields that mailbox
 /// formats own, or of a Maildir base name.
@@ -273,6 +275,21 @@ impl Ledger {
             ..Pending::default()
         };
         self.entries = Some(entries);
+    }
+
+    /// Where the mailbox was at the last commit: its canonical path and inode. Reads the path.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn home(&self) -> Result<Option<(PathBuf, u64)>> {
+        let len = self.summary.path_len as usize;
+        let Some(file) = self.file.as_ref().filter(|_| (1..=PATH_LEN_MAX).contains(&len)) else {
+            return Ok(None);
+        };
+        let mut path = vec![0; len];
+        file.read_exact_at(&mut path, self.summary.path_offset).at(&self.path)?;
+        let good = layout::hash(&path) == self.summary.path_hash;
+        Ok(good.then(|| (OsString::from_vec(path).into(), self.summary.inode)))
     }
 
     /// Reads what the file says; pending changes must have been set aside.

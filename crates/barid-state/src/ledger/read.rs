@@ -7,7 +7,7 @@ use barid_vfs::File;
 
 use super::LedgerEntry;
 use super::layout::{
-    self, BATCH_HEAD_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Summary,
+    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Summary,
 };
 use crate::limits::{SCAN_BUFFER_LEN, TAIL_LEN};
 
@@ -148,7 +148,8 @@ pub(super) fn load(
     end: u64,
     id: u128,
 ) -> io::Result<Result<Vec<LedgerEntry>, u64>> {
-    let mut entries = Vec::new();
+    let live_max = (end - summary.entries_offset.min(end)) / ENTRY_LEN as u64;
+    let mut entries = Vec::with_capacity(summary.live.min(live_max) as usize);
     let mut window = Window { file, bytes: Vec::new(), offset: 0, end };
     let mut offset = summary.entries_offset;
     while offset < end {

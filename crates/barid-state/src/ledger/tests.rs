@@ -123,3 +123,36 @@ fn two_processes_do_not_lose_each_others_changes() {
     one.push(entry(5));
     assert!(matches!(one.commit(), Err(Error::NotAscending { uid: u, .. }) if u == uid(5)));
 }
+
+#[test]
+fn the_mailboxs_place_is_recorded() {
+    let vfs = filled(3);
+    assert_eq!(open(&vfs).home().unwrap(), Some(("/mail/inbox".into(), 77)));
+    let moved = Identity { path: "/mail/moved".into(), inode: 78, ..identity() };
+    let mut ledger =
+        Ledger::open(Arc::new(vfs.clone()), Path::new(DIR), &moved, Access::ReadWrite).unwrap();
+    ledger.push(entry(4));
+    ledger.commit().unwrap();
+    assert_eq!(open(&vfs).home().unwrap(), Some(("/mail/moved".into(), 78)));
+    assert_eq!(open(&MemVfs::new()).home().unwrap(), None);
+}
+
+#[test]
+fn threads_hand_out_every_uid_once() {
+    let vfs = MemVfs::new();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut ledger = open(&vfs);
+                for _ in 0..25 {
+                    ledger.lock(Duration::from_secs(1 << 30)).unwrap();
+                    ledger.set_uidvalidity(validity(9));
+                    ledger.push(entry(ledger.uidnext().map_or(1, Uid::get)));
+                    ledger.commit().unwrap();
+                    ledger.unlock();
+                }
+            });
+        }
+    });
+    assert_eq!(uids(&mut open(&vfs)), (1..=100).collect::<Vec<_>>());
+}

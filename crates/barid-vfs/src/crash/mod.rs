@@ -69,8 +69,9 @@ use crate::api::{FileType, Vfs};
 use crate::mem::MemVfs;
 use crate::mem::tree::{Directory, Node, NodeState, ROOT, Tree};
 
-/// How long the machine was down.
-const REBOOT: Duration = Duration::from_secs(60);
+/// How long the machine was down: long enough for lock files left behind to be stale, for one whose
+/// content was lost does not name a dead process.
+const REBOOT: Duration = Duration::from_secs(300);
 
 /// A world that crashes; see the module's text for what can happen in it.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl CrashVfs {
     }
 
     /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
-    /// by `seed`. The clock has moved on by a minute. Costs the whole log and a copy of the files
+    /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs the whole log and a copy of the files
     /// changed.
     ///
     /// # Panics
@@ -121,7 +122,7 @@ impl CrashVfs {
             let ops = log[..len].iter().filter(|op| !(self.lying && op.is_barrier()));
             crash(self.durable.tree().snapshot(), ops, &mut Choices::new(point, seed))
         });
-        let disk = self.live.with_tree(tree);
+        let disk = self.live.rebooted(tree);
         disk.sleep(REBOOT);
         disk
     }

@@ -198,3 +198,22 @@ fn a_crash_is_repeatable() {
         assert_eq!(read(), read());
     }
 }
+
+#[test]
+fn a_lock_file_left_by_a_crash_is_broken() {
+    use crate::dotlock::{DotLock, DotLockOptions};
+    let options = DotLockOptions { timeout: Duration::ZERO, ..DotLockOptions::default() };
+    let world = CrashVfs::new(&disk(b"mail"));
+    let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
+    let _lock = DotLock::acquire(&vfs, path("/f"), options).unwrap();
+    let mut left = 0;
+    for point in 0..=world.points() {
+        for seed in 0..20 {
+            let disk = world.crash_at(point, seed);
+            left += u32::from(disk.metadata(path("/f.lock")).is_ok());
+            let vfs: Arc<dyn Vfs> = Arc::new(disk);
+            DotLock::acquire(&vfs, path("/f"), options).unwrap();
+        }
+    }
+    assert!(left >= 5);
+}

@@ -91,12 +91,22 @@ impl MemVfs {
         self.settings_to(Self::of_tree(tree, self.now(), false))
     }
 
+    /// The same machine after a reboot, with these files: the process that was is dead.
+    pub(crate) fn rebooted(&self, tree: Tree) -> Self {
+        let mut world = self.with_tree(tree);
+        world.pid = self.pid + 1;
+        *world.alive() = BTreeSet::from([world.pid]);
+        world
+    }
+
     /// A snapshot that records what happens to it.
     pub(crate) fn recording_copy(&self) -> Self {
         self.settings_to(Self::of_tree(self.tree().snapshot(), self.now(), true))
     }
 
-    fn settings_to(&self, copy: Self) -> Self {
+    fn settings_to(&self, mut copy: Self) -> Self {
+        copy.pid = self.pid;
+        copy.alive().clone_from(&self.alive());
         for (to, from) in [
             (&copy.shared.tick_nanos, &self.shared.tick_nanos),
             (&copy.shared.granularity_nanos, &self.shared.granularity_nanos),
