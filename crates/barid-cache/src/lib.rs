@@ -32,14 +32,16 @@ mod sink;
 mod snapshot;
 mod store;
 mod thread_row;
+mod verify;
 
 pub use builder::{Builder, Finish, KeepModSeq};
 pub use core_row::{Core, Place};
 pub use delta::Delta;
 pub use derived::{Derived, DerivedData};
-pub use dir::file_name;
+pub use dir::{CacheContent, CacheDir, CacheEntry, Pruned, file_name};
 pub use error::{Damage, Error, Result, ScanFault};
 pub use heap::Record;
 pub use meta::Meta;
 pub use snapshot::{Opened, RecordBuf, Snapshot};
 pub use thread_row::{IdHash, ThreadView};
+pub use verify::{VerifyReport, verify};
