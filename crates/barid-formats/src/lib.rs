@@ -18,7 +18,7 @@ pub use detect::{MailboxSpec, open};
 pub use error::{Error, Result, SinkError};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
-pub use mbox::{FromProfile, MboxMailbox, MboxOptions, Variant};
+pub use mbox::{FromProfile, MboxMailbox, MboxOptions, Variant, write_message};
 pub use scan::{
     ChangedMessage, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext, ScanReport,
     ScanSink, ScanStats, ScannedMessage, Sinks,

@@ -1,5 +1,7 @@
 //! Names, limits and the notes that a scan leaves for the next one.
 
+use std::time::Duration;
+
 use barid_state::MessageKey;
 use barid_types::UidValidity;
 
@@ -11,6 +13,9 @@ pub(super) const FROM_LINE_LEN_MAX: usize = 4096;
 
 /// The longest header handed to a sink; what is longer is cut there and the rest counts as body.
 pub(super) const HEADER_LEN_MAX: usize = 1024 * 1024;
+
+/// Owned fields of one header that are remembered; with more, it is read twice.
+pub(super) const DROPS_MAX: usize = 8;
 
 /// Bytes read from the file at once. A window this small is still in the processor's cache when it
 /// is searched.
@@ -48,6 +53,26 @@ pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 
 /// Bytes of the first message read for its `X-IMAPbase` at a tail scan.
 pub(super) const BASE_READ_MAX: usize = 8 * 1024;
+
+/// Bytes written at once when messages are appended.
+pub(super) const WRITE_LEN: usize = 1024 * 1024;
+
+/// NULs looked for at once at the end of a file.
+pub(super) const NULS_MAX: usize = 4096;
+
+/// Characters of a sender in a From_ line.
+pub(super) const SENDER_LEN_MAX: usize = 320;
+
+/// The first and the longest pause between two tries of a lock.
+pub(super) const LOCK_PAUSE_MIN: Duration = Duration::from_millis(5);
+/// See [`LOCK_PAUSE_MIN`].
+pub(super) const LOCK_PAUSE_MAX: Duration = Duration::from_millis(250);
+
+/// How often our lock file is touched while it is held; Dovecot breaks one after 120 s.
+pub(super) const LOCK_TOUCH_INTERVAL: Duration = Duration::from_secs(30);
+
+/// When another's lock file is stale: what c-client, the most patient, says.
+pub(super) const STALE_AFTER: Duration = Duration::from_secs(300);
 
 /// The separator line of MMDF.
 pub(super) const MMDF_SEPARATOR: &[u8; 5] = b"\x01\x01\x01\x01\n";

@@ -5,6 +5,7 @@
 //! messages begin and end is defined in `walk.rs`, what separates them in `from_line.rs`. UIDs come
 //! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
 
+mod append;
 mod from_line;
 mod layout;
 mod lock;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use barid_state::Ledger;
 use barid_vfs::{FileStamp, Vfs};
 
+pub use self::append::write_message;
 pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
 use self::status::Separators;
@@ -176,14 +178,20 @@ impl Mailbox for MboxMailbox {
         read::read(self, location, read_as, buffer)
     }
 
+    /// Appends only; see `append.rs` for the commit point and what a crash leaves.
     fn sync(
         &mut self,
         _known: &dyn Known,
         _ledger: Option<&mut Ledger>,
-        _changes: &ChangeSet,
-        _appends: &[NewMessage<'_>],
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
-        Err(Error::Unsupported { path: self.path.clone(), what: "an mbox cannot be changed yet" })
+        if *changes != ChangeSet::default() {
+            let what = "messages of an mbox cannot be changed yet, only appended";
+            return Err(Error::Unsupported { path: self.path.clone(), what });
+        }
+        append::append(self, appends)?;
+        Ok(SyncReport { appended: vec![None; appends.len()], ..SyncReport::default() })
     }
 }
 

@@ -13,6 +13,7 @@ use barid_state::MessageKey;
 use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
+use super::append::size_without_nuls;
 use super::from_line::LocalZone;
 use super::layout::{CHUNKS_AHEAD_MAX, DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
 use super::lock::lock_for_reading;
@@ -59,6 +60,8 @@ pub(super) struct Opened {
     pub(super) file: Box<dyn File>,
     /// What it was when it had just been locked.
     pub(super) stamp: Stamp,
+    /// Its size without NULs at the end.
+    size: u64,
 }
 
 impl Opened {
@@ -68,12 +71,17 @@ impl Opened {
         lock_for_reading(mailbox, &*file)?;
         let metadata = file.metadata().map_err(at())?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
-        Ok(Self { file, stamp })
+        let size = size_without_nuls(&*file, metadata.size);
+        let size = match size {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => metadata.size,
+            size => size.map_err(at())?,
+        };
+        Ok(Self { file, stamp, size })
     }
 
-    /// Its size when it was stamped.
+    /// Its size when it was stamped, without NULs that an interrupted append left at the end.
     pub(super) fn size(&self) -> u64 {
-        self.stamp.files[0].size
+        self.size
     }
 
     /// Makes windows over the file.
@@ -138,9 +146,15 @@ impl Found {
 pub(super) struct Reader<'a> {
     shared: &'a Shared<'a>,
     pub(super) walker: Walker<'a>,
+    tools: Tools,
+}
+
+/// What a thread needs beside its walker.
+struct Tools {
     zone: LocalZone,
     /// The thread's copy of the keywords, which may lag behind.
     keywords: KeywordTable,
+    scratch: Vec<u8>,
 }
 
 impl<'a> Reader<'a> {
@@ -150,8 +164,11 @@ impl<'a> Reader<'a> {
         Self {
             shared,
             walker: Walker::new(window, shared.mailbox.separators()),
-            zone: LocalZone::new(options.zone.clone()),
-            keywords: lock(&shared.keywords).clone(),
+            tools: Tools {
+                zone: LocalZone::new(options.zone.clone()),
+                keywords: lock(&shared.keywords).clone(),
+                scratch: Vec::new(),
+            },
         }
     }
 
@@ -167,11 +184,11 @@ impl<'a> Reader<'a> {
         while let Next::Message(separator) = next
             && separator.offset < limit
         {
-            let (shared, zone, keywords) = (self.shared, &self.zone, &mut self.keywords);
+            let (shared, tools) = (self.shared, &mut self.tools);
             next = self
                 .walker
                 .message(separator, |walked| {
-                    take(shared, zone, keywords, walked, sink, found).map_err(WalkError::Mailbox)
+                    take(shared, tools, walked, sink, found).map_err(WalkError::Mailbox)
                 })
                 .map_err(|error| error.at(shared.mailbox))?;
         }
@@ -203,13 +220,12 @@ impl WalkError {
 /// Hands one message to the sink.
 fn take(
     shared: &Shared<'_>,
-    zone: &LocalZone,
-    keywords: &mut KeywordTable,
+    tools: &mut Tools,
     walked: &Walked<'_>,
     sink: &mut dyn ScanSink,
     found: &mut Found,
 ) -> Result<()> {
-    let key = key_of(walked.header);
+    let key = walked.owned.key(walked.header, &mut tools.scratch);
     let offset = walked.separator.offset;
     let header_len = walked.header.len() as u32;
     found.last = Some(Last {
@@ -228,7 +244,7 @@ fn take(
     }
     let owned = &walked.owned;
     let keywords = match owned.has_keywords() {
-        true => owned.keywords(walked.header, |name| slot_of(shared, keywords, name)),
+        true => owned.keywords(walked.header, |name| slot_of(shared, &mut tools.keywords, name)),
         false => KeywordMask(0),
     };
     found.items.push(Item { key, uid: owned.uid.unwrap_or(0) });
@@ -244,7 +260,7 @@ fn take(
         header: walked.header,
         size: u64::from(header_len) + walked.body_len,
         rfc822_size: None,
-        internal_date: internal_date(zone, &walked.separator),
+        internal_date: internal_date(&tools.zone, &walked.separator),
         flags: owned.flags(),
         keywords,
         key,

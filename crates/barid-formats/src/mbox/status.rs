@@ -5,11 +5,13 @@
 //! Status and X-Status, as in c-client; names are compared without regard to ASCII case, as in
 //! Dovecot.
 
+use barid_state::MessageKey;
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, UidValidity};
 use memchr::memchr;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::from_line::{self, FromProfile};
-use super::layout::{FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR};
+use super::layout::{DROPS_MAX, FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR};
 
 /// What ends a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,10 @@ pub(super) struct Owned {
     base: Option<Stretch>,
     /// The field of `base` is X-IMAP.
     pub(super) pseudo: bool,
+    /// Where the fields are that do not count for the key of the header; `drops` of them, of which
+    /// only so many are remembered.
+    dropped: [Stretch; DROPS_MAX],
+    drops: usize,
 }
 
 /// What separates the messages of a file.
@@ -62,7 +68,7 @@ pub(super) fn head(
 ) -> Option<(usize, HeadEnd)> {
     let bounded = &bytes[..bytes.len().min(HEADER_LEN_MAX)];
     let cut = bounded.len() < bytes.len();
-    let mut folds = None;
+    let mut folds = Folds::Foreign;
     let mut line = 0;
     *owned = Owned::default();
     while let Some(first) = bounded.get(line) {
@@ -89,7 +95,7 @@ pub(super) fn head(
                 folds = owned.note(&rest[..line_end], line as u32);
             }
             b' ' | b'\t' => owned.fold(folds, (line + line_end) as u32),
-            _ => folds = None,
+            _ => folds = Folds::Foreign,
         }
         line += line_end + 1;
     }
@@ -118,61 +124,113 @@ fn from_line_of(line: &[u8], profile: FromProfile) -> bool {
         && from_line::parse(line.strip_suffix(b"\r").unwrap_or(line), profile).is_some()
 }
 
-/// The fields that may continue on the next line.
+/// What a line belongs to that continues the one before.
 #[derive(Clone, Copy)]
 enum Folds {
+    Foreign,
+    Dropped,
     Keywords,
     Base,
 }
 
 impl Owned {
     /// Takes note of a line, which starts at `offset` of the header.
-    fn note(&mut self, line: &[u8], offset: u32) -> Option<Folds> {
-        let colon = memchr(b':', &line[..line.len().min(16)])?;
-        let (name, value) = (&line[..colon], &line[colon + 1..]);
+    fn note(&mut self, line: &[u8], offset: u32) -> Folds {
+        let Some(colon) = memchr(b':', line) else { return Folds::Foreign };
+        let (name, value) = (line[..colon].trim_ascii_end(), &line[colon + 1..]);
         let stretch = (offset + colon as u32 + 1, offset + line.len() as u32);
         let is = |expected: &[u8]| name.eq_ignore_ascii_case(expected);
-        match name.len() {
+        let folds = match name.len() {
             6 if is(b"Status") => self.letters(value),
             8 if is(b"X-Status") => self.letters(value),
-            5 if is(b"X-UID") => self.uid = self.uid.or_else(|| unpadded(value)),
-            10 if is(b"X-Keywords") && self.keywords.is_none() => {
-                self.keywords = Some(stretch);
-                return Some(Folds::Keywords);
+            5 if is(b"X-UID") => {
+                self.uid = self.uid.or_else(|| unpadded(value));
+                Folds::Dropped
             }
-            6 if is(b"X-IMAP") && self.base.is_none() => {
-                self.base = Some(stretch);
-                self.pseudo = true;
-                return Some(Folds::Base);
-            }
-            10 if is(b"X-IMAPbase") && self.base.is_none() => {
-                self.base = Some(stretch);
-                return Some(Folds::Base);
-            }
-            14 if is(b"Content-Length") && !self.has_content_length => {
-                self.has_content_length = true;
-                self.content_length = std::str::from_utf8(value.trim_ascii())
-                    .ok()
-                    .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
-                    .and_then(|text| text.parse().ok());
-            }
-            _ => {}
-        }
-        None
+            10 if is(b"X-Keywords") => match self.keywords {
+                Some(_) => Folds::Dropped,
+                None => {
+                    self.keywords = Some(stretch);
+                    Folds::Keywords
+                }
+            },
+            6 if is(b"X-IMAP") => self.note_base(stretch, true),
+            10 if is(b"X-IMAPbase") => self.note_base(stretch, false),
+            14 if is(b"Content-Length") => self.note_length(value),
+            _ => return Folds::Foreign,
+        };
+        self.drop_stretch(offset, stretch.1 + 1);
+        folds
     }
 
-    fn fold(&mut self, folds: Option<Folds>, end: u32) {
+    fn note_base(&mut self, stretch: Stretch, pseudo: bool) -> Folds {
+        if self.base.is_some() {
+            return Folds::Dropped;
+        }
+        self.base = Some(stretch);
+        self.pseudo = pseudo;
+        Folds::Base
+    }
+
+    fn note_length(&mut self, value: &[u8]) -> Folds {
+        if !self.has_content_length {
+            self.has_content_length = true;
+            self.content_length = std::str::from_utf8(value.trim_ascii())
+                .ok()
+                .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+                .and_then(|text| text.parse().ok());
+        }
+        Folds::Dropped
+    }
+
+    fn fold(&mut self, folds: Folds, end: u32) {
         let stretch = match folds {
-            Some(Folds::Keywords) => &mut self.keywords,
-            Some(Folds::Base) => &mut self.base,
-            None => return,
+            Folds::Keywords => &mut self.keywords,
+            Folds::Base => &mut self.base,
+            Folds::Dropped => &mut None,
+            Folds::Foreign => return,
         };
         if let Some(stretch) = stretch {
             stretch.1 = end;
         }
+        if let Some(dropped) = self.dropped[..self.drops.min(DROPS_MAX)].last_mut() {
+            dropped.1 = end + 1;
+        }
     }
 
-    fn letters(&mut self, value: &[u8]) {
+    /// Takes note that a stretch does not count for the key.
+    fn drop_stretch(&mut self, start: u32, end: u32) {
+        if let Some(slot) = self.dropped.get_mut(self.drops) {
+            *slot = (start, end);
+        }
+        self.drops += 1;
+    }
+
+    /// The key of the header: [`barid_message::header_key`], but from what is known already where
+    /// that suffices.
+    pub(super) fn key(&self, header: &[u8], scratch: &mut Vec<u8>) -> MessageKey {
+        let Some(dropped) = self.dropped.get(..self.drops) else {
+            return MessageKey(barid_message::header_key(header));
+        };
+        if memchr(b'\r', header).is_some() {
+            return MessageKey(barid_message::header_key(header));
+        }
+        let blank = header == b"\n" || header.ends_with(b"\n\n");
+        let text = &header[..header.len() - usize::from(blank)];
+        if dropped.is_empty() {
+            return MessageKey(xxh3_64(text));
+        }
+        scratch.clear();
+        let mut from = 0;
+        for (start, end) in dropped {
+            scratch.extend_from_slice(&text[from..*start as usize]);
+            from = (*end as usize).min(text.len());
+        }
+        scratch.extend_from_slice(&text[from..]);
+        MessageKey(xxh3_64(scratch))
+    }
+
+    fn letters(&mut self, value: &[u8]) -> Folds {
         for letter in value {
             let flag = match letter {
                 b'R' => Flag::Seen,
@@ -188,6 +246,7 @@ impl Owned {
             };
             self.flags = self.flags.with(flag);
         }
+        Folds::Dropped
     }
 
     /// The flags; a message not marked old is \Recent.
@@ -256,4 +315,43 @@ fn unpadded(text: &[u8]) -> Option<u32> {
         return None;
     }
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_that_of_the_message() {
+        let pieces: &[&str] = &[
+            "A: 1\n",
+            "Status: RO\n",
+            "status \t: R\n",
+            " fold\n",
+            "\tfold\n",
+            "X-Keywords: a\n",
+            "X-UID: 7\n",
+            "Content-Length: 3\n",
+            "X-IMAPbase: 1 2\n",
+            "Subject: x\r\n",
+            "Statusx\n",
+            "\r\n",
+            "X-Status:\n",
+            "Status",
+            "\n",
+            " \n",
+            "X-IMAP : 1 1\n",
+        ];
+        for seed in 0..20_000 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let text: String =
+                (0..rng.usize(0..14)).map(|_| pieces[rng.usize(0..pieces.len())]).collect();
+            let mut owned = Owned::default();
+            let separators = Separators::From(FromProfile::Union);
+            let (len, _) = head(text.as_bytes(), true, separators, &mut owned).unwrap();
+            let header = &text.as_bytes()[..len];
+            let expected = MessageKey(barid_message::header_key(header));
+            assert_eq!(owned.key(header, &mut Vec::new()), expected, "seed {seed}: {text:?}");
+        }
+    }
 }

@@ -88,7 +88,7 @@ impl<'s> Walker<'s> {
         let bytes = self.window.range(0..LEADING_SPACE_MAX as u64);
         let space = bytes.iter().take_while(|byte| b"\r\n \t".contains(byte)).count();
         if space == bytes.len() {
-            return Ok(self.window.is_at_end().then_some(Next::End));
+            return Ok(self.window.is_whole(0).then_some(Next::End));
         }
         if space > 0 && bytes[space - 1] != b'\n' {
             return Ok(None);
@@ -100,7 +100,7 @@ impl<'s> Walker<'s> {
     pub(super) fn separator_at(&mut self, offset: u64) -> io::Result<Option<Separator>> {
         loop {
             let bytes = self.window.from(offset);
-            match separator_in(bytes, self.window.is_at_end(), self.separators) {
+            match separator_in(bytes, self.window.is_whole(offset), self.separators) {
                 Some(found) => {
                     return Ok(found.map(|(len, date)| Separator { offset, len, date }));
                 }
@@ -155,7 +155,7 @@ impl<'s> Walker<'s> {
         let mut owned = Owned::default();
         loop {
             let bytes = self.window.from(start);
-            let whole = self.window.is_at_end();
+            let whole = self.window.is_whole(start);
             if let Some((len, end)) = status::head(bytes, whole, self.separators, &mut owned) {
                 return Ok((start..start + len as u64, end, owned));
             }

@@ -77,9 +77,9 @@ impl<'s> Window<'s> {
         self.start + self.len as u64
     }
 
-    /// Nothing follows the window.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.at_end
+    /// What [`Window::from`] gives for `offset` is all there is.
+    pub(super) fn is_whole(&self, offset: u64) -> bool {
+        self.at_end && offset >= self.start
     }
 
     /// What the window holds from `offset` on; nothing if that is not in it.

@@ -220,8 +220,12 @@ impl World {
     }
 
     pub(super) fn mailbox(&self) -> MboxMailbox {
+        self.try_mailbox().unwrap()
+    }
+
+    pub(super) fn try_mailbox(&self) -> Result<MboxMailbox> {
         let vfs = Arc::clone(&self.vfs);
-        MboxMailbox::open_with(vfs, &self.path, self.variant, self.options.clone()).unwrap()
+        MboxMailbox::open_with(vfs, &self.path, self.variant, self.options.clone())
     }
 
     pub(super) fn ledger(&self) -> Ledger {

@@ -1,0 +1,193 @@
+//! Appending, and what a crash in it leaves.
+
+use std::sync::Arc;
+
+use barid_types::{Flag, FlagSet, InternalDate, Keyword};
+use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
+
+use super::support::World;
+use crate::mbox::Variant;
+use crate::{ChangeSet, EmptyKnown, Error, Mailbox, NewMessage, ReadAs};
+
+fn message(bytes: &[u8]) -> NewMessage<'_> {
+    NewMessage {
+        bytes,
+        internal_date: Some(InternalDate { unix_seconds: 1_000_000_000, zone_minutes: 0 }),
+        flags: FlagSet::EMPTY,
+        keywords: Vec::new(),
+        sender: Some("a b@c"),
+    }
+}
+
+fn append(world: &World, messages: &[NewMessage<'_>]) -> crate::Result<()> {
+    let mut mailbox = world.try_mailbox()?;
+    let known = EmptyKnown::default();
+    mailbox.sync(&known, None, &ChangeSet::default(), messages).map(|report| {
+        assert_eq!(report.appended.len(), messages.len());
+    })
+}
+
+fn file(world: &World) -> String {
+    String::from_utf8(world.vfs.read(&world.path, 1 << 30).unwrap()).unwrap()
+}
+
+const FROM: &str = "From ab@c Sun Sep  9 01:46:40 2001\n";
+
+/// Checks what is added to a file, and that the message comes back.
+fn check(variant: Variant, before: &str, text: &str, added: &str, back: &str) {
+    let mut world = World::new(before.as_bytes());
+    world.variant = Some(variant);
+    append(&world, &[message(text.as_bytes())]).unwrap();
+    assert_eq!(file(&world).strip_prefix(before).unwrap(), added, "{variant:?} {before:?}");
+    let cached = world.scan();
+    let last = cached.seen.last().unwrap();
+    let read = String::from_utf8(world.read(last, ReadAs::Message)).unwrap();
+    assert_eq!(read, back, "{variant:?} {before:?}");
+    assert_eq!(last.date.unix_seconds, 1_000_000_000);
+    assert!(last.flags.contains(Flag::Recent));
+}
+
+#[test]
+fn each_variant_quotes_in_its_way() {
+    let text = "A: 1\n\nFrom x\n>From y\n";
+    let o = "A: 1\n\n>From x\n>From y\n";
+    check(Variant::Mboxo, "", text, &format!("{FROM}{o}\n"), o);
+    let rd = "A: 1\n\n>From x\n>>From y\n";
+    check(Variant::Mboxrd, "", text, &format!("{FROM}{rd}\n"), text);
+    let cl = "A: 1\nContent-Length: 16\n\n>From x\n>From y\n";
+    check(Variant::Mboxcl, "", text, &format!("{FROM}{cl}\n"), cl);
+    let cl2 = "A: 1\nContent-Length: 15\n\nFrom x\n>From y\n";
+    check(Variant::Mboxcl2, "", text, &format!("{FROM}{cl2}\n"), cl2);
+    let bar = "\u{1}\u{1}\u{1}\u{1}\n";
+    check(Variant::Mmdf, "", text, &format!("{bar}{FROM}{text}{bar}"), text);
+}
+
+#[test]
+fn what_is_missing_at_the_end_is_added() {
+    let old = format!("{FROM}\nold");
+    let new = format!("{FROM}A: 1\n\nnew\n\n");
+    let text = "A: 1\n\nnew";
+    for (end, added) in [("", "\n\n"), ("\n", "\n"), ("\n\n", ""), ("\r\n", "\n"), ("\r\n\r\n", "")]
+    {
+        let back = "A: 1\n\nnew\n";
+        check(Variant::Mboxo, &format!("{old}{end}"), text, &format!("{added}{new}"), back);
+    }
+    let bar = "\u{1}\u{1}\u{1}\u{1}\n";
+    let old = format!("{bar}{FROM}\nold");
+    let new = format!("{bar}{FROM}A: 1\n\nnew\n{bar}");
+    for (end, added) in [("", format!("\n{bar}")), ("\n", bar.to_owned())] {
+        let back = "A: 1\n\nnew\n";
+        check(Variant::Mmdf, &format!("{old}{end}"), text, &format!("{added}{new}"), back);
+    }
+}
+
+#[test]
+fn owned_fields_are_replaced() {
+    let world = World::new(b"");
+    let text = "Status: RO\nA: 1\nX-UID: 9\n x\nContent-Length: 7\nFrom x\n\nbody\n";
+    let mut new = message(text.as_bytes());
+    new.flags = FlagSet::EMPTY.with(Flag::Seen).with(Flag::Flagged).with(Flag::Draft);
+    new.keywords = ["$Forwarded", "todo"].iter().filter_map(|name| Keyword::new(name)).collect();
+    append(&world, &[new]).unwrap();
+    let owned = "Status: R\nX-Status: FT\nX-Keywords: $Forwarded todo\n";
+    assert_eq!(file(&world), format!("{FROM}A: 1\n>From x\n{owned}\nbody\n\n"));
+    let cached = world.scan();
+    assert!(cached.seen[0].flags.contains(Flag::Draft));
+    assert_eq!(cached.seen[0].keywords, ["$Forwarded", "todo"]);
+}
+
+#[test]
+fn nothing_else_can_be_changed_and_caps_say_so() {
+    let world = World::new(b"");
+    let changes = ChangeSet { drop_recent: true, ..ChangeSet::default() };
+    let error = world.mailbox().sync(&EmptyKnown::default(), None, &changes, &[]);
+    assert!(matches!(error, Err(Error::Unsupported { .. })));
+    assert!(!world.mailbox().caps().flags && !world.mailbox().caps().expunge);
+}
+
+#[test]
+fn a_lock_of_another_is_respected_and_named() {
+    let world = World::new(b"");
+    let lock = barid_vfs::DotLock::path_of(&world.path);
+    let held = world.vfs.open(&lock, barid_vfs::OpenOptions::create(0o600)).unwrap();
+    held.write_all_at(b"1:elsewhere", 0).unwrap();
+    match append(&world, &[message(b"A: 1\n\n")]) {
+        Err(Error::Locked { holder, .. }) => assert_eq!(holder, "1:elsewhere"),
+        other => panic!("{other:?}"),
+    }
+    world.vfs.sleep(std::time::Duration::from_secs(600));
+    append(&world, &[message(b"A: 1\n\n")]).unwrap();
+    assert!(world.vfs.metadata(&lock).is_err(), "the stale lock is broken and ours is gone");
+}
+
+#[test]
+fn an_error_leaves_the_file_as_it_was() {
+    let old = format!("{FROM}A: 0\n\nold\n");
+    let mut failed = 0;
+    for n in 0.. {
+        let disk = MemVfs::new();
+        World::on(Arc::new(disk.clone())).write(old.as_bytes());
+        let faulty = FaultVfs::new(disk.clone(), Fault::nth(n));
+        let world = World { vfs: Arc::new(faulty.clone()), ..World::on(Arc::new(disk.clone())) };
+        let result = append(&world, &[message(b"A: 1\n\nnew\n")]);
+        let fired = faulty.fired();
+        let text = file(&World::on(Arc::new(disk)));
+        match result {
+            Ok(()) => assert!(text.starts_with(&old) && text.ends_with("new\n\n"), "call {n}"),
+            Err(_) => assert_eq!(text, old, "call {n}"),
+        }
+        failed += u32::from(fired);
+        if !fired {
+            break;
+        }
+    }
+    assert!(failed > 10, "{failed}");
+}
+
+#[test]
+fn a_crash_keeps_what_was_there_and_what_was_acknowledged() {
+    let old = format!("{FROM}A: 0\n\nold\n\n{FROM}B: 0\n\nolder\n");
+    let disk = MemVfs::new();
+    World::on(Arc::new(disk.clone())).write(old.as_bytes());
+    disk.sync_dir(std::path::Path::new("/mail")).unwrap();
+    let world = CrashVfs::new(&disk);
+    let live = World::on(Arc::new(world.vfs()));
+    let big = format!("A: 1\n\n{}", "a line of the body\n".repeat(200));
+    append(&live, &[message(big.as_bytes()), message(b"A: 2\n\ntwo\n")]).unwrap();
+    let first = world.points();
+    append(&live, &[message(b"A: 3\n\nthree\n")]).unwrap();
+    let second = world.points();
+    assert!(second > 15, "{second}");
+    for point in 0..=second {
+        for seed in 0..60 {
+            let found = World::on(Arc::new(world.crash_at(point, seed)));
+            let cached = found.scan();
+            let read: Vec<_> =
+                cached.seen.iter().map(|seen| found.read(seen, ReadAs::Message)).collect();
+            let expected: &[&[u8]] = match point {
+                point if point >= second => &[
+                    b"A: 0\n\nold\n",
+                    b"B: 0\n\nolder\n",
+                    big.as_bytes(),
+                    b"A: 2\n\ntwo\n",
+                    b"A: 3\n\nthree\n",
+                ],
+                point if point >= first => {
+                    &[b"A: 0\n\nold\n", b"B: 0\n\nolder\n", big.as_bytes(), b"A: 2\n\ntwo\n"]
+                }
+                _ => &[b"A: 0\n\nold\n", b"B: 0\n\nolder\n"],
+            };
+            assert!(read.len() >= expected.len(), "point {point} seed {seed}");
+            for (read, expected) in read.iter().zip(expected) {
+                let text = String::from_utf8_lossy(read);
+                assert_eq!(read, expected, "point {point} seed {seed}: {text}");
+            }
+            append(&found, &[message(b"A: 4\n\nfour\n")]).unwrap();
+            let again = found.scan();
+            let last = found.read(again.seen.last().unwrap(), ReadAs::Message);
+            assert_eq!(last, b"A: 4\n\nfour\n", "point {point} seed {seed}");
+            let first = found.read(&again.seen[0], ReadAs::Message);
+            assert_eq!(first, b"A: 0\n\nold\n", "point {point} seed {seed}");
+        }
+    }
+}
