@@ -27,6 +27,20 @@ pub enum Format {
     Mmdf,
 }
 
+impl Format {
+    /// The name, as `status` tells it and as it stands before the colon of a forced format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Maildir => "maildir",
+            Self::Mboxo => "mboxo",
+            Self::Mboxrd => "mboxrd",
+            Self::Mboxcl => "mboxcl",
+            Self::Mboxcl2 => "mboxcl2",
+            Self::Mmdf => "mmdf",
+        }
+    }
+}
+
 /// What a mailbox can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
@@ -56,7 +70,7 @@ pub enum ReadAs {
 ///
 /// `scan` and `read` may be called from any thread and by many processes at once; what changes the
 /// mailbox takes `&mut self` and the format's locks.
-pub trait Mailbox: Send + Sync {
+pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// Its format.
     fn format(&self) -> Format;
 

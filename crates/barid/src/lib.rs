@@ -1,1 +1,59 @@
-//! To come.
+//! Open any mailbox of any size at once; list it, sort it, thread it, read it.
+//!
+//! ```no_run
+//! use barid::{Mailbox, OpenOptions, SortProgram, ThreadAlgorithm, Window};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let options = OpenOptions::new(Some("/var/cache/barid".into()), "/var/lib/barid".into());
+//!     let mailbox = Mailbox::open("/home/ann/Maildir", &options)?;
+//!     let newest = mailbox.sorted(&SortProgram::parse(["date"])?, Window::Last(50))?;
+//!     mailbox.summaries(&newest, &mut |message| {
+//!         let subject = message.fields.subject.unwrap_or_default();
+//!         println!("{} {}", message.uid, barid::message::decode_words(subject));
+//!         true
+//!     })?;
+//!     for node in mailbox.threads(ThreadAlgorithm::References)?.newest(10) {
+//!         println!("{}{:?}", "  ".repeat(node.depth as usize), node.row);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Mailbox::open`] finds the format, brings the cache up to date and answers from it: a mailbox
+//! that did not change costs a fixed number of system calls, one that did costs what is new.
+//! [`OpenOptions::cache_dir`] may be deleted at any time; [`OpenOptions::state_dir`] must be kept,
+//! since UIDs live there that no format could hold.
+//!
+//! Malformed mail is no error; `barid_message` gives values and defects. What is wrong with the
+//! mailbox or the cache itself is told by [`Mailbox::notes`].
+
+mod bytes;
+pub mod caches;
+mod error;
+mod folders;
+mod intake;
+mod kept;
+mod links;
+mod mailbox;
+mod modseqs;
+mod options;
+mod order;
+mod read;
+mod status;
+mod summary;
+mod threading;
+
+pub use barid_cache::Record as Fields;
+pub use barid_formats::{Caps, Format, MailboxSpec, ReadAs};
+pub use barid_message as message;
+pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
+pub use barid_types::*;
+pub use barid_vfs as vfs;
+pub use error::{Error, ErrorKind, Result};
+pub use folders::{Folder, folders};
+pub use mailbox::Mailbox;
+pub use options::{OpenOptions, Progress, ProgressFn};
+pub use order::Window;
+pub use read::RawMessage;
+pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
+pub use summary::Summary;

@@ -1,0 +1,54 @@
+//! Little-endian numbers in and out of bytes.
+
+/// Appends numbers.
+pub(crate) trait Put {
+    fn put_u32(&mut self, value: u32);
+    fn put_u64(&mut self, value: u64);
+    /// A length of 8 bytes, then the bytes.
+    fn put_bytes(&mut self, bytes: &[u8]);
+}
+
+impl Put for Vec<u8> {
+    fn put_u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+    fn put_u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+    fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put_u64(bytes.len() as u64);
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Takes numbers from the front; `None` where the bytes end too early.
+pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Take<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    /// A number of things of `len` bytes each, which the rest is long enough for.
+    pub(crate) fn count(&mut self, len: usize) -> Option<usize> {
+        let count = usize::try_from(self.u64()?).ok()?;
+        (count.checked_mul(len)? <= self.0.len()).then_some(count)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.count(1)?;
+        let (head, rest) = self.0.split_at(len);
+        self.0 = rest;
+        Some(head)
+    }
+}

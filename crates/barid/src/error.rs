@@ -1,0 +1,99 @@
+//! What can go wrong, and what a user can do about it.
+
+use std::path::PathBuf;
+
+use barid_types::Uid;
+
+/// The result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The mailbox.
+    #[error(transparent)]
+    Mailbox(#[from] barid_formats::Error),
+    /// The cache, where going on without it was no way out.
+    #[error(transparent)]
+    Cache(#[from] barid_cache::Error),
+    /// The UID ledger.
+    #[error(transparent)]
+    State(#[from] barid_state::Error),
+    /// The file system.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No message has this UID.
+    #[error("{}: no message with UID {uid}", path.display())]
+    NoSuchMessage {
+        /// The mailbox.
+        path: PathBuf,
+        /// The UID.
+        uid: Uid,
+    },
+    /// The mailbox changes faster than it can be read.
+    #[error("{}: it changed every time it was read", path.display())]
+    KeepsChanging {
+        /// The mailbox.
+        path: PathBuf,
+    },
+}
+
+/// Whose turn it is after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The user asked for something that is not there.
+    User,
+    /// The options or folders given do not work.
+    Config,
+    /// The file system refused.
+    Io,
+    /// A file is damaged.
+    Corrupt,
+    /// A fault of the program.
+    Internal,
+}
+
+impl Error {
+    /// Sorts the error by whose turn it is.
+    pub fn kind(&self) -> ErrorKind {
+        use barid_formats::Error as Formats;
+        match self {
+            Self::Mailbox(Formats::NotAMailbox { .. } | Formats::Unsupported { .. })
+            | Self::NoSuchMessage { .. } => ErrorKind::User,
+            Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                ErrorKind::User
+            }
+            Self::Mailbox(Formats::Damaged { .. }) => ErrorKind::Corrupt,
+            Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
+            _ => ErrorKind::Io,
+        }
+    }
+
+    /// What to try next, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        use barid_formats::Error as Formats;
+        match self {
+            Self::Mailbox(Formats::NotAMailbox { .. }) => Some(
+                "force a format with maildir:PATH or mbox:PATH, or list mailboxes with \
+                 `barid folders DIR`"
+                    .to_owned(),
+            ),
+            Self::Mailbox(Formats::Locked { .. }) => {
+                Some("wait for the other program, or use --read-only".to_owned())
+            }
+            Self::State(_) | Self::Mailbox(Formats::State(_)) => {
+                Some("choose another folder with --state-dir DIR, or use --read-only".to_owned())
+            }
+            Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
+            _ => None,
+        }
+    }
+}

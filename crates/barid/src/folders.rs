@@ -1,0 +1,17 @@
+//! The mailboxes below a folder.
+
+use std::path::Path;
+
+use barid_vfs::Vfs;
+
+use crate::Result;
+
+pub use barid_formats::Folder;
+
+/// Finds the mailboxes below `root`: Maildirs, Maildir++ folders, mboxes.
+///
+/// # Errors
+/// What the file system says of `root` itself.
+pub fn folders(vfs: &dyn Vfs, root: &Path) -> Result<Vec<Folder>> {
+    Ok(barid_formats::folders(vfs, root)?)
+}

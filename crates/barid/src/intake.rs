@@ -1,0 +1,77 @@
+//! Where the new messages of a scan go: into a new cache, or into a change of the one there is.
+
+use std::sync::{Arc, OnceLock};
+
+use barid_cache::{Builder, Delta, Snapshot};
+use barid_formats::{ScanSink, ScannedMessage, SinkError, Sinks};
+
+use crate::mailbox::CachePlace;
+
+/// The sinks of one scan.
+///
+/// A scan of a mailbox never seen before, or of one of which nothing known holds, streams into a
+/// [`Builder`]; any other collects its few messages in a [`Delta`].
+pub(crate) struct Intake<'a> {
+    place: &'a CachePlace,
+    delta: Option<Delta<'a>>,
+    builder: OnceLock<Result<Builder, barid_cache::Error>>,
+}
+
+/// What a scan left in its [`Intake`].
+pub(crate) enum Taken<'a> {
+    /// The whole mailbox.
+    Whole(Builder),
+    /// What was new.
+    New(Delta<'a>),
+}
+
+impl<'a> Intake<'a> {
+    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known.
+    pub(crate) fn new(place: &'a CachePlace, known: Option<&'a Snapshot>) -> Self {
+        let intake = Self { place, delta: known.map(Delta::new), builder: OnceLock::new() };
+        if intake.delta.is_none() {
+            intake.expect_whole();
+        }
+        intake
+    }
+
+    /// What was taken; the error is the cache's, which could not be written.
+    pub(crate) fn taken(self) -> Result<Taken<'a>, barid_cache::Error> {
+        match (self.builder.into_inner(), self.delta) {
+            (Some(builder), _) => builder.map(Taken::Whole),
+            (None, Some(delta)) => Ok(Taken::New(delta)),
+            (None, None) => unreachable!("without a delta the builder is made at once"),
+        }
+    }
+}
+
+impl Sinks for Intake<'_> {
+    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
+        match (self.builder.get(), &self.delta) {
+            (Some(Ok(builder)), _) => builder.sink(chunk),
+            (Some(Err(_)), _) | (None, None) => Box::new(Nowhere),
+            (None, Some(delta)) => delta.sink(chunk),
+        }
+    }
+
+    fn expect_whole(&self) {
+        self.builder.get_or_init(|| Builder::create(Arc::clone(&self.place.vfs), &self.place.path));
+    }
+}
+
+/// The sink of a scan whose cache could not be created: stops it at its first message.
+struct Nowhere;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the cache could not be created")]
+struct NoCache;
+
+impl ScanSink for Nowhere {
+    fn message(&mut self, _: &ScannedMessage<'_>) -> Result<(), SinkError> {
+        Err(Box::new(NoCache))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Derived snapshots of a mailbox: what was computed from a cache and is kept beside it.
+
+use barid_cache::{Derived, DerivedData, Snapshot};
+
+use crate::Window;
+use crate::mailbox::CachePlace;
+
+/// A derived snapshot is written anew when one row in so many is not covered by it.
+const UNCOVERED_PART: u32 = 16;
+/// So many uncovered rows are never worth it.
+const UNCOVERED_ROWS: usize = 1024;
+/// Bytes of a row number in a stored order.
+const ROW_LEN: u64 = 4;
+
+/// Whether so many rows beyond those covered are reason to write anew.
+pub(crate) fn worth_storing(uncovered: usize, covered: u32) -> bool {
+    uncovered > UNCOVERED_ROWS.max((covered / UNCOVERED_PART) as usize)
+}
+
+/// One derived snapshot. It may vanish at any moment, so one that cannot be read or written is as if
+/// it were not there.
+pub(crate) struct Kept<'a> {
+    place: &'a CachePlace,
+    snapshot: &'a Snapshot,
+    kind: String,
+}
+
+impl<'a> Kept<'a> {
+    pub(crate) fn new(place: &'a CachePlace, snapshot: &'a Snapshot, kind: String) -> Self {
+        Self { place, snapshot, kind }
+    }
+
+    /// All bytes.
+    pub(crate) fn load(&self) -> Option<Vec<u8>> {
+        let derived = self.open()?;
+        derived.read(0..derived.len()).ok()
+    }
+
+    /// Stores bytes that cover all rows of the snapshot. The answer does not depend on it, so a
+    /// failure only means that it is computed again.
+    pub(crate) fn store(&self, bytes: Vec<u8>) {
+        if !self.place.on_disk {
+            return;
+        }
+        let data = DerivedData { rows_covered: self.snapshot.physical_len(), bytes };
+        let generation = self.snapshot.meta().generation;
+        let _ = Derived::store(&*self.place.vfs, &self.place.path, &self.kind, generation, &data);
+    }
+
+    /// Opens a stored order of physical rows.
+    pub(crate) fn order(&self) -> Option<KeptOrder<'a>> {
+        Some(KeptOrder { derived: self.open()?, snapshot: self.snapshot })
+    }
+
+    fn open(&self) -> Option<Derived> {
+        if !self.place.on_disk {
+            return None;
+        }
+        let generation = self.snapshot.meta().generation;
+        Derived::open(&*self.place.vfs, &self.place.path, &self.kind, generation).ok()?
+    }
+}
+
+/// A stored order: physical rows, of which some may be expunged by now.
+pub(crate) struct KeptOrder<'a> {
+    derived: Derived,
+    snapshot: &'a Snapshot,
+}
+
+impl KeptOrder<'_> {
+    /// Rows that came after the order was stored.
+    pub(crate) fn new_rows(&self) -> std::ops::Range<u32> {
+        let covered = self.covered();
+        let gone = self.snapshot.expunged_rows().partition_point(|row| *row < covered);
+        covered - gone as u32..self.snapshot.len()
+    }
+
+    /// Physical rows that the order holds.
+    pub(crate) fn covered(&self) -> u32 {
+        self.derived.rows_covered()
+    }
+
+    /// The rows of a window that are still there, in order; at its inner end there may be more than
+    /// asked for. `None` if the file is damaged.
+    pub(crate) fn rows(&self, window: Window) -> Option<Vec<u32>> {
+        let total = self.derived.len() / ROW_LEN;
+        let gone = self.snapshot.expunged_rows().len() as u64;
+        let range = match window {
+            Window::All => 0..total,
+            Window::First(count) => 0..total.min(u64::from(count) + gone),
+            Window::Last(count) => total.saturating_sub(u64::from(count) + gone)..total,
+        };
+        let bytes = self.derived.read(range.start * ROW_LEN..range.end * ROW_LEN).ok()?;
+        let (words, _) = bytes.as_chunks::<4>();
+        let physical = words.iter().map(|word| u32::from_le_bytes(*word));
+        Some(physical.filter_map(|row| self.snapshot.row_of_physical(row)).collect())
+    }
+}

@@ -1,0 +1,68 @@
+//! Where things go, and what may be written.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How far a long operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is done: bytes of an mbox, messages of a Maildir.
+    pub done: u64,
+    /// Out of how much.
+    pub total: u64,
+}
+
+/// Told now and then how far a long operation is, from any thread.
+pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How to open a mailbox.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// Where caches are kept; `None` keeps the cache in memory only.
+    pub cache_dir: Option<PathBuf>,
+    /// Where the UID ledgers are kept. They must survive: without them UIDs change.
+    pub state_dir: PathBuf,
+    /// Write nothing beside the mailbox, nor any attribute of it.
+    pub read_only: bool,
+    /// Believe no stamp: look at every message.
+    pub full_check: bool,
+    /// How many threads may work; 0 for as many as there are cores.
+    pub threads: usize,
+    /// Told how far a scan is.
+    pub progress: Option<ProgressFn>,
+}
+
+impl OpenOptions {
+    /// Options with everything but the folders at its default.
+    pub fn new(cache_dir: Option<PathBuf>, state_dir: PathBuf) -> Self {
+        Self {
+            cache_dir,
+            state_dir,
+            read_only: false,
+            full_check: false,
+            threads: 0,
+            progress: None,
+        }
+    }
+
+    /// How many threads to use.
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+            count => count,
+        }
+    }
+}
+
+impl fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("cache_dir", &self.cache_dir)
+            .field("state_dir", &self.state_dir)
+            .field("read_only", &self.read_only)
+            .field("full_check", &self.full_check)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! Sort orders, kept beside the cache.
+//!
+//! The first time an order is asked for, all messages are sorted and the order is stored as
+//! physical rows, which keep their numbers when others are expunged. Later only the end that is
+//! wanted is read, and messages that came since are merged into it.
+
+use std::cell::RefCell;
+
+use barid_cache::{Core, Record, Snapshot};
+use barid_message::{Profile, SubjectScratch};
+use barid_query::{SortKey, SortProgram, SortView};
+
+use crate::kept::{Kept, worth_storing};
+use crate::{Mailbox, Result};
+
+/// Which part of an order is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// All of it.
+    All,
+    /// So many from the beginning.
+    First(u32),
+    /// So many from the end.
+    Last(u32),
+}
+
+impl Mailbox {
+    /// Gives the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
+    ///
+    /// The first call for a program sorts the mailbox; later ones read the part that is wanted and
+    /// merge what is new: O(window + new). `SIZE` sorts by RFC822.SIZE where it is known, see
+    /// [`Mailbox::fill_rfc822_sizes`], else by the size as stored.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
+        let view = View::new(&self.snapshot);
+        let rows = self.sorted_by(program, window, &view);
+        view.into_result()?;
+        Ok(rows)
+    }
+
+    fn sorted_by(&self, program: &SortProgram, window: Window, view: &View<'_>) -> Vec<u32> {
+        let all = || (0..self.snapshot.len()).collect::<Vec<u32>>();
+        if !self.place.on_disk || is_volatile(program) {
+            return match window {
+                Window::All => barid_query::sort(&all(), program, view),
+                Window::First(count) => {
+                    let window = barid_query::Window::First(count as usize);
+                    barid_query::sort_window(&all(), program, view, window)
+                }
+                Window::Last(count) => {
+                    let window = barid_query::Window::Last(count as usize);
+                    barid_query::sort_window(&all(), program, view, window)
+                }
+            };
+        }
+        let kept = Kept::new(&self.place, &self.snapshot, kind_of(program));
+        if let Some(rows) = self.from_kept(&kept, program, window, view) {
+            return rows;
+        }
+        let rows = barid_query::sort(&all(), program, view);
+        let physical = rows.iter().map(|row| self.snapshot.physical_row(*row));
+        kept.store(physical.flat_map(u32::to_le_bytes).collect());
+        cut(rows, window)
+    }
+
+    /// The window of an order that is stored, with what came since merged in.
+    fn from_kept(
+        &self,
+        kept: &Kept<'_>,
+        program: &SortProgram,
+        window: Window,
+        view: &View<'_>,
+    ) -> Option<Vec<u32>> {
+        let order = kept.order()?;
+        let new = order.new_rows();
+        if worth_storing(new.len(), order.covered()) {
+            return None;
+        }
+        let old = order.rows(window)?;
+        let new: Vec<u32> = new.collect();
+        Some(cut(barid_query::merge(&old, &new, program, view), window))
+    }
+}
+
+/// Whether the order can change though no message comes or goes: then it is not kept.
+fn is_volatile(program: &SortProgram) -> bool {
+    // RFC822.SIZE becomes known message by message.
+    program.0.iter().any(|(key, _)| *key == SortKey::Size)
+}
+
+fn kind_of(program: &SortProgram) -> String {
+    let mut kind = "sort".to_owned();
+    for (key, reverse) in &program.0 {
+        kind.push_str(if *reverse { "-reverse-" } else { "-" });
+        kind.push_str(key.name());
+    }
+    kind
+}
+
+fn cut(mut rows: Vec<u32>, window: Window) -> Vec<u32> {
+    match window {
+        Window::All => {}
+        Window::First(count) => rows.truncate(count as usize),
+        Window::Last(count) => drop(rows.drain(..rows.len().saturating_sub(count as usize))),
+    }
+    rows
+}
+
+/// The sort keys of a snapshot. The trait has no errors, so the first one is kept here.
+pub(crate) struct View<'a> {
+    snapshot: &'a Snapshot,
+    profile: Profile,
+    error: RefCell<Option<barid_cache::Error>>,
+}
+
+impl<'a> View<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot, profile: Profile::Rfc, error: RefCell::default() }
+    }
+
+    fn into_result(self) -> Result<()> {
+        self.error.into_inner().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn keep_error(&self, result: barid_cache::Result<()>) {
+        if let Err(error) = result {
+            self.error.borrow_mut().get_or_insert(error);
+        }
+    }
+}
+
+impl SortView for View<'_> {
+    fn numbers(&self, key: SortKey, rows: &[u32], out: &mut Vec<i64>) {
+        let start = out.len();
+        // All rows in order is the usual case, and then each block is read once.
+        let result = if rows.len() == self.snapshot.len() as usize && rows.is_sorted() {
+            self.snapshot.cores(0..self.snapshot.len(), &mut |_, core| out.push(number(key, core)))
+        } else {
+            rows.iter().try_for_each(|row| {
+                out.push(number(key, &self.snapshot.core(*row)?));
+                Ok(())
+            })
+        };
+        self.keep_error(result);
+        out.resize(start + rows.len(), 0);
+    }
+
+    fn strings(&self, key: SortKey, rows: &[u32], visit: &mut dyn FnMut(&[u8])) {
+        let mut scratch = SubjectScratch::default();
+        let mut visited = 0;
+        let result = self.snapshot.records(rows, &mut |_, _, record| {
+            visited += 1;
+            string(key, record, self.profile, &mut scratch, visit);
+        });
+        self.keep_error(result);
+        (visited..rows.len()).for_each(|_| visit(b""));
+    }
+}
+
+fn number(key: SortKey, core: &Core) -> i64 {
+    match key {
+        SortKey::Arrival => core.internal_date.unix_seconds,
+        SortKey::Size => core.rfc822_size.unwrap_or(core.size).cast_signed(),
+        _ => core.sent_date.unix_seconds,
+    }
+}
+
+fn string(
+    key: SortKey,
+    record: &Record<'_>,
+    profile: Profile,
+    scratch: &mut SubjectScratch,
+    visit: &mut dyn FnMut(&[u8]),
+) {
+    let mailbox = |field: Option<&[u8]>, visit: &mut dyn FnMut(&[u8])| {
+        let mailbox = barid_message::first_mailbox(field.unwrap_or_default());
+        visit(barid_message::casemap(&String::from_utf8_lossy(&mailbox)).as_bytes());
+    };
+    let display = |field: Option<&[u8]>, visit: &mut dyn FnMut(&[u8])| {
+        let name = barid_message::display_name(field.unwrap_or_default());
+        visit(barid_message::casemap(&name).as_bytes());
+    };
+    match key {
+        SortKey::From => mailbox(record.from, visit),
+        SortKey::To => mailbox(record.to, visit),
+        SortKey::Cc => mailbox(record.cc, visit),
+        SortKey::DisplayFrom => display(record.from, visit),
+        SortKey::DisplayTo => display(record.to, visit),
+        _ => {
+            let subject = record.subject.unwrap_or_default();
+            visit(barid_message::base_subject_into(subject, profile, scratch).0);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The bytes of a message.
+
+use barid_formats::{Error as FormatError, Location, ReadAs};
+use barid_state::MessageKey;
+use barid_types::Uid;
+
+use crate::{Error, Mailbox, Result};
+
+/// The bytes of one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawMessage {
+    /// From_ line if asked for, header, blank line, body.
+    pub bytes: Vec<u8>,
+    /// How many of them come before the body.
+    pub header_len: usize,
+}
+
+/// How often the mailbox is looked at anew when a message is not where it was.
+const ATTEMPTS_MAX: u32 = 5;
+
+impl Mailbox {
+    /// Reads a message.
+    ///
+    /// If it is no longer where it was, or something else is there, the mailbox is scanned again and
+    /// the message looked for by its UID; rows are then counted anew.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchMessage`] if it is gone; what the file system says.
+    pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        for attempt in 1.. {
+            match self.read_once(uid, read_as) {
+                Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
+                    self.rescan()?;
+                }
+                result => return result,
+            }
+        }
+        Err(Error::KeepsChanging { path: self.path().to_owned() })
+    }
+
+    fn read_once(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        let row = self.row_of(uid)?;
+        let row = row.ok_or_else(|| Error::NoSuchMessage { path: self.path().to_owned(), uid })?;
+        let mut name = Vec::new();
+        let location = self.snapshot.location(row, &mut name)?;
+        let mut bytes = Vec::new();
+        let header_len = self.format.read(&location, read_as, &mut bytes)?;
+        if let Location::Span { offset, separator_len, .. } = location {
+            let from = if read_as == ReadAs::Stored { separator_len as usize } else { 0 };
+            let header = bytes.get(from..header_len).unwrap_or_default();
+            // The place may hold another message since: then it is looked for.
+            if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
+                let path = self.path().to_owned();
+                return Err(FormatError::MessageGone { path, offset }.into());
+            }
+        }
+        Ok(RawMessage { bytes, header_len })
+    }
+
+    /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
+    /// keeps it in the cache.
+    ///
+    /// # Errors
+    /// A message that cannot be read; a damaged cache.
+    pub fn fill_rfc822_sizes(&mut self) -> Result<()> {
+        let mut unknown = Vec::new();
+        self.snapshot.cores(0..self.len(), &mut |row, core| {
+            if core.rfc822_size.is_none() {
+                unknown.push((row, core.uid));
+            }
+        })?;
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut sizes = Vec::with_capacity(unknown.len());
+        for (row, uid) in unknown {
+            let message = self.read_once(uid, ReadAs::Message)?;
+            sizes.push((row, barid_message::rfc822_size(&message.bytes)));
+        }
+        Ok(self.snapshot.set_rfc822_sizes(&sizes)?)
+    }
+}

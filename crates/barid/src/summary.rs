@@ -1,0 +1,84 @@
+//! What a list shows of a message, without reading it.
+
+use barid_cache::{Core, Record};
+use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
+
+use crate::{Mailbox, Result};
+
+/// What the cache holds of one message.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a> {
+    /// Its row; the sequence number less one.
+    pub row: u32,
+    /// Its UID.
+    pub uid: Uid,
+    /// When it last changed.
+    pub modseq: ModSeq,
+    /// When it arrived.
+    pub internal_date: InternalDate,
+    /// When it was sent, if it says so in a way that can be understood.
+    pub sent_date: Option<SentDate>,
+    /// Its flags.
+    pub flags: FlagSet,
+    /// Its keywords.
+    pub keywords: KeywordMask,
+    /// Bytes as stored.
+    pub size: u64,
+    /// RFC822.SIZE, if known; see [`Mailbox::fill_rfc822_sizes`].
+    pub rfc822_size: Option<u64>,
+    /// The header fields as they stand in the message.
+    pub fields: &'a Record<'a>,
+    names: &'a KeywordTable,
+}
+
+impl<'a> Summary<'a> {
+    /// The names of its keywords, in the order of their slots.
+    pub fn keyword_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.names.select(self.keywords).map(|keyword| keyword.as_str())
+    }
+
+    fn new(row: u32, core: &Core, fields: &'a Record<'a>, names: &'a KeywordTable) -> Self {
+        Self {
+            row,
+            uid: core.uid,
+            modseq: core.modseq,
+            internal_date: core.internal_date,
+            sent_date: core.sent_date_own.then_some(core.sent_date),
+            flags: core.flags,
+            keywords: core.keywords,
+            size: core.size,
+            rfc822_size: core.rfc822_size,
+            fields,
+            names,
+        }
+    }
+}
+
+/// How many rows are asked of the cache at a time, so that a visitor that stops early costs little.
+const ROWS_AT_A_TIME: usize = 4096;
+
+impl Mailbox {
+    /// Visits summaries of `rows` in the order given, until `visit` says `false`.
+    ///
+    /// Reads each block of the cache once where the rows allow it; no message is read.
+    ///
+    /// # Errors
+    /// A damaged cache, or a row that is not there.
+    pub fn summaries(
+        &self,
+        rows: &[u32],
+        visit: &mut dyn FnMut(&Summary<'_>) -> bool,
+    ) -> Result<()> {
+        let names = &self.snapshot.meta().keywords;
+        let mut go_on = true;
+        for some in rows.chunks(ROWS_AT_A_TIME) {
+            self.snapshot.records(some, &mut |row, core, record| {
+                go_on = go_on && visit(&Summary::new(row, core, record, names));
+            })?;
+            if !go_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Threads, kept beside the cache.
+//!
+//! Two derived snapshots: the threads as they are told, one per algorithm, so that asking again is a
+//! read; and the links that they were made from, to which messages that came since are added. Links
+//! cannot be undone, so after an expunge the mailbox is threaded anew.
+
+use barid_message::Profile;
+use barid_query::{ThreadAlgorithm, Threads};
+
+use crate::bytes::{Put, Take};
+use crate::kept::{Kept, worth_storing};
+use crate::links::{Links, threads_of_texts};
+use crate::{Mailbox, Result};
+
+impl Mailbox {
+    /// Gives the threads of the mailbox as rows (RFC 5256 §3; REFS as Dovecot defines it).
+    ///
+    /// The first call threads the mailbox, near linear in messages and references. Later calls read
+    /// the answer; messages that came since are linked to what was kept.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn threads(&self, algorithm: ThreadAlgorithm) -> Result<Threads> {
+        let kept = self.kept(format!("threads-{}", algorithm.name()));
+        if let Some(threads) = self.read_threads(&kept) {
+            return Ok(threads);
+        }
+        let (links, stored_rows) = match self.read_links() {
+            Some(links) => (links, true),
+            None => (Links::new(self.snapshot.hash_seed()), false),
+        };
+        let mut links = links;
+        let old = links.rows();
+        let new = old..self.snapshot.len();
+        if links.extend(&self.snapshot, new.clone())?.is_err() {
+            return self.threads_as(algorithm, Profile::Rfc);
+        }
+        let threads = links.threads(algorithm);
+        if !stored_rows || worth_storing(new.len(), old) {
+            self.kept("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
+        }
+        if new.is_empty() || !stored_rows || worth_storing(new.len(), old) {
+            kept.store(self.with_expunges(&threads.to_bytes()));
+        }
+        Ok(threads)
+    }
+
+    /// Gives the threads as another program would: from the header texts, nothing kept.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn threads_as(&self, algorithm: ThreadAlgorithm, profile: Profile) -> Result<Threads> {
+        let threads = threads_of_texts(&self.snapshot, algorithm, profile)?;
+        Ok(threads.expect("because the columns were made together"))
+    }
+
+    fn kept(&self, kind: String) -> Kept<'_> {
+        Kept::new(&self.place, &self.snapshot, kind)
+    }
+
+    fn read_threads(&self, kept: &Kept<'_>) -> Option<Threads> {
+        let bytes = kept.load()?;
+        let threads = Threads::from_bytes(self.without_expunges(&bytes)?).ok()?;
+        (threads.rows() == self.snapshot.len()).then_some(threads)
+    }
+
+    fn read_links(&self) -> Option<Links> {
+        let bytes = self.kept("links".to_owned()).load()?;
+        let links = Links::from_bytes(self.without_expunges(&bytes)?, self.snapshot.hash_seed())?;
+        (links.rows() <= self.snapshot.len()).then_some(links)
+    }
+
+    /// Rows keep their numbers as long as nothing is expunged, so the count of expunges goes first.
+    fn with_expunges(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len() + 4);
+        out.put_u32(self.snapshot.expunged_rows().len() as u32);
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    fn without_expunges<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let mut take = Take(bytes);
+        let expunged = take.u32()? as usize;
+        (expunged == self.snapshot.expunged_rows().len()).then_some(take.0)
+    }
+}
