@@ -14,10 +14,11 @@ use std::borrow::Cow;
 
 use barid_types::Address;
 
-use crate::decode_words;
 use crate::fields::trim;
 use crate::lexer::{Lexed, Lexer, is_atext};
 use crate::limits::ADDRESSES_MAX;
+use crate::peers::dovecot;
+use crate::{Profile, decode_plain, decode_words};
 
 /// Reads a raw address list; of more than [`ADDRESSES_MAX`] entries the first are kept.
 ///
@@ -45,13 +46,52 @@ pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default())
 }
 
+/// [`first_mailbox`] as another program would have it.
+///
+/// Dovecot gives `MISSING_MAILBOX` for what is no address. c-client differs on such addresses in ways
+/// that are not followed here.
+pub fn first_mailbox_as(raw: &[u8], profile: Profile) -> Cow<'_, [u8]> {
+    match dovecot_first(raw, profile) {
+        Some(first) => Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default()),
+        None => first_mailbox(raw),
+    }
+}
+
+/// [`display_name`] as another program would have it; see [`first_mailbox_as`].
+///
+/// In a name, what is not UTF-8 is broken to Dovecot.
+pub fn display_name_as(raw: &[u8], profile: Profile) -> Cow<'_, str> {
+    match (dovecot_first(raw, profile), Plain::parse(raw)) {
+        (Some(Some(Address { name: Some(name), .. })), _) => Cow::Owned(dovecot::decoded(&name)),
+        (Some(first), _) => {
+            Cow::Owned(first.as_ref().map(address_display_name).unwrap_or_default())
+        }
+        (None, Some(Plain { name, .. })) if profile == Profile::Dovecot && !name.is_empty() => {
+            Cow::Owned(dovecot::decoded(name))
+        }
+        _ => display_name(raw),
+    }
+}
+
+/// The first address by Dovecot's rules, where these may differ from ours.
+fn dovecot_first(raw: &[u8], profile: Profile) -> Option<Option<Address>> {
+    if profile != Profile::Dovecot || Plain::parse(raw).is_some() {
+        return None;
+    }
+    let mut list = AddressList { profile, ..AddressList::new(raw) };
+    Some(list.next())
+}
+
 /// What to show for the first address, the sort key of DISPLAYFROM and DISPLAYTO (RFC 5957 §3): its
 /// decoded name, else `mailbox@host`; of a group its name; empty if there is none.
 ///
 /// Borrows in all usual cases.
 pub fn display_name(raw: &[u8]) -> Cow<'_, str> {
     if let Some(plain) = Plain::parse(raw) {
-        return decode_words(if plain.name.is_empty() { plain.addr_spec } else { plain.name });
+        return match plain.name {
+            b"" => decode_plain(plain.addr_spec),
+            name => decode_words(name),
+        };
     }
     match AddressList::new(raw).next() {
         Some(address) => Cow::Owned(address_display_name(&address)),
@@ -72,7 +112,7 @@ pub fn address_display_name(address: &Address) -> String {
         text.push(b'@');
         text.extend_from_slice(host);
     }
-    decode_words(&text).into_owned()
+    decode_plain(&text).into_owned()
 }
 
 /// The first address of a list where it is of the usual form: `a@b`, `Name <a@b>` or
@@ -130,11 +170,12 @@ struct AddressList<'a> {
     lexer: Lexer<'a>,
     in_group: bool,
     ended: bool,
+    profile: Profile,
 }
 
 impl<'a> AddressList<'a> {
     fn new(raw: &'a [u8]) -> Self {
-        Self { lexer: Lexer::new(raw), in_group: false, ended: false }
+        Self { lexer: Lexer::new(raw), in_group: false, ended: false, profile: Profile::Rfc }
     }
 
     fn next(&mut self) -> Option<Address> {
@@ -144,7 +185,7 @@ impl<'a> AddressList<'a> {
             if self.ended {
                 break;
             }
-            if self.lexer.eat(b',') {
+            if self.profile == Profile::Rfc && self.lexer.eat(b',') {
                 continue;
             }
             if self.lexer.eat(b';') {
@@ -184,8 +225,12 @@ impl<'a> AddressList<'a> {
         if address.name.as_ref().is_some_and(Vec::is_empty) {
             address.name = None;
         }
-        address.mailbox.get_or_insert_default();
-        address.host.get_or_insert_default();
+        let mailbox = address.mailbox.get_or_insert_default();
+        let host = address.host.get_or_insert_default();
+        if self.profile == Profile::Dovecot {
+            fill_missing(mailbox, b"MISSING_MAILBOX");
+            fill_missing(host, b"MISSING_DOMAIN");
+        }
         address
     }
 
@@ -208,7 +253,10 @@ impl<'a> AddressList<'a> {
         }
         let mut address = Address { name: Some(name), ..Address::default() };
         let start = self.lexer.position();
-        if self.angle_addr(&mut address).is_err() {
+        let whole = self.angle_addr(&mut address).is_ok();
+        if !whole && self.profile == Profile::Dovecot {
+            address.host = Some(b"SYNTAX_ERROR".to_vec());
+        } else if !whole {
             self.lexer.seek(start);
             (address.route, address.mailbox, address.host) = (None, None, None);
             self.broken_angle_addr(&mut address);
@@ -282,6 +330,12 @@ impl<'a> AddressList<'a> {
             (address.name, address.mailbox) = (Some(name), None);
         }
         address
+    }
+}
+
+fn fill_missing(text: &mut Vec<u8>, filler: &[u8]) {
+    if text.is_empty() {
+        text.extend_from_slice(filler);
     }
 }
 
@@ -415,11 +469,30 @@ mod tests {
     }
 
     #[test]
+    fn dovecot_fills_in_what_is_missing() {
+        let check = |raw: &str, mailbox: &str, name: &str| {
+            let profile = Profile::Dovecot;
+            assert_eq!(*first_mailbox_as(raw.as_bytes(), profile), *mailbox.as_bytes(), "{raw:?}");
+            assert_eq!(display_name_as(raw.as_bytes(), profile), name, "{raw:?}");
+        };
+        check("a@b", "a", "a@b");
+        check("<a b@c>", "a", "a@SYNTAX_ERROR");
+        check("Just A Name", "MISSING_MAILBOX", "Just A Name");
+        check("<>", "MISSING_MAILBOX", "MISSING_MAILBOX@MISSING_DOMAIN");
+        check(", a@b", "MISSING_MAILBOX", "MISSING_MAILBOX@MISSING_DOMAIN");
+        check("root", "root", "root@MISSING_DOMAIN");
+        check("=?x?q?a?= =?utf-8?q?=C3?= <b@c>", "b", "a\u{fffd}");
+        check("A: b@c;", "A", "A");
+        check("", "", "");
+    }
+
+    #[test]
     fn names_are_decoded_for_display() {
         let check = |raw: &str, expected| assert_eq!(display_name(raw.as_bytes()), expected);
         check("=?utf-8?q?J=C3=B6rg?= <j@x>", "J\u{f6}rg");
         check("\"=?utf-8?q?J=C3=B6rg?=\" <j@x>", "J\u{f6}rg");
         check("j@x", "j@x");
+        check("=?utf-8?q?a?=@x", "=?utf-8?q?a?=@x");
         check("<j@x>, k@y", "j@x");
         check("Group: a@b;", "Group");
     }

@@ -2,6 +2,9 @@
 
 use unicode_normalization::char::decompose_compatible;
 
+use crate::Profile;
+use crate::peers::dovecot;
+
 /// Maps a text to its sort key: every character in simple titlecase, then decomposed.
 ///
 /// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` gives the same but for
@@ -10,6 +13,18 @@ use unicode_normalization::char::decompose_compatible;
 pub fn casemap(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     casemap_into(text, &mut key);
+    key
+}
+
+/// [`casemap`] as another program would do it.
+///
+/// Dovecot takes the first step of a decomposition only; c-client does as the RFC says.
+pub fn casemap_as(text: &str, profile: Profile) -> String {
+    let mut key = String::with_capacity(text.len());
+    match profile {
+        Profile::Dovecot => dovecot::casemap_one_step(text, &mut key),
+        Profile::Rfc | Profile::CClient => casemap_into(text, &mut key),
+    }
     key
 }
 
@@ -75,5 +90,12 @@ mod tests {
         check("\u{d55c}", "\u{1112}\u{1161}\u{11ab}");
         check("\u{1f80}", "\u{391}\u{313}\u{345}");
         check("", "");
+    }
+
+    #[test]
+    fn dovecot_decomposes_by_one_step() {
+        let check = |text, expected| assert_eq!(casemap_as(text, Profile::Dovecot), expected);
+        check("caf\u{e9} \u{1d6}", "CAFE\u{301} \u{dc}\u{304}");
+        check("\u{1c6}\u{d55c}", "\u{1c5}\u{1112}\u{1161}\u{11ab}");
     }
 }

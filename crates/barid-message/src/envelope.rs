@@ -2,33 +2,54 @@
 
 use barid_types::{Address, Envelope};
 
-use crate::{HeaderFields, parse_addresses, unfold};
+use crate::limits::ADDRESSES_MAX;
+use crate::{fields, parse_addresses, unfold};
 
 /// The envelope of a header, or of a whole message, whose body is not looked at.
 ///
-/// Of a field that occurs more than once the first counts. `Sender` and `Reply-To` are those of
-/// `From` where they are missing or hold no address.
+/// The addresses of a field that occurs more than once are put together, as Dovecot and c-client do;
+/// of every other field the first occurrence counts. `Sender` and `Reply-To` are those of `From`
+/// where they are missing or hold no address.
 pub fn envelope(header: &[u8]) -> Envelope {
-    envelope_of(&HeaderFields::scan(header))
+    let mut envelope = Envelope::default();
+    for field in fields(header) {
+        if let Some(text) = text_slot(&mut envelope, field.name) {
+            text.get_or_insert_with(|| unfold(field.body).into_owned());
+        } else if let Some(list) = list_slot(&mut envelope, field.name) {
+            let room = ADDRESSES_MAX.saturating_sub(list.len());
+            list.extend(parse_addresses(field.body).into_iter().take(room));
+        }
+    }
+    let Envelope { from, sender, reply_to, .. } = &mut envelope;
+    for list in [sender, reply_to] {
+        if list.is_empty() {
+            list.clone_from(from);
+        }
+    }
+    envelope
 }
 
-/// [`envelope`] of fields already found.
-pub fn envelope_of(fields: &HeaderFields<'_>) -> Envelope {
-    let text = |raw: Option<&[u8]>| raw.map(|raw| unfold(raw).into_owned());
-    let addresses = |raw: Option<&[u8]>| raw.map_or_else(Vec::new, parse_addresses);
-    let from = addresses(fields.from);
-    let or_from = |list: Vec<Address>| if list.is_empty() { from.clone() } else { list };
-    Envelope {
-        date: text(fields.date),
-        subject: text(fields.subject),
-        sender: or_from(addresses(fields.sender)),
-        reply_to: or_from(addresses(fields.reply_to)),
-        to: addresses(fields.to),
-        cc: addresses(fields.cc),
-        bcc: addresses(fields.bcc),
-        in_reply_to: text(fields.in_reply_to),
-        message_id: text(fields.message_id),
-        from,
+fn text_slot<'e>(envelope: &'e mut Envelope, name: &[u8]) -> Option<&'e mut Option<Vec<u8>>> {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
+    match name.len() {
+        4 if is("date") => Some(&mut envelope.date),
+        7 if is("subject") => Some(&mut envelope.subject),
+        10 if is("message-id") => Some(&mut envelope.message_id),
+        11 if is("in-reply-to") => Some(&mut envelope.in_reply_to),
+        _ => None,
+    }
+}
+
+fn list_slot<'e>(envelope: &'e mut Envelope, name: &[u8]) -> Option<&'e mut Vec<Address>> {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
+    match name.len() {
+        2 if is("to") => Some(&mut envelope.to),
+        2 if is("cc") => Some(&mut envelope.cc),
+        3 if is("bcc") => Some(&mut envelope.bcc),
+        4 if is("from") => Some(&mut envelope.from),
+        6 if is("sender") => Some(&mut envelope.sender),
+        8 if is("reply-to") => Some(&mut envelope.reply_to),
+        _ => None,
     }
 }
 
@@ -47,5 +68,13 @@ mod tests {
         assert_eq!(envelope.to, parse_addresses(b"c@d"));
         assert!(envelope.cc.is_empty() && envelope.bcc.is_empty());
         assert_eq!((envelope.date, envelope.message_id), (None, None));
+    }
+
+    #[test]
+    fn of_texts_the_first_counts_and_lists_are_joined() {
+        let envelope =
+            envelope(b"To: a@b\nMessage-ID: <1@x>\nTO: c@d\nMessage-Id: <2@x>\n\nTo: e@f\n");
+        assert_eq!(envelope.message_id.as_deref(), Some(&b"<1@x>"[..]));
+        assert_eq!(envelope.to, parse_addresses(b"a@b, c@d"));
     }
 }

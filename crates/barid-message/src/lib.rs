@@ -27,12 +27,15 @@ mod subject;
 mod text;
 mod words;
 
-pub use address::{address_display_name, display_name, first_mailbox, parse_addresses};
+pub use address::{
+    address_display_name, display_name, display_name_as, first_mailbox, first_mailbox_as,
+    parse_addresses,
+};
 pub use body::{part_body, part_text, raw_body, raw_header};
-pub use casemap::{casemap, casemap_into};
+pub use casemap::{casemap, casemap_as, casemap_into};
 pub use date::{parse_date, parse_date_as};
 pub use defect::{Defect, DefectKind};
-pub use envelope::{envelope, envelope_of};
+pub use envelope::envelope;
 pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
 pub use owned::{crlf_size, header_key, is_owned_field, rfc822_size, strip_owned};

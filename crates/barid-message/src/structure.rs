@@ -4,17 +4,20 @@
 //! recursion. Every part knows where its bytes lie in the stored message, whatever its line ends.
 //! The line end before a boundary belongs to the boundary.
 
+use std::borrow::Cow;
+
 use barid_types::{BodyStructure, Disposition};
 
 use crate::defect::{Defect, DefectKind, Defects};
 use crate::fields::{fields, is_empty_line, line_end, trim};
 use crate::limits::{DEPTH_MAX, PARTS_MAX};
 use crate::params::{content_type, disposition, first_token, languages};
-use crate::{envelope, unfold};
+use crate::{envelope, parameter, unfold};
 
 /// The structure of a message, and what is wrong with it.
 ///
-/// A multipart whose boundary is missing or never occurs has no parts. What is nested deeper than
+/// Parts say only what their headers say: a text without a charset has none, where servers show
+/// `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. What is nested deeper than
 /// [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One pass.
 pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
     let mut walker = Walker::new(message);
@@ -284,8 +287,13 @@ fn empty_text(offset: usize) -> BodyStructure {
 /// `"--" boundary` of a multipart; trailing white space does not belong to a boundary.
 fn delimiter(part: &BodyStructure) -> Option<Vec<u8>> {
     let named = |name: &[u8]| name.eq_ignore_ascii_case(b"boundary");
-    let boundary = part.parameters.iter().find(|parameter| named(&parameter.name))?;
-    let boundary = boundary.value.trim_ascii_end();
+    let plain = part.parameters.iter().find(|parameter| named(&parameter.name));
+    let boundary = match plain {
+        Some(plain) => Cow::Borrowed(&*plain.value),
+        // Written in the extended form of RFC 2231, as it occurs.
+        None => Cow::Owned(parameter(&part.parameters, "boundary")?.into_owned().into_bytes()),
+    };
+    let boundary = boundary.trim_ascii_end();
     (!boundary.is_empty()).then(|| [b"--", boundary].concat())
 }
 

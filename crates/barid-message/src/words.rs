@@ -49,7 +49,7 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
 /// old mail besides, such as UTF-7.
 pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str>> {
     if let Some(encoding) = Encoding::for_label(charset) {
-        return Some(encoding.decode_without_bom_handling(bytes).0);
+        return Some(encoding.decode_with_bom_removal(bytes).0);
     }
     if let Some(decode) = charset_decoder(charset) {
         return Some(Cow::Owned(decode(bytes)));

@@ -5,7 +5,13 @@ use super::exercise;
 const ROUNDS: u32 = 50_000;
 
 /// Pieces of mail from which messages are put together.
-const PIECES: [&str; 64] = [
+const PIECES: [&str; 70] = [
+    "=?utf-7?b?K0FQWS0=?=",
+    "=?cp437?q?=FF?=",
+    "; charset=utf-7",
+    "; charset=utf-16",
+    "; charset=x",
+    "&#x41;<b",
     "\n",
     "\r\n",
     "\n\n",

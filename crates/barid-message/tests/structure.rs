@@ -112,6 +112,7 @@ fn broken_multiparts() {
         &[],
     );
     check(&format!("{head}--bb\n\nx\n--b--\n"), &[], &[]);
+    check("Content-Type: multipart/mixed; boundary*=us-ascii''%62\n\n--b--\n", &[], &[]);
     check("Content-Type: multipart/mixed\n\n--b\n", &[], &[DefectKind::MissingBoundary]);
     check(
         &format!("{head}--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n--b--\n"),

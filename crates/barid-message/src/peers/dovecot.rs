@@ -110,22 +110,36 @@ fn dovecot_military(letter: u8) -> i16 {
 /// text of a word in an unknown charset is not mapped, and the white space before a word that
 /// turns out broken falls away behind another word.
 pub(crate) fn casemapped(raw: &[u8], text: &mut Vec<u8>) {
+    decode(raw, &mut push_casemapped, text);
+}
+
+/// Decodes a text without mapping it; see [`casemapped`].
+pub(crate) fn decoded(raw: &[u8]) -> String {
+    let mut text = Vec::new();
+    decode(raw, &mut push_unmapped, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Appends bytes that should be UTF-8.
+type Push = dyn FnMut(&[u8], &mut Vec<u8>);
+
+fn decode(raw: &[u8], push: &mut Push, text: &mut Vec<u8>) {
     let raw = raw.split(|byte| *byte == 0).next().unwrap_or(raw);
     let (mut plain, mut at) = (0, 0);
     while let Some(found) = memchr::memmem::find(&raw[at..], b"=?") {
         let start = at + found;
         if start != plain && !is_blank(&raw[plain..start]) {
-            push_casemapped(&raw[plain..start], text);
+            push(&raw[plain..start], text);
         }
         at = start + 2;
         plain = start;
         if let Some((length, charset, bytes)) = word(&raw[start..]) {
             at = start + length;
             plain = at;
-            push_word(charset, &bytes, text);
+            push_word(charset, &bytes, push, text);
         }
     }
-    push_casemapped(&raw[plain..], text);
+    push(&raw[plain..], text);
 }
 
 /// An encoded word: its length, its charset and its bytes. Bytes foreign to base64 end the text.
@@ -136,17 +150,19 @@ fn word(bytes: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
     Some((word.len, word.charset, text))
 }
 
-fn push_word(charset: &[u8], bytes: &[u8], text: &mut Vec<u8>) {
+fn push_word(charset: &[u8], bytes: &[u8], push: &mut Push, text: &mut Vec<u8>) {
     match Encoding::for_label(charset) {
-        Some(encoding) if encoding == UTF_8 => push_casemapped(bytes, text),
+        Some(encoding) if encoding == UTF_8 => push(bytes, text),
         Some(encoding) => {
-            let decoded = encoding.decode_without_bom_handling(bytes).0;
-            push_casemapped(decoded.as_bytes(), text);
+            let decoded = encoding.decode_with_bom_removal(bytes).0;
+            push(decoded.as_bytes(), text);
         }
-        None => {
-            push_valid(bytes, text, &mut |valid, text| text.extend_from_slice(valid.as_bytes()))
-        }
+        None => push_unmapped(bytes, text),
     }
+}
+
+fn push_unmapped(bytes: &[u8], text: &mut Vec<u8>) {
+    push_valid(bytes, text, &mut |valid, text| text.extend_from_slice(valid.as_bytes()));
 }
 
 fn push_casemapped(bytes: &[u8], text: &mut Vec<u8>) {
@@ -171,7 +187,7 @@ fn push_valid(bytes: &[u8], text: &mut Vec<u8>, push: &mut dyn FnMut(&str, &mut 
 ///
 /// Told from the full decomposition by composing all but its last character again; characters
 /// whose compatibility decomposition has several steps are left to the full one.
-fn casemap_one_step(text: &str, key: &mut String) {
+pub(crate) fn casemap_one_step(text: &str, key: &mut String) {
     for character in text.chars() {
         let title = titlecase(character);
         if matches!(title, '\u{1c5}' | '\u{1c8}' | '\u{1cb}' | '\u{1f2}') {
