@@ -9,6 +9,7 @@ mod cost;
 mod crash;
 mod fixture;
 mod identity;
+mod model;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +76,6 @@ fn every_file_of_tests_is_run() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["cost.rs", "crash.rs", "fixture.rs", "fixtures", "identity.rs", "runner.rs"]
+        ["cost.rs", "crash.rs", "fixture.rs", "fixtures", "identity.rs", "model.rs", "runner.rs"]
     );
 }

@@ -229,12 +229,14 @@ impl Ledger {
 
     /// Removes the entries of `uids`, in any order; unknown ones are no error.
     pub fn expunge(&mut self, uids: &[Uid]) {
+        // One that was never pushed must not take away one that will be.
+        let last = self.summary.uid_last;
+        let mut uids: Vec<Uid> = uids.iter().copied().filter(|uid| uid.get() <= last).collect();
+        uids.sort_unstable();
+        uids.dedup();
         if uids.is_empty() {
             return;
         }
-        let mut uids = uids.to_vec();
-        uids.sort_unstable();
-        uids.dedup();
         self.pending.dirty = true;
         self.pending.pushed.retain(|entry| uids.binary_search(&entry.uid).is_err());
         match &mut self.entries {

@@ -36,7 +36,7 @@ pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
     match Header::decode(&buffer[..len], id) {
         Header::Ours => scan(file, size, id),
         Header::Version(version) => Ok(Opened::Version(version)),
-        Header::Foreign => Ok(Opened::Lost(best_footer(file, 0, id)?)),
+        Header::Foreign => Ok(Opened::Lost(best_footer(file, 0, size, id)?)),
     }
 }
 
@@ -70,7 +70,7 @@ fn scan(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
         summary = footer.summary;
         end = footer.end();
     }
-    let best = best_footer(file, end, id)?;
+    let best = best_footer(file, end, size, id)?;
     let lost = summary.sequence == 0 || best.sequence > summary.sequence + 1;
     match lost {
         true => Ok(Opened::Lost(if best.sequence > summary.sequence { best } else { summary })),
@@ -116,12 +116,15 @@ fn verify_batch(
     Ok(footer.filter(|f| f.batch_offset == offset && f.payload_hash == hasher.digest()))
 }
 
-/// The summary with the highest sequence among all footers after `offset`, wherever they stand.
-fn best_footer(file: &dyn File, mut offset: u64, id: u128) -> io::Result<Summary> {
+/// The summary with the highest sequence among all footers from `offset` to `size`, wherever they
+/// stand. What another process appends meanwhile is not looked at: it would seem to stand behind a
+/// bad batch.
+fn best_footer(file: &dyn File, mut offset: u64, size: u64, id: u128) -> io::Result<Summary> {
     let mut best = Summary::default();
     let mut buffer = vec![0; SCAN_BUFFER_LEN];
     loop {
-        let len = file.read_full_at(&mut buffer, offset)?;
+        let wanted = size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let len = file.read_full_at(&mut buffer[..wanted], offset)?;
         let bytes = &buffer[..len];
         for (at, window) in bytes.windows(FOOTER_LEN).enumerate() {
             if !window.starts_with(FOOTER_MAGIC) {
