@@ -131,6 +131,17 @@ impl CacheDir {
         Ok(pruned)
     }
 
+    /// Removes the cache of one mailbox, with its derived columns.
+    pub fn clear_one(&self, id: u128) -> Result<Pruned> {
+        let files = self.files()?;
+        let mut pruned = Pruned::default();
+        if let Some(files) = files.by_id.get(&id) {
+            pruned.caches += 1;
+            self.remove(files, &mut pruned)?;
+        }
+        Ok(pruned)
+    }
+
     fn files(&self) -> Result<Files> {
         let mut files = Files::default();
         let dir = match self.vfs.open_dir(&self.path) {
