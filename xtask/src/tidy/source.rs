@@ -33,6 +33,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
         if name.ends_with(".rs") {
             lengths(&name, &text, problems);
             disk_is_behind_its_door(&name, &text, problems);
+            reasons_are_given(&name, &text, problems);
         }
     }
     Ok(())
@@ -117,6 +118,20 @@ fn disk_is_behind_its_door(name: &str, text: &str, problems: &mut Problems) {
         && !excused
     {
         problems.push(format!("{name}: {used} outside barid-vfs"));
+    }
+}
+
+/// Lints are silenced with `expect`, and an `expect` of a value names the invariant.
+fn reasons_are_given(name: &str, text: &str, problems: &mut Problems) {
+    let (call, because) = (concat!(".exp", "ect(\""), concat!(".exp", "ect(\"because "));
+    for (number, line) in text.lines().enumerate() {
+        let place = format!("{name}:{}", number + 1);
+        if line.contains(concat!("[al", "low(")) {
+            problems.push(format!("{place}: use expect with a reason"));
+        }
+        if line.contains(call) && !line.contains(because) {
+            problems.push(format!("{place}: expect says \"because\" and the invariant"));
+        }
     }
 }
 
