@@ -284,6 +284,7 @@ pub trait File: Debug + Send + Sync {
 /// An open directory. Names are single components, as bytes.
 pub trait Dir: Debug + Send + Sync {
     /// Visits every entry but `.` and `..`, in the order of the file system, from the beginning.
+    /// `visit` may open files of the directory but not list it again.
     fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()>;
     /// Opens a file of the directory.
     fn open(&self, name: &[u8], options: OpenOptions) -> io::Result<Box<dyn File>>;

@@ -194,7 +194,8 @@ impl File for OsFile {
 }
 
 impl Dir for OsDir {
-    /// One `getdents64` per 64 KB of entries and one that finds the end.
+    /// One `getdents64` per 64 KB of entries and one that finds the end; an `lstat` for each entry
+    /// where the file system does not tell its kind.
     fn list(&self, visit: &mut dyn FnMut(&[u8], FileType)) -> io::Result<()> {
         let mut listed = self.listed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if std::mem::replace(&mut *listed, true) {
@@ -206,7 +207,12 @@ impl Dir for OsDir {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                visit(name, file_type(entry.file_type()));
+                let found = match entry.file_type() {
+                    rustix::fs::FileType::Unknown => Dir::metadata(self, name)
+                        .map_or(FileType::Other, |metadata| metadata.file_type),
+                    known => file_type(known),
+                };
+                visit(name, found);
             }
         }
         Ok(())

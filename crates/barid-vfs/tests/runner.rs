@@ -3,6 +3,7 @@
 
 mod conformance;
 mod locking;
+mod model;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,6 @@ fn every_file_of_tests_is_run() {
     let found = names(&OsVfs, &dir);
     assert_eq!(
         found.into_iter().collect::<Vec<_>>(),
-        ["conformance.rs", "locking.rs", "runner.rs"]
+        ["conformance.rs", "locking.rs", "model.rs", "runner.rs"]
     );
 }

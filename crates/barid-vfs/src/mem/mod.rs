@@ -347,6 +347,9 @@ impl Vfs for MemVfs {
             if replaced.number == node.number {
                 return Ok(());
             }
+            if tree.is_within(from.dir, replaced.number) {
+                return Err(Errno::NOTEMPTY.into());
+            }
             match (node.file_type, replaced.file_type) {
                 (FileType::Dir, FileType::Dir) => {
                     let empty =
