@@ -1,8 +1,10 @@
 //! Columns computed from a cache and kept beside it: sort orders, threads.
 //!
 //! Each kind is a file of its own (`docs/formats/cache.md`, "Derived columns"), tied to one
-//! generation of the cache. It is replaced as a whole by a rename, never fsynced, and may vanish at
-//! any moment. What lies in it is the caller's; the blocks it lies in are checked when read.
+//! generation of the cache and to the log record that it was computed after: a log that lost its
+//! end in a crash and went on otherwise numbers other messages. It is replaced as a whole by a
+//! rename, never fsynced, and may vanish at any moment. What lies in it is the caller's; the blocks
+//! it lies in are checked when read.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::codec::{Put, Reader, u64_at};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{DERIVED_KIND_LEN_MAX, DERIVED_LEN_MAX};
+use crate::snapshot::{Snapshot, Stored};
 
 const MAGIC: &[u8; 8] = b"BARIDHD\n";
 const VERSION: u32 = 1;
@@ -23,36 +26,70 @@ const BLOCK_HEAD_LEN: u64 = 8;
 /// Bytes of the caller's in a full block.
 const PAYLOAD_LEN: u64 = BLOCK_LEN - BLOCK_HEAD_LEN;
 
-/// What was read of a derived column.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DerivedData {
-    /// Physical rows from this one on came later.
-    pub rows_covered: u32,
-    /// The caller's bytes.
-    pub bytes: Vec<u8>,
-}
-
 /// An open derived column.
 #[derive(Debug)]
 pub struct Derived {
     file: Box<dyn File>,
     path: PathBuf,
-    generation: u64,
+    source: Source,
     rows_covered: u32,
     len: u64,
 }
 
-impl Derived {
-    /// Opens the column `kind` of the cache at `cache_path`.
+/// What a column was computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Source {
+    generation: u64,
+    /// The checksum of the last log record, or of the header page.
+    stem: u64,
+}
+
+impl Snapshot {
+    /// Opens the derived column `kind`.
     ///
-    /// `None` if there is none, if it is of another generation, or if it is damaged. Costs an open
-    /// and a read.
-    pub fn open(
-        vfs: &dyn Vfs,
-        cache_path: &Path,
-        kind: &str,
-        generation: u64,
-    ) -> Result<Option<Self>> {
+    /// `None` if there is none, if it is not of this cache or of a past state of it, or if it is
+    /// damaged. Costs an open and a read.
+    pub fn derived(&self, kind: &str) -> Result<Option<Derived>> {
+        let derived = Derived::open(&*self.vfs, &self.base.path, kind)?;
+        Ok(derived.filter(|derived| {
+            derived.source.generation == self.base.header.generation
+                && self.stems.contains(&derived.source.stem)
+        }))
+    }
+
+    /// Replaces the derived column `kind` by one that covers all rows; the rename is the commit
+    /// point, nothing is fsynced. A snapshot that lives in this process only stores nothing.
+    ///
+    /// # Errors
+    /// What the file system says; the old column is then still there.
+    pub fn store_derived(&self, kind: &str, bytes: &[u8]) -> Result<()> {
+        if !matches!(self.stored, Stored::Yes) {
+            return Ok(());
+        }
+        let source = Source { generation: self.base.header.generation, stem: self.link.stem };
+        let path = derived_path(&self.base.path, kind);
+        let write = |file: &dyn File| write(file, kind, source, self.physical_len(), bytes);
+        atomic_replace(&*self.vfs, &path, 0o600, false, write).map_err(Error::at(&path))?;
+        Ok(())
+    }
+
+    /// Removes the derived column `kind`, if there is one.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn remove_derived(&self, kind: &str) -> Result<()> {
+        let path = derived_path(&self.base.path, kind);
+        match self.vfs.remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::at(&path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Derived {
+    fn open(vfs: &dyn Vfs, cache_path: &Path, kind: &str) -> Result<Option<Self>> {
         let path = derived_path(cache_path, kind);
         let file = match vfs.open(&path, OpenOptions::READ) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -63,10 +100,10 @@ impl Derived {
         if len < HEAD_LEN || xxh3_64(&head[..CHECKSUM_AT]) != u64_at(&head, CHECKSUM_AT) {
             return Ok(None);
         }
-        Ok(parse_head(&head, kind, generation).map(|(rows_covered, len)| Self {
+        Ok(parse_head(&head, kind).map(|(source, rows_covered, len)| Self {
             file,
             path,
-            generation,
+            source,
             rows_covered,
             len,
         }))
@@ -112,64 +149,9 @@ impl Derived {
         let start = HEAD_LEN as u64 + index * BLOCK_LEN;
         block.resize((BLOCK_HEAD_LEN + payload) as usize, 0);
         self.file.read_exact_at(block, start).map_err(Error::at(&self.path))?;
-        match checksum(block, self.generation, index) == u64_at(block, 0) {
+        match checksum(block, self.source.generation, index) == u64_at(block, 0) {
             true => Ok(()),
             false => Err(Error::damaged(&self.path, start, Damage::Checksum)),
-        }
-    }
-
-    /// Reads a whole column; `None` where [`Derived::open`] says so or a block is damaged.
-    pub fn load(
-        vfs: &dyn Vfs,
-        cache_path: &Path,
-        kind: &str,
-        generation: u64,
-    ) -> Result<Option<DerivedData>> {
-        Self::load_tail(vfs, cache_path, kind, generation, u64::MAX)
-    }
-
-    /// Reads the last `len` bytes of a column, as [`Derived::load`].
-    pub fn load_tail(
-        vfs: &dyn Vfs,
-        cache_path: &Path,
-        kind: &str,
-        generation: u64,
-        len: u64,
-    ) -> Result<Option<DerivedData>> {
-        let Some(derived) = Self::open(vfs, cache_path, kind, generation)? else { return Ok(None) };
-        let start = derived.len.saturating_sub(len);
-        match derived.read(start..derived.len) {
-            Ok(bytes) => Ok(Some(DerivedData { rows_covered: derived.rows_covered, bytes })),
-            Err(error) if error.is_damage() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Replaces the column `kind`; the rename is the commit point, nothing is fsynced.
-    ///
-    /// # Errors
-    /// What the file system says; the old column is then still there.
-    pub fn store(
-        vfs: &dyn Vfs,
-        cache_path: &Path,
-        kind: &str,
-        generation: u64,
-        data: &DerivedData,
-    ) -> Result<()> {
-        let path = derived_path(cache_path, kind);
-        let write = |file: &dyn File| write(file, kind, generation, data);
-        atomic_replace(vfs, &path, 0o600, false, write).map_err(Error::at(&path))?;
-        Ok(())
-    }
-
-    /// Removes the column `kind`, if there is one.
-    pub fn remove(vfs: &dyn Vfs, cache_path: &Path, kind: &str) -> Result<()> {
-        let path = derived_path(cache_path, kind);
-        match vfs.remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::at(&path)(error))
-            }
-            _ => Ok(()),
         }
     }
 }
@@ -180,7 +162,7 @@ pub(crate) fn derived_path(cache_path: &Path, kind: &str) -> PathBuf {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let mut path = cache_path.as_os_str().to_owned();
     path.push(".");
-    let is_plain = kind.as_bytes().iter().all(|byte| plain(byte)) && !kind.is_empty();
+    let is_plain = kind.as_bytes().iter().all(plain) && !kind.is_empty();
     if is_plain && kind.len() <= DERIVED_KIND_LEN_MAX && kind != "lock" {
         path.push(kind);
     } else {
@@ -189,41 +171,48 @@ pub(crate) fn derived_path(cache_path: &Path, kind: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-fn parse_head(head: &[u8], kind: &str, generation: u64) -> Option<(u32, u64)> {
+fn parse_head(head: &[u8], kind: &str) -> Option<(Source, u32, u64)> {
     let mut reader = Reader(head);
     let known = reader.take(8)? == MAGIC && reader.u32()? == VERSION;
     reader.u32()?;
-    let current = reader.u64()? == generation;
+    let generation = reader.u64()?;
     let rows_covered = reader.u32()?;
     reader.u32()?;
     let len = reader.u64()?;
     let same_kind = reader.u64()? == xxh3_64(kind.as_bytes());
-    (known && current && same_kind && len <= DERIVED_LEN_MAX).then_some((rows_covered, len))
+    let source = Source { generation, stem: reader.u64()? };
+    (known && same_kind && len <= DERIVED_LEN_MAX).then_some((source, rows_covered, len))
 }
 
 fn checksum(block: &[u8], generation: u64, index: u64) -> u64 {
     xxh3_64_with_seed(&block[BLOCK_HEAD_LEN as usize..], generation.wrapping_add(index))
 }
 
-fn write(file: &dyn File, kind: &str, generation: u64, data: &DerivedData) -> std::io::Result<()> {
-    let mut out = Vec::with_capacity(HEAD_LEN + data.bytes.len().min(BLOCK_LEN as usize) + 8);
+fn write(
+    file: &dyn File,
+    kind: &str,
+    source: Source,
+    rows_covered: u32,
+    bytes: &[u8],
+) -> std::io::Result<()> {
+    let mut out = Vec::with_capacity(HEAD_LEN + bytes.len().min(BLOCK_LEN as usize) + 8);
     out.extend_from_slice(MAGIC);
     out.put_u32(VERSION);
     out.put_u32(0);
-    out.put_u64(generation);
-    out.put_u32(data.rows_covered);
+    out.put_u64(source.generation);
+    out.put_u32(rows_covered);
     out.put_u32(0);
-    out.put_u64(data.bytes.len() as u64);
+    out.put_u64(bytes.len() as u64);
     out.put_u64(xxh3_64(kind.as_bytes()));
-    out.put_u64(0);
+    out.put_u64(source.stem);
     let head_checksum = xxh3_64(&out);
     out.put_u64(head_checksum);
     let mut written = 0;
-    for (index, payload) in data.bytes.chunks(PAYLOAD_LEN as usize).enumerate() {
+    for (index, payload) in bytes.chunks(PAYLOAD_LEN as usize).enumerate() {
         let start = out.len();
         out.put_u64(0);
         out.extend_from_slice(payload);
-        let checksum = checksum(&out[start..], generation, index as u64);
+        let checksum = checksum(&out[start..], source.generation, index as u64);
         out[start..start + 8].copy_from_slice(&checksum.to_le_bytes());
         file.write_all_at(&out, written)?;
         written += out.len() as u64;
@@ -234,57 +223,7 @@ fn write(file: &dyn File, kind: &str, generation: u64, data: &DerivedData) -> st
 
 #[cfg(test)]
 mod tests {
-    use barid_vfs::MemVfs;
-
     use super::*;
-
-    fn check(len: usize) {
-        let vfs = MemVfs::new();
-        vfs.create_dir(Path::new("/c"), 0o700).unwrap();
-        let cache = Path::new("/c/x.bhc");
-        let bytes: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
-        let data = DerivedData { rows_covered: 9, bytes: bytes.clone() };
-        Derived::store(&vfs, cache, "sort-date", 5, &data).unwrap();
-        assert_eq!(Derived::load(&vfs, cache, "sort-date", 5).unwrap(), Some(data));
-        assert_eq!(Derived::load(&vfs, cache, "sort-date", 6).unwrap(), None);
-        assert_eq!(Derived::load(&vfs, cache, "sort-size", 5).unwrap(), None);
-        let tail = Derived::load_tail(&vfs, cache, "sort-date", 5, 200).unwrap().unwrap();
-        assert_eq!(tail.bytes, bytes[len.saturating_sub(200)..]);
-        let derived = Derived::open(&vfs, cache, "sort-date", 5).unwrap().unwrap();
-        for (start, end) in [(0, 10), (65_520, 65_540), (len as u64 / 2, len as u64), (70, 70)] {
-            let (from, to) = (len.min(start as usize), len.min(end as usize));
-            assert_eq!(derived.read(start..end).unwrap(), bytes[from..to]);
-        }
-    }
-
-    #[test]
-    fn bytes_come_back() {
-        [0, 1, 65_527, 65_528, 65_529, 200_000].into_iter().for_each(check);
-    }
-
-    #[test]
-    fn damage_is_as_if_it_were_absent() {
-        let vfs = MemVfs::new();
-        vfs.create_dir(Path::new("/c"), 0o700).unwrap();
-        let cache = Path::new("/c/x.bhc");
-        let data = DerivedData { rows_covered: 9, bytes: vec![7; 100_000] };
-        Derived::store(&vfs, cache, "threads", 5, &data).unwrap();
-        let path = derived_path(cache, "threads");
-        let whole = vfs.read(&path, u64::MAX).unwrap();
-        for at in (0..whole.len()).step_by(977) {
-            let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
-            file.write_all_at(&[whole[at] ^ 1], at as u64).unwrap();
-            assert_eq!(Derived::load(&vfs, cache, "threads", 5).unwrap(), None, "byte {at}");
-            file.write_all_at(&[whole[at]], at as u64).unwrap();
-        }
-        for len in (0..whole.len() as u64).step_by(977) {
-            let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
-            file.set_len(len).unwrap();
-            assert_eq!(Derived::load(&vfs, cache, "threads", 5).unwrap(), None, "cut at {len}");
-            file.write_all_at(&whole, 0).unwrap();
-        }
-        assert_eq!(Derived::load(&vfs, cache, "threads", 5).unwrap(), Some(data));
-    }
 
     #[test]
     fn every_kind_has_a_file_name() {

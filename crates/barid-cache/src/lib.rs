@@ -37,7 +37,7 @@ mod verify;
 pub use builder::{Builder, Finish, KeepModSeq};
 pub use core_row::{Core, Place};
 pub use delta::Delta;
-pub use derived::{Derived, DerivedData};
+pub use derived::Derived;
 pub use dir::{CacheContent, CacheDir, CacheEntry, Pruned, file_name};
 pub use error::{Damage, Error, Result, ScanFault};
 pub use heap::Record;

@@ -27,6 +27,7 @@ use crate::meta::Meta;
 use crate::overlay::Overlay;
 
 /// What [`Snapshot::open`] found.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 #[derive(Debug)]
 pub enum Opened {
     /// A cache.
@@ -52,6 +53,8 @@ pub struct Snapshot {
     /// Where the next log record goes.
     pub(crate) log_end: u64,
     pub(crate) link: Link,
+    /// The stems of all states since the file was built.
+    pub(crate) stems: Vec<u64>,
     pub(crate) stored: Stored,
 }
 
@@ -127,6 +130,7 @@ impl Snapshot {
             overlay: Overlay::new(header.messages),
             log_end: header.log_start,
             link: Link { sequence: 0, stem: header.checksum },
+            stems: vec![header.checksum],
             base: Arc::new(Base::new(file, &path, header)),
             stored: Stored::Yes,
         })
@@ -163,6 +167,7 @@ impl Snapshot {
         }
         self.meta = record.meta;
         self.link = link;
+        self.stems.push(link.stem);
         self.log_end += bytes.len() as u64;
         true
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_cache::{Builder, CacheDir, Derived, DerivedData, Finish, file_name};
+use barid_cache::{Builder, CacheDir, Finish, file_name};
 use barid_state::Identity;
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
@@ -22,8 +22,7 @@ fn folder() -> (Arc<dyn Vfs>, CacheDir) {
         let report = barid_formats::ScanReport { new_uids, ..model.report() };
         let finish = Finish { identity: &identity, ..finish(&identity, 1) };
         let snapshot = builder.finish(&report, &finish).unwrap();
-        let data = DerivedData { rows_covered: 1, bytes: vec![1; 100] };
-        Derived::store(&*vfs, &path(id), "sort-date", snapshot.meta().generation, &data).unwrap();
+        snapshot.store_derived("sort-date", &[1; 100]).unwrap();
     }
     put(&vfs, "notes.txt");
     let dir = CacheDir::new(Arc::clone(&vfs), Path::new("/caches"));

@@ -1,6 +1,6 @@
 //! Derived snapshots of a mailbox: what was computed from a cache and is kept beside it.
 
-use barid_cache::{Derived, DerivedData, Snapshot};
+use barid_cache::{Derived, Snapshot};
 
 use crate::Window;
 use crate::mailbox::CachePlace;
@@ -42,9 +42,7 @@ impl<'a> Kept<'a> {
         if !self.place.on_disk {
             return;
         }
-        let data = DerivedData { rows_covered: self.snapshot.physical_len(), bytes };
-        let generation = self.snapshot.meta().generation;
-        let _ = Derived::store(&*self.place.vfs, &self.place.path, &self.kind, generation, &data);
+        let _ = self.snapshot.store_derived(&self.kind, &bytes);
     }
 
     /// Opens a stored order of physical rows.
@@ -56,8 +54,7 @@ impl<'a> Kept<'a> {
         if !self.place.on_disk {
             return None;
         }
-        let generation = self.snapshot.meta().generation;
-        Derived::open(&*self.place.vfs, &self.place.path, &self.kind, generation).ok()?
+        self.snapshot.derived(&self.kind).ok()?
     }
 }
 
