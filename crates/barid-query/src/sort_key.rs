@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::QueryError;
 use crate::limits::SORT_KEYS_MAX;
+use crate::{Profile, QueryError};
 
 /// Names what messages are ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +104,26 @@ impl SortProgram {
         }
         Ok(Self(program))
     }
+
+    /// Gives the program that a server makes of this one.
+    ///
+    /// Dovecot (`get_sort_program`) drops a key that was there before, which changes nothing, but
+    /// keeps its REVERSE, which then turns the next key round.
+    #[must_use]
+    pub fn read_by(&self, profile: Profile) -> SortProgram {
+        if profile != Profile::Dovecot {
+            return self.clone();
+        }
+        let mut program: Vec<(SortKey, bool)> = Vec::new();
+        let mut turned = false;
+        for &(key, reverse) in &self.0 {
+            turned ^= reverse;
+            if program.iter().all(|known| known.0 != key) {
+                program.push((key, std::mem::take(&mut turned)));
+            }
+        }
+        SortProgram(program)
+    }
 }
 
 fn parse_key(text: &str) -> Result<(SortKey, bool), QueryError> {
@@ -139,6 +159,16 @@ mod tests {
         for key in SortKey::ALL {
             check(key.name(), &[(key, false)]);
         }
+    }
+
+    #[test]
+    fn profile_difference_dovecot_keeps_the_reverse_of_a_repeated_key() {
+        let read = |text: &str, profile| text.parse::<SortProgram>().unwrap().read_by(profile);
+        let program = "reverse:date,size,reverse:date,subject,reverse:size,reverse:to";
+        let dovecot = "reverse:date,size,reverse:subject,to".parse().unwrap();
+        assert_eq!(read(program, Profile::Dovecot), dovecot);
+        assert_eq!(read(program, Profile::Rfc), program.parse().unwrap());
+        assert_eq!(read(program, Profile::CClient), program.parse().unwrap());
     }
 
     #[test]

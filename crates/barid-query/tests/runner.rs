@@ -1,8 +1,14 @@
 //! Tests that need more than one module of the crate.
 
+#![expect(clippy::print_stderr, reason = "what was compared is printed")]
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod ask;
+mod differential;
+mod imaptest;
 mod incremental;
+mod mail;
+mod mailbox_files;
 mod model;
 mod random;
 mod scale;

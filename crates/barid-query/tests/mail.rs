@@ -1,0 +1,168 @@
+//! Messages in text, read by `barid-message`, as columns and sort keys.
+
+use std::collections::HashMap;
+
+use barid_message::{
+    HeaderFields, Profile, base_subject, casemap, decode_words, display_name, first_mailbox,
+    message_id, message_ids, parse_date_as, rfc822_size,
+};
+use barid_query::{NO_ID, SortKey, SortProgram, SortView, ThreadAlgorithm, sort, threads};
+
+use crate::random::Mailbox;
+
+/// A message and when it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) raw: Vec<u8>,
+    pub(crate) arrival: i64,
+}
+
+/// A mailbox that was read in one profile.
+#[derive(Debug)]
+pub(crate) struct Mail {
+    profile: Profile,
+    columns: Mailbox,
+    /// Subjects interned as ORDEREDSUBJECT of c-client compares them.
+    folded_subjects: Vec<u32>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    arrival: i64,
+    size: i64,
+    strings: [Vec<u8>; 6],
+}
+
+/// The keys that are texts, in the order of [`Row::strings`].
+const STRING_KEYS: [SortKey; 6] = [
+    SortKey::Subject,
+    SortKey::From,
+    SortKey::To,
+    SortKey::Cc,
+    SortKey::DisplayFrom,
+    SortKey::DisplayTo,
+];
+
+/// Numbers for texts in order of appearance.
+#[derive(Default)]
+struct Numbers(HashMap<Vec<u8>, u32>);
+
+impl Numbers {
+    fn number(&mut self, text: &[u8]) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(text.to_vec()).or_insert(next)
+    }
+}
+
+impl Mail {
+    pub(crate) fn read(messages: &[Message], profile: Profile) -> Self {
+        let mut mail = Mail {
+            profile,
+            columns: Mailbox::default(),
+            folded_subjects: Vec::new(),
+            rows: vec![],
+        };
+        let (mut ids, mut subjects) = (Numbers::default(), Numbers::default());
+        let mut folded = Numbers::default();
+        subjects.number(b"");
+        folded.number(b"");
+        for message in messages {
+            let fields = HeaderFields::scan(&message.raw);
+            let columns = &mut mail.columns;
+            let own = message_id(fields.message_id.unwrap_or_default(), profile);
+            columns.ids.push(own.map_or(NO_ID, |id| ids.number(&id)));
+            let start = columns.refs.len();
+            message_ids(fields.references.unwrap_or_default(), profile, &mut |id| {
+                columns.refs.push(ids.number(id));
+            });
+            if columns.refs.len() == start {
+                let parent = message_id(fields.in_reply_to.unwrap_or_default(), profile);
+                columns.refs.extend(parent.map(|id| ids.number(&id)));
+            }
+            columns.ref_ends.push(columns.refs.len() as u32);
+            let subject = base_subject(fields.subject.unwrap_or_default(), profile);
+            columns.subjects.push(subjects.number(&subject.text));
+            mail.folded_subjects.push(folded.number(&subject.text.to_ascii_lowercase()));
+            columns.replies.push(subject.is_reply_or_forward);
+            columns.dates.push(sent_date(&fields, message.arrival, profile));
+            mail.rows.push(Row {
+                arrival: message.arrival,
+                size: rfc822_size(&message.raw) as i64,
+                strings: strings(&fields, subject.text, profile),
+            });
+        }
+        mail.columns.id_count = ids.0.len() as u32;
+        mail.columns.subject_count = subjects.0.len() as u32;
+        mail
+    }
+
+    /// The THREAD response.
+    pub(crate) fn thread(&self, algorithm: ThreadAlgorithm) -> String {
+        let mut columns = self.columns.columns();
+        if self.profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject {
+            columns.keys.subjects = &self.folded_subjects;
+        }
+        let mut out = Vec::new();
+        threads(algorithm, &columns, self.profile).unwrap().write_imap(|row| row + 1, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The SORT response.
+    pub(crate) fn sort(&self, program: &SortProgram) -> Vec<u32> {
+        let rows: Vec<u32> = (0..self.rows.len() as u32).collect();
+        sort(&rows, program, self).into_iter().map(|row| row + 1).collect()
+    }
+
+    /// The text that decides under a key.
+    pub(crate) fn string(&self, key: SortKey, row: usize) -> &[u8] {
+        let at = STRING_KEYS.iter().position(|known| *known == key).unwrap();
+        &self.rows[row].strings[at]
+    }
+}
+
+impl SortView for Mail {
+    fn numbers(&self, key: SortKey, rows: &[u32], out: &mut Vec<i64>) {
+        out.extend(rows.iter().map(|&row| match key {
+            SortKey::Arrival => self.rows[row as usize].arrival,
+            SortKey::Size => self.rows[row as usize].size,
+            _ => self.columns.dates[row as usize],
+        }));
+    }
+
+    fn strings(&self, key: SortKey, rows: &[u32], visit: &mut dyn FnMut(&[u8])) {
+        rows.iter().for_each(|&row| visit(self.string(key, row as usize)));
+    }
+}
+
+/// RFC 5256 §2.2; the servers take the first second of 1970 for no date at all.
+fn sent_date(fields: &HeaderFields<'_>, arrival: i64, profile: Profile) -> i64 {
+    let sent = fields.date.and_then(|date| parse_date_as(date, profile));
+    match sent.map(|date| date.unix_seconds) {
+        None => arrival,
+        Some(0) if profile != Profile::Rfc => arrival,
+        Some(date) => date,
+    }
+}
+
+fn strings(fields: &HeaderFields<'_>, subject: Vec<u8>, profile: Profile) -> [Vec<u8>; 6] {
+    let mailbox = |field: Option<&[u8]>| {
+        let mailbox = first_mailbox(field.unwrap_or_default());
+        match profile {
+            // Compared octet by octet, ASCII letters in small.
+            Profile::CClient => mailbox.to_ascii_lowercase(),
+            _ => casemap(&decode_words(&mailbox)).into_bytes(),
+        }
+    };
+    let display =
+        |field: Option<&[u8]>| casemap(&display_name(field.unwrap_or_default())).into_bytes();
+    let subject = if profile == Profile::CClient { subject.to_ascii_lowercase() } else { subject };
+    [
+        subject,
+        mailbox(fields.from),
+        mailbox(fields.to),
+        mailbox(fields.cc),
+        display(fields.from),
+        display(fields.to),
+    ]
+}
