@@ -21,8 +21,7 @@ pub(crate) fn summary(figures: &Figures) -> String {
             format_args!("| {} | {} | {}{note} | {verdict} |", bar.work, bar.bar, bar.measured),
         );
     }
-    text.push_str("\nMedian (least-most), wall time of the whole process unless README.md says otherwise:\n\n");
-    text.push_str("| work | side | time | user | sys | resident peak |\n| --- | --- | --- | --- | --- | --- |\n");
+    text.push_str(MEDIANS);
     let mut seen = Vec::new();
     for sample in &figures.samples {
         if seen.contains(&(sample.work, sample.side)) {
@@ -104,31 +103,52 @@ fn readme(world: &World) -> String {
     let commit = said("git", &["rev-parse", "--short", "HEAD"]);
     let changed =
         if said("git", &["status", "--porcelain"]).is_empty() { "" } else { " and changes" };
-    format!(
-        "# barid and its peers: opening mailboxes\n\n\
-         `cargo xtask bench open`, {} runs of each side in turn, mail of seed {SEED}, scale 1/{}.\n\n\
-         - Date: {} UTC\n- Commit: {commit}{changed}\n- Machine: {} cores, {cpu}, Linux {}\n\
-         - Peers: Dovecot {}; {}\n- Page cache: warm. Output: thrown away.\n\n\
-         barid: `barid --cache-dir C --state-dir S ls --sort date --limit 50 MAILBOX`, `ls MAILBOX`,\n\
-         `thread --imap MAILBOX`; times are those of the whole process. Populating starts with empty\n\
-         C and S, and without a `dovecot-uidlist` in the Maildir.\n\
-         NeoMutt: opens the Maildir on a terminal and exits (`folder-hook . exec exit`), header cache\n\
-         tokyocabinet, `maildir_header_cache_verify=no`; times are those of the whole process.\n\
-         Dovecot: its `imap` program; SELECT is timed from the start of the process to the answer,\n\
-         THREAD from the command to its answer in a fresh session with warm indexes. It has a copy of\n\
-         the mbox that holds its headers already, and its default lazy writes.\n\n\
-         Memory is anonymous memory (RssAnon), sampled every half millisecond in runs that are not\n\
-         timed; where a run is shorter, the resident peak with all file pages stands for it.\n\
-         Both sides must give the same answers before anything is timed: summary.md says which.\n",
-        world.options.runs,
-        world.options.scale,
-        said("date", &["-u", "+%Y-%m-%d %H:%M"]),
-        cores(),
-        said("uname", &["-r"]),
-        world.dovecot.version(),
-        world.neomutt.version(),
-    )
+    let (runs, scale) = (world.options.runs, world.options.scale);
+    let mut text = String::from("# barid and its peers: opening mailboxes\n\n");
+    line(
+        &mut text,
+        format_args!(
+            "`cargo xtask bench open`, {runs} runs of each side in turn, mail of seed {SEED}, \
+             scale 1/{scale}.\n"
+        ),
+    );
+    let date = said("date", &["-u", "+%Y-%m-%d %H:%M"]);
+    line(&mut text, format_args!("- Date: {date} UTC"));
+    line(&mut text, format_args!("- Commit: {commit}{changed}"));
+    let kernel = said("uname", &["-r"]);
+    line(&mut text, format_args!("- Machine: {} cores, {cpu}, Linux {kernel}", cores()));
+    let (dovecot, neomutt) = (world.dovecot.version(), world.neomutt.version());
+    line(&mut text, format_args!("- Peers: Dovecot {dovecot}; {neomutt}"));
+    text.push_str(METHOD);
+    text
 }
+
+/// The head of the table of medians.
+const MEDIANS: &str = "
+Median (least-most), wall time of the whole process unless README.md says otherwise:
+
+| work | side | time | user | sys | resident peak |
+| --- | --- | --- | --- | --- | --- |
+";
+
+/// How every run is measured.
+const METHOD: &str = "- Page cache: warm. Output: thrown away.
+
+barid: `barid --cache-dir C --state-dir S ls --sort date --limit 50 MAILBOX`, `ls MAILBOX`,
+`thread --imap MAILBOX`; times are those of the whole process. Populating starts with empty C and
+S, and without a `dovecot-uidlist` in the Maildir.
+
+NeoMutt: opens the Maildir on a terminal and exits (`folder-hook . exec exit`), header cache
+tokyocabinet, `maildir_header_cache_verify=no`; times are those of the whole process.
+
+Dovecot: its `imap` program; SELECT is timed from the start of the process to the answer, THREAD
+from the command to its answer in a fresh session with warm indexes. It has a copy of the mbox that holds
+its headers already, and its default lazy writes.
+
+Memory is anonymous memory (RssAnon), sampled every half millisecond in runs that are not timed;
+where a run is shorter, the resident peak with all file pages stands for it. Both sides must give the
+same answers before anything is timed: summary.md says which.
+";
 
 /// What a program prints.
 fn said(program: &str, args: &[&str]) -> String {
