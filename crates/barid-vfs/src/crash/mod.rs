@@ -108,8 +108,8 @@ impl CrashVfs {
     }
 
     /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
-    /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs the whole log and a copy of the files
-    /// changed.
+    /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs
+    /// the whole log and a copy of the files changed.
     ///
     /// # Panics
     /// If `point` is above [`CrashVfs::points`].
