@@ -1,24 +1,312 @@
 //! Which format a path holds, and the registry of formats.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_vfs::Vfs;
+use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::maildir::Maildir;
-use crate::{Format, Mailbox, Result};
+use crate::mbox::{MboxMailbox, Variant};
+use crate::{Error, Format, Mailbox, Result};
 
 /// A mailbox as people name it: a path, perhaps with its format before it (`mbox:PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxSpec {
     /// The format that was named.
-    pub format: Option<Format>,
+    pub format: Option<FormatName>,
     /// The path.
     pub path: PathBuf,
 }
 
+/// A format as people name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FormatName {
+    /// `maildir:`
+    Maildir,
+    /// `mbox:`, whatever its quoting, as if its format had been found out.
+    Mbox,
+    /// `mboxo:`, `mboxrd:`, `mboxcl:`, `mboxcl2:`
+    MboxVariant(Variant),
+    /// `mmdf:`
+    Mmdf,
+}
+
+/// Opens the mailbox at a path.
+type Open = fn(Arc<dyn Vfs>, &Path) -> Result<Box<dyn Mailbox>>;
+
+/// How a format is named, told and opened.
+struct Entry {
+    name: &'static str,
+    format: FormatName,
+    /// Whether something that looks like this is of the format; `None` if only a name can tell.
+    probe: Option<fn(&Probe) -> bool>,
+    open: Open,
+}
+
+/// Every format, in the order in which they are tried.
+static REGISTRY: [Entry; 7] = [
+    Entry {
+        name: "maildir",
+        format: FormatName::Maildir,
+        probe: Some(|probe| probe.has_new_and_cur),
+        open: |vfs, path| Ok(Box::new(Maildir::new(vfs, path.to_owned()))),
+    },
+    Entry {
+        name: "mmdf",
+        format: FormatName::Mmdf,
+        probe: Some(|probe| probe.head().starts_with(b"\x01\x01\x01\x01\n")),
+        open: |vfs, path| open_mbox(vfs, path, Some(Variant::Mmdf)),
+    },
+    Entry {
+        name: "mbox",
+        format: FormatName::Mbox,
+        probe: Some(|probe| probe.head.as_deref().is_some_and(is_mbox)),
+        open: |vfs, path| open_mbox(vfs, path, None),
+    },
+    variant("mboxo", Variant::Mboxo, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxo))),
+    variant("mboxrd", Variant::Mboxrd, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxrd))),
+    variant("mboxcl", Variant::Mboxcl, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxcl))),
+    variant("mboxcl2", Variant::Mboxcl2, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxcl2))),
+];
+
+const fn variant(name: &'static str, variant: Variant, open: Open) -> Entry {
+    Entry { name, format: FormatName::MboxVariant(variant), probe: None, open }
+}
+
+fn open_mbox(vfs: Arc<dyn Vfs>, path: &Path, variant: Option<Variant>) -> Result<Box<dyn Mailbox>> {
+    Ok(Box::new(MboxMailbox::open(vfs, path, variant)?))
+}
+
+/// Bytes of a file that are looked at to tell its format.
+const HEAD_LEN: usize = 8 << 10;
+
+/// What was seen at a path.
+#[derive(Debug)]
+struct Probe {
+    has_new_and_cur: bool,
+    /// The first bytes, if it is a file.
+    head: Option<Vec<u8>>,
+}
+
+impl Probe {
+    fn head(&self) -> &[u8] {
+        self.head.as_deref().unwrap_or_default()
+    }
+}
+
+impl MailboxSpec {
+    /// Parses `PATH` or `FORMAT:PATH`. What stands before the first colon counts as a format only
+    /// if it is the name of one.
+    pub fn parse(text: &str) -> Self {
+        if let Some((name, path)) = text.split_once(':')
+            && let Some(entry) = REGISTRY.iter().find(|entry| entry.name == name)
+        {
+            return Self { format: Some(entry.format), path: path.into() };
+        }
+        Self { format: None, path: text.into() }
+    }
+}
+
 /// Opens the mailbox of `spec`, whose format is found out if it is not named.
+///
+/// Costs a few `stat` calls, and for a file one read of its first bytes.
+///
+/// # Errors
+/// [`Error::NotAMailbox`] says what is there instead; [`Error::Io`] if the path is missing or may
+/// not be read.
 pub fn open(vfs: Arc<dyn Vfs>, spec: &MailboxSpec) -> Result<Box<dyn Mailbox>> {
-    let _: &Path = &spec.path;
-    Ok(Box::new(Maildir::new(vfs, spec.path.clone())))
+    let probe = probe(vfs.as_ref(), &spec.path)?;
+    let entry = match spec.format {
+        Some(format) => {
+            let named = |entry: &&Entry| entry.format == format;
+            let entry = REGISTRY.iter().find(named);
+            let entry = entry.expect("because every format name is registered");
+            let reason = mismatch(&probe, format);
+            match reason {
+                Some(reason) => return Err(not_a_mailbox(&spec.path, reason)),
+                None => entry,
+            }
+        }
+        None => find(&probe).ok_or_else(|| not_a_mailbox(&spec.path, what_else(&probe)))?,
+    };
+    (entry.open)(vfs, &spec.path)
+}
+
+/// The format at `path`, if it is a mailbox.
+///
+/// # Errors
+/// [`Error::Io`] if the path is missing or may not be read.
+pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
+    let probe = probe(vfs, path)?;
+    Ok(find(&probe).map(|entry| match entry.format {
+        FormatName::Maildir => Format::Maildir,
+        FormatName::Mmdf => Format::Mmdf,
+        FormatName::Mbox => Format::Mboxo,
+        FormatName::MboxVariant(variant) => variant.format(),
+    }))
+}
+
+fn find(probe: &Probe) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|entry| entry.probe.is_some_and(|is| is(probe)))
+}
+
+fn not_a_mailbox(path: &Path, reason: &'static str) -> Error {
+    Error::NotAMailbox { path: path.to_owned(), reason }
+}
+
+/// Looks at a path.
+fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
+    let metadata = vfs.metadata(path).map_err(Error::at(path))?;
+    match metadata.file_type {
+        FileType::Dir => {
+            let has_new_and_cur =
+                is_dir(vfs, &path.join("new"))? && is_dir(vfs, &path.join("cur"))?;
+            Ok(Probe { has_new_and_cur, head: None })
+        }
+        FileType::File => {
+            let read = || {
+                let file = vfs.open(path, OpenOptions::READ)?;
+                let mut head = vec![0; HEAD_LEN];
+                let len = file.read_full_at(&mut head, 0)?;
+                head.truncate(len);
+                Ok(head)
+            };
+            Ok(Probe { has_new_and_cur: false, head: Some(read().map_err(Error::at(path))?) })
+        }
+        _ => Err(not_a_mailbox(path, "it is neither a file nor a directory")),
+    }
+}
+
+fn is_dir(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
+    match vfs.metadata(path) {
+        Ok(metadata) => Ok(metadata.file_type == FileType::Dir),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(source) => Err(Error::at(path)(source)),
+    }
+}
+
+/// Whether a file begins as an mbox does: with nothing, with a From_ line (blank lines before it
+/// do no harm), or with the magic number of a compression, whose content is looked at later.
+fn is_mbox(head: &[u8]) -> bool {
+    const GZIP: &[u8] = b"\x1f\x8b";
+    const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+    head.is_empty()
+        || head.starts_with(GZIP)
+        || head.starts_with(ZSTD)
+        || starts_with_from_line(head)
+}
+
+/// As c-client tests it: leading white space may only be whole lines.
+fn starts_with_from_line(head: &[u8]) -> bool {
+    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b'\r' | b'\n');
+    let spaces = head.iter().take_while(is_space).count();
+    let line_start = spaces == 0 || head[spaces - 1] == b'\n';
+    line_start && head[spaces..].starts_with(b"From ")
+}
+
+/// Why what was seen cannot be of the format that was named.
+fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
+    match (format, &probe.head) {
+        (FormatName::Maildir, Some(_)) => Some("a file is no Maildir"),
+        (FormatName::Maildir, None) if !probe.has_new_and_cur => Some(what_else(probe)),
+        (FormatName::Maildir, None) => None,
+        (_, None) => Some("a directory is no mbox"),
+        // Forced: an odd beginning is for the reader to judge, but for what is no text at all.
+        (_, Some(head)) if is_mbox(head) => None,
+        (_, Some(head)) if memchr::memchr(0, head).is_some() => Some("it is a binary file"),
+        (_, Some(_)) => None,
+    }
+}
+
+/// What is there that no format wants.
+fn what_else(probe: &Probe) -> &'static str {
+    match &probe.head {
+        None => "the directory has no cur/ and new/; `barid folders` lists mailboxes below it",
+        Some(head) if memchr::memchr(0, head).is_some() => "it is a binary file",
+        Some(_) => "it does not begin with a From_ line",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::MemVfs;
+
+    fn vfs_with(files: &[(&str, &[u8])]) -> Arc<dyn Vfs> {
+        let vfs = MemVfs::new();
+        for (path, content) in files {
+            let path = Path::new(path);
+            vfs.create_dir_all(path.parent().unwrap(), 0o700).unwrap();
+            let file = vfs.open(path, OpenOptions::create_new(0o600)).unwrap();
+            file.write_all_at(content, 0).unwrap();
+        }
+        Arc::new(vfs)
+    }
+
+    fn check(spec: &str, expected: std::result::Result<Format, &str>) {
+        let vfs = vfs_with(&[
+            ("/maildir/new/x", b""),
+            ("/maildir/cur/x", b""),
+            ("/dir/new/x", b""),
+            ("/mbox", b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n"),
+            ("/blank", b"\n\nFrom a@b Thu Jan  1 00:00:00 1970\n\n"),
+            ("/indented", b"  From a@b Thu Jan  1 00:00:00 1970\n\n"),
+            ("/empty", b""),
+            ("/mmdf", b"\x01\x01\x01\x01\nSubject: x\n\n\x01\x01\x01\x01\n"),
+            ("/gz", b"\x1f\x8b\x08\x00"),
+            ("/binary", b"\x7fELF\x00\x01"),
+            ("/text", b"Dear Sir,\n"),
+        ]);
+        let found = open(vfs, &MailboxSpec::parse(spec)).map(|mailbox| mailbox.format());
+        match (found, expected) {
+            (Ok(format), Ok(expected)) => assert_eq!(format, expected, "{spec}"),
+            (Err(error), Err(expected)) => {
+                assert!(error.to_string().contains(expected), "{spec}: {error}");
+            }
+            (found, _) => panic!("{spec}: {found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn formats_are_told() {
+        check("/maildir", Ok(Format::Maildir));
+        check("/maildir/", Ok(Format::Maildir));
+        check("/mbox", Ok(Format::Mboxo));
+        check("/blank", Ok(Format::Mboxo));
+        check("/empty", Ok(Format::Mboxo));
+        check("/mmdf", Ok(Format::Mmdf));
+        check("/indented", Err("does not begin with a From_ line"));
+        check("/binary", Err("binary file"));
+        check("/text", Err("does not begin with a From_ line"));
+        check("/dir", Err("`barid folders` lists"));
+        check("/missing", Err("/missing"));
+    }
+
+    #[test]
+    fn formats_are_forced() {
+        check("maildir:/maildir", Ok(Format::Maildir));
+        check("mbox:/mbox", Ok(Format::Mboxo));
+        check("mboxo:/mbox", Ok(Format::Mboxo));
+        check("mboxrd:/mbox", Ok(Format::Mboxrd));
+        check("mboxcl:/mbox", Ok(Format::Mboxcl));
+        check("mboxcl2:/mbox", Ok(Format::Mboxcl2));
+        check("mmdf:/mmdf", Ok(Format::Mmdf));
+        check("maildir:/mbox", Err("a file is no Maildir"));
+        check("maildir:/dir", Err("no cur/ and new/"));
+        check("mbox:/maildir", Err("a directory is no mbox"));
+        check("mbox:/binary", Err("binary file"));
+        check("mbox:/missing", Err("/missing"));
+    }
+
+    #[test]
+    fn a_colon_is_not_always_a_format() {
+        let parse = |text| MailboxSpec::parse(text);
+        assert_eq!(parse("a:b").path, Path::new("a:b"));
+        assert_eq!(parse("mbox:a:b").path, Path::new("a:b"));
+        assert_eq!(parse("./mbox:a").format, None);
+    }
 }

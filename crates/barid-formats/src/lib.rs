@@ -6,6 +6,7 @@
 
 mod detect;
 mod error;
+mod folders;
 mod location;
 mod mailbox;
 mod maildir;
@@ -14,8 +15,9 @@ mod scan;
 mod stamp;
 mod sync;
 
-pub use detect::{MailboxSpec, open};
+pub use detect::{FormatName, MailboxSpec, detect, open};
 pub use error::{Error, Result, SinkError};
+pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
 pub use mbox::{FromProfile, MboxMailbox, MboxOptions, Variant, write_message};

@@ -41,8 +41,6 @@ pub(super) struct Before {
     pub(super) state: Option<State>,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: Option<UidValidity>,
-    /// The lowest UID never given out.
-    pub(super) uidnext: Option<Uid>,
     /// The keywords.
     pub(super) keywords: KeywordTable,
     /// The messages, ascending by UID.
@@ -64,7 +62,6 @@ impl Before {
             stamp,
             state: Some(state),
             uidvalidity: known.uidvalidity(),
-            uidnext: known.uidnext(),
             keywords: known.keywords().clone(),
             index: Index::with_capacity(known.len() as usize),
             ..Self::default()
@@ -107,11 +104,6 @@ impl Before {
             let name = self.rows[at as usize].name;
             name.hash == hash && self.names.base(name) == base
         })
-    }
-
-    /// The row of a UID.
-    pub(super) fn find_uid(&self, uid: Uid) -> Option<&Row> {
-        self.rows.binary_search_by_key(&uid, |row| row.uid).ok().map(|at| &self.rows[at])
     }
 
     /// The highest UID of a row, 0 if there is none.

@@ -46,6 +46,11 @@ impl Keywords {
         self.names.iter().position(|name| name.as_ref() == Some(keyword))
     }
 
+    /// The letters of keywords, as bits; those without one are left out.
+    pub(super) fn letters(&self, keywords: &[Keyword]) -> u32 {
+        keywords.iter().filter_map(|keyword| self.letter(keyword)).fold(0, |all, at| all | 1 << at)
+    }
+
     /// Gives a keyword a letter; `None` if all are taken.
     pub(super) fn add(&mut self, keyword: &Keyword) -> Option<usize> {
         if let Some(letter) = self.letter(keyword) {

@@ -8,8 +8,6 @@ pub(super) const CUR: &str = "cur";
 pub(super) const TMP: &str = "tmp";
 /// UIDs by base name.
 pub(super) const UIDLIST: &str = "dovecot-uidlist";
-/// The dotlock of the UIDs, the keywords and of moves from `new` to `cur`.
-pub(super) const UIDLIST_LOCK: &str = "dovecot-uidlist.lock";
 /// What a new version of the UIDs is written to before it replaces the old one.
 pub(super) const UIDLIST_TMP: &str = "dovecot-uidlist.tmp";
 /// The names of the keyword letters.
@@ -50,7 +48,7 @@ pub(super) const RENAME_RETRIES_MAX: u32 = 10;
 pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Defects that a report holds at most.
 pub(super) const DEFECTS_MAX: usize = 1_000;
-/// After how long an untouched lock is broken, in nanoseconds (Dovecot: 120 s).
-pub(super) const LOCK_STALE_NANOS: i64 = 120_000_000_000;
-/// How long a lock is waited for, in milliseconds.
-pub(super) const LOCK_TIMEOUT_MS: u64 = 30_000;
+/// How long the lock of the UIDs is waited for.
+pub(super) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+/// How many unique names are tried before a delivery is given up.
+pub(super) const NAME_TRIES_MAX: u32 = 100;

@@ -4,19 +4,24 @@
 //! Maildir at the same time (see `docs/design/maildir.md`). Reading renames nothing; it writes
 //! `dovecot-uidlist`, since that is where UIDs become durable, and where it cannot, the ledger.
 
+mod append;
 mod before;
 mod keywords;
 mod layout;
 mod list;
-mod lock;
 mod name;
 mod read;
+mod relist;
 mod scan;
 mod state;
+mod sync;
 mod table;
 mod twins;
 mod uidlist;
 mod uids;
+
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +31,7 @@ use std::sync::Arc;
 use barid_state::Ledger;
 use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
 
-use self::layout::{CUR, KEYWORDS, LETTERS, NEW, UIDLIST};
+use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
     ScanContext, ScanReport, Sinks, Stamp, SyncReport,
@@ -45,6 +50,7 @@ pub(crate) struct Maildir {
 struct Paths {
     new: PathBuf,
     cur: PathBuf,
+    tmp: PathBuf,
     uidlist: PathBuf,
     keywords: PathBuf,
 }
@@ -63,6 +69,7 @@ impl Maildir {
         let paths = Paths {
             new: path.join(NEW),
             cur: path.join(CUR),
+            tmp: path.join(TMP),
             uidlist: path.join(UIDLIST),
             keywords: path.join(KEYWORDS),
         };
@@ -159,12 +166,12 @@ impl Mailbox for Maildir {
 
     fn sync(
         &mut self,
-        _known: &dyn Known,
-        _ledger: Option<&mut Ledger>,
-        _changes: &ChangeSet,
-        _appends: &[NewMessage<'_>],
+        known: &dyn Known,
+        ledger: Option<&mut Ledger>,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
-        Err(Error::Unsupported { path: self.path.clone(), what: "cannot be changed yet" })
+        sync::sync(self, known, ledger, changes, appends)
     }
 }
 

@@ -10,12 +10,10 @@ use barid_vfs::{Metadata, OpenOptions};
 
 use super::Dirs;
 use super::keywords::Slots;
-use super::layout::{
-    CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RELISTS_MAX, RENAME_RETRIES_MAX,
-};
+use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RENAME_RETRIES_MAX};
 use super::list::{Listing, Sighting};
 use super::name;
-use super::table::{Index, Name, Names};
+use super::relist::Relisted;
 use crate::scan::sink_error;
 use crate::{Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
@@ -321,58 +319,8 @@ impl Reader<'_> {
         }
         let base = self.reading.listing.names.base(sighting.name);
         lock(&self.shared.relisted, |relisted| {
-            if relisted.lists > 0 {
-                match relisted.find(sighting.name.hash, base) {
-                    Some(found) if found.0 != stale => return Ok(Some(found)),
-                    None if relisted.quiet => return Ok(None),
-                    _ => {}
-                }
-            }
-            if relisted.lists == RELISTS_MAX {
-                return Ok(None);
-            }
-            relisted.list(self.reading.dirs)?;
-            Ok(relisted.find(sighting.name.hash, base))
+            relisted.find_renamed(self.reading.dirs, sighting.name.hash, base, stale)
         })
-    }
-}
-
-/// The directories, listed once more while messages are read.
-#[derive(Default)]
-struct Relisted {
-    lists: u32,
-    quiet: bool,
-    names: Names,
-    entries: Vec<(Name, bool)>,
-    index: Index,
-}
-
-impl Relisted {
-    fn list(&mut self, dirs: &Dirs) -> Result<()> {
-        *self = Self { lists: self.lists + 1, ..Self::default() };
-        let before = dirs.stamps()?;
-        for (at, in_new) in [(0, true), (1, false)] {
-            let listed = dirs.handles[at].list(&mut |name, _| {
-                if let Some(name) = self.names.add(name) {
-                    let entries = &self.entries;
-                    let thing = entries.len() as u32;
-                    self.index.insert(name.hash, thing, |at| entries[at as usize].0.hash);
-                    self.entries.push((name, in_new));
-                }
-            });
-            listed.map_err(Error::at(&dirs.paths[at]))?;
-        }
-        self.quiet = before == dirs.stamps()?;
-        Ok(())
-    }
-
-    fn find(&self, hash: u64, base: &[u8]) -> Option<(Vec<u8>, bool)> {
-        let found = self.index.find(hash, |at| {
-            let name = self.entries[at as usize].0;
-            name.hash == hash && self.names.base(name) == base
-        })?;
-        let (name, in_new) = self.entries[found as usize];
-        Some((self.names.get(name).to_vec(), in_new))
     }
 }
 

@@ -62,8 +62,7 @@ impl Pass<'_> {
         words.add_lost(self.before, &listing);
         let ledger = LedgerView::load(context.ledger, self.maildir.vfs.as_ref())?;
         let uids = Uids {
-            vfs: self.maildir.vfs.as_ref(),
-            dir: &self.maildir.path,
+            vfs: &self.maildir.vfs,
             uidlist: &self.maildir.paths.uidlist,
             before: self.before,
             listing: &listing,
@@ -103,7 +102,7 @@ impl Pass<'_> {
     /// Makes the ledger hold what the file does not; returns the stamp of the file.
     fn settle(
         &self,
-        assigned: &mut Assigned<'_>,
+        assigned: &mut Assigned,
         written: Option<Result<FileStamp>>,
         ledger: &mut Ledger,
     ) -> Result<FileStamp> {
@@ -136,7 +135,7 @@ impl Pass<'_> {
         file_stamp: FileStamp,
         listing: &Listing,
         words: Words,
-        assigned: Assigned<'_>,
+        assigned: Assigned,
         totals: Totals,
     ) -> ScanReport {
         // The file is as we left it under its lock, or as we read it.

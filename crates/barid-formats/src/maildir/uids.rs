@@ -7,15 +7,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
-use barid_vfs::{FileStamp, Vfs};
+use barid_vfs::{DotLock, DotLockOptions, FileStamp, LockError, Vfs};
 
 use super::before::Before;
-use super::layout::UIDLIST_LOCK;
+use super::layout::LOCK_TIMEOUT;
 use super::list::{Listing, Seen};
-use super::lock::Dotlock;
 use super::name;
 use super::read::Job;
 use super::state::ListState;
@@ -24,8 +24,7 @@ use crate::{Error, Result, Stamp};
 
 /// What is needed to give out UIDs.
 pub(super) struct Uids<'a> {
-    pub(super) vfs: &'a dyn Vfs,
-    pub(super) dir: &'a Path,
+    pub(super) vfs: &'a Arc<dyn Vfs>,
     pub(super) uidlist: &'a Path,
     pub(super) before: &'a Before,
     pub(super) listing: &'a Listing,
@@ -37,7 +36,7 @@ pub(super) struct Uids<'a> {
 
 /// All UIDs, and what is to be done that they hold.
 #[derive(Debug)]
-pub(super) struct Assigned<'a> {
+pub(super) struct Assigned {
     pub(super) uidvalidity: UidValidity,
     pub(super) uidnext: Uid,
     /// The fresh messages, ascending by UID.
@@ -47,7 +46,7 @@ pub(super) struct Assigned<'a> {
     /// Lines without a file, ascending by hash; `None` if not known.
     pub(super) orphans: Option<Vec<u64>>,
     /// What is to be written; the lock is held until it is dropped.
-    pub(super) write: Option<Write<'a>>,
+    pub(super) write: Option<Write>,
     /// What the ledger is to hold.
     pub(super) ledger: Option<LedgerChange>,
     /// The same if `write` fails.
@@ -69,14 +68,15 @@ pub(super) struct LedgerChange {
 
 /// A change of `dovecot-uidlist`.
 #[derive(Debug)]
-pub(super) struct Write<'a> {
-    pub(super) lock: Dotlock<'a>,
+pub(super) struct Write {
+    /// Held until this is dropped.
+    _lock: DotLock,
     text: Vec<u8>,
     /// Where to append; `None` to write the file anew.
     append_at: Option<u64>,
 }
 
-impl Write<'_> {
+impl Write {
     /// Writes, durably; returns the file's stamp.
     pub(super) fn run(&self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
         match self.append_at {
@@ -145,7 +145,7 @@ struct Loaded {
 
 impl<'a> Uids<'a> {
     /// Finds or gives all UIDs; `None` if nothing that was known holds.
-    pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned<'a>>> {
+    pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned>> {
         let mut lock = None;
         let mut whole = self.before.state.is_none();
         loop {
@@ -153,10 +153,9 @@ impl<'a> Uids<'a> {
             match self.attempt(&loaded, ledger, lock.is_some()) {
                 Attempt::Whole => whole = true,
                 Attempt::Reset => return Ok(None),
-                Attempt::Lock => match Dotlock::take(self.vfs, &self.dir.join(UIDLIST_LOCK)) {
-                    Ok(taken) => lock = Some(taken),
-                    Err(Error::Io { .. }) => self.writable = false,
-                    Err(error) => return Err(error),
+                Attempt::Lock => match take_lock(self.vfs, self.uidlist)? {
+                    Some(taken) => lock = Some(taken),
+                    None => self.writable = false,
                 },
                 Attempt::Done(plan) => return Ok(Some(self.finish(loaded, *plan, ledger, lock))),
             }
@@ -172,13 +171,13 @@ impl<'a> Uids<'a> {
             let list = if unchanged && !locked {
                 Some(UidList::unread(known, *file))
             } else {
-                UidList::read_tail(self.vfs, self.uidlist, known)?
+                UidList::read_tail(self.vfs.as_ref(), self.uidlist, known)?
             };
             if list.is_some() {
                 return Ok(Loaded { list, whole: false, corrupt: None });
             }
         }
-        Ok(match UidList::read(self.vfs, self.uidlist)? {
+        Ok(match UidList::read(self.vfs.as_ref(), self.uidlist)? {
             Found::Missing => Loaded { list: None, whole: true, corrupt: None },
             Found::Corrupt(why) => Loaded { list: None, whole: true, corrupt: Some(why.0) },
             Found::Read(list) => Loaded { list: Some(*list), whole: true, corrupt: None },
@@ -438,9 +437,9 @@ impl<'a> Uids<'a> {
         loaded: Loaded,
         plan: Plan,
         ledger: &LedgerView,
-        lock: Option<Dotlock<'a>>,
-    ) -> Assigned<'a> {
-        let guid = guid(self.vfs);
+        lock: Option<DotLock>,
+    ) -> Assigned {
+        let guid = guid(self.vfs.as_ref());
         let old = loaded.list.as_ref();
         let written = |at: u32| self.is_twin(at);
         let news: Vec<(Uid, u32)> = plan
@@ -490,7 +489,7 @@ impl<'a> Uids<'a> {
             return assigned;
         }
         let append_at = old.filter(|_| !rewrite).map(|list| list.end_offset);
-        assigned.write = Some(Write { lock, text, append_at });
+        assigned.write = Some(Write { _lock: lock, text, append_at });
         assigned
     }
 
@@ -646,6 +645,20 @@ fn contradicts(list: &UidList, ledger: &LedgerView) -> bool {
         by_uid.get(&line.uid).is_some_and(|key| *key != line.hash)
             || ledger.by_key.get(&line.hash).is_some_and(|uid| *uid != line.uid)
     })
+}
+
+/// Takes the dotlock of the UIDs; `None` if it cannot be created.
+pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<DotLock>> {
+    let options = DotLockOptions { timeout: LOCK_TIMEOUT, ..DotLockOptions::default() };
+    match DotLock::acquire(vfs, uidlist, options) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held { path, holder }) => Err(Error::Locked {
+            path,
+            holder: holder.unwrap_or_else(|| "another program".to_owned()),
+            waited_ms: LOCK_TIMEOUT.as_millis() as u64,
+        }),
+        Err(_) => Ok(None),
+    }
 }
 
 /// A UID; what is beyond the last is the last.

@@ -1,0 +1,329 @@
+//! The mailboxes below a directory: Maildir++ folders, nested Maildirs, directories of mboxes.
+//!
+//! Maildir++ (Courier, Dovecot) keeps the folder `A/B` of a Maildir in its subdirectory `.A.B`,
+//! named in modified UTF-7 (RFC 3501 §5.1.3). Links to directories are not followed, hidden files
+//! are no mailboxes, and depth and number are bounded.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{FileType, Vfs};
+
+use crate::detect::detect;
+use crate::{Error, Format, Result};
+
+/// How deep directories are followed.
+const DEPTH_MAX: u32 = 32;
+/// How many folders are found at most.
+const FOLDERS_MAX: usize = 100_000;
+/// How many entries of one directory are looked at.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// A mailbox or a level of the tree above one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Where it is; of a level that only names have, where it would be.
+    pub path: PathBuf,
+    /// Its own name, without those of the levels above.
+    pub name: String,
+    /// How many levels are above it.
+    pub depth: u32,
+    /// Its format; `None` if it holds no messages but only folders.
+    pub format: Option<Format>,
+}
+
+/// The tree below and including `dir`, every folder before its subfolders, in the order of names.
+/// A directory without mailboxes at any depth is left out. What may not be read is left out, too.
+///
+/// # Errors
+/// [`Error::Io`] if `dir` itself cannot be read.
+pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
+    let mut found = Vec::new();
+    let format = detect(vfs, dir)?;
+    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
+    found.push(Folder { path: dir.to_owned(), name, depth: 0, format });
+    let mut open = vec![(dir.to_owned(), 0, format, 1)];
+    // Subfolders go right behind their parent; deeper levels are visited from the last one on, so
+    // that the places remembered for the others stay right.
+    while let Some((path, depth, format, at)) = open.pop() {
+        let children = match children(vfs, &path, depth + 1, format) {
+            Ok(children) => children,
+            Err(error) if depth == 0 => return Err(error),
+            Err(_) => continue,
+        };
+        let room = FOLDERS_MAX.saturating_sub(found.len());
+        for (offset, child) in children.iter().enumerate().take(room) {
+            let is_level = child.format.is_none() && is_real_dir(vfs, &child.path);
+            let nests = child.format == Some(Format::Maildir) || is_level;
+            if nests && child.depth < DEPTH_MAX {
+                open.push((child.path.clone(), child.depth, child.format, at + offset + 1));
+            }
+        }
+        found.splice(at..at, children.into_iter().take(room));
+    }
+    prune(&mut found);
+    Ok(found)
+}
+
+/// The folders right below `path`, and for Maildir++ all below it.
+fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> Result<Vec<Folder>> {
+    let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
+    let dir = match vfs.open_dir(path) {
+        Ok(dir) => dir,
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),
+        Err(source) => return Err(Error::at(path)(source)),
+    };
+    dir.list(&mut |name, file_type| {
+        if names.len() < ENTRIES_MAX {
+            names.push((name.to_vec(), file_type));
+        }
+    })
+    .map_err(Error::at(path))?;
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut found = Vec::new();
+    if format == Some(Format::Maildir) {
+        found = plus_plus(vfs, path, depth, &names);
+    }
+    for (name, file_type) in names {
+        let of_maildir = format == Some(Format::Maildir)
+            && (matches!(name.as_slice(), b"new" | b"cur" | b"tmp") || file_type != FileType::Dir);
+        if name.starts_with(b".") || of_maildir {
+            continue;
+        }
+        let path = path.join(OsStr::from_bytes(&name));
+        if let Some(folder) = folder_at(vfs, path, &name, depth, file_type) {
+            found.push(folder);
+        }
+    }
+    Ok(found)
+}
+
+/// What is at one name: a mailbox, or a directory that may hold some.
+fn folder_at(
+    vfs: &dyn Vfs,
+    path: PathBuf,
+    name: &[u8],
+    depth: u32,
+    file_type: FileType,
+) -> Option<Folder> {
+    let format = detect(vfs, &path).ok()?;
+    let is_dir = match file_type {
+        FileType::Dir => true,
+        FileType::File => false,
+        _ => is_real_dir(vfs, &path),
+    };
+    let is_link_to_dir = !is_dir && format == Some(Format::Maildir);
+    if (format.is_none() && !is_dir) || is_link_to_dir || is_lock(name) {
+        return None;
+    }
+    let name = String::from_utf8_lossy(name).into_owned();
+    Some(Folder { path, name, depth, format })
+}
+
+fn is_lock(name: &[u8]) -> bool {
+    name.ends_with(b".lock")
+}
+
+/// The Maildir++ folders of a Maildir, and the levels that only their names have.
+fn plus_plus(vfs: &dyn Vfs, root: &Path, depth: u32, names: &[(Vec<u8>, FileType)]) -> Vec<Folder> {
+    let mut tree: BTreeMap<Vec<&[u8]>, Option<Format>> = BTreeMap::new();
+    for (name, _) in names {
+        let Some(rest) = name.strip_prefix(b".").filter(|rest| !rest.is_empty()) else {
+            continue;
+        };
+        let levels: Vec<&[u8]> = rest.split(|byte| *byte == b'.').collect();
+        let sound = levels.len() < DEPTH_MAX as usize && levels.iter().all(|l| !l.is_empty());
+        let path = root.join(OsStr::from_bytes(name));
+        if !sound || !is_real_dir(vfs, &path) {
+            continue;
+        }
+        let Ok(format @ Some(Format::Maildir)) = detect(vfs, &path) else {
+            continue;
+        };
+        for len in 1..levels.len() {
+            tree.entry(levels[..len].to_vec()).or_default();
+        }
+        tree.insert(levels, format);
+    }
+    let folder = |(levels, format): (Vec<&[u8]>, Option<Format>)| {
+        let file = [b".", levels.join(&b'.').as_slice()].concat();
+        let last = levels.last().copied().unwrap_or_default();
+        Folder {
+            path: root.join(OsStr::from_bytes(&file)),
+            name: decode_utf7(last),
+            depth: depth + levels.len() as u32 - 1,
+            format,
+        }
+    };
+    tree.into_iter().map(folder).collect()
+}
+
+fn is_real_dir(vfs: &dyn Vfs, path: &Path) -> bool {
+    vfs.symlink_metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
+}
+
+/// Drops directories below which no mailbox is; the root stays.
+fn prune(folders: &mut Vec<Folder>) {
+    // From the end: bit d says that a folder of depth d is on the way to a mailbox.
+    let mut needed: u64 = 0;
+    let mut keep = vec![false; folders.len()];
+    for (at, folder) in folders.iter().enumerate().rev() {
+        let bit = 1_u64 << folder.depth.min(63);
+        keep[at] = at == 0 || folder.format.is_some() || needed & bit != 0;
+        needed &= bit - 1;
+        if keep[at] && folder.depth > 0 {
+            needed |= 1 << (folder.depth - 1).min(63);
+        }
+    }
+    let mut keep = keep.into_iter();
+    folders.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// Decodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3); one that is none is shown as it is.
+pub fn decode_utf7(name: &[u8]) -> String {
+    try_utf7(name).unwrap_or_else(|| String::from_utf8_lossy(name).into_owned())
+}
+
+fn try_utf7(name: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = name;
+    while let Some((&byte, tail)) = rest.split_first() {
+        match byte {
+            b'&' => {
+                let end = memchr::memchr(b'-', tail)?;
+                match end {
+                    0 => text.push('&'),
+                    _ => decode_shifted(&tail[..end], &mut text)?,
+                }
+                rest = &tail[end + 1..];
+            }
+            0x20..=0x7e => {
+                text.push(char::from(byte));
+                rest = tail;
+            }
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+/// Decodes UTF-16 in base64 with `,` for `/` and without padding.
+fn decode_shifted(shifted: &[u8], text: &mut String) -> Option<()> {
+    let (mut bits, mut len) = (0_u32, 0);
+    let mut units = Vec::new();
+    for &byte in shifted {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b',' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        len += 6;
+        if len >= 16 {
+            len -= 16;
+            units.push((bits >> len) as u16);
+            bits &= (1 << len) - 1;
+        }
+    }
+    if len >= 6 || bits != 0 {
+        return None;
+    }
+    for unit in char::decode_utf16(units) {
+        text.push(unit.ok()?);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::{MemVfs, OpenOptions};
+
+    fn check(dirs: &[&str], files: &[(&str, &str)], expected: &[(u32, &str, bool)]) {
+        let vfs = MemVfs::new();
+        for dir in dirs {
+            vfs.create_dir_all(&Path::new("/r").join(dir), 0o700).unwrap();
+        }
+        for (path, content) in files {
+            let file = vfs.open(&Path::new("/r").join(path), OpenOptions::create_new(0o600));
+            file.unwrap().write_all_at(content.as_bytes(), 0).unwrap();
+        }
+        let found = folders(&vfs, Path::new("/r")).unwrap();
+        let found: Vec<_> =
+            found.iter().map(|f| (f.depth, f.name.as_str(), f.format.is_some())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn maildir_plus_plus() {
+        check(
+            &[
+                "new",
+                "cur",
+                "tmp",
+                ".A.B/new",
+                ".A.B/cur",
+                ".A.B.C/new",
+                ".A.B.C/cur",
+                ".&AOQ-/new",
+                ".&AOQ-/cur",
+                ".hidden",
+                "nested/new",
+                "nested/cur",
+            ],
+            &[("dovecot-uidlist", "3 V1 N1\n")],
+            &[
+                (0, "r", true),
+                (1, "ä", true),
+                (1, "A", false),
+                (2, "B", true),
+                (3, "C", true),
+                (1, "nested", true),
+            ],
+        );
+    }
+
+    #[test]
+    fn directories_of_mboxes() {
+        check(
+            &["sub/deep", "empty/x", "m/new", "m/cur"],
+            &[
+                ("inbox", "From a Thu Jan  1 00:00:00 1970\n\n"),
+                ("inbox.lock", ""),
+                ("notes", "nothing\n"),
+                ("sub/deep/old", "From a Thu Jan  1 00:00:00 1970\n\n"),
+                ("zero", ""),
+            ],
+            &[
+                (0, "r", false),
+                (1, "inbox", true),
+                (1, "m", true),
+                (1, "sub", false),
+                (2, "deep", false),
+                (3, "old", true),
+                (1, "zero", true),
+            ],
+        );
+    }
+
+    #[test]
+    fn names_are_modified_utf7() {
+        for (name, expected) in [
+            ("INBOX", "INBOX"),
+            ("&AOQ-x", "äx"),
+            ("a&-b", "a&b"),
+            ("~peter/mail/&ZeVnLIqe-/&U,BTFw-", "~peter/mail/日本語/台北"),
+            ("&", "&"),
+            ("&!!!-", "&!!!-"),
+            ("&2AA-", "&2AA-"),
+        ] {
+            assert_eq!(decode_utf7(name.as_bytes()), expected);
+        }
+        assert_eq!(decode_utf7("ä".as_bytes()), "ä");
+    }
+}

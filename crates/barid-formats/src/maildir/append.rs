@@ -1,0 +1,212 @@
+//! Delivering messages: written to `tmp`, made durable, and renamed.
+//!
+//! Order: write and fsync every file in `tmp`, and fsync `tmp`; give them UIDs by appending to
+//! `dovecot-uidlist` under its lock (fdatasync); rename them to `new` or `cur`; fsync these.
+//! Commit point of each message: its rename; acknowledged after the last fsync. After a crash
+//! before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a message is whole or
+//! not there.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use barid_state::Ledger;
+use barid_types::{Flag, Uid};
+use barid_vfs::{OpenOptions, Process, Timestamp};
+
+use super::keywords::Keywords;
+use super::layout::{INFO_SEP, NAME_TRIES_MAX};
+use super::name::{self, Letters};
+use super::uidlist::{self, Found, UidList};
+use super::{Maildir, path_of, uids};
+use crate::{Error, NewMessage, Result};
+
+/// A message that is in `tmp`.
+struct Delivery {
+    base: Vec<u8>,
+    tmp: PathBuf,
+    target: PathBuf,
+}
+
+/// Delivers messages; returns their UIDs where they could be given at once. Keywords that have no
+/// letter must have been given one.
+pub(super) fn append(
+    maildir: &Maildir,
+    ledger: Option<&mut Ledger>,
+    keywords: &Keywords,
+    appends: &[NewMessage<'_>],
+) -> Result<Vec<Option<Uid>>> {
+    if appends.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut deliveries = Vec::with_capacity(appends.len());
+    let delivered = write_all(maildir, keywords, appends, &mut deliveries)
+        .and_then(|()| give_uids(maildir, ledger, &deliveries))
+        .and_then(|uids| rename_all(maildir, &deliveries).map(|()| uids));
+    if delivered.is_err() {
+        for delivery in &deliveries {
+            // Those renamed already are not there any more; others may stay: they are only waste.
+            let _ = maildir.vfs.remove_file(&delivery.tmp);
+        }
+    }
+    delivered
+}
+
+fn write_all(
+    maildir: &Maildir,
+    keywords: &Keywords,
+    appends: &[NewMessage<'_>],
+    deliveries: &mut Vec<Delivery>,
+) -> Result<()> {
+    let tmp = &maildir.paths.tmp;
+    match maildir.vfs.create_dir(tmp, 0o700) {
+        Ok(()) => maildir.vfs.sync_dir(&maildir.path).map_err(Error::at(&maildir.path))?,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(Error::at(tmp)(source)),
+    }
+    let process = maildir.vfs.process();
+    for message in appends {
+        let delivery = write_one(maildir, keywords, message, &process)?;
+        deliveries.push(delivery);
+    }
+    maildir.vfs.sync_dir(tmp).map_err(Error::at(tmp))
+}
+
+/// Writes one message to `tmp`, durably.
+fn write_one(
+    maildir: &Maildir,
+    keywords: &Keywords,
+    message: &NewMessage<'_>,
+    process: &Process,
+) -> Result<Delivery> {
+    let vfs = maildir.vfs.as_ref();
+    let mut tries = 0;
+    let (base, tmp, file) = loop {
+        let base = unique_name(vfs.now(), process, message.bytes);
+        let tmp = path_of(&maildir.paths.tmp, &base);
+        match vfs.open(&tmp, OpenOptions::create_new(0o600)) {
+            Ok(file) => break (base, tmp, file),
+            Err(error)
+                if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX =>
+            {
+                tries += 1;
+            }
+            Err(source) => return Err(Error::at(&tmp)(source)),
+        }
+    };
+    let write = || {
+        file.write_all_at(message.bytes, 0)?;
+        if let Some(date) = message.internal_date {
+            let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
+            vfs.set_times(&tmp, vfs.now(), Timestamp { unix_nanos })?;
+        }
+        file.sync_all()
+    };
+    if let Err(source) = write() {
+        let _ = vfs.remove_file(&tmp);
+        return Err(Error::at(&tmp)(source));
+    }
+    let letters = Letters {
+        flags: message.flags.without(Flag::Recent),
+        keywords: keywords.letters(&message.keywords),
+    };
+    // As Dovecot: `new` is for messages that are nothing but recent.
+    let target = if letters == Letters::default() {
+        path_of(&maildir.paths.new, &base)
+    } else {
+        path_of(&maildir.paths.cur, &name::with_letters(&base, letters))
+    };
+    Ok(Delivery { base, tmp, target })
+}
+
+/// Appends the new names to `dovecot-uidlist`. Where that is not there, or not all that knows of
+/// UIDs, the next scan gives them.
+fn give_uids(
+    maildir: &Maildir,
+    ledger: Option<&mut Ledger>,
+    deliveries: &[Delivery],
+) -> Result<Vec<Option<Uid>>> {
+    let none = vec![None; deliveries.len()];
+    if let Some(ledger) = ledger
+        && !ledger.entries()?.is_empty()
+    {
+        return Ok(none);
+    }
+    let vfs = maildir.vfs.as_ref();
+    let path = &maildir.paths.uidlist;
+    let Some(_lock) = uids::take_lock(&maildir.vfs, path)? else {
+        return Ok(none);
+    };
+    let list = match UidList::read(vfs, path)? {
+        Found::Read(list) if !list.rewrite => list,
+        _ => return Ok(none),
+    };
+    let room = u32::MAX - list.uidnext().get();
+    if deliveries.len() as u64 >= u64::from(room) {
+        return Ok(none);
+    }
+    let (mut text, mut given) = (Vec::new(), Vec::new());
+    let mut next = list.uidnext();
+    for delivery in deliveries {
+        uidlist::write_new_line(next, &delivery.base, &mut text);
+        given.push(Some(next));
+        next = next.next().expect("because there is room, as just checked");
+    }
+    uidlist::append(vfs, path, list.end_offset, &text)?;
+    Ok(given)
+}
+
+fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<()> {
+    for delivery in deliveries {
+        let rename = maildir.vfs.rename(&delivery.tmp, &delivery.target);
+        rename.map_err(Error::at(&delivery.target))?;
+    }
+    for dir in [&maildir.paths.new, &maildir.paths.cur] {
+        if deliveries.iter().any(|delivery| delivery.target.parent() == Some(dir)) {
+            maildir.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+        }
+    }
+    Ok(())
+}
+
+/// A name that no other message has: seconds, microseconds that grow within this process, process,
+/// host; then the sizes on disk and with CRLF.
+pub(super) fn unique_name(now: Timestamp, process: &Process, bytes: &[u8]) -> Vec<u8> {
+    let sizes = format!(",S={},W={}", bytes.len(), barid_message::crlf_size(bytes));
+    let mut name = unique_stem(now, process);
+    name.extend_from_slice(sizes.as_bytes());
+    name
+}
+
+/// The part of [`unique_name`] before the sizes.
+pub(super) fn unique_stem(now: Timestamp, process: &Process) -> Vec<u8> {
+    static LAST_MICROS: AtomicI64 = AtomicI64::new(0);
+    let micros = now.unix_nanos / 1000;
+    let last = LAST_MICROS
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(micros.max(last + 1)))
+        .unwrap_or(micros);
+    let micros = micros.max(last + 1);
+    let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let mut name = format!("{seconds}.M{rest}P{}.", process.pid).into_bytes();
+    for byte in process.host.bytes() {
+        match byte {
+            b'/' | INFO_SEP | b'\n' | b'\r' => name.extend(format!("\\{byte:03o}").bytes()),
+            _ => name.push(byte),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_never_repeat() {
+        let process = Process { pid: 7, host: "a/b:c".to_owned() };
+        let now = Timestamp { unix_nanos: 1_700_000_000_123_456_789 };
+        let first = unique_name(now, &process, b"a\nb");
+        assert_ne!(first, unique_name(now, &process, b"a\nb"));
+        let text = String::from_utf8(first).unwrap();
+        assert!(text.ends_with("P7.a\\057b\\072c,S=3,W=4"), "{text}");
+    }
+}

@@ -1,0 +1,316 @@
+//! Changing messages: flags by renames, expunges by unlinks, `new` to `cur`.
+//!
+//! Nothing is ever linked, so nothing is ever there twice. A file that is not where it was is
+//! looked for by its base name, since another program may have changed its flags; the change is
+//! then made to the flags it has now.
+//!
+//! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
+//! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
+//! the fsync of the directories. After a crash each message is under its old name or its new one.
+
+use std::io::ErrorKind;
+
+use barid_state::Ledger;
+use barid_types::{Flag, Keyword, Uid};
+use barid_vfs::DotLock;
+
+use super::keywords::Keywords;
+use super::layout::RENAME_RETRIES_MAX;
+use super::name::{self, Letters};
+use super::relist::Relisted;
+use super::{Dirs, Maildir, append, path_of, uids};
+use crate::scan::sink_error;
+use crate::{ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncReport};
+
+/// Applies changes and appends.
+pub(super) fn sync(
+    maildir: &Maildir,
+    known: &dyn Known,
+    mut ledger: Option<&mut Ledger>,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+) -> Result<SyncReport> {
+    let mut report = SyncReport::default();
+    let keywords = give_letters(maildir, changes, appends)?;
+    let mut work = Work {
+        maildir,
+        dirs: maildir.open_dirs()?,
+        keywords,
+        relisted: Relisted::default(),
+        touched: [false; 2],
+        gone: Vec::new(),
+    };
+    work.change_flags(known, &changes.flags)?;
+    work.expunge(known, &changes.expunge)?;
+    if changes.drop_recent {
+        work.drop_recent(known)?;
+    }
+    work.make_durable()?;
+    if let Some(ledger) = ledger.as_deref_mut().filter(|_| !changes.expunge.is_empty())
+        && !ledger.entries()?.is_empty()
+    {
+        ledger.expunge(&changes.expunge);
+        ledger.commit()?;
+    }
+    work.gone.sort_unstable();
+    work.gone.dedup();
+    report.gone = work.gone;
+    report.appended = append::append(maildir, ledger, &work.keywords, appends)?;
+    Ok(report)
+}
+
+/// Reads the keyword letters and gives one to each keyword that is to be set and has none.
+fn give_letters(
+    maildir: &Maildir,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+) -> Result<Keywords> {
+    let vfs = maildir.vfs.as_ref();
+    let path = &maildir.paths.keywords;
+    let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let wanted: Vec<&Keyword> =
+        of_changes.chain(appends.iter().flat_map(|message| &message.keywords)).collect();
+    let keywords = Keywords::read(vfs, path)?;
+    if wanted.iter().all(|keyword| keywords.letter(keyword).is_some()) {
+        return Ok(keywords);
+    }
+    let unsupported = |what| Error::Unsupported { path: path.clone(), what };
+    let _lock: DotLock = uids::take_lock(&maildir.vfs, &maildir.paths.uidlist)?
+        .ok_or_else(|| unsupported("dovecot-keywords cannot be written"))?;
+    let mut keywords = Keywords::read(vfs, path)?;
+    for keyword in wanted {
+        if keywords.add(keyword).is_none() {
+            return Err(unsupported("a Maildir holds no more than 26 keywords"));
+        }
+    }
+    keywords.write(vfs, &maildir.path, path)?;
+    Ok(keywords)
+}
+
+/// A file to be changed.
+struct Target {
+    name: Vec<u8>,
+    in_new: bool,
+    twin: bool,
+}
+
+struct Work<'a> {
+    maildir: &'a Maildir,
+    dirs: Dirs,
+    keywords: Keywords,
+    relisted: Relisted,
+    /// Which of `new` and `cur` changed.
+    touched: [bool; 2],
+    gone: Vec<Uid>,
+}
+
+impl Work<'_> {
+    fn change_flags(&mut self, known: &dyn Known, changes: &[(Uid, FlagChange)]) -> Result<()> {
+        let uids: Vec<Uid> = changes.iter().map(|(uid, _)| *uid).collect();
+        for ((uid, change), target) in changes.iter().zip(locate(known, &uids)?) {
+            let Some(target) = target else {
+                self.gone.push(*uid);
+                continue;
+            };
+            let add = self.keywords.letters(&change.add_keywords);
+            let remove = self.keywords.letters(&change.remove_keywords);
+            let changed = |name: &[u8]| {
+                let old = name::letters(name);
+                let added = old.flags.bits() | change.add.bits();
+                let flags = barid_types::FlagSet::from_bits(added & !change.remove.bits());
+                let keywords = (old.keywords | add) & !remove;
+                Letters { flags: flags.without(Flag::Recent), keywords }
+            };
+            let done = self.on_file(&target, |work, name, in_new| {
+                let letters = changed(name);
+                if letters == name::letters(name) {
+                    // Nothing to do, as long as the file is there.
+                    return work.exists(name, in_new);
+                }
+                work.rename(name, in_new, &name::with_letters(name, letters))
+            })?;
+            if !done {
+                self.gone.push(*uid);
+            }
+        }
+        Ok(())
+    }
+
+    fn expunge(&mut self, known: &dyn Known, uids: &[Uid]) -> Result<()> {
+        for (uid, target) in uids.iter().zip(locate(known, uids)?) {
+            let Some(target) = target else {
+                self.gone.push(*uid);
+                continue;
+            };
+            let done = self.on_file(&target, |work, name, in_new| {
+                let at = usize::from(!in_new);
+                let path = path_of(&work.dirs.paths[at], name);
+                let removed = work.maildir.vfs.remove_file(&path);
+                let done = found(removed, &path)?;
+                work.touched[at] |= done;
+                Ok(done)
+            })?;
+            if !done {
+                self.gone.push(*uid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the known messages of `new` to `cur`, under the lock of the UIDs as Dovecot does, and
+    /// gives twins names of their own.
+    fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
+        let mut targets = Vec::new();
+        sink_error(known.visit(0, &mut |message| {
+            if let Location::File { name, in_new } = message.location {
+                let twin = name::base_hash(name::base(name)) != message.key.0;
+                if in_new || twin {
+                    targets.push(Target { name: name.to_vec(), in_new, twin });
+                }
+            }
+            true
+        }))?;
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let _lock = uids::take_lock(&self.maildir.vfs, &self.maildir.paths.uidlist)?;
+        for target in targets {
+            self.on_file(&target, |work, name, in_new| {
+                if !in_new && !target.twin {
+                    return Ok(true);
+                }
+                let mut new_name = if target.twin { work.own_name(name) } else { name.to_vec() };
+                if !new_name.contains(&super::layout::INFO_SEP) {
+                    new_name.extend_from_slice(b":2,");
+                }
+                work.rename(name, in_new, &new_name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A base name of its own for a twin; sizes and flags stay.
+    fn own_name(&self, name: &[u8]) -> Vec<u8> {
+        let vfs = self.maildir.vfs.as_ref();
+        let mut own = append::unique_stem(vfs.now(), &vfs.process());
+        let rest = memchr::memchr2(super::layout::FLAGS_SEP, super::layout::INFO_SEP, name);
+        own.extend_from_slice(&name[rest.unwrap_or(name.len())..]);
+        own
+    }
+
+    /// Does something to a file by its name; looks for it elsewhere as long as `change` says that
+    /// it is not there; `false` if it is nowhere.
+    fn on_file(
+        &mut self,
+        target: &Target,
+        mut change: impl FnMut(&mut Self, &[u8], bool) -> Result<bool>,
+    ) -> Result<bool> {
+        let (mut name, mut in_new) = (target.name.clone(), target.in_new);
+        let base = name::base(&target.name);
+        let hash = name::base_hash(base);
+        for _ in 0..RENAME_RETRIES_MAX {
+            if change(self, &name, in_new)? {
+                return Ok(true);
+            }
+            if target.twin {
+                break;
+            }
+            match self.relisted.find_renamed(&self.dirs, hash, base, &name)? {
+                Some(found) => (name, in_new) = found,
+                None => break,
+            }
+        }
+        Ok(false)
+    }
+
+    fn exists(&self, name: &[u8], in_new: bool) -> Result<bool> {
+        let at = usize::from(!in_new);
+        let stat = self.dirs.handles[at].metadata(name).map(drop);
+        found(stat, &path_of(&self.dirs.paths[at], name))
+    }
+
+    /// Renames a file into `cur`; `false` if it is not there.
+    fn rename(&mut self, name: &[u8], in_new: bool, new_name: &[u8]) -> Result<bool> {
+        let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
+        let to = path_of(&self.dirs.paths[1], new_name);
+        let done = found(self.maildir.vfs.rename(&from, &to), &from)?;
+        if done {
+            self.touched[0] |= in_new;
+            self.touched[1] = true;
+        }
+        Ok(done)
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        // The target first: a file must not be gone from one directory before it is in the other.
+        for at in [1, 0] {
+            if self.touched[at] {
+                let path = &self.dirs.paths[at];
+                self.maildir.vfs.sync_dir(path).map_err(Error::at(path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a call found its file.
+fn found(result: std::io::Result<()>, path: &std::path::Path) -> Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::at(path)(source)),
+    }
+}
+
+/// Finds the files of some UIDs, which ascend: by halving, or where that would take longer, by one
+/// walk.
+fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
+    let mut found: Vec<Option<Target>> = Vec::with_capacity(uids.len());
+    let walk = uids.len() > 16 && uids.len() as u64 * 32 > u64::from(known.len());
+    if walk {
+        let mut wanted = uids.iter().peekable();
+        sink_error(known.visit(0, &mut |message| {
+            while wanted.next_if(|uid| **uid < message.uid).is_some() {
+                found.push(None);
+            }
+            if wanted.next_if(|uid| **uid == message.uid).is_some() {
+                found.push(target(message));
+            }
+            wanted.peek().is_some()
+        }))?;
+        found.resize_with(uids.len(), || None);
+        return Ok(found);
+    }
+    let mut from = 0;
+    for uid in uids {
+        let (mut low, mut high) = (from, known.len());
+        let mut hit = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut order = std::cmp::Ordering::Equal;
+            sink_error(known.visit(middle, &mut |message| {
+                order = message.uid.cmp(uid);
+                if order.is_eq() {
+                    hit = target(message);
+                }
+                false
+            }))?;
+            match order {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => break,
+            }
+        }
+        from = low;
+        found.push(hit);
+    }
+    Ok(found)
+}
+
+fn target(message: &crate::KnownMessage<'_>) -> Option<Target> {
+    let Location::File { name, in_new } = message.location else {
+        return None;
+    };
+    let twin = name::base_hash(name::base(name)) != message.key.0;
+    Some(Target { name: name.to_vec(), in_new, twin })
+}
