@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use barid_message::{
     HeaderFields, Profile, SubjectScratch, base_subject_into, body_offset, display_name,
-    first_mailbox, message_ids, parse_date,
+    first_mailbox, header_key, message_ids, parse_date,
 };
 
 const ROUNDS: u32 = 20;
@@ -41,6 +41,16 @@ fn main() -> std::io::Result<()> {
     report("body_offset", &mut || {
         for header in &headers {
             black_box(body_offset(black_box(header)));
+        }
+    })?;
+    report("scan_with_key", &mut || {
+        for header in &headers {
+            black_box(HeaderFields::scan_with_key(black_box(header)));
+        }
+    })?;
+    report("header_key", &mut || {
+        for header in &headers {
+            black_box(header_key(black_box(header)));
         }
     })?;
     report("parse_date", &mut || {

@@ -5,6 +5,9 @@
 //! junk and is skipped with its continuations. Nothing is decoded and nothing is copied.
 
 use memchr::memchr;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::owned;
 
 /// The fields that a header cache needs, as raw bodies.
 ///
@@ -44,6 +47,29 @@ impl<'a> HeaderFields<'a> {
     ///
     /// Costs one search for each line end; never allocates.
     pub fn scan(header: &'a [u8]) -> Self {
+        Self::scan_lines(header, |_, _| {})
+    }
+
+    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where the header has LF line ends and
+    /// none of the fields that the key leaves out; else in two.
+    pub fn scan_with_key(header: &'a [u8]) -> (Self, u64) {
+        let (mut plain, mut fields_end) = (true, 0);
+        let fields = Self::scan_lines(header, |start, end| {
+            let line = &header[start..end];
+            plain &= !line.ends_with(b"\r\n") && !owned::is_left_out_of_key(line);
+            fields_end = end;
+        });
+        let key = match plain {
+            true => xxh3_64(&header[..fields_end]),
+            false => owned::header_key(header),
+        };
+        (fields, key)
+    }
+
+    /// Calls `visit` with the range of each line before the empty one. Of a line that continues another
+    /// nothing is known but that it belongs to it.
+    #[inline]
+    fn scan_lines(header: &'a [u8], mut visit: impl FnMut(usize, usize)) -> Self {
         let mut fields = Self::default();
         let mut at = 0;
         while at < header.len() {
@@ -53,11 +79,14 @@ impl<'a> HeaderFields<'a> {
                 fields.body_offset = line_end;
                 return fields;
             }
+            visit(at, line_end);
             let found = fields.slot(&header[at..line_end]);
             let start = at;
             at = line_end;
             while matches!(header.get(at), Some(b' ' | b'\t')) {
-                at = self::line_end(header, at);
+                let line_end = self::line_end(header, at);
+                visit(at, line_end);
+                at = line_end;
             }
             if let Some((slot, value)) = found {
                 slot.get_or_insert_with(|| trim(&header[start + value..at]));
@@ -177,8 +206,9 @@ pub fn body_offset(message: &[u8]) -> usize {
 
 /// A name has no white space inside, but mailers have written some before the colon (RFC 5322 §4.5).
 fn is_name(name: &[u8]) -> bool {
-    let name = trim(name);
-    !name.is_empty() && !name.iter().any(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let length = name.len() - name.iter().rev().take_while(|byte| blank(byte)).count();
+    length > 0 && !name[..length].iter().any(blank)
 }
 
 /// Where the value starts if `line` is a field called `name` (lower case).
@@ -247,7 +277,7 @@ mod tests {
         check("A:1\nB: 2", &[("A", "1"), ("B", "2")], "");
         check("\nbody: no\n", &[], "body: no\n");
         check("", &[], "");
-        check(" lead: x\nA: 1\n", &[("lead", "x"), ("A", "1")], "");
+        check(" lead: x\nA: 1\n", &[("", "lead: x"), ("A", "1")], "");
         check("a b: x\n: y\n", &[("", "a b: x"), ("", ": y")], "");
         check("A: \0x\0\n \n\nb", &[("A", "\0x\0")], "b");
     }

@@ -74,6 +74,16 @@ pub fn header_key(header: &[u8]) -> u64 {
     hash.digest()
 }
 
+fn is_no_part_of_key(name: &[u8]) -> bool {
+    is_owned_field(name) || name.eq_ignore_ascii_case(b"content-length")
+}
+
+/// Tells whether a line starts a field that [`header_key`] leaves out.
+#[inline]
+pub(crate) fn is_left_out_of_key(line: &[u8]) -> bool {
+    may_be_dropped(line) && name_of(line).is_some_and(is_no_part_of_key)
+}
+
 /// Hashes a text with CRLF as LF.
 fn update_with_lf(hash: &mut Xxh3, text: &[u8]) {
     let mut from = 0;
@@ -101,8 +111,7 @@ fn visit_dropped(
         if is_empty_line(line) {
             return start;
         }
-        let candidate = matches!(line[0] | 0x20, b's' | b'x' | b'c');
-        let found = candidate && name_of(line).is_some_and(&dropped);
+        let found = may_be_dropped(line) && name_of(line).is_some_and(&dropped);
         while matches!(header.get(at), Some(b' ' | b'\t')) {
             at = line_end(header, at);
         }
@@ -111,6 +120,12 @@ fn visit_dropped(
         }
     }
     header.len()
+}
+
+/// A quick look at the first letter.
+#[inline]
+fn may_be_dropped(line: &[u8]) -> bool {
+    matches!(line[0] | 0x20, b's' | b'x' | b'c')
 }
 
 /// The field name at the start of a line, without the white space before the colon.

@@ -51,6 +51,7 @@ fn exercise(message: &[u8]) -> Vec<barid_message::Defect> {
     let stripped = strip_owned(message);
     assert_eq!(rfc822_size(message), crlf_size(&stripped));
     assert_eq!(header_key(message), header_key(&stripped));
+    assert_eq!(HeaderFields::scan_with_key(message), (fields, header_key(message)));
     let (structure, mut defects) = body_structure(message);
     check_offsets(message, &structure);
     for numbered in numbered_parts(&structure) {
