@@ -32,6 +32,18 @@ pub(super) const CHUNKS_AHEAD_MAX: usize = 4;
 /// How far a `Content-Length` is followed in a compressed file, which cannot be read at will.
 pub(super) const STREAM_LENGTH_MAX: u64 = 16 * 1024 * 1024;
 
+/// Bytes of a compressed file read at once.
+pub(super) const COMPRESSED_READ_LEN: usize = 128 * 1024;
+
+/// Bytes of text decompressed at once on the way to a place.
+pub(super) const SKIP_LEN: usize = 256 * 1024;
+
+/// The largest window of a zstd frame, 128 MB: what `zstd` makes and takes without `--long`.
+pub(super) const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// Bytes of one message read at once where the size of the file is not known.
+pub(super) const MESSAGE_READ_LEN: u64 = 1024 * 1024;
+
 /// Bytes looked at to tell whether a `Content-Length` leads to a separator: a From_ line and a few
 /// line ends around it.
 pub(super) const PEEK_LEN: usize = FROM_LINE_LEN_MAX + 8;

@@ -6,6 +6,7 @@
 //! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
 
 mod append;
+mod compressed;
 mod from_line;
 mod layout;
 mod lock;
@@ -25,6 +26,7 @@ use barid_state::Ledger;
 use barid_vfs::{FileStamp, Vfs};
 
 pub use self::append::write_message;
+use self::compressed::Compression;
 pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
 use self::status::Separators;
@@ -99,10 +101,12 @@ pub struct MboxMailbox {
     path: PathBuf,
     variant: Option<Variant>,
     options: MboxOptions,
+    compression: Option<Compression>,
 }
 
 impl MboxMailbox {
-    /// Opens a mailbox: nothing is read yet, but the file must be there.
+    /// Opens a mailbox: nothing is read yet, but the file must be there. What is called `*.gz` or
+    /// `*.zst` is decompressed, and can only be read.
     ///
     /// `variant` is what is known of the quoting; with `None` the file is read as mboxo whose
     /// lengths are believed where they are true.
@@ -118,7 +122,8 @@ impl MboxMailbox {
         options: MboxOptions,
     ) -> Result<Self> {
         vfs.metadata(path).map_err(Error::at(path))?;
-        Ok(Self { vfs, path: path.to_owned(), variant, options })
+        let compression = Compression::of(path);
+        Ok(Self { vfs, path: path.to_owned(), variant, options, compression })
     }
 
     fn separators(&self) -> Separators {
@@ -148,6 +153,9 @@ impl Mailbox for MboxMailbox {
     }
 
     fn caps(&self) -> Caps {
+        if self.compression.is_some() {
+            return Caps::default();
+        }
         Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: true }
     }
 
@@ -186,6 +194,10 @@ impl Mailbox for MboxMailbox {
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
+        if self.compression.is_some() {
+            let what = "a compressed mailbox can only be read";
+            return Err(Error::Unsupported { path: self.path.clone(), what });
+        }
         if *changes != ChangeSet::default() {
             let what = "messages of an mbox cannot be changed yet, only appended";
             return Err(Error::Unsupported { path: self.path.clone(), what });

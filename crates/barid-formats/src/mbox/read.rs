@@ -1,16 +1,20 @@
 //! Reading one message.
 
+use std::io;
 use std::ops::Range;
 
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::OpenOptions;
 
-use super::layout::MMDF_SEPARATOR;
+use super::compressed::{CompressedSource, Damage};
+use super::layout::MESSAGE_READ_LEN;
 use super::status::Separators;
 use super::walk::separator_in;
+use super::window::{FileSource, Source};
 use super::{MboxMailbox, Variant};
 use crate::{Error, Location, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
+/// Costs an open, an fstat, one read and a close; in a compressed file, O(offset).
 pub(super) fn read(
     mailbox: &MboxMailbox,
     location: &Location<'_>,
@@ -23,31 +27,40 @@ pub(super) fn read(
             what: "the message is located in another format",
         });
     };
-    let file =
-        mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(Error::at(&mailbox.path))?;
+    let at = || Error::at(&mailbox.path);
     let gone = || Error::MessageGone { path: mailbox.path.clone(), offset };
-    let len = u64::from(separator_len) + u64::from(header_len) + body_len;
-    let size = file.metadata().map_err(Error::at(&mailbox.path))?.size;
-    if offset.checked_add(len).is_none_or(|end| end > size) {
-        return Err(gone());
-    }
+    let head_len = u64::from(separator_len) + u64::from(header_len);
+    let len = head_len.checked_add(body_len).ok_or_else(gone)?;
+    let end = offset.checked_add(len).ok_or_else(gone)?;
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    let before = offset.saturating_sub(1);
     let start = buffer.len();
-    append_range(mailbox, &*file, offset..offset + len, buffer)?;
-    let stored = &buffer[start..];
-    let separator = stored.get(..separator_len as usize).unwrap_or_default();
-    let is_separator = stored.len() as u64 == len && is_separator(separator, mailbox.separators());
-    let starts_line = offset == 0 || follows_line_end(mailbox, &*file, offset)?;
-    if !is_separator || !starts_line {
+    if let Some(compression) = mailbox.compression {
+        let mut source = CompressedSource::new(&*file, compression, Damage::default());
+        append_range(&mut source, before..end, buffer).map_err(at())?;
+    } else {
+        let size = file.metadata().map_err(at())?.size;
+        if end > size {
+            return Err(gone());
+        }
+        append_range(&mut FileSource { file: &*file, size }, before..end, buffer).map_err(at())?;
+    }
+    let lead = (offset - before) as usize;
+    let found = &buffer[start..];
+    let stands = found.len() as u64 == end - before
+        && (mailbox.separators() == Separators::Mmdf || lead == 0 || found[0] == b'\n')
+        && is_separator(&found[lead..lead + separator_len as usize], mailbox.separators());
+    if !stands {
         buffer.truncate(start);
         return Err(gone());
     }
     if read_as == ReadAs::Stored {
-        return Ok((separator_len + header_len) as usize);
+        buffer.drain(start..start + lead);
+        return Ok(head_len as usize);
     }
-    buffer.drain(start..start + separator_len as usize);
+    buffer.drain(start..start + lead + separator_len as usize);
     if mailbox.variant == Some(Variant::Mboxrd) {
-        let header_len = unquote(buffer, start, header_len as usize);
-        return Ok(header_len);
+        return Ok(unquote(buffer, start, header_len as usize));
     }
     Ok(header_len as usize)
 }
@@ -57,25 +70,25 @@ fn is_separator(bytes: &[u8], separators: Separators) -> bool {
     found.is_some_and(|(len, _)| len as usize == bytes.len())
 }
 
-/// The separator of MMDF may stand behind text that has no line end.
-fn follows_line_end(mailbox: &MboxMailbox, file: &dyn File, offset: u64) -> Result<bool> {
-    let mut byte = [0];
-    let read = file.read_full_at(&mut byte, offset - 1).map_err(Error::at(&mailbox.path))?;
-    let mmdf = mailbox.separators() == Separators::Mmdf;
-    Ok(read == 1 && (byte[0] == b'\n' || (mmdf && MMDF_SEPARATOR.len() == 5)))
-}
-
+/// Appends a range of the text, or as much of it as there is. Memory grows as bytes come.
 fn append_range(
-    mailbox: &MboxMailbox,
-    file: &dyn File,
+    source: &mut dyn Source,
     range: Range<u64>,
     buffer: &mut Vec<u8>,
-) -> Result<()> {
-    let start = buffer.len();
-    buffer.resize(start + (range.end - range.start) as usize, 0);
-    let read =
-        file.read_full_at(&mut buffer[start..], range.start).map_err(Error::at(&mailbox.path))?;
-    buffer.truncate(start + read);
+) -> io::Result<()> {
+    let most = if source.is_random_access() { u64::MAX } else { MESSAGE_READ_LEN };
+    let mut offset = range.start;
+    while offset < range.end {
+        let len = (range.end - offset).min(most) as usize;
+        let start = buffer.len();
+        buffer.resize(start + len, 0);
+        let read = source.read_full_at(&mut buffer[start..], offset)?;
+        buffer.truncate(start + read);
+        offset += read as u64;
+        if read < len {
+            break;
+        }
+    }
     Ok(())
 }
 

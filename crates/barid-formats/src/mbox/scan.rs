@@ -14,6 +14,7 @@ use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::append::size_without_nuls;
+use super::compressed::{CompressedSource, Compression, Damage};
 use super::from_line::LocalZone;
 use super::layout::{CHUNKS_AHEAD_MAX, DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
 use super::lock::lock_for_reading;
@@ -62,6 +63,8 @@ pub(super) struct Opened {
     pub(super) stamp: Stamp,
     /// Its size without NULs at the end.
     size: u64,
+    compression: Option<Compression>,
+    damage: Damage,
 }
 
 impl Opened {
@@ -71,12 +74,16 @@ impl Opened {
         lock_for_reading(mailbox, &*file)?;
         let metadata = file.metadata().map_err(at())?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
-        let size = size_without_nuls(&*file, metadata.size);
+        let compression = mailbox.compression;
+        let size = match compression {
+            Some(_) => Ok(metadata.size),
+            None => size_without_nuls(&*file, metadata.size),
+        };
         let size = match size {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => metadata.size,
             size => size.map_err(at())?,
         };
-        Ok(Self { file, stamp, size })
+        Ok(Self { file, stamp, size, compression, damage: Damage::default() })
     }
 
     /// Its size when it was stamped, without NULs that an interrupted append left at the end.
@@ -86,7 +93,13 @@ impl Opened {
 
     /// Makes windows over the file.
     pub(super) fn source(&self) -> Box<dyn Source + '_> {
-        Box::new(FileSource { file: &*self.file, size: self.size() })
+        match self.compression {
+            None => Box::new(FileSource { file: &*self.file, size: self.size() }),
+            Some(compression) => {
+                let damage = self.damage.clone();
+                Box::new(CompressedSource::new(&*self.file, compression, damage))
+            }
+        }
     }
 }
 
@@ -322,6 +335,10 @@ fn whole(
         reason: "it does not start with a From_ line",
     })?;
     let Next::Message(first) = first else {
+        if opened.damage.offset().is_some() {
+            let reason = "it cannot be decompressed";
+            return Err(Error::NotAMailbox { path: mailbox.path.clone(), reason });
+        }
         let keywords = KeywordTable::default();
         return Ok(Whole { found: Found::default(), base: None, notes, keywords, bytes_read: 0 });
     };
@@ -338,7 +355,11 @@ fn whole(
         keywords: Mutex::new(base.as_ref().map(|base| base.keywords.clone()).unwrap_or_default()),
         pseudo_offset: notes.pseudo.then_some(first.offset),
     };
-    let (found, bytes_read) = chunks(&shared, opened, first, context)?;
+    let (mut found, bytes_read) = chunks(&shared, opened, first, context)?;
+    if let Some(offset) = opened.damage.offset() {
+        let what = "what follows cannot be decompressed".to_owned();
+        found.defects.push(MailboxDefect { offset, uid: None, what });
+    }
     found.note(&mut notes);
     let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Whole { found, base, notes, keywords, bytes_read })
@@ -353,7 +374,10 @@ fn chunks(
 ) -> Result<(Found, u64)> {
     let size = opened.size();
     let mmdf = shared.mailbox.separators() == Separators::Mmdf;
-    let chunk_len = if mmdf { size } else { shared.mailbox.chunk_len(size, context.threads) };
+    let chunk_len = match mmdf || opened.compression.is_some() {
+        true => size,
+        false => shared.mailbox.chunk_len(size, context.threads),
+    };
     let plan = Plan { size, chunk_len: chunk_len.max(1) };
     let threads = context.threads.clamp(1, plan.count() as usize);
     let frontier = Frontier::new(Next::Message(first));

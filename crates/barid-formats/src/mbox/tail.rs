@@ -55,6 +55,9 @@ pub(super) fn scan(
     if old.same_files(&opened.stamp) && !is_racy(&old) {
         return Ok(Some(report));
     }
+    if mailbox.compression.is_some() {
+        return Ok(None);
+    }
     if old_file.inode != file.inode || file.size <= old_file.size || !notes.tail_sound {
         return Ok(None);
     }

@@ -3,4 +3,5 @@
 mod support;
 
 mod appending;
+mod compressed;
 mod scanning;
