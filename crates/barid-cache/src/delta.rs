@@ -9,6 +9,7 @@ use barid_types::{Flag, FlagSet, ModSeq, Uid};
 use crate::builder::{Finish, meta_of};
 use crate::core_row::{MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
+use crate::limits::NAME_LEN_MAX;
 use crate::log::{self, ChangedRow, Entry};
 use crate::meta::Meta;
 use crate::parse::{Parsed, Parser, name_of};
@@ -59,6 +60,9 @@ impl<'a> Delta<'a> {
     /// [`Error::Scan`] if the report does not fit what is known; an error of reading what is known.
     pub fn apply(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
         let known = self.known;
+        if report.reset {
+            return Err(Error::Scan(ScanFault::Reset));
+        }
         let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let generation = known.meta.generation;
         let mut meta = meta_of(report, finish, known.meta.highest_modseq, generation);
@@ -215,6 +219,9 @@ impl Snapshot {
     fn changed_rows(&self, report: &ScanReport, tally: &mut Tally) -> Result<Vec<ChangedRow>> {
         let mut rows = Vec::with_capacity(report.changed.len());
         for change in &report.changed {
+            if change.file.as_ref().is_some_and(|(name, _)| name.len() > NAME_LEN_MAX) {
+                return Err(Error::Scan(ScanFault::NameLen));
+            }
             let physical = self.row_known(change.uid)?;
             let before = self.core_of(physical)?;
             // A file that got another name is not a change that anybody is told.

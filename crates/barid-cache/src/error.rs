@@ -74,9 +74,16 @@ pub enum ScanFault {
     /// More messages than rows can be numbered.
     #[error("too many messages")]
     TooMany,
-    /// A file name or a block is too long.
+    /// A file name is too long.
     #[error("a file name is too long")]
     NameLen,
+    /// More has changed at once than a log record can hold: the mailbox is to be scanned from
+    /// nothing, into a [`crate::Builder`].
+    #[error("too much has changed at once")]
+    TooLarge,
+    /// The report says that nothing known holds: such a scan goes into a [`crate::Builder`].
+    #[error("nothing known holds")]
+    Reset,
 }
 
 impl Error {

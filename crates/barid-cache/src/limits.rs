@@ -14,8 +14,10 @@ pub const HEAP_BLOCK_LEN_MAX: usize = HEAP_BLOCK_LEN + RECORD_LEN_MAX;
 pub const META_LEN_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a log; a longer one is not believed. Compaction keeps it far below.
 pub const LOG_LEN_MAX: u64 = 1 << 30;
-/// A log longer than this and than a quarter of the columns is compacted.
+/// A log longer than this and than a quarter of the columns is compacted,
 pub const LOG_COMPACT_LEN: u64 = 1024 * 1024;
+/// and one longer than this in any case: it is read whole when the cache is opened.
+pub const LOG_COMPACT_LEN_MAX: u64 = 8 * 1024 * 1024;
 /// Blocks kept in memory by one open cache.
 pub const CACHED_BLOCKS_MAX: usize = 64;
 /// Bytes of them.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use barid_formats::Stamp;
 use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, lock_file};
 
-use crate::error::{Error, Result};
-use crate::limits::{LOG_COMPACT_LEN, LOG_LEN_MAX};
+use crate::error::{Error, Result, ScanFault};
+use crate::limits::{LOG_COMPACT_LEN, LOG_COMPACT_LEN_MAX, LOG_LEN_MAX};
 use crate::log::{self, Entry, Link};
 use crate::meta::Meta;
 use crate::snapshot::{Snapshot, Stored};
@@ -46,9 +46,13 @@ impl Snapshot {
     pub(crate) fn write(&mut self, meta: &Meta, entry: &Entry<'_>) -> Result<()> {
         let (link, log_end) = (self.link, self.log_end);
         let record = log::encode(link, meta, entry);
-        let (bytes, next) =
-            log::next(&record, link).expect("because it was encoded as the next of this link");
-        assert!(self.take_record(bytes, next), "because its rows were looked up in this snapshot");
+        let taken = log::next(&record, link).is_some_and(|(bytes, next)| {
+            // What readers would not take is not to be written either.
+            bytes.len() == record.len() && self.take_record(bytes, next)
+        });
+        if !taken {
+            return Err(Error::Scan(ScanFault::TooLarge));
+        }
         if !matches!(self.stored, Stored::Yes) {
             return Ok(());
         }
@@ -66,7 +70,7 @@ impl Snapshot {
     fn log_is_long(&self) -> bool {
         let header = &self.base.header;
         let columns = header.log_start.saturating_sub(header.extents[0].start);
-        self.log_end - header.log_start > LOG_COMPACT_LEN.max(columns / 4)
+        self.log_end - header.log_start > (columns / 4).clamp(LOG_COMPACT_LEN, LOG_COMPACT_LEN_MAX)
     }
 
     /// Appends a record; `false` if another process replaced the file or appended first.

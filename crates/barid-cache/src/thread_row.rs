@@ -105,3 +105,35 @@ pub struct ThreadView<'a> {
     /// The valid ids of References, else the first valid one of In-Reply-To.
     pub references: &'a [IdHash],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(row: ThreadRow) {
+        assert_eq!(ThreadRow::decode(&row.encode()), row);
+    }
+
+    #[test]
+    fn rows_come_back() {
+        let id = |hash, check| Some(IdHash { hash, check });
+        check(ThreadRow::default());
+        check(ThreadRow {
+            message_id: id(1, u32::MAX),
+            subject: id(u64::MAX, 2),
+            is_reply: true,
+            date: -5,
+            references_start: 7,
+            references_count: 8,
+        });
+        check(ThreadRow { subject: id(0, 0), date: i64::MAX, ..ThreadRow::default() });
+    }
+
+    #[test]
+    fn a_collision_shows() {
+        let (one, two) = (IdHash::of(1, b"<a@b>"), IdHash::of(1, b"<c@d>"));
+        assert!(one != two && !one.collides_with(&two) && !one.collides_with(&one));
+        assert!(one.collides_with(&IdHash { hash: one.hash, check: two.check }));
+        assert_ne!(one, IdHash::of(2, b"<a@b>"), "the seed matters");
+    }
+}

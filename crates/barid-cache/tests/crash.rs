@@ -1,14 +1,15 @@
 //! Power failures and failing calls while caches are built, changed and compacted.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use barid_cache::{Builder, Delta, Opened, Snapshot};
+use barid_cache::{Builder, CacheDir, Delta, Opened, Snapshot};
 use barid_formats::ScanReport;
-use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use crate::changes::change;
 use crate::world::{
-    History, ID, Model, build, cache_path, finish, identity, open, scan, scan_nothing,
+    History, ID, Model, build, cache_path, compare, finish, identity, open, scan, scan_nothing,
 };
 
 const SEEDS: u64 = 12;
@@ -138,4 +139,26 @@ fn work_goes_on_after_a_crash() {
         }
     }
     assert!(worked >= 10, "{worked}");
+}
+
+/// A log that cannot be compacted would grow for ever.
+#[test]
+fn a_compaction_that_fails_removes_the_cache() {
+    let mut rng = fastrand::Rng::with_seed(53);
+    let disk = MemVfs::new();
+    let plain: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let mut model = Model::new();
+    build(&plain, &cache_path(), &model, &mut rng);
+    let faulty = FaultVfs::new(disk.clone(), Fault::nth(0).of(CallKind::Name));
+    let vfs: Arc<dyn Vfs> = Arc::new(faulty.clone());
+    let mut snapshot = open(&vfs, &cache_path());
+    while !faulty.fired() {
+        assert!(snapshot.store_error().is_none() && disk.metadata(&cache_path()).is_ok());
+        snapshot = change(&snapshot, &mut model, &mut rng);
+    }
+    assert!(snapshot.store_error().is_some());
+    compare(&snapshot, &model, &mut rng).unwrap();
+    assert_eq!(History::default().step_found(&plain, &mut rng), None);
+    let names = CacheDir::new(plain, Path::new("/cache"));
+    assert_eq!(names.total_bytes().unwrap(), 0, "only the lock file is left");
 }

@@ -1,6 +1,7 @@
 //! Two processes with one cache.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use barid_vfs::{MemVfs, Vfs};
 
@@ -81,5 +82,49 @@ fn a_detached_snapshot_writes_nothing() {
     let mut changed = model.clone();
     let one = change(&one, &mut changed, &mut rng);
     compare(&one, &changed, &mut rng).unwrap();
+    compare(&open(&second, &cache_path()), &model, &mut rng).unwrap();
+}
+
+/// Readers take no lock: whatever a writer is about, they see a state that was.
+#[test]
+fn readers_while_one_writes() {
+    let Two { first, second, mut model, mut rng } = two(74);
+    let history = Mutex::new(History::default());
+    let note = |model: &Model| history.lock().unwrap().note(model);
+    note(&model);
+    let (done, started) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut rng = fastrand::Rng::with_seed(75);
+            let (mut opened, mut last) = (0, 0);
+            while !done.load(Ordering::Relaxed) || opened < 3 {
+                let snapshot = open(&second, &cache_path());
+                started.store(true, Ordering::Relaxed);
+                let model = history.lock().unwrap().model_of(&snapshot);
+                compare(&snapshot, &model, &mut rng).unwrap();
+                assert!(model.step >= last, "time runs forward");
+                last = model.step;
+                opened += 1;
+            }
+            last
+        });
+        let mut snapshot = open(&first, &cache_path());
+        while !started.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        for _ in 0..60 {
+            // The model is known before the file can say it.
+            let known = snapshot.clone();
+            let mut detached = snapshot.clone();
+            detached.detach();
+            let (mut planned, mut plan) = (model.clone(), rng.clone());
+            change(&detached, &mut planned, &mut plan);
+            note(&planned);
+            snapshot = change(&known, &mut model, &mut rng);
+            assert_eq!(planned.messages, model.messages);
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0, "the reader saw nothing of it");
+    });
     compare(&open(&second, &cache_path()), &model, &mut rng).unwrap();
 }

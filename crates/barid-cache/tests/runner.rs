@@ -1,9 +1,5 @@
 //! The tests of the cache as a whole.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests, which print what they covered"
-)]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod changes;
 mod cost;
