@@ -1,5 +1,6 @@
 //! The integration tests of `barid-message`, one module a subject.
 
+#[cfg(test)]
 mod corpora;
 mod hostile;
 mod mutation;
