@@ -142,12 +142,12 @@ NeoMutt: opens the Maildir on a terminal and exits (`folder-hook . exec exit`), 
 tokyocabinet, `maildir_header_cache_verify=no`; times are those of the whole process.
 
 Dovecot: its `imap` program; SELECT is timed from the start of the process to the answer, THREAD
-from the command to its answer in a fresh session with warm indexes. It has a copy of the mbox that holds
-its headers already, and its default lazy writes.
+from the command to its answer in a fresh session with warm indexes. It has a copy of the mbox
+that holds its headers already, and its default lazy writes.
 
 Memory is anonymous memory (RssAnon), sampled every half millisecond in runs that are not timed;
-where a run is shorter, the resident peak with all file pages stands for it. Both sides must give the
-same answers before anything is timed: summary.md says which.
+where a run is shorter, the resident peak with all file pages stands for it. Both sides must give
+the same answers before anything is timed: summary.md says which.
 ";
 
 /// What a program prints.
