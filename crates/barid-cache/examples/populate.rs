@@ -9,7 +9,7 @@ use barid_cache::{Builder, Delta, Finish, Opened, Snapshot};
 use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_state::{Identity, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
-use barid_vfs::{OsVfs, Vfs};
+use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
 const CHUNK: u32 = 4096;
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         keep: None,
     };
 
-    let start = Instant::now();
+    let (start, busy) = (Instant::now(), busy_ms(&*vfs)?);
     let builder = Builder::create(Arc::clone(&vfs), &path)?;
     fill(&builder, 0..count, files, threads);
     let scanned = start.elapsed();
@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let snapshot = builder.finish(&report, &finish(1))?;
     per_message("take", scanned, count);
     per_message("take and finish", start.elapsed(), count);
+    println!("{:>24}: {} ms of processor time", "of that", busy_ms(&*vfs)? - busy);
     println!("{:>24}: {} bytes", "file", snapshot.file_len());
     drop(snapshot);
 
@@ -59,6 +60,17 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     println!("{:>24}: {:?}, {} messages", "open", start.elapsed(), snapshot.len());
     snapshot.discard()?;
     Ok(())
+}
+
+/// Processor time of this process so far, which other work on the machine does not touch.
+fn busy_ms(vfs: &dyn Vfs) -> Result<u64, Box<dyn std::error::Error + Send + Sync>> {
+    let mut stat = vec![0; 1024];
+    let file = vfs.open(Path::new("/proc/self/stat"), OpenOptions::READ)?;
+    let len = file.read_at(&mut stat, 0)?;
+    let text = String::from_utf8_lossy(&stat[..len]).into_owned();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(ticks * 10)
 }
 
 fn per_message(what: &str, time: std::time::Duration, count: u32) {

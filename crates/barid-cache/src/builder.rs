@@ -182,10 +182,13 @@ impl Builder {
         lock(&self.writers).pop().unwrap_or_default()
     }
 
-    /// Takes the rows of a complete chunk.
-    pub(crate) fn complete(&self, chunk: u32, mut rows: ChunkRows, writers: Writers) {
-        rows.shrink();
+    pub(crate) fn keep_writers(&self, writers: Writers) {
         lock(&self.writers).push(writers);
+    }
+
+    /// Takes the rows of a complete chunk.
+    pub(crate) fn complete(&self, chunk: u32, mut rows: ChunkRows) {
+        rows.shrink();
         lock(&self.chunks).insert(chunk, rows);
     }
 }

@@ -71,8 +71,15 @@ impl BuilderSink<'_> {
     }
 
     /// Gives the rows to the builder.
-    pub(crate) fn complete(self) {
-        self.builder.complete(self.chunk, self.rows, self.writers);
+    pub(crate) fn complete(mut self) {
+        self.builder.complete(self.chunk, std::mem::take(&mut self.rows));
+    }
+}
+
+impl Drop for BuilderSink<'_> {
+    fn drop(&mut self) {
+        // Also those of a void sink: the blocks may hold records of chunks before.
+        self.builder.keep_writers(std::mem::take(&mut self.writers));
     }
 }
 

@@ -186,6 +186,13 @@ pub(crate) fn scan(sinks: &dyn Sinks, messages: &[Message], rng: &mut fastrand::
         for chunks in chunks.chunks(chunks.len() / 2 + 1) {
             scope.spawn(move || {
                 for (number, messages) in chunks {
+                    if *number % 3 == 0 {
+                        // A sink that is dropped before it is finished is void.
+                        let mut sink = sinks.sink(*number);
+                        for message in messages.iter().take(20) {
+                            sink.message(&scanned(message, late_uids)).unwrap();
+                        }
+                    }
                     let mut sink = sinks.sink(*number);
                     for message in *messages {
                         sink.message(&scanned(message, late_uids)).unwrap();
