@@ -197,6 +197,10 @@ impl Reader<'_> {
         let (metadata, len) = match dir.read_head(name, &mut self.head) {
             Ok(read) => read,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(source) if is_ours(&source) => {
+                let path = super::path_of(&self.reading.dirs.paths[at], name);
+                return Err(Error::at(&path)(source));
+            }
             Err(source) => match self.unreadable(job, at, name, &source) {
                 Some(metadata) => (metadata, 0),
                 None => return Ok(false),
@@ -322,6 +326,14 @@ impl Reader<'_> {
             relisted.find_renamed(self.reading.dirs, sighting.name.hash, base, stale)
         })
     }
+}
+
+/// Whether an error is about this process, not about the file: too many open files, no memory.
+fn is_ours(error: &std::io::Error) -> bool {
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE))
 }
 
 /// Where a header ends.

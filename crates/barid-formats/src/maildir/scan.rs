@@ -83,12 +83,11 @@ impl Pass<'_> {
             threads: context.threads,
         };
         let maildir = self.maildir;
-        let write = assigned.write.take();
-        let beside = write.as_ref().map(|write| {
+        // The lock goes as soon as the UIDs are written.
+        let beside = assigned.write.take().map(|write| {
             move || Ok(write.run(maildir.vfs.as_ref(), &maildir.path, &maildir.paths.uidlist))
         });
         let (totals, written) = reading.run(beside)?;
-        drop(write);
         let file_stamp = self.settle(&mut assigned, written, context.ledger)?;
         Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
     }

@@ -45,7 +45,7 @@ pub(super) struct Assigned {
     pub(super) list: Option<ListState>,
     /// Lines without a file, ascending by hash; `None` if not known.
     pub(super) orphans: Option<Vec<u64>>,
-    /// What is to be written; the lock is held until it is dropped.
+    /// What is to be written; the lock is held until that is done.
     pub(super) write: Option<Write>,
     /// What the ledger is to hold.
     pub(super) ledger: Option<LedgerChange>,
@@ -69,7 +69,6 @@ pub(super) struct LedgerChange {
 /// A change of `dovecot-uidlist`.
 #[derive(Debug)]
 pub(super) struct Write {
-    /// Held until this is dropped.
     _lock: DotLock,
     text: Vec<u8>,
     /// Where to append; `None` to write the file anew.
@@ -77,8 +76,8 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// Writes, durably; returns the file's stamp.
-    pub(super) fn run(&self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
+    /// Writes, durably, and gives the lock up; returns the file's stamp.
+    pub(super) fn run(self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
         match self.append_at {
             Some(at) => uidlist::append(vfs, path, at, &self.text),
             None => uidlist::replace(vfs, dir, path, &self.text),

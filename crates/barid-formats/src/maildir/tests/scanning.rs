@@ -210,7 +210,7 @@ fn read_only_uids_are_kept_by_the_ledger_and_move_to_the_file() {
     world.forget();
     world.scan();
     assert_eq!(world.lines()[..11], lines);
-    assert!(world.ledger().entries().unwrap().is_empty());
+    assert!(world.ledger().unwrap().entries().unwrap().is_empty());
 }
 
 #[test]

@@ -161,10 +161,10 @@ impl World {
         Maildir::new(Arc::clone(&self.vfs), self.path.clone())
     }
 
-    pub(super) fn ledger(&self) -> Ledger {
+    pub(super) fn ledger(&self) -> Result<Ledger> {
         let identity = Identity { id: 7, path: self.path.clone(), inode: 1 };
         let vfs = Arc::clone(&self.vfs);
-        Ledger::open(vfs, &self.state_dir, &identity, Access::ReadWrite).unwrap()
+        Ok(Ledger::open(vfs, &self.state_dir, &identity, Access::ReadWrite)?)
     }
 
     /// Writes a file, as another program would.
@@ -199,7 +199,7 @@ impl World {
 
     pub(super) fn try_scan(&mut self) -> Result<ScanReport> {
         let sinks = Remember::default();
-        let mut ledger = self.ledger();
+        let mut ledger = self.ledger()?;
         let mut context = ScanContext {
             ledger: &mut ledger,
             read_only: self.read_only,
@@ -252,7 +252,7 @@ impl World {
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
-        let mut ledger = self.ledger();
+        let mut ledger = self.ledger()?;
         self.maildir().sync(&self.cache, Some(&mut ledger), changes, appends)
     }
 
