@@ -8,7 +8,8 @@ use crate::limits::META_LEN_MAX;
 
 /// Bytes of the page.
 pub(crate) const PAGE_LEN: usize = 4096;
-/// The layout version.
+/// The layout version. To be raised also when other rows are made of the same header: when
+/// barid-message reads dates, ids or subjects otherwise.
 pub(crate) const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;

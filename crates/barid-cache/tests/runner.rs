@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod damage;
 mod derived;
+mod fixture;
 mod folder;
 mod processes;
 mod round_trip;
