@@ -4,16 +4,31 @@ use std::io;
 
 use barid_testkit::peers::{CClient, Imap};
 
-/// Asks a Dovecot about the selected mailbox.
-pub(crate) fn dovecot_answer(imap: &mut Imap, question: &str) -> io::Result<String> {
-    let command = match question.strip_prefix("SORT ") {
+/// The IMAP command that asks a question.
+pub(crate) fn dovecot_command(question: &str) -> String {
+    match question.strip_prefix("SORT ") {
         Some(keys) => format!("SORT ({keys}) UTF-8 ALL"),
         None => format!("{question} UTF-8 ALL"),
-    };
-    let reply = imap.command(&command)?;
-    let name = question.split(' ').next().unwrap();
-    let answer = reply.find(name);
-    answer.ok_or_else(|| io::Error::other(format!("{command}: {}", reply.status)))
+    }
+}
+
+/// Sends all commands in one go and gives the answers to those of them that are questions.
+pub(crate) fn dovecot_answers(imap: &mut Imap, commands: &[String]) -> io::Result<Vec<String>> {
+    // The session knows one command at a time. This one is answered at once, the others before the
+    // next one.
+    let mut text = "NOOP".to_owned();
+    for command in commands {
+        text.push_str("\r\nq ");
+        text.push_str(command);
+    }
+    imap.command(&text)?;
+    let reply = imap.command("NOOP")?;
+    let answers = reply.untagged.iter().filter_map(|line| {
+        let text = String::from_utf8_lossy(line);
+        let answer = text.strip_prefix("THREAD").or(text.strip_prefix("SORT"))?;
+        Some(answer.trim().to_owned())
+    });
+    Ok(answers.collect())
 }
 
 /// Asks a c-client about the open mailbox.

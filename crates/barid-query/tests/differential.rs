@@ -8,15 +8,21 @@ use barid_testkit::Scratch;
 use barid_testkit::peers::{CClient, Dovecot};
 use fastrand::Rng;
 
-use crate::ask::{c_client_answer, dovecot_answer};
+use crate::ask::{c_client_answer, dovecot_answers, dovecot_command};
 use crate::mail::{Mail, Message};
 use crate::mailbox_files::{mbox, rfc5322_date, write_maildir, write_mbox};
 
 const MAILBOXES: usize = 10_000;
 const SEED: u64 = 5256;
 
-/// One peer's answers to questions in IMAP's words.
-type Ask<'a> = dyn FnMut(usize, &str) -> io::Result<String> + 'a;
+/// Mailboxes of which a peer is asked at once, so that neither side waits for the other.
+const BATCH: usize = 25;
+
+/// A mailbox's number and the questions about it, in IMAP's words.
+type Questions = (usize, Vec<String>);
+
+/// A peer's answers to all questions of a batch, in their order.
+type Ask<'a> = dyn FnMut(&[Questions]) -> io::Result<Vec<String>> + 'a;
 
 #[test]
 fn dovecot() {
@@ -29,14 +35,13 @@ fn dovecot() {
     let folder = scratch.path().display();
     let location = format!("maildir:{folder}/mail:INBOX={folder}/inbox:LAYOUT=fs:INDEX=MEMORY");
     let mut imap = peer.imap(&location, &[("mail_fsync", "never")]).unwrap();
-    let mut open = usize::MAX;
-    let mut ask = |mailbox: usize, question: &str| {
-        if open != mailbox {
-            let reply = imap.command(&format!("SELECT box{mailbox}"))?;
-            assert!(reply.status.starts_with("OK"), "{}", reply.status);
-            open = mailbox;
+    let mut ask = |batch: &[Questions]| {
+        let mut commands = Vec::new();
+        for (mailbox, questions) in batch {
+            commands.push(format!("SELECT box{mailbox}"));
+            commands.extend(questions.iter().map(|question| dovecot_command(question)));
         }
-        dovecot_answer(&mut imap, question)
+        dovecot_answers(&mut imap, &commands)
     };
     compare(&mailboxes, Profile::Dovecot, &mut ask);
     imap.logout().unwrap();
@@ -52,14 +57,16 @@ fn c_client() {
     }
     // Gives the folder to the peer's user, which would take too long for each mailbox.
     peer.open("box0").unwrap();
-    let mut open = usize::MAX;
-    let mut ask = |mailbox: usize, question: &str| {
-        if open != mailbox {
+    let mut ask = |batch: &[Questions]| {
+        let mut answers = Vec::new();
+        for (mailbox, questions) in batch {
             let lines = peer.command(&format!("examine box{mailbox}"))?;
-            assert_eq!(lines, [mailboxes[mailbox].len().to_string()], "{:?}", peer.messages);
-            open = mailbox;
+            assert_eq!(lines, [mailboxes[*mailbox].len().to_string()], "{:?}", peer.messages);
+            for question in questions {
+                answers.push(c_client_answer(&mut peer, question)?);
+            }
         }
-        c_client_answer(&mut peer, question)
+        Ok(answers)
     };
     compare(&mailboxes, Profile::CClient, &mut ask);
 }
@@ -68,18 +75,28 @@ fn c_client() {
 fn compare(mailboxes: &[Vec<Message>], profile: Profile, ask: &mut Ask<'_>) {
     let mut random = Rng::with_seed(SEED);
     let (mut equal, mut different) = (0, Vec::new());
-    for (number, messages) in mailboxes.iter().enumerate() {
-        let mail = Mail::read(messages, profile);
-        let mut same = true;
-        for (question, ours) in questions(&mail, profile, &mut random) {
-            let theirs = ask(number, &question)
-                .unwrap_or_else(|error| panic!("{profile:?} box{number} {question}: {error}"));
-            if theirs.trim() != ours {
-                same = false;
-                different.push(format!("box{number} {question}\n  {theirs}\n  {ours}"));
-            }
+    for (batch, messages) in mailboxes.chunks(BATCH).enumerate() {
+        let mut questions_of: Vec<Questions> = Vec::new();
+        let mut ours: Vec<String> = Vec::new();
+        for (number, messages) in (batch * BATCH..).zip(messages) {
+            let mail = Mail::read(messages, profile);
+            let (asked, answers) = questions(&mail, profile, &mut random).into_iter().unzip();
+            questions_of.push((number, asked));
+            ours.extend::<Vec<String>>(answers);
         }
-        equal += usize::from(same);
+        let theirs = ask(&questions_of).unwrap_or_else(|error| panic!("batch {batch}: {error}"));
+        assert_eq!(theirs.len(), ours.len(), "batch {batch}");
+        let mut answers = theirs.iter().zip(&ours);
+        for (number, questions) in &questions_of {
+            let wrong = questions.iter().zip(answers.by_ref()).filter(|(_, (a, b))| a != b);
+            let wrong: Vec<String> = wrong
+                .map(|(question, (theirs, ours))| {
+                    format!("box{number} {question}\n  {theirs}\n  {ours}")
+                })
+                .collect();
+            equal += usize::from(wrong.is_empty());
+            different.extend(wrong);
+        }
     }
     eprintln!("{profile:?}: compared {}, equal {equal}, explained 0", mailboxes.len());
     if let Some(first) = different.first() {
