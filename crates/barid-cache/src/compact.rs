@@ -14,7 +14,7 @@ use crate::thread_row::{IdHash, ThreadRow};
 
 impl Snapshot {
     /// Writes a new file in place of the one with the long log and reads that from now on; physical
-    /// rows are numbered anew. If that fails the file is removed, so that it does not grow for ever.
+    /// rows are numbered anew. If that fails the file is removed, lest it grow for ever.
     pub(crate) fn compact(&mut self) -> Result<()> {
         let stored = match self.lock() {
             Ok(Some(_lock)) => match self.open_same() {

@@ -368,8 +368,9 @@ impl Snapshot {
         Ok(self.row_from_physical(self.physical_from_uid(uid)?))
     }
 
-    /// Says which modseq a message had with the same flags and keywords: for [`crate::Finish::keep`]
-    /// when a mailbox is scanned again from nothing.
+    /// Says which modseq a message had with the same flags and keywords, for
+    /// [`crate::Finish::keep`] when a mailbox is scanned again from nothing. Reads a block or two
+    /// for each message asked for out of order.
     pub fn modseq_keeper(&self) -> impl Fn(Uid, FlagSet, KeywordMask) -> Option<ModSeq> {
         |uid, flags, keywords| {
             let core = self.core(self.row_of_uid(uid).ok()??).ok()?;

@@ -95,7 +95,7 @@ fn failing_calls() {
             history.note(&model);
             let report = model.report();
             let changed = Delta::new(&snapshot).apply(&report, &finish(&identity(), 1));
-            let changed = changed.expect("nothing of the columns is read");
+            let changed = changed.expect("because nothing of the columns is read");
             assert_eq!(changed.meta().stamp, model.stamp());
         }
         model.step += 1;

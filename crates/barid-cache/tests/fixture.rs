@@ -37,7 +37,8 @@ fn message(uid: u32, header: &str) -> Message {
 fn models() -> (Model, Model) {
     let first = "From: A <a@example.org>\nTo: b@example.org,\n c@example.org\nSubject: one\n\
         Date: Mon, 2 Mar 2020 10:00:00 +0100\nMessage-ID: <1@example.org>\n\n";
-    let second = "From: b@example.org\nSubject: Re: one\nDate: nonsense\nMessage-ID: <2@example.org>\n\
+    let second = "From: b@example.org\nSubject: Re: one\nDate: nonsense\n\
+        Message-ID: <2@example.org>\n\
         References: <0@example.org> <1@example.org>\nIn-Reply-To: <1@example.org>\n\n";
     let third = "Sender: s@example.org\nReply-To: r@example.org\nCc: c@example.org\n\
         Bcc: d@example.org\nIn-Reply-To: <2@example.org>\n\n";

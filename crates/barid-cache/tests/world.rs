@@ -427,7 +427,11 @@ impl History {
     /// The model that a snapshot must equal.
     pub(crate) fn model_of(&self, snapshot: &Snapshot) -> Model {
         let step = snapshot.meta().stamp.files[0].size;
-        self.0.iter().rfind(|model| model.step == step).expect("a step there was").clone()
+        self.0
+            .iter()
+            .rfind(|model| model.step == step)
+            .expect("because a stamp is that of a step")
+            .clone()
     }
 }
 
