@@ -139,7 +139,7 @@ impl<'a> Plain<'a> {
         let at = memchr::memchr(b'@', addr_spec)?;
         let (mailbox, host) = (&addr_spec[..at], &addr_spec[at + 1..]);
         let ends = matches!(trim(after).first(), None | Some(b','));
-        (ends && is_dot_atom(mailbox) && is_dot_atom(host)).then_some(Self {
+        (ends && is_loose_dot_atom(mailbox) && is_dot_atom(host)).then_some(Self {
             name,
             mailbox,
             addr_spec,
@@ -161,8 +161,20 @@ fn plain_phrase(raw: &[u8]) -> Option<(&[u8], &[u8])> {
     (raw[open] == b'<' && packed).then(|| (name, &raw[open + 1..]))
 }
 
-fn is_dot_atom(text: &[u8]) -> bool {
+/// An atom with dots anywhere.
+fn is_loose_dot_atom(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_atext(*byte) || *byte == b'.')
+}
+
+/// Atoms with one dot between each two.
+fn is_dot_atom(text: &[u8]) -> bool {
+    let mut before = b'.';
+    let valid = text.iter().all(|byte| {
+        let doubled = *byte == b'.' && before == b'.';
+        before = *byte;
+        !doubled && (is_atext(*byte) || *byte == b'.')
+    });
+    valid && before != b'.'
 }
 
 /// Reads one address after the other.
@@ -456,6 +468,8 @@ mod tests {
         check("x <a@b", r#"("x" NIL "a" "b")"#);
         check("\"x <a@b>", r#"("\"x <a@b>" NIL "" "")"#);
         check("<@a,@b:c@d>", r#"(NIL "@a,@b" "c" "d")"#);
+        check("a@.b", r#"(NIL NIL "a" "")"#);
+        check("a@b.", r#"(NIL NIL "a" "b.")"#);
         check("..a..@b", r#"(NIL NIL "..a.." "b")"#);
         check("a@b c@d, e@f", r#"(NIL NIL "a" "b")(NIL NIL "e" "f")"#);
         check("A: b@c", r#"(NIL NIL "A" NIL)(NIL NIL "b" "c")(NIL NIL NIL NIL)"#);

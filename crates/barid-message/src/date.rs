@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
                 b'(' => depth += 1,
                 b')' if depth > 0 => depth -= 1,
                 b' ' | b'\t' | b'\r' | b'\n' => {}
-                b'\\' if depth > 0 => self.at += 1,
+                b'\\' if depth > 0 && self.at + 1 < self.text.len() => self.at += 1,
                 _ if depth > 0 => {}
                 _ => return,
             }
@@ -398,6 +398,10 @@ mod tests {
             "1 Jan 999999999 00:00",
             "1 Jan 1066 00:00",
             "(((",
+            "(\\",
+            "1 Jan (\\",
+            "(\\",
+            "1 Jan (\\",
             "Mon,",
         ] {
             check(text, None);

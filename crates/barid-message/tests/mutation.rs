@@ -103,3 +103,43 @@ fn mutated_messages_keep_their_promises() {
         exercise(&message);
     }
 }
+
+/// What the grammars of fields give a meaning to, and a little text.
+const SIGNS: &[u8] = b"()()\\\\\"\"<<>>@@,,;;::..[]=?_*'%-+ \t\r\n\0\xe9\xc3\xa912aZT/&#";
+
+/// The fields that have a grammar.
+const NAMES: [&str; 12] = [
+    "Date",
+    "From",
+    "To",
+    "Cc",
+    "Sender",
+    "Subject",
+    "Message-ID",
+    "References",
+    "In-Reply-To",
+    "Content-Type",
+    "Content-Disposition",
+    "Content-Language",
+];
+
+#[test]
+fn fields_made_of_signs_keep_their_promises() {
+    let mut random = fastrand::Rng::with_seed(2047);
+    for _ in 0..ROUNDS {
+        let mut message = Vec::new();
+        for name in NAMES {
+            message.extend_from_slice(name.as_bytes());
+            message.extend_from_slice(match random.u8(..8) {
+                0 => b": =?utf-8?q?",
+                1 => b": 1 Jan 2001",
+                2 => b": text/html; a*0*=utf-8''",
+                3 => b": a@b, <",
+                _ => b": ",
+            });
+            message.extend((0..random.usize(..24)).map(|_| SIGNS[random.usize(..SIGNS.len())]));
+            message.push(b'\n');
+        }
+        exercise(&message);
+    }
+}
