@@ -82,7 +82,8 @@ impl Keywords {
         }
         let write = || {
             // The other lock is held, so this one can only be a leftover.
-            let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+            let mode = vfs.metadata(dir)?.mode & 0o666;
+            let options = OpenOptions { truncate: true, ..OpenOptions::create(mode) };
             let file = vfs.open(&beside, options)?;
             file.write_all_at(text.as_bytes(), 0)?;
             grow_mtime(vfs, path, &beside)?;

@@ -52,3 +52,5 @@ pub(super) const DEFECTS_MAX: usize = 1_000;
 pub(super) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// How many unique names are tried before a delivery is given up.
 pub(super) const NAME_TRIES_MAX: u32 = 100;
+/// Beyond this next UID a new UIDVALIDITY is due, so that a scan never runs out of UIDs.
+pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);

@@ -69,6 +69,7 @@ impl Pass<'_> {
             stamp: &stamp,
             announced: self.announced,
             writable: !context.read_only,
+            full_check: context.full_check,
         };
         let Some(mut assigned) = uids.assign(&ledger)? else {
             return Ok(None);

@@ -365,7 +365,9 @@ pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result
 pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Result<FileStamp> {
     let beside = dir.join(UIDLIST_TMP);
     let write = || {
-        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+        // Whoever may use the Maildir may use the file.
+        let mode = vfs.metadata(dir)?.mode & 0o666;
+        let options = OpenOptions { truncate: true, ..OpenOptions::create(mode) };
         let file = vfs.open(&beside, options)?;
         file.write_all_at(text, 0)?;
         file.sync_all()?;

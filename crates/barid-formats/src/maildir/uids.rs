@@ -14,7 +14,7 @@ use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, DotLockOptions, FileStamp, LockError, Vfs};
 
 use super::before::Before;
-use super::layout::LOCK_TIMEOUT;
+use super::layout::{LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::list::{Listing, Seen};
 use super::name;
 use super::read::Job;
@@ -32,6 +32,8 @@ pub(super) struct Uids<'a> {
     /// UIDVALIDITY and next UID that were announced once, even if nothing else of it holds.
     pub(super) announced: Option<(UidValidity, Uid)>,
     pub(super) writable: bool,
+    /// Read all of the file, whatever is known of it.
+    pub(super) full_check: bool,
 }
 
 /// All UIDs, and what is to be done that they hold.
@@ -146,7 +148,7 @@ impl<'a> Uids<'a> {
     /// Finds or gives all UIDs; `None` if nothing that was known holds.
     pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned>> {
         let mut lock = None;
-        let mut whole = self.before.state.is_none();
+        let mut whole = self.before.state.is_none() || self.full_check;
         loop {
             let loaded = self.load(whole, lock.is_some())?;
             match self.attempt(&loaded, ledger, lock.is_some()) {
@@ -172,13 +174,16 @@ impl<'a> Uids<'a> {
             } else {
                 UidList::read_tail(self.vfs.as_ref(), self.uidlist, known)?
             };
-            if list.is_some() {
+            if list.as_ref().is_some_and(|list| list.uidnext().get() <= UIDNEXT_MAX) {
                 return Ok(Loaded { list, whole: false, corrupt: None });
             }
         }
         Ok(match UidList::read(self.vfs.as_ref(), self.uidlist)? {
             Found::Missing => Loaded { list: None, whole: true, corrupt: None },
             Found::Corrupt(why) => Loaded { list: None, whole: true, corrupt: Some(why.0) },
+            Found::Read(list) if list.uidnext().get() > UIDNEXT_MAX => {
+                Loaded { list: None, whole: true, corrupt: Some("its UIDs are used up") }
+            }
             Found::Read(list) => Loaded { list: Some(*list), whole: true, corrupt: None },
         })
     }
@@ -456,7 +461,7 @@ impl<'a> Uids<'a> {
             write: None,
             ledger: self.ledger_change(&plan, ledger, lock.is_some()),
             fallback: None,
-            file_stamp: old.map_or_else(FileStamp::default, |list| list.stamp),
+            file_stamp: old.map_or(self.stamp.files[2], |list| list.stamp),
             defects: Vec::new(),
         };
         if let Some(why) = loaded.corrupt {

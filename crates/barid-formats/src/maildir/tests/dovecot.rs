@@ -91,7 +91,6 @@ impl Both {
         }
     }
 
-    #[expect(clippy::print_stdout, reason = "test output")]
     fn finish(self, least: u32) {
         println!("{} answers compared and equal", self.compared);
         assert!(self.compared >= least, "only {} answers compared", self.compared);

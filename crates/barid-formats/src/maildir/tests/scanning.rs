@@ -398,3 +398,28 @@ fn a_foreign_lock_is_waited_for_and_broken_when_stale() {
     let lock = world.vfs.open(Path::new("/box/dovecot-uidlist.lock"), OpenOptions::READ);
     assert!(lock.is_err(), "the lock is gone");
 }
+
+#[test]
+fn used_up_uids_start_anew() {
+    let mut world = ten();
+    let first = world.scan();
+    let header = world.text("dovecot-uidlist").replacen(" N11 ", " N4294967295 ", 1);
+    world.put("dovecot-uidlist", header.as_bytes());
+    world.put("new/300.M1P1.h", b"\n");
+    let second = world.scan();
+    assert!(second.reset && second.uidvalidity > first.uidvalidity);
+    assert_eq!(world.uids(), (1..=11).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_check_sees_what_stamps_hide() {
+    let mut world = ten();
+    world.scan();
+    world.pass_time();
+    world.scan();
+    let cur = world.vfs.metadata(Path::new("/box/cur")).unwrap();
+    world.rename("cur/100.M1P1.h:2,S", "cur/100.M1P1.h:2,FS");
+    world.vfs.set_times(Path::new("/box/cur"), cur.accessed, cur.modified).unwrap();
+    world.full_check = true;
+    assert_eq!(world.scan().changed.len(), 1);
+}
