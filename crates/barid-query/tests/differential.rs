@@ -48,7 +48,6 @@ fn dovecot() {
 }
 
 #[test]
-#[ignore = "barid-message does not read subjects as c-client does yet"]
 fn c_client() {
     let Some(mut peer) = CClient::new() else { return };
     let mailboxes = mailboxes();

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use barid_message::{
-    HeaderFields, Profile, base_subject, casemap, decode_words, display_name, first_mailbox,
-    message_id, message_ids, parse_date_as, rfc822_size,
+    HeaderFields, Profile, base_subject, casemap_as, decode_words, display_name_as,
+    first_mailbox_as, message_id, message_ids, parse_date_as, rfc822_size,
 };
 use barid_query::{NO_ID, SortKey, SortProgram, SortView, ThreadAlgorithm, sort, threads};
 
@@ -147,15 +147,17 @@ fn sent_date(fields: &HeaderFields<'_>, arrival: i64, profile: Profile) -> i64 {
 
 fn strings(fields: &HeaderFields<'_>, subject: Vec<u8>, profile: Profile) -> [Vec<u8>; 6] {
     let mailbox = |field: Option<&[u8]>| {
-        let mailbox = first_mailbox(field.unwrap_or_default());
+        let mailbox = first_mailbox_as(field.unwrap_or_default(), profile);
         match profile {
             // Compared octet by octet, ASCII letters in small.
             Profile::CClient => mailbox.to_ascii_lowercase(),
-            _ => casemap(&decode_words(&mailbox)).into_bytes(),
+            _ => casemap_as(&decode_words(&mailbox), profile).into_bytes(),
         }
     };
-    let display =
-        |field: Option<&[u8]>| casemap(&display_name(field.unwrap_or_default())).into_bytes();
+    let display = |field: Option<&[u8]>| {
+        let name = display_name_as(field.unwrap_or_default(), profile);
+        casemap_as(&name, profile).into_bytes()
+    };
     let subject = if profile == Profile::CClient { subject.to_ascii_lowercase() } else { subject };
     [
         subject,

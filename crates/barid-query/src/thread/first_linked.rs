@@ -57,3 +57,37 @@ fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
     entries.sort_unstable();
     entries
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{KeyColumns, LinkColumns, NO_ID, Profile, ThreadAlgorithm, ThreadColumns, threads};
+
+    /// Messages 2 and 3 answer one that is absent; 2 has the subject of 1, but 3 is older.
+    fn check(profile: Profile, expected: &str) {
+        let columns = ThreadColumns {
+            links: LinkColumns {
+                ids: &[0, NO_ID, NO_ID],
+                ref_ends: &[0, 1, 2],
+                refs: &[1, 1],
+                id_count: 2,
+            },
+            keys: KeyColumns {
+                subjects: &[1, 1, 0],
+                subject_count: 2,
+                replies: &[true; 3],
+                dates: &[5, 9, 5],
+            },
+        };
+        let threads = threads(ThreadAlgorithm::References, &columns, profile);
+        let mut out = Vec::new();
+        threads.unwrap().write_imap(|row| row + 1, &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), expected, "{profile:?}");
+    }
+
+    #[test]
+    fn profile_difference_c_client_represents_a_dummy_by_its_first_linked_child() {
+        check(Profile::Rfc, "(1)((3)(2))");
+        check(Profile::Dovecot, "(1)((3)(2))");
+        check(Profile::CClient, "((1)(3)(2))");
+    }
+}
