@@ -52,7 +52,7 @@ pub struct Caps {
     pub expunge: bool,
     /// How many keywords the format can store; 0 for none.
     pub keywords_max: u32,
-    /// The format keeps UIDs itself.
+    /// The mailbox itself keeps the UID of every message; else some may be in the ledger.
     pub uids: bool,
 }
 

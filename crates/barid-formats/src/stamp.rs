@@ -1,5 +1,7 @@
 //! The stamp of a mailbox: a few stats that tell whether anything changed.
 
+use std::time::Duration;
+
 use barid_vfs::{FileStamp, Timestamp};
 
 /// What a few `stat` calls said of a mailbox (PROTOCOL, "Open", step 2).
@@ -24,8 +26,14 @@ pub enum Racy {
 impl Stamp {
     /// Bytes of [`Stamp::to_bytes`].
     pub const LEN: usize = 4 * 32 + 8;
-    /// How long after the last change a stamp is racy, in nanoseconds.
+    /// How long after its last change a file is racy where the file system may count in whole or
+    /// two seconds, in nanoseconds.
     pub const RACY_INTERVAL_NANOS: i64 = 2_000_000_000;
+    /// The same where times have a fraction: two ticks of the slowest clock of a kernel.
+    pub const RACY_INTERVAL_FINE_NANOS: i64 = 20_000_000;
+    /// The files of which a change of content may leave size and inode alone: the mbox; `new` and
+    /// `cur`. `dovecot-uidlist` and `dovecot-keywords` only grow or are replaced.
+    const RACY_FILES: usize = 2;
 
     /// Compares the files, not the time of taking.
     pub fn same_files(&self, other: &Self) -> bool {
@@ -34,16 +42,35 @@ impl Stamp {
 
     /// Whether a change could have followed this stamp without altering any of its values.
     pub fn racy(&self) -> Racy {
-        let latest = self.files.iter().map(|file| file.modified.max(file.changed)).max();
-        match latest {
-            Some(latest)
-                if self.taken.unix_nanos.saturating_sub(latest.unix_nanos)
-                    < Self::RACY_INTERVAL_NANOS =>
-            {
-                Racy::Possible
-            }
-            _ => Racy::No,
+        match (0..Self::RACY_FILES).all(|at| self.is_settled(at)) {
+            true => Racy::No,
+            false => Racy::Possible,
         }
+    }
+
+    /// Whether file `at` was old enough when the stamp was taken for an equal one to prove that it
+    /// did not change.
+    pub fn is_settled(&self, at: usize) -> bool {
+        self.unsettled_nanos(at) <= 0
+    }
+
+    /// How much later the stamp would have to be taken for no file to be racy; `None` where that
+    /// is longer than a program should wait.
+    pub fn wait(&self) -> Option<Duration> {
+        let nanos = (0..Self::RACY_FILES).map(|at| self.unsettled_nanos(at)).max().unwrap_or(0);
+        let nanos = nanos.max(0);
+        let short = nanos <= Self::RACY_INTERVAL_FINE_NANOS;
+        short.then(|| Duration::from_nanos(nanos.unsigned_abs()))
+    }
+
+    fn unsettled_nanos(&self, at: usize) -> i64 {
+        let file = &self.files[at];
+        let latest = file.modified.max(file.changed).unix_nanos;
+        let interval = match file.changed.unix_nanos % 1_000_000 {
+            0 => Self::RACY_INTERVAL_NANOS,
+            _ => Self::RACY_INTERVAL_FINE_NANOS,
+        };
+        interval.saturating_sub(self.taken.unix_nanos.saturating_sub(latest))
     }
 
     /// The stamp as little-endian bytes.
@@ -74,5 +101,30 @@ impl Stamp {
             changed: time(index * 32 + 24),
         };
         Self { files: std::array::from_fn(file), taken: time(128) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(changed: i64, taken: i64, expected: Racy) {
+        let changed = Timestamp { unix_nanos: changed };
+        let file = FileStamp { inode: 1, size: 1, modified: changed, changed };
+        let mut stamp = Stamp { taken: Timestamp { unix_nanos: taken }, ..Stamp::default() };
+        stamp.files[0] = file;
+        assert_eq!(stamp.racy(), expected);
+        assert_eq!(Stamp::from_bytes(&stamp.to_bytes()), stamp);
+    }
+
+    #[test]
+    fn a_stamp_is_racy_as_long_as_the_clock_may_stand_still() {
+        const SECOND: i64 = 1_000_000_000;
+        check(100 * SECOND, 101 * SECOND, Racy::Possible);
+        check(100 * SECOND, 102 * SECOND, Racy::No);
+        check(100 * SECOND + 1, 100 * SECOND + 19_000_000, Racy::Possible);
+        check(100 * SECOND + 1, 100 * SECOND + 20_000_001, Racy::No);
+        // A clock that was set back proves nothing.
+        check(100 * SECOND + 1, 99 * SECOND, Racy::Possible);
     }
 }

@@ -100,8 +100,8 @@ impl Mailbox {
     pub fn open_in(vfs: Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
         let format = barid_formats::open(Arc::clone(&vfs), spec)?;
         let identity = Identity::of(&*vfs, format.path(), !options.read_only)?;
-        let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let mut ledger = Ledger::open(Arc::clone(&vfs), &options.state_dir, &identity, access)?;
+        let dir = &options.state_dir;
+        let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
         let mut opening = Opening {
             format: &*format,
             vfs: &vfs,
@@ -241,14 +241,25 @@ fn is_current(snapshot: &Snapshot, stamp: &Stamp, full_check: bool) -> bool {
 impl Opening<'_> {
     fn bring_up_to_date(&mut self) -> Result<(Snapshot, CacheState)> {
         let known = self.stored()?;
-        if let Some(snapshot) = known {
-            let stamp = self.format.stamp()?;
-            if is_current(&snapshot, &stamp, self.options.full_check) {
-                return Ok((snapshot, CacheState::Fresh));
+        let stamp = self.format.stamp()?;
+        match known {
+            Some(snapshot) if is_current(&snapshot, &stamp, self.options.full_check) => {
+                Ok((snapshot, CacheState::Fresh))
             }
-            return self.scan(Some(snapshot));
+            known => {
+                self.settle(&stamp);
+                self.scan(known)
+            }
         }
-        self.scan(None)
+    }
+
+    /// Waits until a change from now on cannot hide behind an equal stamp, if that takes only a few
+    /// clock ticks: otherwise the next opening would have to look at everything again. Setting the
+    /// mailbox's attribute is such a change.
+    fn settle(&self, stamp: &Stamp) {
+        if let Some(wait) = stamp.wait().filter(|wait| !wait.is_zero()) {
+            self.vfs.sleep(wait);
+        }
     }
 
     /// The cache as it is on disk, if it is of use.
@@ -268,10 +279,12 @@ impl Opening<'_> {
         }
     }
 
-    /// A ledger that was lost gives new UIDs, under which the cache's mean nothing.
+    /// Whether the UIDs of a cache still are those of the mailbox: not if they came from a ledger
+    /// that is lost or that another process began anew.
     fn belongs(&self, snapshot: &Snapshot) -> bool {
         let told = self.ledger.uidvalidity();
-        self.format.caps().uids || told.is_none_or(|told| told == snapshot.meta().uidvalidity)
+        let is_same = told.is_none_or(|told| told == snapshot.meta().uidvalidity);
+        self.format.caps().uids || (!self.ledger.is_new() && is_same)
     }
 
     fn note_cache(&mut self, text: String) {
@@ -362,6 +375,11 @@ impl Opening<'_> {
         };
         self.ledger.raise_modseq(modseq);
         self.ledger.commit()?;
+        if !self.ledger.is_persistent() && known.is_none() {
+            let dir = self.options.state_dir.display();
+            let text = format!("{dir}: cannot be written: UIDs may change");
+            self.notes.push(Note { kind: NoteKind::State, text });
+        }
         Ok(modseq)
     }
 

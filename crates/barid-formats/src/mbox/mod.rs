@@ -1,7 +1,7 @@
 //! mbox: many messages in one file, in any of its variants, and MMDF.
 //!
 //! [`MboxMailbox`] reads a file in one pass, whatever its size, with as many threads as are allowed
-//! (`scan.rs`); when the file only grew, it reads no more than what was appended (`tail.rs`). Where
+//! (`scan.rs`, `parallel.rs`); when the file only grew, it reads no more than what was appended (`tail.rs`). Where
 //! messages begin and end is defined in `walk.rs`, what separates them in `from_line.rs`. UIDs come
 //! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
 
@@ -10,6 +10,7 @@ mod compressed;
 mod from_line;
 mod layout;
 mod lock;
+mod parallel;
 mod read;
 mod scan;
 mod status;
@@ -156,7 +157,7 @@ impl Mailbox for MboxMailbox {
         if self.compression.is_some() {
             return Caps::default();
         }
-        Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: true }
+        Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: false }
     }
 
     fn path(&self) -> &Path {

@@ -139,6 +139,11 @@ impl Ledger {
         self.persistent
     }
 
+    /// Whether there is no file yet: the mailbox was never opened, or its ledger is lost.
+    pub fn is_new(&self) -> bool {
+        self.found.inode == 0
+    }
+
     /// The UIDVALIDITY; `None` in a ledger that is new or lost.
     pub fn uidvalidity(&self) -> Option<UidValidity> {
         UidValidity::new(self.summary.uidvalidity)

@@ -1,0 +1,147 @@
+//! A real Maildir that others change while it is listed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use barid::{Mailbox, OpenOptions};
+use barid_testkit::corpus::Corpus;
+use barid_testkit::{Scratch, disk};
+
+/// Messages delivered while the mailbox is listed.
+const DELIVERED: u64 = 10_000;
+
+/// Who has done what so far, by base name.
+#[derive(Default)]
+struct History {
+    /// Every message that was delivered, and whether it has been removed since.
+    removed: Mutex<BTreeMap<String, bool>>,
+    done: AtomicBool,
+    delivered: AtomicU64,
+}
+
+#[test]
+fn no_message_is_missed_or_doubled_while_others_deliver_flag_and_expunge() {
+    let scratch = Scratch::new("races").unwrap();
+    let maildir = scratch.path().join("box");
+    for folder in ["cur", "new", "tmp"] {
+        disk::create_dir_all(&maildir.join(folder)).unwrap();
+    }
+    let history = History::default();
+    let options =
+        OpenOptions::new(Some(scratch.path().join("cache")), scratch.path().join("state"));
+    let spec = maildir.to_str().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| deliver(&maildir, &history));
+        scope.spawn(|| flag(&maildir, &history));
+        scope.spawn(|| expunge(&maildir, &history));
+        let lists = list_until_done(spec, &options, &history);
+        println!("listed {lists} times while {DELIVERED} messages were delivered");
+        assert!(lists > 3);
+    });
+    let uids = uids_by_name(&Mailbox::open(spec, &options).unwrap());
+    let fresh = OpenOptions { cache_dir: None, ..options };
+    assert_eq!(uids, uids_by_name(&Mailbox::open(spec, &fresh).unwrap()));
+    let removed = history.removed.lock().unwrap();
+    let there: HashSet<_> = removed.iter().filter(|(_, gone)| !**gone).map(|(n, _)| n).collect();
+    assert_eq!(there.len(), uids.len());
+}
+
+fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 {
+    let mut lists = 0;
+    let mut uid_of: BTreeMap<String, u32> = BTreeMap::new();
+    while !history.done.load(Ordering::Acquire) {
+        let before = history.removed.lock().unwrap().clone();
+        let mailbox = Mailbox::open(spec, options).unwrap();
+        let uids = uids_by_name(&mailbox);
+        let after = history.removed.lock().unwrap().clone();
+        for (name, gone) in &before {
+            let throughout = !gone && !after[name];
+            assert!(!throughout || uids.contains_key(name), "{name} is missing");
+        }
+        let mut seen = HashSet::new();
+        for (name, uid) in uids {
+            assert!(seen.insert(uid), "UID {uid} twice");
+            assert_eq!(*uid_of.entry(name).or_insert(uid), uid, "a UID changed");
+        }
+        lists += 1;
+    }
+    let all: HashSet<u32> = uid_of.values().copied().collect();
+    assert_eq!(all.len(), uid_of.len(), "a UID was used for two messages");
+    lists
+}
+
+/// The messages tell their names in their Message-ID.
+fn uids_by_name(mailbox: &Mailbox) -> BTreeMap<String, u32> {
+    let rows: Vec<u32> = (0..mailbox.len()).collect();
+    let mut uids = BTreeMap::new();
+    mailbox
+        .summaries(&rows, &mut |message| {
+            let id = String::from_utf8_lossy(message.fields.message_id.unwrap()).into_owned();
+            let name = id.trim_matches(['<', '>']).replace('@', ".");
+            let before = uids.insert(name, message.uid.get());
+            assert!(before.is_none(), "{id} is there twice");
+            true
+        })
+        .unwrap();
+    uids
+}
+
+fn deliver(maildir: &std::path::Path, history: &History) {
+    let corpus = Corpus::new(5, DELIVERED);
+    for number in 0..DELIVERED {
+        let name = format!("{}.M{number}P1.host", Corpus::FIRST_DATE + number as i64);
+        let (local, domain) = name.split_at(name.find('.').unwrap());
+        let id = format!("Message-ID: <{local}@{}>\n", &domain[1..]);
+        let mut bytes = id.into_bytes();
+        let message = corpus.message(number % 50);
+        bytes.extend(message.bytes.iter().take(600));
+        let temporary = maildir.join("tmp").join(&name);
+        disk::write(&temporary, &bytes).unwrap();
+        // Known to the checker only once it is in place.
+        disk::rename(&temporary, &maildir.join("new").join(&name)).unwrap();
+        history.removed.lock().unwrap().insert(name, false);
+        history.delivered.fetch_add(1, Ordering::Release);
+    }
+    history.done.store(true, Ordering::Release);
+}
+
+/// Moves messages to `cur` and changes their flags, as a client does.
+fn flag(maildir: &std::path::Path, history: &History) {
+    let mut random = fastrand::Rng::with_seed(1);
+    while !history.done.load(Ordering::Acquire) {
+        for folder in ["new", "cur"] {
+            for file in disk::list_files(&maildir.join(folder)).unwrap() {
+                if random.u32(0..8) > 0 {
+                    continue;
+                }
+                let name = file.file_name().unwrap().to_string_lossy().into_owned();
+                let base = name.split(':').next().unwrap();
+                let letters: String = "FRS".chars().filter(|_| random.bool()).collect();
+                // Gone is fine: the other thread was faster.
+                let to = maildir.join("cur").join(format!("{base}:2,{letters}"));
+                let _ = disk::rename(&file, &to);
+            }
+        }
+    }
+}
+
+/// Removes one message in twenty.
+fn expunge(maildir: &std::path::Path, history: &History) {
+    let mut random = fastrand::Rng::with_seed(2);
+    while !history.done.load(Ordering::Acquire) {
+        for file in disk::list_files(&maildir.join("cur")).unwrap() {
+            if random.u32(0..200) > 0 {
+                continue;
+            }
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            let base = name.split(':').next().unwrap().to_owned();
+            // Marked first: from now on it may be missing.
+            history.removed.lock().unwrap().insert(base.clone(), true);
+            if disk::remove_file(&file).is_err() {
+                history.removed.lock().unwrap().insert(base, false);
+            }
+        }
+        std::thread::yield_now();
+    }
+}

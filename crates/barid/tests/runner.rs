@@ -1,0 +1,19 @@
+//! Tests of the library: opening, keeping up, and what it costs.
+
+mod cost;
+mod incremental;
+mod keeping;
+mod opening;
+mod races;
+mod world;
+
+#[test]
+fn every_file_is_a_module() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let runner = barid_testkit::disk::read_text(&here.join("runner.rs")).unwrap();
+    for file in barid_testkit::disk::list_files(&here).unwrap() {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let declared = name == "runner" || runner.contains(&format!("mod {name};"));
+        assert!(declared, "tests/{name}.rs is forgotten");
+    }
+}
