@@ -19,6 +19,9 @@ use wait4::Wait4;
 
 use crate::disk;
 
+/// The shortest run whose samples of memory are believed.
+pub const SAMPLED_WALL_MIN: Duration = Duration::from_millis(50);
+
 /// What a finished process used.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
@@ -37,9 +40,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The peak of anonymous memory in bytes as sampled, or `maxrss`, which is never less.
+    /// The peak of anonymous memory in bytes as sampled; of runs too short for samples to mean
+    /// anything ([`SAMPLED_WALL_MIN`]) `maxrss`, which is never less.
     pub fn memory(&self) -> u64 {
-        self.anon_peak.unwrap_or(self.maxrss)
+        match self.anon_peak {
+            Some(bytes) if self.wall >= SAMPLED_WALL_MIN => bytes,
+            _ => self.maxrss,
+        }
     }
 }
 

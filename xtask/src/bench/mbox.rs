@@ -168,6 +168,8 @@ fn delivered(
         let count = barid.count()?;
         ensure!(count == corpus.len() + run + 1, "the delivered message is not seen");
     }
+    settle();
+    barid.measure(NEWEST_50, Sampling::Off)?;
     let mut bytes = Vec::new();
     options.render(&corpus.message(corpus.len() + world.options.runs as u64), &mut bytes);
     disk::append(path, &bytes)?;

@@ -146,7 +146,7 @@ from the command to its answer in a fresh session with warm indexes. It has a co
 that holds its headers already, and its default lazy writes.
 
 Memory is anonymous memory (RssAnon), sampled every half millisecond in runs that are not timed;
-where a run is shorter, the resident peak with all file pages stands for it. Both sides must give
+of runs under 50 ms the resident peak with all file pages stands for it. Both sides must give
 the same answers before anything is timed: summary.md says which.
 ";
 
