@@ -43,10 +43,10 @@ pub(super) struct FromDate {
 pub(super) fn parse(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
     let rest = line.strip_prefix(b"From ")?;
     match profile {
-        FromProfile::CClient => c_client(line),
+        FromProfile::CClient => c_client(line, profile),
         FromProfile::Dovecot => dovecot(rest),
         FromProfile::Mutt => mutt(rest),
-        FromProfile::Union => match c_client(line) {
+        FromProfile::Union => match c_client(line, profile) {
             Some(Some(date)) => Some(Some(date)),
             undated => dovecot(rest).or_else(|| mutt(rest)).or(undated),
         },
@@ -55,7 +55,7 @@ pub(super) fn parse(line: &[u8], profile: FromProfile) -> Option<Option<FromDate
 
 /// c-client's test, backwards from the end of the line. It compares only spaces, colons and signs;
 /// what is between them makes a date or does not.
-fn c_client(line: &[u8]) -> Option<Option<FromDate>> {
+fn c_client(line: &[u8], profile: FromProfile) -> Option<Option<FromDate>> {
     let mut end = line.len();
     if end >= 41 {
         let space = memchr::memrchr(b' ', &line[..end])?;
@@ -96,9 +96,9 @@ fn c_client(line: &[u8]) -> Option<Option<FromDate>> {
     };
     let zone = match zone {
         None => Some(None),
-        Some(4) => zone_name(from_end(3, 3)).map(Some),
+        Some(4) => zone_name(from_end(3, 3), profile).map(Some),
         Some(6) => zone_offset(from_end(5, 5)).map(Some),
-        Some(9) => zone_name(from_end(8, 3)).map(Some),
+        Some(9) => zone_name(from_end(8, 3), profile).map(Some),
         Some(_) => zone_offset(from_end(10, 5)).map(Some),
     };
     let second = if has_seconds { number(from_end(tail + 2, 2)) } else { Some(0) };
@@ -173,7 +173,8 @@ fn dovecot(rest: &[u8]) -> Option<Option<FromDate>> {
     }
     cursor.skip(memchr::memchr(b' ', cursor.0)?);
     cursor.spaces();
-    if cursor.0.len() < 21 {
+    // The line end counts as one of the 21 bytes that are wanted.
+    if cursor.0.len() < 20 {
         return None;
     }
     cursor.skip(4);
@@ -324,18 +325,23 @@ fn zone_offset(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// The minutes of a zone of three letters; what is not known is read as UTC (RFC 5322 §4.3).
-fn zone_name(text: &[u8]) -> Option<i16> {
+/// The minutes of a zone of three letters as c-client's `mail_parse_date` has them, and in the union
+/// a few more; what is not known is read as UTC (RFC 5322 §4.3).
+fn zone_name(text: &[u8], profile: FromProfile) -> Option<i16> {
     let hours = match text {
-        b"EDT" => -4,
+        b"ADT" => -3,
+        b"AST" | b"EDT" => -4,
         b"EST" | b"CDT" => -5,
         b"CST" | b"MDT" => -6,
         b"MST" | b"PDT" => -7,
-        b"PST" => -8,
-        b"BST" | b"CET" | b"MET" => 1,
+        b"PST" | b"YDT" => -8,
+        b"YST" => -9,
+        b"HST" => -10,
+        b"MET" => 1,
         b"EET" => 2,
-        b"MSK" => 3,
         b"JST" => 9,
+        b"BST" | b"CET" if profile == FromProfile::Union => 1,
+        b"MSK" if profile == FromProfile::Union => 3,
         _ => 0,
     };
     text.iter().all(u8::is_ascii_alphabetic).then_some(hours * 60)

@@ -1,7 +1,8 @@
 //! mbox: many messages in one file, in any of its variants, and MMDF.
 //!
 //! [`MboxMailbox`] reads a file in one pass, whatever its size, with as many threads as are allowed
-//! (`scan.rs`, `parallel.rs`); when the file only grew, it reads no more than what was appended (`tail.rs`). Where
+//! (`scan.rs`, `parallel.rs`); when the file only grew, it reads no more than what was appended
+//! (`tail.rs`). Where
 //! messages begin and end is defined in `walk.rs`, what separates them in `from_line.rs`. UIDs come
 //! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
 

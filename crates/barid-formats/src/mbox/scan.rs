@@ -1,13 +1,6 @@
-//! Reading the whole file, with as many threads as are allowed.
-//!
-//! The file is cut into chunks, and each thread takes the next one. Where the first message of a
-//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a thread
-//! guesses that it is at the first From_ line of the chunk. Chunks become certain one after the
-//! other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
-//! unfinished. So the messages are exactly those of one walk from the beginning, and no chunk is
-//! read more than twice.
+//! Comparing a mailbox with what is known of it: nothing is read, the tail, or the whole file.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use barid_state::MessageKey;
 use barid_types::{InternalDate, KeywordMask, KeywordTable};
@@ -16,9 +9,10 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 use super::append::size_without_nuls;
 use super::compressed::{CompressedSource, Compression, Damage};
 use super::from_line::LocalZone;
-use super::layout::{CHUNKS_AHEAD_MAX, DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
+use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
 use super::lock::lock_for_reading;
-use super::status::{Base, HeadEnd, Separators};
+use super::parallel::chunks;
+use super::status::{Base, HeadEnd};
 use super::uids::{self, Before, Item};
 use super::walk::{Next, Separator, Walked, Walker};
 use super::window::{FileSource, Source, Window};
@@ -35,14 +29,14 @@ pub(super) fn scan(
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
 ) -> Result<ScanReport> {
-    let opened = Opened::open(mailbox)?;
-    if let Some(report) = tail::scan(mailbox, &opened, known, sinks, context)? {
+    let mut opened = Opened::open(mailbox)?;
+    if let Some(report) = tail::scan(mailbox, &mut opened, known, sinks, context)? {
         return Ok(report);
     }
     sinks.expect_whole();
-    let mut opened = opened;
     let mut attempt = 1;
     loop {
+        opened.find_end(mailbox)?;
         let whole = whole(mailbox, &opened, sinks, context)?;
         let now = mailbox.stamp()?;
         let grew = now.files[0].inode == opened.stamp.files[0].inode
@@ -63,7 +57,7 @@ pub(super) struct Opened {
     pub(super) stamp: Stamp,
     /// Its size without NULs at the end.
     size: u64,
-    compression: Option<Compression>,
+    pub(super) compression: Option<Compression>,
     damage: Damage,
 }
 
@@ -74,16 +68,21 @@ impl Opened {
         lock_for_reading(mailbox, &*file)?;
         let metadata = file.metadata().map_err(at())?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
-        let compression = mailbox.compression;
-        let size = match compression {
-            Some(_) => Ok(metadata.size),
-            None => size_without_nuls(&*file, metadata.size),
-        };
-        let size = match size {
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => metadata.size,
-            size => size.map_err(at())?,
-        };
+        let (size, compression) = (metadata.size, mailbox.compression);
         Ok(Self { file, stamp, size, compression, damage: Damage::default() })
+    }
+
+    /// Leaves out NULs at the end.
+    pub(super) fn find_end(&mut self, mailbox: &MboxMailbox) -> Result<()> {
+        if self.compression.is_some() {
+            return Ok(());
+        }
+        match size_without_nuls(&*self.file, self.stamp.files[0].size) {
+            // The file shrinks right now: the scan will notice.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {}
+            size => self.size = size.map_err(Error::at(&mailbox.path))?,
+        }
+        Ok(())
     }
 
     /// Its size when it was stamped, without NULs that an interrupted append left at the end.
@@ -134,7 +133,7 @@ pub(super) struct Last {
 
 impl Found {
     /// Adds what was found in the chunk that follows.
-    fn append(&mut self, mut next: Self) {
+    pub(super) fn append(&mut self, mut next: Self) {
         self.items.append(&mut next.items);
         self.last = next.last.or(self.last);
         self.messages += next.messages;
@@ -157,7 +156,7 @@ impl Found {
 
 /// One thread's tools.
 pub(super) struct Reader<'a> {
-    shared: &'a Shared<'a>,
+    pub(super) shared: &'a Shared<'a>,
     pub(super) walker: Walker<'a>,
     tools: Tools,
 }
@@ -363,284 +362,6 @@ fn whole(
     found.note(&mut notes);
     let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Whole { found, base, notes, keywords, bytes_read })
-}
-
-/// Reads all chunks and gives what was found in the order of the file, and the bytes read.
-fn chunks(
-    shared: &Shared<'_>,
-    opened: &Opened,
-    first: Separator,
-    context: &ScanContext<'_>,
-) -> Result<(Found, u64)> {
-    let size = opened.size();
-    let mmdf = shared.mailbox.separators() == Separators::Mmdf;
-    let chunk_len = match mmdf || opened.compression.is_some() {
-        true => size,
-        false => shared.mailbox.chunk_len(size, context.threads),
-    };
-    let plan = Plan { size, chunk_len: chunk_len.max(1) };
-    let threads = context.threads.clamp(1, plan.count() as usize);
-    let frontier = Frontier::new(Next::Message(first));
-    let progress = context.progress;
-    let work = || {
-        let reader = Reader::new(shared, opened.source());
-        let worker = Worker { reader, plan, frontier: &frontier, pending: Vec::new(), progress };
-        frontier.guard(|| worker.run())
-    };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        work();
-        for other in others {
-            if let Err(panic) = other.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-    });
-    frontier.into_found()
-}
-
-/// How a file is cut into chunks.
-#[derive(Clone, Copy)]
-struct Plan {
-    size: u64,
-    chunk_len: u64,
-}
-
-impl Plan {
-    fn count(self) -> u64 {
-        self.size.div_ceil(self.chunk_len).max(1)
-    }
-
-    fn start(self, chunk: u64) -> u64 {
-        chunk * self.chunk_len
-    }
-
-    /// Where a chunk ends. The last one takes what a growing file adds while it is walked over.
-    fn end(self, chunk: u64) -> u64 {
-        if chunk + 1 == self.count() { u64::MAX } else { (chunk + 1) * self.chunk_len }
-    }
-}
-
-/// How far it is certain where messages begin.
-struct Frontier {
-    state: Mutex<State>,
-    moved: Condvar,
-}
-
-struct State {
-    /// The next chunk that a thread may take.
-    unclaimed: u64,
-    /// The first chunk that is not yet certain.
-    chunk: u64,
-    /// What the first message that starts in it or behind it is.
-    entry: Next,
-    /// Of chunks read ahead of that: where they started and what follows them.
-    ahead: Vec<Ahead>,
-    /// What was found in finished chunks.
-    found: Vec<(u64, Found)>,
-    bytes_read: u64,
-    failure: Option<Error>,
-    failed: bool,
-}
-
-/// A chunk that was read on a guess.
-#[derive(Clone, Copy)]
-struct Ahead {
-    chunk: u64,
-    entered: Option<Separator>,
-    exit: Option<Next>,
-}
-
-impl Frontier {
-    fn new(entry: Next) -> Self {
-        let state = State {
-            unclaimed: 0,
-            chunk: 0,
-            entry,
-            ahead: Vec::new(),
-            found: Vec::new(),
-            bytes_read: 0,
-            failure: None,
-            failed: false,
-        };
-        Self { state: Mutex::new(state), moved: Condvar::new() }
-    }
-
-    /// Runs a worker; its error stops the others, and so does its panic.
-    fn guard(&self, work: impl FnOnce() -> Result<u64>) {
-        struct OnPanic<'f>(&'f Frontier);
-        impl Drop for OnPanic<'_> {
-            fn drop(&mut self) {
-                lock(&self.0.state).failed = true;
-                self.0.moved.notify_all();
-            }
-        }
-        let on_panic = OnPanic(self);
-        let result = work();
-        std::mem::forget(on_panic);
-        let mut state = lock(&self.state);
-        match result {
-            Ok(bytes) => state.bytes_read += bytes,
-            Err(error) => {
-                state.failed = true;
-                state.failure.get_or_insert(error);
-            }
-        }
-        self.moved.notify_all();
-    }
-
-    fn into_found(self) -> Result<(Found, u64)> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = state.failure {
-            return Err(error);
-        }
-        let mut chunks = state.found;
-        chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
-        let mut all = Found::default();
-        all.items.reserve_exact(chunks.iter().map(|(_, found)| found.items.len()).sum());
-        chunks.into_iter().for_each(|(_, found)| all.append(found));
-        Ok((all, state.bytes_read))
-    }
-}
-
-impl State {
-    /// Makes certain what can be; `end_of` gives the end of a chunk.
-    fn advance(&mut self, plan: Plan) {
-        while self.chunk < plan.count() {
-            let end = plan.end(self.chunk);
-            let inside = match self.entry {
-                Next::Message(separator) => separator.offset < end,
-                Next::End => false,
-            };
-            let Some(place) = self.ahead.iter().position(|ahead| ahead.chunk == self.chunk) else {
-                return;
-            };
-            let ahead = self.ahead[place];
-            let right = match self.entry {
-                Next::Message(separator) if inside => ahead.entered == Some(separator),
-                _ => ahead.entered.is_none(),
-            };
-            if !right {
-                return;
-            }
-            self.ahead.swap_remove(place);
-            if inside {
-                self.entry = ahead.exit.unwrap_or(Next::End);
-            }
-            self.chunk += 1;
-        }
-    }
-}
-
-/// A chunk that was read but is not yet certain.
-struct Pending<'a> {
-    chunk: u64,
-    sink: Box<dyn ScanSink + 'a>,
-    found: Found,
-}
-
-struct Worker<'a> {
-    reader: Reader<'a>,
-    plan: Plan,
-    frontier: &'a Frontier,
-    pending: Vec<Pending<'a>>,
-    progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-}
-
-impl Worker<'_> {
-    /// Takes chunks until there are none; returns how many bytes were read.
-    fn run(mut self) -> Result<u64> {
-        loop {
-            let (chunk, entry) = {
-                let mut state = lock(&self.frontier.state);
-                if state.failed {
-                    return Ok(0);
-                }
-                let chunk = state.unclaimed;
-                if chunk >= self.plan.count() {
-                    break;
-                }
-                state.unclaimed += 1;
-                (chunk, (state.chunk == chunk).then_some(state.entry))
-            };
-            self.read(chunk, entry)?;
-            self.settle(CHUNKS_AHEAD_MAX)?;
-            if let Some(progress) = self.progress {
-                progress(self.plan.end(chunk).min(self.plan.size), self.plan.size);
-            }
-        }
-        self.settle(0)?;
-        Ok(self.reader.walker.window.bytes_read)
-    }
-
-    /// Reads a chunk from its true first message, or from the first one that it seems to have.
-    fn read(&mut self, chunk: u64, entry: Option<Next>) -> Result<()> {
-        let (start, end) = (self.plan.start(chunk), self.plan.end(chunk));
-        let mailbox = self.reader.shared.mailbox;
-        let entered = match entry {
-            Some(Next::Message(separator)) => (separator.offset < end).then_some(separator),
-            Some(Next::End) => None,
-            None => self.reader.walker.search(start, end).map_err(Error::at(&mailbox.path))?,
-        };
-        let mut sink = self.reader.shared.sinks.sink(chunk as u32);
-        let mut found = Found::default();
-        let exit = match entered {
-            Some(first) => Some(self.reader.walk(first, end, &mut *sink, &mut found)?),
-            None => None,
-        };
-        self.pending.push(Pending { chunk, sink, found });
-        let mut state = lock(&self.frontier.state);
-        state.ahead.push(Ahead { chunk, entered, exit });
-        state.advance(self.plan);
-        self.frontier.moved.notify_all();
-        Ok(())
-    }
-
-    /// Finishes chunks that have become certain, reads those again that were guessed wrong, and
-    /// waits until no more than `most` are open.
-    fn settle(&mut self, most: usize) -> Result<()> {
-        loop {
-            let (certain, entry) = {
-                let mut state = lock(&self.frontier.state);
-                loop {
-                    if state.failed {
-                        return Ok(());
-                    }
-                    let first = self.pending.first().map(|pending| pending.chunk);
-                    let wrong = first == Some(state.chunk);
-                    if first.is_none_or(|first| first < state.chunk)
-                        || wrong
-                        || self.pending.len() <= most
-                    {
-                        break;
-                    }
-                    state = self.frontier.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-                (state.chunk, state.entry)
-            };
-            while self.pending.first().is_some_and(|pending| pending.chunk < certain) {
-                let pending = self.pending.remove(0);
-                pending.sink.finish().map_err(Error::Sink)?;
-                lock(&self.frontier.state).found.push((pending.chunk, pending.found));
-            }
-            if self.pending.first().is_some_and(|pending| pending.chunk == certain) {
-                drop(self.pending.remove(0));
-                let mut state = lock(&self.frontier.state);
-                state.ahead.retain(|ahead| ahead.chunk != certain);
-                drop(state);
-                self.read_again(certain, entry)?;
-            } else if self.pending.len() <= most {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Reads a chunk from its true first message; it stays the first of those that are pending.
-    fn read_again(&mut self, chunk: u64, entry: Next) -> Result<()> {
-        self.read(chunk, Some(entry))?;
-        self.pending.sort_by_key(|pending| pending.chunk);
-        Ok(())
-    }
 }
 
 /// Gives UIDs and puts the report together.

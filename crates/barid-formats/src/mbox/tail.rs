@@ -23,7 +23,7 @@ const FINE_RACY_NANOS: i64 = 20_000_000;
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
     mailbox: &MboxMailbox,
-    opened: &Opened,
+    opened: &mut Opened,
     known: &dyn Known,
     sinks: &dyn Sinks,
     context: &mut ScanContext<'_>,
@@ -61,6 +61,7 @@ pub(super) fn scan(
     if old_file.inode != file.inode || file.size <= old_file.size || !notes.tail_sound {
         return Ok(None);
     }
+    opened.find_end(mailbox)?;
     let mut tail =
         Tail { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
     let Some((first, ahead)) = tail.verify()? else { return Ok(None) };

@@ -1,0 +1,294 @@
+//! Reading a file in chunks on many threads, with the result of one walk from its beginning.
+//!
+//! The file is cut into chunks, and each thread takes the next one. Where the first message of a
+//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a thread
+//! guesses that it is at the first From_ line of the chunk. Chunks become certain one after the
+//! other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
+//! unfinished. So the messages are exactly those of one walk from the beginning, and no chunk is
+//! read more than twice.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use super::layout::CHUNKS_AHEAD_MAX;
+use super::scan::{Found, Opened, Reader, Shared, lock};
+use super::status::Separators;
+use super::walk::{Next, Separator};
+use crate::{Error, Result, ScanContext, ScanSink};
+
+/// Reads all chunks and gives what was found in the order of the file, and the bytes read.
+pub(super) fn chunks(
+    shared: &Shared<'_>,
+    opened: &Opened,
+    first: Separator,
+    context: &ScanContext<'_>,
+) -> Result<(Found, u64)> {
+    let size = opened.size();
+    let mmdf = shared.mailbox.separators() == Separators::Mmdf;
+    let chunk_len = match mmdf || opened.compression.is_some() {
+        true => size,
+        false => shared.mailbox.chunk_len(size, context.threads),
+    };
+    let plan = Plan { size, chunk_len: chunk_len.max(1) };
+    let threads = context.threads.clamp(1, plan.count() as usize);
+    let frontier = Frontier::new(Next::Message(first));
+    let progress = context.progress;
+    let work = || {
+        let reader = Reader::new(shared, opened.source());
+        let worker = Worker { reader, plan, frontier: &frontier, pending: Vec::new(), progress };
+        frontier.guard(|| worker.run())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work();
+        for other in others {
+            if let Err(panic) = other.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    frontier.into_found()
+}
+
+/// How a file is cut into chunks.
+#[derive(Clone, Copy)]
+struct Plan {
+    size: u64,
+    chunk_len: u64,
+}
+
+impl Plan {
+    fn count(self) -> u64 {
+        self.size.div_ceil(self.chunk_len).max(1)
+    }
+
+    fn start(self, chunk: u64) -> u64 {
+        chunk * self.chunk_len
+    }
+
+    /// Where a chunk ends. The last one takes what a growing file adds while it is walked over.
+    fn end(self, chunk: u64) -> u64 {
+        if chunk + 1 == self.count() { u64::MAX } else { (chunk + 1) * self.chunk_len }
+    }
+}
+
+/// How far it is certain where messages begin.
+struct Frontier {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+struct State {
+    /// The next chunk that a thread may take.
+    unclaimed: u64,
+    /// The first chunk that is not yet certain.
+    chunk: u64,
+    /// What the first message that starts in it or behind it is.
+    entry: Next,
+    /// Of chunks read ahead of that: where they started and what follows them.
+    ahead: Vec<Ahead>,
+    /// What was found in finished chunks.
+    found: Vec<(u64, Found)>,
+    bytes_read: u64,
+    failure: Option<Error>,
+    failed: bool,
+}
+
+/// A chunk that was read on a guess.
+#[derive(Clone, Copy)]
+struct Ahead {
+    chunk: u64,
+    entered: Option<Separator>,
+    exit: Option<Next>,
+}
+
+impl Frontier {
+    fn new(entry: Next) -> Self {
+        let state = State {
+            unclaimed: 0,
+            chunk: 0,
+            entry,
+            ahead: Vec::new(),
+            found: Vec::new(),
+            bytes_read: 0,
+            failure: None,
+            failed: false,
+        };
+        Self { state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    /// Runs a worker; its error stops the others, and so does its panic.
+    fn guard(&self, work: impl FnOnce() -> Result<u64>) {
+        struct OnPanic<'f>(&'f Frontier);
+        impl Drop for OnPanic<'_> {
+            fn drop(&mut self) {
+                lock(&self.0.state).failed = true;
+                self.0.moved.notify_all();
+            }
+        }
+        let on_panic = OnPanic(self);
+        let result = work();
+        std::mem::forget(on_panic);
+        let mut state = lock(&self.state);
+        match result {
+            Ok(bytes) => state.bytes_read += bytes,
+            Err(error) => {
+                state.failed = true;
+                state.failure.get_or_insert(error);
+            }
+        }
+        self.moved.notify_all();
+    }
+
+    fn into_found(self) -> Result<(Found, u64)> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failure {
+            return Err(error);
+        }
+        let mut chunks = state.found;
+        chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let mut all = Found::default();
+        all.items.reserve_exact(chunks.iter().map(|(_, found)| found.items.len()).sum());
+        chunks.into_iter().for_each(|(_, found)| all.append(found));
+        Ok((all, state.bytes_read))
+    }
+}
+
+impl State {
+    /// Makes certain what can be; `end_of` gives the end of a chunk.
+    fn advance(&mut self, plan: Plan) {
+        while self.chunk < plan.count() {
+            let end = plan.end(self.chunk);
+            let inside = match self.entry {
+                Next::Message(separator) => separator.offset < end,
+                Next::End => false,
+            };
+            let Some(place) = self.ahead.iter().position(|ahead| ahead.chunk == self.chunk) else {
+                return;
+            };
+            let ahead = self.ahead[place];
+            let right = match self.entry {
+                Next::Message(separator) if inside => ahead.entered == Some(separator),
+                _ => ahead.entered.is_none(),
+            };
+            if !right {
+                return;
+            }
+            self.ahead.swap_remove(place);
+            if inside {
+                self.entry = ahead.exit.unwrap_or(Next::End);
+            }
+            self.chunk += 1;
+        }
+    }
+}
+
+/// A chunk that was read but is not yet certain.
+struct Pending<'a> {
+    chunk: u64,
+    sink: Box<dyn ScanSink + 'a>,
+    found: Found,
+}
+
+struct Worker<'a> {
+    reader: Reader<'a>,
+    plan: Plan,
+    frontier: &'a Frontier,
+    pending: Vec<Pending<'a>>,
+    progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+}
+
+impl Worker<'_> {
+    /// Takes chunks until there are none; returns how many bytes were read.
+    fn run(mut self) -> Result<u64> {
+        loop {
+            let (chunk, entry) = {
+                let mut state = lock(&self.frontier.state);
+                if state.failed {
+                    return Ok(0);
+                }
+                let chunk = state.unclaimed;
+                if chunk >= self.plan.count() {
+                    break;
+                }
+                state.unclaimed += 1;
+                (chunk, (state.chunk == chunk).then_some(state.entry))
+            };
+            self.read(chunk, entry)?;
+            self.settle(CHUNKS_AHEAD_MAX)?;
+            if let Some(progress) = self.progress {
+                progress(self.plan.end(chunk).min(self.plan.size), self.plan.size);
+            }
+        }
+        self.settle(0)?;
+        Ok(self.reader.walker.window.bytes_read)
+    }
+
+    /// Reads a chunk from its true first message, or from the first one that it seems to have.
+    fn read(&mut self, chunk: u64, entry: Option<Next>) -> Result<()> {
+        let (start, end) = (self.plan.start(chunk), self.plan.end(chunk));
+        let mailbox = self.reader.shared.mailbox;
+        let entered = match entry {
+            Some(Next::Message(separator)) => (separator.offset < end).then_some(separator),
+            Some(Next::End) => None,
+            None => self.reader.walker.search(start, end).map_err(Error::at(&mailbox.path))?,
+        };
+        let mut sink = self.reader.shared.sinks.sink(chunk as u32);
+        let mut found = Found::default();
+        let exit = match entered {
+            Some(first) => Some(self.reader.walk(first, end, &mut *sink, &mut found)?),
+            None => None,
+        };
+        self.pending.push(Pending { chunk, sink, found });
+        let mut state = lock(&self.frontier.state);
+        state.ahead.push(Ahead { chunk, entered, exit });
+        state.advance(self.plan);
+        self.frontier.moved.notify_all();
+        Ok(())
+    }
+
+    /// Finishes chunks that have become certain, reads those again that were guessed wrong, and
+    /// waits until no more than `most` are open.
+    fn settle(&mut self, most: usize) -> Result<()> {
+        loop {
+            let (certain, entry) = {
+                let mut state = lock(&self.frontier.state);
+                loop {
+                    if state.failed {
+                        return Ok(());
+                    }
+                    let first = self.pending.first().map(|pending| pending.chunk);
+                    let wrong = first == Some(state.chunk);
+                    if first.is_none_or(|first| first < state.chunk)
+                        || wrong
+                        || self.pending.len() <= most
+                    {
+                        break;
+                    }
+                    state = self.frontier.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                (state.chunk, state.entry)
+            };
+            while self.pending.first().is_some_and(|pending| pending.chunk < certain) {
+                let pending = self.pending.remove(0);
+                pending.sink.finish().map_err(Error::Sink)?;
+                lock(&self.frontier.state).found.push((pending.chunk, pending.found));
+            }
+            if self.pending.first().is_some_and(|pending| pending.chunk == certain) {
+                drop(self.pending.remove(0));
+                let mut state = lock(&self.frontier.state);
+                state.ahead.retain(|ahead| ahead.chunk != certain);
+                drop(state);
+                self.read_again(certain, entry)?;
+            } else if self.pending.len() <= most {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a chunk from its true first message; it stays the first of those that are pending.
+    fn read_again(&mut self, chunk: u64, entry: Next) -> Result<()> {
+        self.read(chunk, Some(entry))?;
+        self.pending.sort_by_key(|pending| pending.chunk);
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! mbox files of real mail, of other programs, and of nobody's right mind.
+
+mod bad_input;
+mod corpora;
+mod cost;
+mod peers;
+
+mod support;

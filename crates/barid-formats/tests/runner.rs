@@ -1,0 +1,4 @@
+//! The tests that need corpora, other programs or a real file system.
+
+#[cfg(test)]
+mod mbox;
