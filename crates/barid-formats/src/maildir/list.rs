@@ -6,7 +6,7 @@
 //! long unchanged, or after two listings during which they did not change. Where they never stop
 //! changing, the name is kept.
 
-use barid_vfs::{Dir, FileStamp, FileType, Vfs};
+use barid_vfs::{Dir, FileType, Vfs};
 
 use super::Dirs;
 use super::before::Before;
@@ -102,33 +102,29 @@ impl Listing {
         stamp: &Stamp,
         mut wanted: [bool; 2],
     ) -> Result<[bool; 2]> {
-        let mut stamps = [stamp.files[0], stamp.files[1]];
-        let mut taken = stamp.taken.unix_nanos;
+        let mut stamp = *stamp;
         let (mut quiet_passes, mut passes_without_news) = (0, 0);
         for pass in 0..PASSES_MAX {
             self.pass(dirs, before, wanted, pass as u8)?;
-            let now = vfs.now().unix_nanos;
-            let after = dirs.stamps()?;
-            let quiet = after == stamps;
+            let mut after = Stamp { taken: vfs.now(), ..stamp };
+            [after.files[0], after.files[1]] = dirs.stamps()?;
+            let quiet = after.same_files(&stamp);
             let missing = self.is_missing(before, wanted);
             if !missing {
-                let cur_moved = wanted[1] && after[1] != stamps[1];
+                let cur_moved = wanted[1] && after.files[1] != stamp.files[1];
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
                 if !cur_moved || passes_without_news >= PASSES_WITHOUT_NEWS {
                     return Ok([false; 2]);
                 }
             } else {
-                let old = |file: &FileStamp| {
-                    let latest = file.modified.max(file.changed).unix_nanos;
-                    taken.saturating_sub(latest) >= Stamp::RACY_INTERVAL_NANOS
-                };
+                let old = stamp.is_settled(0) && stamp.is_settled(1);
                 quiet_passes += u32::from(quiet);
-                if quiet && (stamps.iter().all(old) || (quiet_passes >= 2 && wanted == [true; 2])) {
+                if quiet && (old || (quiet_passes >= 2 && wanted == [true; 2])) {
                     return Ok(wanted);
                 }
                 wanted = [true; 2];
             }
-            (stamps, taken) = (after, now);
+            stamp = after;
         }
         Ok([false; 2])
     }

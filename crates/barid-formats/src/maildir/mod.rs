@@ -19,6 +19,7 @@ mod table;
 mod twins;
 mod uidlist;
 mod uids;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -183,8 +184,5 @@ fn path_of(dir: &Path, name: &[u8]) -> PathBuf {
 /// Whether a file of two stamps is unchanged, and was old enough at the earlier one for that to
 /// prove it.
 fn settled(before: &Stamp, now: &Stamp, at: usize) -> bool {
-    let file = &before.files[at];
-    let latest = file.modified.max(file.changed).unix_nanos;
-    *file == now.files[at]
-        && before.taken.unix_nanos.saturating_sub(latest) >= Stamp::RACY_INTERVAL_NANOS
+    before.files[at] == now.files[at] && before.is_settled(at)
 }

@@ -378,13 +378,10 @@ fn blank_line(text: &[u8], from: usize) -> Option<usize> {
 
 /// Whether a line starts a field that mailbox formats own.
 fn is_owned(line: &[u8]) -> bool {
-    const OWNED: [&[u8]; 6] =
-        [b"status", b"x-status", b"x-keywords", b"x-uid", b"x-imap", b"x-imapbase"];
     let Some(colon) = memchr::memchr(b':', &line[..line.len().min(16)]) else {
         return false;
     };
-    let name = line[..colon].trim_ascii_end();
-    OWNED.iter().any(|owned| name.eq_ignore_ascii_case(owned))
+    barid_message::is_owned_field(line[..colon].trim_ascii_end())
 }
 
 /// Bytes of a text whose line ends are made CRLF.

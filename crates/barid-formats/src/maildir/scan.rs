@@ -14,7 +14,8 @@ use super::layout::DEFECTS_MAX;
 use super::list::{self, Listing, Seen};
 use super::read::{Reading, Totals};
 use super::state::State;
-use super::uids::{Assigned, LedgerChange, LedgerView, Uids};
+use super::uids::{LedgerView, Uids};
+use super::written::{Assigned, LedgerChange};
 use super::{Dirs, Maildir, name};
 use crate::{
     ChangedMessage, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanStats,

@@ -9,17 +9,16 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_state::{Ledger, LedgerEntry, MessageKey};
+use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
-use barid_vfs::{DotLock, DotLockOptions, FileStamp, LockError, Vfs};
+use barid_vfs::{DotLock, DotLockOptions, LockError, Vfs};
 
 use super::before::Before;
 use super::layout::{LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::list::{Listing, Seen};
 use super::name;
-use super::read::Job;
-use super::state::ListState;
-use super::uidlist::{self, Found, UidList};
+use super::uidlist::{Found, UidList};
+use super::written::Assigned;
 use crate::{Error, Result, Stamp};
 
 /// What is needed to give out UIDs.
@@ -36,64 +35,13 @@ pub(super) struct Uids<'a> {
     pub(super) full_check: bool,
 }
 
-/// All UIDs, and what is to be done that they hold.
-#[derive(Debug)]
-pub(super) struct Assigned {
-    pub(super) uidvalidity: UidValidity,
-    pub(super) uidnext: Uid,
-    /// The fresh messages, ascending by UID.
-    pub(super) jobs: Vec<Job>,
-    /// The file as it has been read or will be written.
-    pub(super) list: Option<ListState>,
-    /// Lines without a file, ascending by hash; `None` if not known.
-    pub(super) orphans: Option<Vec<u64>>,
-    /// What is to be written; the lock is held until that is done.
-    pub(super) write: Option<Write>,
-    /// What the ledger is to hold.
-    pub(super) ledger: Option<LedgerChange>,
-    /// The same if `write` fails.
-    pub(super) fallback: Option<LedgerChange>,
-    /// The stamp of the file as read.
-    pub(super) file_stamp: FileStamp,
-    pub(super) defects: Vec<String>,
-}
-
-/// A change of the ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LedgerChange {
-    /// Everything in it is void.
-    pub(super) replace: bool,
-    pub(super) uidvalidity: UidValidity,
-    /// Ascending.
-    pub(super) entries: Vec<LedgerEntry>,
-}
-
-/// A change of `dovecot-uidlist`.
-#[derive(Debug)]
-pub(super) struct Write {
-    _lock: DotLock,
-    text: Vec<u8>,
-    /// Where to append; `None` to write the file anew.
-    append_at: Option<u64>,
-}
-
-impl Write {
-    /// Writes, durably, and gives the lock up; returns the file's stamp.
-    pub(super) fn run(self, vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<FileStamp> {
-        match self.append_at {
-            Some(at) => uidlist::append(vfs, path, at, &self.text),
-            None => uidlist::replace(vfs, dir, path, &self.text),
-        }
-    }
-}
-
 /// What the ledger says.
 #[derive(Debug, Default)]
 pub(super) struct LedgerView {
-    uidvalidity: Option<UidValidity>,
+    pub(super) uidvalidity: Option<UidValidity>,
     uidnext: u32,
     next_uidvalidity: u32,
-    by_key: HashMap<u64, Uid>,
+    pub(super) by_key: HashMap<u64, Uid>,
 }
 
 impl LedgerView {
@@ -126,22 +74,22 @@ enum Attempt {
 }
 
 /// All UIDs, before anything is written.
-struct Plan {
-    uidvalidity: UidValidity,
-    uidnext: Uid,
+pub(super) struct Plan {
+    pub(super) uidvalidity: UidValidity,
+    pub(super) uidnext: Uid,
     /// Sighting, its UID, and whether the file already says so.
-    uids: Vec<(Uid, u32, bool)>,
-    rewrite: bool,
+    pub(super) uids: Vec<(Uid, u32, bool)>,
+    pub(super) rewrite: bool,
     /// The file is not the authority: UIDs are those of the ledger, or new.
-    void: bool,
-    conflict: bool,
+    pub(super) void: bool,
+    pub(super) conflict: bool,
 }
 
 /// The part of the file at hand.
-struct Loaded {
-    list: Option<UidList>,
-    whole: bool,
-    corrupt: Option<&'static str>,
+pub(super) struct Loaded {
+    pub(super) list: Option<UidList>,
+    pub(super) whole: bool,
+    pub(super) corrupt: Option<&'static str>,
 }
 
 impl<'a> Uids<'a> {
@@ -393,7 +341,7 @@ impl<'a> Uids<'a> {
         orphans.is_none_or(|orphans| orphans.binary_search(&hash).is_ok())
     }
 
-    fn is_twin(&self, sighting: u32) -> bool {
+    pub(super) fn is_twin(&self, sighting: u32) -> bool {
         let sighting = &self.listing.sightings[sighting as usize];
         sighting.key != sighting.name.hash
     }
@@ -428,213 +376,11 @@ impl<'a> Uids<'a> {
     }
 
     /// Whether a line is of a file that is there, or may be there.
-    fn is_live(&self, hash: u64, base: &[u8]) -> bool {
+    pub(super) fn is_live(&self, hash: u64, base: &[u8]) -> bool {
         match self.before.find(hash, base) {
             Some(row) => self.listing.seen[row as usize] != Seen::Gone,
             None => self.listing.find_fresh(hash, base).is_some(),
         }
-    }
-
-    /// Prepares what is to be written and kept.
-    fn finish(
-        &self,
-        loaded: Loaded,
-        plan: Plan,
-        ledger: &LedgerView,
-        lock: Option<DotLock>,
-    ) -> Assigned {
-        let guid = guid(self.vfs.as_ref());
-        let old = loaded.list.as_ref();
-        let written = |at: u32| self.is_twin(at);
-        let news: Vec<(Uid, u32)> = plan
-            .uids
-            .iter()
-            .filter(|(_, at, is_written)| !is_written && !written(*at))
-            .map(|(uid, at, _)| (*uid, *at))
-            .collect();
-        let mut assigned = Assigned {
-            uidvalidity: plan.uidvalidity,
-            uidnext: plan.uidnext,
-            jobs: plan.uids.iter().map(|(uid, at, _)| Job { uid: *uid, sighting: *at }).collect(),
-            list: None,
-            orphans: self.orphans(&loaded),
-            write: None,
-            ledger: self.ledger_change(&plan, ledger, lock.is_some()),
-            fallback: None,
-            file_stamp: old.map_or(self.stamp.files[2], |list| list.stamp),
-            defects: Vec::new(),
-        };
-        if let Some(why) = loaded.corrupt {
-            assigned.defects.push(format!("dovecot-uidlist: {why}; all messages get new UIDs"));
-        }
-        let Some(lock) = lock else {
-            assigned.list = old
-                .filter(|_| !plan.void && !plan.conflict)
-                .map(|l| self.list_state(l, loaded.whole));
-            return assigned;
-        };
-        assigned.fallback = self.ledger_change(&plan, ledger, false);
-        let mut text = Vec::with_capacity(news.len() * 64 + 64);
-        let rewrite = plan.rewrite || old.is_none();
-        if rewrite {
-            let list = self.rewrite(old, &plan, &guid, &mut text);
-            assigned.list = Some(list);
-        } else if let Some(old) = old {
-            for (uid, at) in &news {
-                uidlist::write_new_line(*uid, self.base_of(*at), &mut text);
-            }
-            let mut list = self.list_state(old, loaded.whole);
-            list.offset += text.len() as u64;
-            list.last_uid = news.last().map_or(list.last_uid, |(uid, _)| uid.get());
-            list.lines += news.len() as u32;
-            assigned.list = Some(list);
-        }
-        if !rewrite && text.is_empty() {
-            return assigned;
-        }
-        let append_at = old.filter(|_| !rewrite).map(|list| list.end_offset);
-        assigned.write = Some(Write { _lock: lock, text, append_at });
-        assigned
-    }
-
-    fn base_of(&self, sighting: u32) -> &[u8] {
-        self.listing.names.base(self.listing.sightings[sighting as usize].name)
-    }
-
-    fn list_state(&self, list: &UidList, whole: bool) -> ListState {
-        let known = self.before.state.as_ref().and_then(|state| state.list.as_ref());
-        let lines_before = known.filter(|_| !whole).map_or(0, |known| known.lines);
-        ListState {
-            header: list.header.clone(),
-            inode: list.stamp.inode,
-            offset: list.end_offset,
-            last_uid: list.last_uid(),
-            lines: lines_before + list.lines().len() as u32,
-        }
-    }
-
-    /// Writes the whole file: lines of files that may still be there, and those of new ones.
-    fn rewrite(
-        &self,
-        old: Option<&UidList>,
-        plan: &Plan,
-        guid: &[u8; 32],
-        text: &mut Vec<u8>,
-    ) -> ListState {
-        let mut header = match old {
-            Some(list) => list.header.clone(),
-            None => UidList::empty(plan.uidvalidity, *guid).header,
-        };
-        header.uidvalidity = plan.uidvalidity;
-        header.version = 3;
-        header.guid = header.guid.or(Some(*guid));
-        header.uidnext = plan.uidnext;
-        uidlist::write_header(&header, plan.uidnext, guid, text);
-        let old_orphans = self.before.state.as_ref().and_then(|state| state.orphans.as_ref());
-        let mut lines: Vec<(Uid, Vec<u8>)> = Vec::new();
-        if let Some(list) = old.filter(|_| !plan.void) {
-            for line in list.lines() {
-                let dropped = !self.is_live(line.hash, list.name(line))
-                    && old_orphans.is_some_and(|o| o.binary_search(&line.hash).is_ok());
-                if !dropped {
-                    let mut out = Vec::new();
-                    list.write_line(line, &mut out);
-                    lines.push((line.uid, out));
-                }
-            }
-        }
-        let mut add = |uid: Uid, base: &[u8]| {
-            let mut out = Vec::new();
-            uidlist::write_new_line(uid, base, &mut out);
-            lines.push((uid, out));
-        };
-        if plan.void {
-            for (row, seen) in self.before.rows.iter().zip(&self.listing.seen) {
-                if *seen != Seen::Gone && !row.is_twin() {
-                    add(row.uid, self.before.names.base(row.name));
-                }
-            }
-        }
-        for (uid, at, is_written) in &plan.uids {
-            if !is_written && !self.is_twin(*at) {
-                add(*uid, self.base_of(*at));
-            }
-        }
-        lines.sort_by_key(|(uid, _)| *uid);
-        lines.dedup_by_key(|(uid, _)| *uid);
-        for (_, line) in &lines {
-            text.extend_from_slice(line);
-        }
-        ListState {
-            header,
-            inode: 0,
-            offset: text.len() as u64,
-            last_uid: lines.last().map_or(0, |(uid, _)| uid.get()),
-            lines: lines.len() as u32,
-        }
-    }
-
-    /// What the ledger must hold: twins always, the others where the file does not.
-    fn ledger_change(
-        &self,
-        plan: &Plan,
-        ledger: &LedgerView,
-        in_file: bool,
-    ) -> Option<LedgerChange> {
-        let same = ledger.uidvalidity == Some(plan.uidvalidity);
-        let entry = |uid: Uid, key: u64| LedgerEntry { uid, key: MessageKey(key) };
-        let new_entries = |all: bool| -> Vec<LedgerEntry> {
-            let wanted = |at: &u32, is_written: bool| match in_file {
-                true => self.is_twin(*at),
-                false => all || !is_written || self.is_twin(*at),
-            };
-            plan.uids
-                .iter()
-                .filter(|(_, at, is_written)| wanted(at, *is_written))
-                .map(|(uid, at, _)| entry(*uid, self.listing.sightings[*at as usize].key))
-                .collect()
-        };
-        let whole =
-            !same || plan.conflict || (in_file && ledger.by_key.len() > self.before.twins.len());
-        if !whole {
-            let known = |e: &LedgerEntry| ledger.by_key.get(&e.key.0) == Some(&e.uid);
-            let mut entries = new_entries(plan.void || plan.conflict);
-            entries.retain(|entry| !known(entry));
-            let change = LedgerChange { replace: false, uidvalidity: plan.uidvalidity, entries };
-            return (!change.entries.is_empty()).then_some(change);
-        }
-        let rows = self.before.rows.iter().filter(|row| match in_file {
-            true => row.is_twin(),
-            false => plan.void || row.is_twin(),
-        });
-        let mut entries: Vec<LedgerEntry> = rows.map(|row| entry(row.uid, row.key)).collect();
-        entries.extend(new_entries(plan.void || plan.conflict));
-        entries.sort_by_key(|entry| entry.uid);
-        entries.dedup_by_key(|entry| entry.uid);
-        let needed = !entries.is_empty() || !ledger.by_key.is_empty() || plan.void;
-        let uidvalidity = plan.uidvalidity;
-        needed.then_some(LedgerChange { replace: true, uidvalidity, entries })
-    }
-
-    /// Lines without a file.
-    fn orphans(&self, loaded: &Loaded) -> Option<Vec<u64>> {
-        let Some(list) = &loaded.list else {
-            return Some(Vec::new());
-        };
-        let mut orphans = Vec::new();
-        if !loaded.whole {
-            let known = self.before.state.as_ref().and_then(|state| state.orphans.as_ref())?;
-            orphans.extend_from_slice(known);
-            let gone = self.before.rows.iter().zip(&self.listing.seen);
-            orphans.extend(gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.key));
-        }
-        let lines = list.lines().iter();
-        orphans.extend(
-            lines.filter(|line| !self.is_live(line.hash, list.name(line))).map(|line| line.hash),
-        );
-        orphans.sort_unstable();
-        orphans.dedup();
-        Some(orphans)
     }
 }
 
@@ -668,18 +414,4 @@ pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<Dot
 /// A UID; what is beyond the last is the last.
 fn uid(number: u32) -> Uid {
     Uid::new(number.max(1)).unwrap_or(Uid::MIN)
-}
-
-/// A random GUID in hex.
-fn guid(vfs: &dyn Vfs) -> [u8; 32] {
-    let mut random = [0; 16];
-    if vfs.random(&mut random).is_err() {
-        random = u128::from(vfs.now().unix_nanos.cast_unsigned()).to_be_bytes();
-    }
-    let mut guid = [0; 32];
-    for (byte, out) in random.iter().zip(guid.chunks_exact_mut(2)) {
-        out[0] = b"0123456789abcdef"[usize::from(byte >> 4)];
-        out[1] = b"0123456789abcdef"[usize::from(byte & 15)];
-    }
-    guid
 }
