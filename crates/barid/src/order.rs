@@ -56,7 +56,7 @@ impl Mailbox {
             };
         }
         let kept = Kept::new(&self.place, &self.snapshot, kind_of(program));
-        if let Some(rows) = self.from_kept(&kept, program, window, view) {
+        if let Some(rows) = self.merged_with_kept(&kept, program, window, view) {
             return rows;
         }
         let rows = barid_query::sort(&all(), program, view);
@@ -66,7 +66,7 @@ impl Mailbox {
     }
 
     /// The window of an order that is stored, with what came since merged in.
-    fn from_kept(
+    fn merged_with_kept(
         &self,
         kept: &Kept<'_>,
         program: &SortProgram,
