@@ -1,2 +1,25 @@
-//! To come.
-fn main() {}
+//! The program `barid`: opens any mailbox at once, lists it and threads it.
+//!
+//! This file only assembles: `cli.rs` says what can be asked, `commands/` holds one file per
+//! subcommand, `output/` what is printed, `exit.rs` how the program ends.
+
+mod cli;
+mod commands;
+mod context;
+mod dirs;
+mod exit;
+mod limits;
+mod lines;
+mod mail;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let mut context = context::Context::new(cli.global);
+    let result = cli.command.run(&mut context);
+    exit::finish(&mut context, result)
+}

@@ -1,0 +1,133 @@
+//! What can be asked of the program.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{cache, completions, demo, folders, ls, man, show, status, thread};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::style::ColorChoice;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid ls --limit 20 ~/Maildir            the newest twenty messages
+  barid ls --sort date archive.mbox        everything, by the date it was sent
+  barid thread --newest 10 ~/Maildir       the ten newest threads
+  barid show ~/Maildir 4711                one message
+  barid demo                               try it on 20,000 generated messages
+
+MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
+mboxcl, mboxcl2, mmdf) force one.
+
+Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
+
+/// Open any mailbox at once: list it, thread it, read it
+///
+/// barid keeps what it learned of a mailbox in a cache, so that opening it again costs a few
+/// milliseconds whatever its size. Only messages never seen before are read. Mailboxes are not
+/// changed by any of these commands.
+#[derive(Debug, Parser)]
+#[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
+#[command(disable_help_subcommand = true, infer_subcommands = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// Keep caches in DIR
+    ///
+    /// Caches may be deleted at any time; the next command fills them again. Default: the folder
+    /// `barid` in $XDG_CACHE_HOME or ~/.cache.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Keep what must survive in DIR
+    ///
+    /// UIDs of mailboxes that cannot hold them themselves. Default: the folder `barid` in
+    /// $XDG_STATE_HOME or ~/.local/state.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Use no cache and leave none behind
+    #[arg(long, global = true, conflicts_with = "cache_dir")]
+    pub(crate) no_cache: bool,
+    /// Write nothing into the mailbox's folder, not even a missing dovecot-uidlist
+    #[arg(long, global = true)]
+    pub(crate) read_only: bool,
+    /// Believe no stamp: compare every message with the cache
+    #[arg(long, global = true)]
+    pub(crate) full_check: bool,
+    /// Print JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no warnings and no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Report defects of the mailbox and of the mail as well
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Status(status::StatusArgs),
+    Ls(ls::LsArgs),
+    Show(show::ShowArgs),
+    Thread(thread::ThreadArgs),
+    Folders(folders::FoldersArgs),
+    Cache(cache::CacheArgs),
+    Demo(demo::DemoArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}
+
+impl Command {
+    /// Does what was asked.
+    pub(crate) fn run(self, context: &mut Context) -> anyhow::Result<Outcome> {
+        match self {
+            Self::Status(args) => status::run(context, &args),
+            Self::Ls(args) => ls::run(context, &args),
+            Self::Show(args) => show::run(context, &args),
+            Self::Thread(args) => thread::run(context, &args),
+            Self::Folders(args) => folders::run(context, &args),
+            Self::Cache(args) => cache::run(context, &args),
+            Self::Demo(args) => demo::run(context, &args),
+            Self::Completions(args) => completions::run(context, &args),
+            Self::Man(args) => man::run(context, &args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_is_imperative_without_a_full_stop() {
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.ends_with('.'), "{}", command.get_name());
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty() && !help.ends_with('.'), "{:?}", arg.get_id());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `barid completions`: scripts that complete commands and options in a shell.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid completions bash > ~/.local/share/bash-completion/completions/barid
+  barid completions zsh > ~/.zfunc/_barid
+  barid completions fish > ~/.config/fish/completions/barid.fish";
+
+/// Print a script that completes commands and options in a shell
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+pub(crate) fn run(context: &mut Context, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+    clap_complete::generate(args.shell, &mut Cli::command(), "barid", context.out.buffer());
+    Ok(Outcome::Done)
+}

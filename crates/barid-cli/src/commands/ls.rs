@@ -1,0 +1,92 @@
+//! `barid ls`: the messages of a mailbox, a line each, in any order.
+
+use barid::{Mailbox, SortKey, SortProgram, Summary, Window};
+use clap::Args;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::lines::{WriteLine, write_lines};
+use crate::mail::json::MessageJson;
+use crate::mail::line::MessageLine;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid ls ~/Maildir                       all messages, in the order they arrived
+  barid ls --sort date --limit 50 ~/Maildir
+  barid ls --sort subject --sort reverse:date archive.mbox
+  barid ls --json archive.mbox | jq -r 'select(.size > 1000000) | .uid'
+
+Columns: UID, flags, date, sender, subject. The flags: N not seen, A answered, F flagged, D deleted,
+T draft. The date is the one it was sent at, as the sender's clock showed it; without one, the date
+of arrival. A line is cut to the width of the terminal, and is whole elsewhere.";
+
+/// List the messages of a mailbox
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct LsArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    mailbox: String,
+    /// Sort by KEY; may be given more than once, the first deciding first
+    ///
+    /// KEY is one of arrival, cc, date, from, size, subject, to (RFC 5256), displayfrom, displayto
+    /// (RFC 5957). `reverse:KEY` turns the order of that key around.
+    #[arg(short, long, value_name = "KEY", value_parser = parse_key)]
+    sort: Vec<(SortKey, bool)>,
+    /// Show only the last N of that order: the newest, by default
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "first")]
+    limit: Option<u32>,
+    /// Show only the first N of that order
+    #[arg(long, value_name = "N")]
+    first: Option<u32>,
+    /// Print the size that IMAP clients are told as well, with --json
+    ///
+    /// RFC822.SIZE counts every line end as two bytes. The first time all messages are read for it.
+    #[arg(long)]
+    rfc822_size: bool,
+}
+
+fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
+    let mut program = SortProgram::parse([text]).map_err(|error| error.to_string())?;
+    program.0.pop().ok_or_else(|| "no key".to_owned())
+}
+
+/// Prints the lines.
+pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
+    let mut mailbox = context.open(&args.mailbox)?;
+    if args.rfc822_size {
+        mailbox.fill_rfc822_sizes()?;
+    }
+    let program = match args.sort.as_slice() {
+        [] => SortProgram(vec![(SortKey::Arrival, false)]),
+        keys => SortProgram(keys.to_vec()),
+    };
+    let window = match (args.limit, args.first) {
+        (Some(last), _) => Window::Last(last),
+        (None, Some(first)) => Window::First(first),
+        (None, None) => Window::All,
+    };
+    let rows = mailbox.sorted(&program, window)?;
+    print(context, &mailbox, &rows)?;
+    Ok(Outcome::Done)
+}
+
+fn print(context: &mut Context, mailbox: &Mailbox, rows: &[u32]) -> anyhow::Result<()> {
+    if context.global.json {
+        return write_lines(&mut context.out, mailbox, rows, MessageJson::default);
+    }
+    let uidnext = mailbox.status().uidnext;
+    let (width, style) = (context.width, context.style);
+    write_lines(&mut context.out, mailbox, rows, || MessageLine::new(width, style, uidnext))
+}
+
+impl WriteLine for MessageJson {
+    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
+        self.write(out, summary);
+    }
+}
+
+impl WriteLine for MessageLine {
+    fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>) {
+        self.write(out, summary);
+    }
+}

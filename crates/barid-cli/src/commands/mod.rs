@@ -1,0 +1,11 @@
+//! The commands, one file each: what it is asked with (`Args`) and what it does (`run`).
+
+pub(crate) mod cache;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod folders;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod thread;

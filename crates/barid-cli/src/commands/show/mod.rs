@@ -1,0 +1,156 @@
+//! `barid show`: messages, for reading or as they are.
+
+mod headers;
+mod part;
+mod structure;
+mod text;
+mod uids;
+
+use std::path::PathBuf;
+
+use barid::{Mailbox, RawMessage, ReadAs, Uid};
+use clap::{Args, ValueEnum};
+
+use crate::context::Context;
+use crate::exit::{Outcome, is_not_there, report};
+use crate::output::escape::{Space, write_visible};
+use uids::UidRange;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid show ~/Maildir 4711                headers and readable text
+  barid show ~/Maildir 1:5 '*'             the first five UIDs and the last message
+  barid show --structure ~/Maildir 4711    the parts and their numbers
+  barid show --part 2 -o photo.jpg ~/Maildir 4711
+  barid show --raw archive.mbox 17 | less
+
+Exit status: 1 if a UID is not there, 2 if a message cannot be read; the others are shown.";
+
+/// Show messages: headers and text, the raw bytes, or a part
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ShowArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    mailbox: String,
+    /// The messages: UIDs, ranges of them (5:9), * for the last
+    #[arg(required = true, value_name = "UID", value_delimiter = ',')]
+    uids: Vec<UidRange>,
+    /// Print the bytes of the message
+    ///
+    /// `message` leaves out what belongs to the mailbox: the From_ line, its quoting where that can
+    /// be undone, and the fields Status, X-Status, X-Keywords, X-UID, X-IMAP and X-IMAPbase.
+    /// `stored` prints what the file has.
+    #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, group = "view")]
+    #[arg(default_missing_value = "message", value_enum)]
+    raw: Option<Raw>,
+    /// Print all header fields, decoded
+    #[arg(long, group = "view")]
+    headers: bool,
+    /// Print the parts that the message is made of
+    #[arg(long, group = "view")]
+    structure: bool,
+    /// Print one part, decoded: a number as --structure shows it
+    #[arg(long, value_name = "N", group = "view")]
+    part: Option<String>,
+    /// Write the part to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "part")]
+    output: Option<PathBuf>,
+}
+
+/// Which bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Raw {
+    /// The message itself
+    Message,
+    /// The bytes of the file
+    Stored,
+}
+
+/// A message that was read.
+struct Shown<'a> {
+    uid: Uid,
+    row: u32,
+    /// Without the fields that formats own.
+    bytes: &'a [u8],
+}
+
+/// Shows each message; those that cannot be read are reported.
+pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
+    let mut mailbox = context.open(&args.mailbox)?;
+    // Reading may find that the mailbox changed, and then rows move; UIDs stay.
+    let (mut uids, mut missing) = (Vec::new(), Vec::new());
+    for range in &args.uids {
+        let selected = range.select(&mailbox)?;
+        missing.extend(selected.missing);
+        for row in selected.rows {
+            uids.push(mailbox.uid_of(row)?);
+        }
+    }
+    let mut outcome = Outcome::Done;
+    if uids.is_empty() || !missing.is_empty() {
+        outcome = Outcome::NothingMatched;
+    }
+    for uid in missing {
+        report(
+            context,
+            &barid::Error::NoSuchMessage { path: args.mailbox.clone().into(), uid }.into(),
+        );
+    }
+    for (at, uid) in uids.into_iter().enumerate() {
+        match show(context, args, &mut mailbox, uid, at > 0) {
+            Ok(()) => {}
+            // Standard output is gone: there is nothing left to do.
+            Err(error) if error.is::<std::io::Error>() => return Err(error),
+            Err(error) => {
+                outcome = worse(outcome, &error);
+                report(context, &error);
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn worse(outcome: Outcome, error: &anyhow::Error) -> Outcome {
+    let harmless = is_not_there(error) && outcome != Outcome::Incomplete;
+    if harmless { Outcome::NothingMatched } else { Outcome::Incomplete }
+}
+
+fn show(
+    context: &mut Context,
+    args: &ShowArgs,
+    mailbox: &mut Mailbox,
+    uid: Uid,
+    follows: bool,
+) -> anyhow::Result<()> {
+    if args.raw == Some(Raw::Stored) {
+        return write_raw(context, &mailbox.read(uid, ReadAs::Stored)?.bytes);
+    }
+    let RawMessage { bytes, .. } = mailbox.read(uid, ReadAs::Message)?;
+    let bytes = barid::message::strip_owned(&bytes);
+    if args.raw.is_some() {
+        return write_raw(context, &bytes);
+    }
+    let row = mailbox.row_of(uid)?.unwrap_or_default();
+    let message = Shown { uid, row, bytes: &bytes };
+    if let Some(number) = &args.part {
+        return part::show(context, &message, number, args.output.as_deref());
+    }
+    match (args.structure, context.global.json) {
+        (true, true) => structure::write_json(context.out.buffer(), &message),
+        (true, false) => structure::write_tree(context, &message, follows)?,
+        (false, true) => text::write_json(context, &message, args.headers),
+        (false, false) if args.headers => headers::write_all(context, &message, follows),
+        (false, false) => text::write(context, &message, follows),
+    }
+    Ok(context.out.settle()?)
+}
+
+/// Writes bytes as they are; to a terminal, with what could steer it made visible.
+fn write_raw(context: &mut Context, bytes: &[u8]) -> anyhow::Result<()> {
+    if context.width.is_some() {
+        write_visible(context.out.buffer(), bytes, Space::Lines);
+    } else {
+        context.out.buffer().extend_from_slice(bytes);
+    }
+    Ok(context.out.settle()?)
+}

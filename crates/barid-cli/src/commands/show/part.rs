@@ -1,0 +1,55 @@
+//! One part of a message, its transfer encoding undone.
+
+use std::path::Path;
+
+use barid::message::{body_structure, part_body};
+use barid::vfs::{OpenOptions, OsVfs, Vfs};
+
+use super::Shown;
+use super::structure::parts;
+use crate::context::Context;
+use crate::exit::{NotThere, WithHint};
+use crate::output::escape::{Space, write_visible};
+
+/// Writes the part to a file or to standard output.
+pub(super) fn show(
+    context: &mut Context,
+    message: &Shown<'_>,
+    number: &str,
+    output: Option<&Path>,
+) -> anyhow::Result<()> {
+    let (root, _) = body_structure(message.bytes);
+    let parts = parts(&root);
+    let wanted = parts.iter().find(|part| part.number.eq_ignore_ascii_case(number));
+    let Some(part) = wanted else {
+        return Err(NotThere::error(
+            format!("UID {} has no part {number}", message.uid),
+            "--structure lists the parts",
+        ));
+    };
+    let (bytes, defects) = part_body(message.bytes, part.body);
+    for defect in defects {
+        context.detail(&format!("UID {}: {defect}", message.uid));
+    }
+    if let Some(path) = output {
+        return write_file(path, &bytes);
+    }
+    if context.width.is_none() {
+        context.out.buffer().extend_from_slice(&bytes);
+    } else if bytes.contains(&0) {
+        return Err(WithHint::error(
+            format!("part {number} of UID {} is no text", message.uid),
+            "write it to a file with -o FILE",
+        ));
+    } else {
+        write_visible(context.out.buffer(), &bytes, Space::Lines);
+    }
+    Ok(context.out.settle()?)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let at = |error| anyhow::Error::new(error).context(path.display().to_string());
+    let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
+    let file = OsVfs.open(path, options).map_err(at)?;
+    file.write_all_at(bytes, 0).map_err(at)
+}

@@ -1,0 +1,107 @@
+//! `barid status`: what a mailbox holds, and what it took to know it.
+
+use std::time::{Duration, Instant};
+
+use barid::{CacheState, Status};
+use clap::Args;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::mail::format_name;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, duration, grouped, size};
+use crate::output::table::{Align, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid status ~/Maildir
+  barid status --json archive.mbox
+  barid status --full-check archive.mbox   compare every message with the cache";
+
+/// Tell what a mailbox holds and bring its cache up to date
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct StatusArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    mailbox: String,
+}
+
+/// Opens the mailbox and prints its figures.
+pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    let mailbox = context.open(&args.mailbox)?;
+    let status = mailbox.status();
+    let elapsed = started.elapsed();
+    if context.global.json {
+        write_json(context.out.buffer(), &args.mailbox, &status, elapsed);
+    } else {
+        write_table(context.out.buffer(), &args.mailbox, &status, elapsed);
+    }
+    Ok(Outcome::Done)
+}
+
+fn cache_state_name(state: CacheState) -> &'static str {
+    match state {
+        CacheState::None => "none",
+        CacheState::Populated => "populated",
+        CacheState::Updated => "updated",
+        CacheState::Fresh => "fresh",
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, path: &str, status: &Status, elapsed: Duration) {
+    let mut json = Json::line(out, "status");
+    json.key("path").str(path);
+    json.key("format").str(format_name(status.format));
+    json.key("messages").number(status.messages.into());
+    json.key("recent").number(status.recent.into());
+    json.key("unseen").number(status.unseen.into());
+    json.key("uidvalidity").number(status.uidvalidity.get().into());
+    json.key("uidnext").number(status.uidnext.get().into());
+    json.key("highestmodseq").number(status.highestmodseq.get());
+    json.key("size_bytes").number(status.size_bytes);
+    json.key("pending").number(status.pending);
+    json.key("cache").open(b'{');
+    json.key("state").str(cache_state_name(status.cache.state));
+    json.key("messages_read").number(status.cache.messages_read);
+    json.key("bytes").number(status.cache.bytes);
+    json.close(b'}');
+    json.key("elapsed_ms").millis(elapsed);
+    json.end_line();
+}
+
+fn write_table(out: &mut Vec<u8>, path: &str, status: &Status, elapsed: Duration) {
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
+    row("mailbox", visible(path.as_bytes()));
+    row("format", format_name(status.format).to_owned());
+    let (unseen, recent) = (grouped(status.unseen.into()), grouped(status.recent.into()));
+    row(
+        "messages",
+        format!("{} ({unseen} unseen, {recent} recent)", grouped(status.messages.into())),
+    );
+    row("size", size(status.size_bytes));
+    row("uidvalidity", status.uidvalidity.to_string());
+    row("uidnext", status.uidnext.to_string());
+    row("highestmodseq", status.highestmodseq.to_string());
+    if status.pending > 0 {
+        row("pending", counted(status.pending, "change"));
+    }
+    row("cache", describe_cache(status));
+    row("took", duration(elapsed));
+    table.write(out, "");
+}
+
+fn describe_cache(status: &Status) -> String {
+    let cache = &status.cache;
+    let state = cache_state_name(cache.state);
+    let read = match cache.messages_read {
+        0 => "no message read".to_owned(),
+        n => format!("{} read", counted(n, "message")),
+    };
+    match cache.state {
+        CacheState::None => format!("{state}, {read}"),
+        _ => format!("{state}, {read}, {}", size(cache.bytes)),
+    }
+}

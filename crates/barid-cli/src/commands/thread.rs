@@ -1,0 +1,220 @@
+//! `barid thread`: the conversations of a mailbox.
+
+use barid::{Mailbox, Summary, ThreadAlgorithm, ThreadNode, Threads};
+use clap::{Args, ValueEnum};
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::mail::json::{write_addresses, write_dates, write_subject};
+use crate::mail::line::MessageLine;
+use crate::output::json::Json;
+use crate::output::sink::Sink;
+use crate::output::tree::{Branches, last_children};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid thread ~/Maildir
+  barid thread --algorithm refs --newest 10 ~/Maildir    the ten threads written to last
+  barid thread --imap --uid archive.mbox                 as an IMAP server would answer
+
+The columns are those of `barid ls`. `references` (RFC 5256) also joins threads of one subject and
+orders threads by their first message; `refs` follows only References and In-Reply-To and orders
+threads by their last message; `orderedsubject` (RFC 5256) looks at nothing but the subject.";
+
+/// Show the threads of a mailbox as trees
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ThreadArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    mailbox: String,
+    /// Find threads by this algorithm
+    #[arg(short, long, value_enum, default_value = "references", value_name = "NAME")]
+    algorithm: Algorithm,
+    /// Show only the last N threads in the order of the algorithm
+    #[arg(short = 'n', long, value_name = "N")]
+    newest: Option<usize>,
+    /// Print the THREAD response of IMAP (RFC 5256), with sequence numbers
+    #[arg(long, conflicts_with_all = ["newest", "json"])]
+    imap: bool,
+    /// With --imap, print UIDs instead of sequence numbers
+    #[arg(long, requires = "imap")]
+    uid: bool,
+}
+
+/// The algorithms by their IMAP names.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Algorithm {
+    /// RFC 5256 REFERENCES
+    References,
+    /// REFS, as Dovecot has it
+    Refs,
+    /// RFC 5256 ORDEREDSUBJECT
+    #[value(name = "orderedsubject")]
+    OrderedSubject,
+}
+
+impl From<Algorithm> for ThreadAlgorithm {
+    fn from(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::References => Self::References,
+            Algorithm::Refs => Self::Refs,
+            Algorithm::OrderedSubject => Self::OrderedSubject,
+        }
+    }
+}
+
+/// Finds the threads and prints them.
+pub(crate) fn run(context: &mut Context, args: &ThreadArgs) -> anyhow::Result<Outcome> {
+    let mailbox = context.open(&args.mailbox)?;
+    let threads = mailbox.threads(args.algorithm.into())?;
+    if args.imap {
+        return write_imap(context, &mailbox, &threads, args.uid);
+    }
+    if context.global.json {
+        let nodes = selected(&threads, args.newest);
+        let mut writer = JsonThreads { open: false };
+        walk(&mut context.out, &mailbox, &nodes, &mut writer)?;
+    } else {
+        print_trees(context, &mailbox, &threads, args.newest)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints threads as trees for people.
+pub(crate) fn print_trees(
+    context: &mut Context,
+    mailbox: &Mailbox,
+    threads: &Threads,
+    newest: Option<usize>,
+) -> anyhow::Result<()> {
+    let nodes = selected(threads, newest);
+    let depths: Vec<u32> = nodes.iter().map(|node| node.depth).collect();
+    let line = MessageLine::new(context.width, context.style, mailbox.status().uidnext);
+    let mut writer = Trees {
+        line,
+        branches: Branches::new(context.glyphs()),
+        last: last_children(&depths),
+        prefix: Vec::new(),
+    };
+    walk(&mut context.out, mailbox, &nodes, &mut writer)
+}
+
+fn selected(threads: &Threads, newest: Option<usize>) -> Vec<ThreadNode> {
+    match newest {
+        Some(count) => threads.newest(count).collect(),
+        None => threads.nodes().collect(),
+    }
+}
+
+fn write_imap(
+    context: &mut Context,
+    mailbox: &Mailbox,
+    threads: &Threads,
+    uid: bool,
+) -> anyhow::Result<Outcome> {
+    let uids: barid::Result<Vec<u32>> = match uid {
+        true => (0..mailbox.len()).map(|row| mailbox.uid_of(row).map(barid::Uid::get)).collect(),
+        false => Ok(Vec::new()),
+    };
+    let uids = uids?;
+    let out = context.out.buffer();
+    out.extend_from_slice(b"* THREAD");
+    if !threads.is_empty() {
+        out.push(b' ');
+    }
+    match uid {
+        true => threads.write_imap(|row| uids[row as usize], out),
+        false => threads.write_imap(|row| row + 1, out),
+    }
+    out.push(b'\n');
+    Ok(Outcome::Done)
+}
+
+/// Takes the nodes of threads in their order.
+trait WriteNode {
+    /// Appends the message at place `at`, or a message that is not there.
+    fn node(&mut self, out: &mut Vec<u8>, at: usize, depth: u32, summary: Option<&Summary<'_>>);
+    /// Appends what ends the list.
+    fn end(&mut self, _out: &mut Vec<u8>) {}
+}
+
+/// Walks over threads and the summaries of their messages side by side.
+fn walk(
+    sink: &mut Sink,
+    mailbox: &Mailbox,
+    nodes: &[ThreadNode],
+    writer: &mut dyn WriteNode,
+) -> anyhow::Result<()> {
+    let rows: Vec<u32> = nodes.iter().filter_map(|node| node.row).collect();
+    let mut at = 0;
+    let mut written = Ok(());
+    mailbox.summaries(&rows, &mut |summary| {
+        while nodes[at].row.is_none() {
+            writer.node(sink.buffer(), at, nodes[at].depth, None);
+            at += 1;
+        }
+        writer.node(sink.buffer(), at, nodes[at].depth, Some(summary));
+        at += 1;
+        written = sink.settle();
+        written.is_ok()
+    })?;
+    writer.end(sink.buffer());
+    Ok(written?)
+}
+
+/// Threads as trees, a line for each message.
+struct Trees {
+    line: MessageLine,
+    branches: Branches,
+    last: Vec<bool>,
+    prefix: Vec<u8>,
+}
+
+impl WriteNode for Trees {
+    fn node(&mut self, out: &mut Vec<u8>, at: usize, depth: u32, summary: Option<&Summary<'_>>) {
+        self.prefix.clear();
+        self.branches.write(&mut self.prefix, depth, self.last[at]);
+        match summary {
+            Some(summary) => self.line.write_branched(out, &self.prefix, summary),
+            None => self.line.write_missing(out, &self.prefix),
+        }
+    }
+}
+
+/// Threads as JSON, a line for each thread.
+struct JsonThreads {
+    open: bool,
+}
+
+impl WriteNode for JsonThreads {
+    fn node(&mut self, out: &mut Vec<u8>, _at: usize, depth: u32, summary: Option<&Summary<'_>>) {
+        if depth == 0 {
+            self.end(out);
+            Json::line(out, "thread").key("messages").open(b'[');
+            self.open = true;
+        }
+        let mut json = Json::more(out);
+        json.open(b'{');
+        json.key("depth").number(depth.into());
+        match summary {
+            None => {
+                json.key("uid").null();
+                json.key("seq").null();
+            }
+            Some(summary) => {
+                json.key("uid").number(summary.uid.get().into());
+                json.key("seq").number(u64::from(summary.row) + 1);
+                write_dates(&mut json, summary);
+                write_addresses(json.key("from"), summary.fields.from);
+                write_subject(&mut json, summary.fields.subject);
+            }
+        }
+        json.close(b'}');
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.open) {
+            out.extend_from_slice(b"]}\n");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What every command works with: options, standard output, and how to talk to the person.
+
+use std::env;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use barid::{Mailbox, NoteKind, OpenOptions};
+
+use crate::cli::GlobalArgs;
+use crate::dirs;
+use crate::exit::WithHint;
+use crate::output::escape::visible;
+use crate::output::progress::ProgressLine;
+use crate::output::sink::Sink;
+use crate::output::style::Style;
+use crate::output::tree::Glyphs;
+
+/// The surroundings of a command.
+pub(crate) struct Context {
+    /// The global options.
+    pub(crate) global: GlobalArgs,
+    /// Standard output.
+    pub(crate) out: Sink,
+    /// The colours of standard output.
+    pub(crate) style: Style,
+    /// The colours of standard error.
+    error_style: Style,
+    /// Cells of a line, if standard output is a terminal.
+    pub(crate) width: Option<usize>,
+}
+
+impl Context {
+    /// Looks at the terminal and the environment.
+    pub(crate) fn new(global: GlobalArgs) -> Self {
+        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let terminal = io::stdout().is_terminal();
+        let error_terminal = io::stderr().is_terminal();
+        // A terminal that does not know its width says 0.
+        let size = || terminal_size::terminal_size().filter(|(width, _)| width.0 > 0);
+        let width = || size().map_or(80, |(width, _)| width.0.into());
+        Self {
+            style: Style::new(global.color, terminal, no_color),
+            error_style: Style::new(global.color, error_terminal, no_color),
+            width: terminal.then(width),
+            out: Sink::new(),
+            global,
+        }
+    }
+
+    /// The branches that trees are drawn with: box drawing where the locale is UTF-8.
+    pub(crate) fn glyphs(&self) -> Glyphs {
+        let set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set).and_then(env::var_os);
+        let locale = locale.unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let utf8 = locale.contains("utf-8") || locale.contains("utf8");
+        if utf8 { Glyphs::UNICODE } else { Glyphs::ASCII }
+    }
+
+    /// The folder of the caches; `None` with `--no-cache`, or where there is no place for one.
+    pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
+        if self.global.no_cache {
+            return None;
+        }
+        self.global.cache_dir.clone().or_else(dirs::cache_dir)
+    }
+
+    /// The folder of the state.
+    pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
+        let dir = self.global.state_dir.clone().or_else(dirs::state_dir);
+        dir.ok_or_else(|| {
+            WithHint::error(
+                "no folder for state: neither XDG_STATE_HOME nor HOME is set",
+                "name one with --state-dir DIR",
+            )
+        })
+    }
+
+    /// How mailboxes are opened, as the global options say.
+    pub(crate) fn open_options(&self) -> anyhow::Result<OpenOptions> {
+        let mut options = OpenOptions::new(self.cache_dir(), self.state_dir()?);
+        options.read_only = self.global.read_only;
+        options.full_check = self.global.full_check;
+        Ok(options)
+    }
+
+    /// Opens a mailbox, with progress on a terminal, and prints what there is to note.
+    pub(crate) fn open(&self, spec: &str) -> anyhow::Result<Mailbox> {
+        let mailbox = self.with_progress(|options| Mailbox::open(spec, options))?;
+        self.print_notes(&mailbox);
+        Ok(mailbox)
+    }
+
+    /// Does long work that tells its progress through the options.
+    pub(crate) fn with_progress<T>(
+        &self,
+        work: impl FnOnce(&OpenOptions) -> barid::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut options = self.open_options()?;
+        let line = (!self.global.quiet && io::stderr().is_terminal())
+            .then(|| Arc::new(ProgressLine::new()));
+        options.progress = line.clone().map(|line| {
+            Arc::new(move |progress: barid::Progress| line.update(progress.done, progress.total))
+                as Arc<dyn Fn(barid::Progress) + Send + Sync>
+        });
+        let result = work(&options);
+        if let Some(line) = line {
+            line.clear();
+        }
+        Ok(result?)
+    }
+
+    fn print_notes(&self, mailbox: &Mailbox) {
+        for note in mailbox.notes() {
+            match note.kind {
+                NoteKind::Mailbox if !self.global.verbose => {}
+                _ => self.warn(&note.text),
+            }
+        }
+    }
+
+    /// Warns, unless `--quiet`.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.global.quiet {
+            self.error_line("warning", &visible(text.as_bytes()));
+        }
+    }
+
+    /// Says something of interest, with `--verbose`.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.global.verbose {
+            self.error_line("note", &visible(text.as_bytes()));
+        }
+    }
+
+    /// Prints a line to standard error, after its kind. The text is made of visible characters.
+    pub(crate) fn error_line(&self, kind: &str, text: &str) {
+        let style = self.error_style;
+        let color = match kind {
+            "error" => style.red,
+            "warning" => style.yellow,
+            _ => style.cyan,
+        };
+        let line = format!("{color}{kind}:{} {text}\n", style.reset);
+        // Standard error may be closed; there is nobody left to tell.
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}

@@ -1,0 +1,19 @@
+//! Bounds on what mail can make this program do.
+
+/// Branches drawn before a node of a tree; what is deeper shows how much deeper it is.
+pub(crate) const TREE_DEPTH_MAX: usize = 32;
+
+/// Bytes of output collected before they are written.
+pub(crate) const OUTPUT_BUFFER_LEN: usize = 256 * 1024;
+
+/// Lines that one thread writes before it hands them over.
+pub(crate) const LINES_PER_BLOCK: usize = 8192;
+
+/// Blocks of lines that may wait to be written, for each thread.
+pub(crate) const BLOCKS_WAITING_MAX: usize = 2;
+
+/// Addresses of one field that a JSON line lists.
+pub(crate) const ADDRESSES_MAX: usize = 4096;
+
+/// Threads that write lines; more do not make the pipe faster.
+pub(crate) const WRITERS_MAX: usize = 4;

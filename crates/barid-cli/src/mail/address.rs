@@ -1,0 +1,249 @@
+//! Addresses of a field, decoded for people and programs.
+//!
+//! Most fields are a plain list of `Name <local@domain>` in ASCII; these are cut out of the header
+//! as they are. Everything else (encoded words, comments, groups, escapes, 8-bit text, what is
+//! broken) goes through the parser of the library, with the same result and some allocations.
+
+use std::borrow::Cow;
+
+use barid::message::{decode_words, parse_addresses};
+
+use crate::limits::ADDRESSES_MAX;
+
+/// One address of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Person<'a> {
+    /// The group it is a member of; the only thing there is of an empty group.
+    pub(crate) group: Option<&'a str>,
+    /// The display name.
+    pub(crate) name: Option<&'a str>,
+    /// `local@domain`, or what there is of it.
+    pub(crate) address: Option<&'a str>,
+}
+
+/// Visits the addresses of a list that is plain; `false` if it turns out not to be, and then what was
+/// visited does not count. All texts are printable ASCII without quotes and backslashes.
+pub(crate) fn visit_plain(raw: &[u8], visit: &mut dyn FnMut(Option<&str>, &str)) -> bool {
+    for item in PlainList::new(raw).take(ADDRESSES_MAX) {
+        match item {
+            Ok((name, address)) => visit(name, address),
+            Err(NotPlain) => return false,
+        }
+    }
+    true
+}
+
+/// Visits the addresses of any raw field body, at most [`ADDRESSES_MAX`].
+pub(crate) fn visit_parsed(raw: &[u8], visit: &mut dyn FnMut(Person<'_>)) {
+    let addresses = parse_addresses(raw);
+    let mut group: Option<Cow<'_, str>> = None;
+    let mut empty = false;
+    let mut joined = String::new();
+    for address in addresses.iter().take(ADDRESSES_MAX) {
+        match (&address.mailbox, &address.host) {
+            (None, None) => {
+                if empty {
+                    visit(Person { group: group.as_deref(), name: None, address: None });
+                }
+                (group, empty) = (None, false);
+            }
+            (Some(name), None) => (group, empty) = (Some(decode_words(name)), true),
+            (mailbox, host) => {
+                joined.clear();
+                joined.push_str(&decode_words(mailbox.as_deref().unwrap_or_default()));
+                if let Some(host) = host.as_deref().filter(|host| !host.is_empty()) {
+                    joined.push('@');
+                    joined.push_str(&decode_words(host));
+                }
+                let name = address.name.as_deref().map(decode_words);
+                let name = name.as_deref().filter(|name| !name.is_empty());
+                let address = Some(joined.as_str()).filter(|joined| !joined.is_empty());
+                visit(Person { group: group.as_deref(), name, address });
+                empty = false;
+            }
+        }
+    }
+}
+
+/// A list that holds nothing but `local@domain` and `Name <local@domain>` in plain ASCII.
+struct PlainList<'a> {
+    rest: &'a [u8],
+}
+
+/// What the list holds is not that plain.
+#[derive(Debug)]
+struct NotPlain;
+
+type Plain<'a> = (Option<&'a str>, &'a str);
+
+impl<'a> PlainList<'a> {
+    fn new(raw: &'a [u8]) -> Self {
+        Self { rest: raw }
+    }
+
+    fn skip_space(&mut self) {
+        while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
+    fn eat(&mut self, byte: u8) -> Result<(), NotPlain> {
+        let (first, rest) = self.rest.split_first().ok_or(NotPlain)?;
+        self.rest = rest;
+        if *first == byte { Ok(()) } else { Err(NotPlain) }
+    }
+
+    /// Takes the bytes before the first one that is in `stops`.
+    fn take(&mut self, stops: u8) -> &'a [u8] {
+        let stop = |byte: &u8| CLASS[usize::from(*byte)] & stops != 0;
+        let end = self.rest.iter().position(stop).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        text
+    }
+
+    fn address(&mut self) -> Result<Plain<'a>, NotPlain> {
+        let name = if let [b'"', quoted @ ..] = self.rest {
+            self.rest = quoted;
+            let name = self.take(NO_QUOTED);
+            self.eat(b'"')?;
+            self.skip_space();
+            name
+        } else {
+            let text = self.take(NO_NAME);
+            if self.rest.first() != Some(&b'<') {
+                return Ok((None, check_address(text.trim_ascii_end())?));
+            }
+            text.trim_ascii_end()
+        };
+        let name = check_name(name)?;
+        self.eat(b'<')?;
+        let address = check_address(self.take(NO_NAME))?;
+        self.eat(b'>')?;
+        self.skip_space();
+        Ok((Some(name).filter(|name| !name.is_empty()), address))
+    }
+}
+
+/// A name without encoded words and stray blanks.
+fn check_name(name: &[u8]) -> Result<&str, NotPlain> {
+    let mut before = b' ';
+    for byte in name {
+        if matches!((before, byte), (b' ', b' ') | (b'=', b'?')) {
+            return Err(NotPlain);
+        }
+        before = *byte;
+    }
+    if before == b' ' && !name.is_empty() { Err(NotPlain) } else { as_text(name) }
+}
+
+/// `local@domain`, both there, without blanks, a stray `@` or dot, or encoded words.
+fn check_address(text: &[u8]) -> Result<&str, NotPlain> {
+    let (mut before, mut ats) = (b'.', 0);
+    for byte in text {
+        match (before, byte) {
+            (_, b' ') | (b'.' | b'@', b'.' | b'@') | (b'=', b'?') => return Err(NotPlain),
+            (_, b'@') => ats += 1,
+            _ => {}
+        }
+        before = *byte;
+    }
+    if ats != 1 || matches!(before, b'.' | b'@') { Err(NotPlain) } else { as_text(text) }
+}
+
+fn as_text(text: &[u8]) -> Result<&str, NotPlain> {
+    std::str::from_utf8(text).map_err(|_| NotPlain)
+}
+
+impl<'a> Iterator for PlainList<'a> {
+    type Item = Result<Plain<'a>, NotPlain>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.skip_space();
+        if self.rest.is_empty() {
+            return None;
+        }
+        let found = self.address();
+        match (&found, self.rest) {
+            (Ok(_), [b',', rest @ ..]) => self.rest = rest,
+            (Ok(_), []) => {}
+            _ => {
+                self.rest = &[];
+                return Some(Err(NotPlain));
+            }
+        }
+        Some(found)
+    }
+}
+
+/// Bytes that end an unquoted name or an address: all but atext, dot, `@` and blank.
+const NO_NAME: u8 = 1;
+/// Bytes that end the inside of a quoted name.
+const NO_QUOTED: u8 = 2;
+
+const CLASS: [u8; 256] = {
+    let mut table = [NO_NAME | NO_QUOTED; 256];
+    let mut byte = b' ';
+    while byte <= b'~' {
+        table[byte as usize] = match byte {
+            b'"' | b'\\' => NO_NAME | NO_QUOTED,
+            b'(' | b')' | b',' | b':' | b';' | b'<' | b'>' | b'[' | b']' => NO_NAME,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_parsed(raw: &str, expected: &[&str]) {
+        let mut found = Vec::new();
+        visit_parsed(raw.as_bytes(), &mut |person| {
+            let part = |part: Option<&str>| part.unwrap_or("-").to_owned();
+            found.push([part(person.group), part(person.name), part(person.address)].join("|"));
+        });
+        assert_eq!(found, expected, "{raw}");
+    }
+
+    /// A plain list gives the same both ways.
+    fn check_plain(raw: &str, expected: &[&str]) {
+        let mut found = Vec::new();
+        let plain = visit_plain(raw.as_bytes(), &mut |name, address| {
+            found.push(format!("-|{}|{address}", name.unwrap_or("-")));
+        });
+        assert!(plain, "{raw}");
+        assert_eq!(found, expected, "{raw}");
+        check_parsed(raw, expected);
+    }
+
+    fn check(raw: &str, expected: &[&str]) {
+        assert!(!visit_plain(raw.as_bytes(), &mut |_, _| {}), "{raw}");
+        check_parsed(raw, expected);
+    }
+
+    #[test]
+    fn plain_lists() {
+        check_plain("a@b", &["-|-|a@b"]);
+        check_plain("Ann <a@b.c>", &["-|Ann|a@b.c"]);
+        check_plain("<a@b>", &["-|-|a@b"]);
+        check_plain(
+            "\"Doe, John\" <j@d>, K. <k@d>,\r\n\tl@d",
+            &["-|Doe, John|j@d", "-|K.|k@d", "-|-|l@d"],
+        );
+        check_plain("", &[]);
+    }
+
+    #[test]
+    fn the_rest_goes_through_the_parser() {
+        check("=?utf-8?q?J=C3=BCrg?= <j@d>", &["-|Jürg|j@d"]);
+        check("\"a \\\" b\" <j@d>", &["-|a \" b|j@d"]);
+        check("team: a@b, C <c@d>;", &["team|-|a@b", "team|C|c@d"]);
+        check("J (comment) <j@d>", &["-|J|j@d"]);
+        check("a@b c", &["-|-|a@b"]);
+        check("undisclosed-recipients:;", &["undisclosed-recipients|-|-"]);
+        check("j@d (John Doe)", &["-|John Doe|j@d"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! `barid cache`.
+
+use crate::support::{World, mbox};
+
+fn world() -> (World, String, String) {
+    let world = World::new();
+    let maildir = world.maildir("box", &["Subject: one\n\n", "Subject: two\n\n"]);
+    let mbox = world.write("box.mbox", mbox(&["Subject: three\n\n"]).as_bytes());
+    world.ok(&["ls", &maildir, "--sort", "date"]);
+    world.ok(&["thread", &mbox]);
+    (world, maildir, mbox)
+}
+
+#[test]
+fn caches_are_listed() {
+    let (world, maildir, mbox) = world();
+    let lines = world.json(&["cache", "status"]);
+    assert_eq!(lines.len(), 2);
+    for (path, messages, format) in [(&maildir, 2, "maildir"), (&mbox, 1, "mboxo")] {
+        let line = lines.iter().find(|line| line["mailbox"] == **path).unwrap();
+        assert_eq!((&line["messages"], &line["format"]), (&messages.into(), &format.into()));
+        assert_eq!(line["state"], "ok");
+        assert!(line["bytes"].as_u64() > Some(0));
+    }
+    let text = world.ok(&["cache", "status"]);
+    assert!(text.contains(&maildir) && text.contains("2 caches"), "{text}");
+}
+
+#[test]
+fn caches_are_verified() {
+    let (world, maildir, _) = world();
+    let lines = world.json(&["cache", "verify"]);
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| line["ok"] == true));
+    assert_eq!(world.json(&["cache", "verify", &maildir]).len(), 1);
+    let status = world.json(&["cache", "status"]);
+    for line in &status {
+        let file = line["file"].as_str().unwrap();
+        let name = format!("home/.cache/barid/{}", file.rsplit('/').next().unwrap());
+        let mut bytes = world.read(&name);
+        let middle = bytes.len() / 2;
+        bytes.truncate(middle);
+        world.write(&name, &bytes);
+    }
+    let run = world.run(&["cache", "verify", "--json"]);
+    assert_eq!(run.code, 2);
+    assert!(run.text().contains("\"ok\":false"), "{}", run.text());
+}
+
+#[test]
+fn a_cleared_cache_changes_no_uid() {
+    let (world, maildir, mbox) = world();
+    let before = [world.json(&["ls", &maildir]), world.json(&["ls", &mbox])];
+    let validity = world.json(&["status", &mbox])[0]["uidvalidity"].clone();
+    let removed = world.json(&["cache", "clear", &maildir]);
+    assert!(removed[0]["files"].as_u64() > Some(0) && removed[0]["bytes"].as_u64() > Some(0));
+    assert_eq!(world.json(&["cache", "status"]).len(), 1);
+    world.ok(&["cache", "clear"]);
+    assert!(world.json(&["cache", "status"]).is_empty());
+    assert_eq!([world.json(&["ls", &maildir]), world.json(&["ls", &mbox])], before);
+    assert_eq!(world.json(&["status", &mbox])[0]["uidvalidity"], validity);
+}
+
+#[test]
+fn caches_of_mailboxes_that_are_gone_are_pruned() {
+    let (world, maildir, _) = world();
+    let none = world.json(&["cache", "prune"]);
+    assert_eq!(none[0]["files"], 0);
+    world.remove("box.mbox");
+    let text = world.ok(&["cache", "prune"]);
+    assert!(text.starts_with("removed "), "{text}");
+    let left = world.json(&["cache", "status"]);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["mailbox"], maildir);
+}
+
+#[test]
+fn no_cache_folder_is_an_empty_list() {
+    let world = World::new();
+    assert!(world.json(&["cache", "status"]).is_empty());
+    assert!(world.json(&["cache", "verify"]).is_empty());
+    assert_eq!(world.json(&["cache", "prune"])[0]["files"], 0);
+    let run = world.run(&["cache", "clear", "nowhere"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+}

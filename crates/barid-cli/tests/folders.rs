@@ -1,0 +1,60 @@
+//! `barid folders`.
+
+use serde_json::{Value, json};
+
+use crate::support::{World, mbox};
+
+fn find<'a>(lines: &'a [Value], name: &str) -> &'a Value {
+    lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("{name}: {lines:?}"))
+}
+
+#[test]
+fn a_folder_of_mailboxes() {
+    let world = World::new();
+    world.maildir("mail/Inbox", &["Subject: a\n\n", "Subject: b\n\n"]);
+    world.deliver("mail/Inbox", "new/1700000000.x.host", "Subject: c\n\n");
+    world.write("mail/lists/dev.mbox", mbox(&["Subject: d\n\n"]).as_bytes());
+    world.write("mail/notes.txt", b"no mailbox\n");
+    let lines = world.json(&["folders", "mail"]);
+    let inbox = find(&lines, "Inbox");
+    assert_eq!((&inbox["messages"], &inbox["unseen"]), (&json!(3), &json!(1)));
+    assert_eq!(inbox["format"], "maildir");
+    let dev = find(&lines, "dev.mbox");
+    assert_eq!((&dev["messages"], &dev["unseen"]), (&json!(1), &json!(1)));
+    assert!(lines.iter().all(|line| line["name"] != "notes.txt"));
+    assert!(find(&lines, "lists")["depth"].as_u64() < dev["depth"].as_u64());
+    let text = world.ok(&["folders", "mail"]);
+    assert!(text.starts_with("messages  unseen  mailbox\n"), "{text}");
+    assert!(text.contains("       3       1  ") && text.contains("└─ dev.mbox"), "{text}");
+}
+
+#[test]
+fn maildir_plus_plus() {
+    let world = World::new();
+    world.maildir("Maildir", &["Subject: a\n\n"]);
+    world.maildir("Maildir/.Archive", &[]);
+    world.maildir("Maildir/.Archive.2024", &["Subject: b\n\n"]);
+    let lines = world.json(&["folders", "Maildir"]);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(find(&lines, "2024")["messages"], 1);
+    assert_eq!(lines[0]["depth"], 0);
+}
+
+#[test]
+fn without_counts_nothing_is_opened() {
+    let world = World::new();
+    world.maildir("mail/Inbox", &["Subject: a\n\n"]);
+    let lines = world.json(&["folders", "--no-counts", "mail"]);
+    assert_eq!(find(&lines, "Inbox").get("messages"), None);
+    assert!(!world.has("home/.cache/barid"));
+    assert!(!world.has("mail/Inbox/dovecot-uidlist"));
+    assert!(!world.ok(&["folders", "--no-counts", "mail"]).contains("messages"));
+}
+
+#[test]
+fn an_empty_folder_has_none() {
+    let world = World::new();
+    world.create_dir("mail");
+    let lines = world.json(&["folders", "mail"]);
+    assert!(lines.iter().all(|line| line["format"].is_null()), "{lines:?}");
+}

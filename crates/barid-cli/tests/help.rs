@@ -1,0 +1,72 @@
+//! The help of every command, as golden files.
+
+use crate::support::{World, check_golden};
+
+const COMMANDS: [&[&str]; 13] = [
+    &[],
+    &["status"],
+    &["ls"],
+    &["show"],
+    &["thread"],
+    &["folders"],
+    &["cache"],
+    &["cache", "status"],
+    &["cache", "verify"],
+    &["cache", "clear"],
+    &["cache", "prune"],
+    &["demo"],
+    &["completions"],
+];
+
+#[test]
+fn every_command_explains_itself() {
+    let world = World::new();
+    for command in COMMANDS.into_iter().chain([&["man"][..]]) {
+        let name = [&["barid"], command].concat().join("-");
+        let help = world.ok(&[command, &["--help"]].concat());
+        check_golden(&format!("help/{name}.txt"), &help);
+        let short = world.ok(&[command, &["-h"]].concat());
+        assert!(short.len() < help.len() && short.contains("Usage: barid"), "{name}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");
+        assert!(!help.contains("[env:"), "{name}");
+    }
+}
+
+#[test]
+fn commands_that_do_something_show_examples() {
+    let world = World::new();
+    for command in COMMANDS {
+        if command.len() < 2 {
+            let help = world.ok(&[command, &["--help"]].concat());
+            assert!(help.contains("\nExamples:\n  barid "), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_is_a_failure() {
+    let world = World::new();
+    for args in [&[][..], &["nope"], &["ls"], &["ls", "x", "--sort", "age"], &["show", "x", "0"]] {
+        let run = world.run(args);
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?}");
+    }
+    assert!(world.run(&["ls", "x", "--sort", "age"]).stderr.contains("unknown sort key"));
+}
+
+#[test]
+fn completions_and_manual_pages_cover_every_command() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = world.ok(&["completions", shell]);
+        assert!(script.contains("thread") && script.contains("full-check"), "{shell}");
+    }
+    world.ok(&["man", "pages/man1"]);
+    let pages = world.list("pages/man1");
+    for command in COMMANDS {
+        let name = [&["barid"], command].concat().join("-");
+        assert!(pages.contains(&format!("{name}.1")), "{name} is not among {pages:?}");
+    }
+    let page = String::from_utf8(world.read("pages/man1/barid-ls.1")).unwrap();
+    assert!(page.contains(".TH barid-ls 1") && page.contains("\\-\\-sort"), "{page}");
+}

@@ -1,0 +1,22 @@
+//! Runs the built program on small mailboxes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bad_input;
+mod cache;
+mod demo;
+mod folders;
+mod help;
+mod hostile;
+mod ls;
+mod show;
+mod status;
+mod support;
+mod thread;
+
+#[test]
+fn no_file_is_forgotten() {
+    let runner = include_str!("runner.rs");
+    for name in support::sources() {
+        assert!(name == "runner" || runner.contains(&format!("mod {name};")), "{name}");
+    }
+}

@@ -1,0 +1,185 @@
+//! A folder with mailboxes in it, and the program to run on them.
+#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use barid_testkit::Scratch;
+use serde_json::Value;
+
+/// A folder of mailboxes, removed when dropped.
+pub(crate) struct World {
+    scratch: Scratch,
+}
+
+/// What a run of the program gave.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { scratch: Scratch::new("cli").unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// The program, with an environment of its own.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_barid"));
+        command
+            .env_clear()
+            .env("LC_ALL", "C.UTF-8")
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.scratch.path())
+            .current_dir(self.scratch.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        let output = self.command().args(args).output().unwrap();
+        Run {
+            code: output.status.code().expect("because the program is not killed"),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs the program, which must succeed without a word on standard error.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+        run.text()
+    }
+
+    /// Runs the program with `--json`; every line must be an object with version and type.
+    pub(crate) fn json(&self, args: &[&str]) -> Vec<Value> {
+        parse_lines(&self.ok(&[args, &["--json"]].concat()))
+    }
+
+    /// Makes a Maildir of these messages, read and old; arrival is a second apart.
+    pub(crate) fn maildir(&self, name: &str, messages: &[&str]) -> String {
+        let path = self.path(name);
+        for folder in ["cur", "new", "tmp"] {
+            fs::create_dir_all(path.join(folder)).unwrap();
+        }
+        for (number, message) in messages.iter().enumerate() {
+            self.deliver(
+                name,
+                &format!("cur/{}.M{number}.host:2,S", 1_600_000_000 + number),
+                message,
+            );
+        }
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Puts a message into a Maildir, its arrival as its name says.
+    pub(crate) fn deliver(&self, maildir: &str, file: &str, message: &str) {
+        let path = self.path(maildir).join(file);
+        fs::write(&path, message).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let seconds = name.split('.').next().unwrap().parse().unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn create_dir(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        let path = self.path(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub(crate) fn try_read(&self, name: &str) -> bool {
+        fs::read(self.path(name)).is_ok()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The names in a folder, sorted.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        list(&self.path(name))
+    }
+}
+
+impl Run {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+}
+
+/// Messages of an mbox, with From_ lines.
+pub(crate) fn mbox(messages: &[&str]) -> String {
+    let separate =
+        |message: &&str| format!("From a@b.example Tue Mar  5 12:22:10 2024\n{message}\n");
+    messages.iter().map(separate).collect()
+}
+
+pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
+    let parse = |line| {
+        let value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        assert!(line.starts_with("{\"v\":1,\"type\":\""), "{line}");
+        assert!(value["type"].is_string());
+        value
+    };
+    assert!(text.is_empty() || text.ends_with('\n'));
+    text.lines().map(parse).collect()
+}
+
+/// The names of the test sources.
+pub(crate) fn sources() -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    list(&dir).iter().filter_map(|name| name.strip_suffix(".rs")).map(str::to_owned).collect()
+}
+
+/// Compares a text with the file `tests/<name>`, or writes it there with `UPDATE_GOLDEN=1`.
+pub(crate) fn check_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{name} differs (UPDATE_GOLDEN=1 writes it anew):\n{text}");
+}
+
+fn list(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
