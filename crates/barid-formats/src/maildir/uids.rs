@@ -1,9 +1,9 @@
 //! Which UID a message has, and giving one to those that have none.
 //!
-//! `dovecot-uidlist` is where UIDs live. Where it cannot be written, new ones go to the ledger under
-//! the same UIDVALIDITY; they move to the file as soon as it can be written. If meanwhile another
-//! program gave such a UID to another message, UIDVALIDITY rises. Without a file, the ledger alone
-//! decides.
+//! `dovecot-uidlist` is where UIDs live. Where it cannot be written, new ones go to the ledger
+//! under the same UIDVALIDITY; they move to the file as soon as it can be written. If meanwhile
+//! another program gave such a UID to another message, UIDVALIDITY rises. Without a file, the
+//! ledger alone decides.
 
 use std::collections::HashMap;
 use std::path::Path;
