@@ -136,7 +136,8 @@ const METHOD: &str = "- Page cache: warm. Output: thrown away.
 
 barid: `barid --cache-dir C --state-dir S ls --sort date --limit 50 MAILBOX`, `ls MAILBOX`,
 `thread --imap MAILBOX`; times are those of the whole process. Populating starts with empty C and
-S, and without a `dovecot-uidlist` in the Maildir.
+S, and without a `dovecot-uidlist` in the Maildir. The first threading follows one `ls`, so the
+headers are cached and the threads are not.
 
 NeoMutt: opens the Maildir on a terminal and exits (`folder-hook . exec exit`), header cache
 tokyocabinet, `maildir_header_cache_verify=no`; times are those of the whole process.
@@ -147,7 +148,8 @@ that holds its headers already, and its default lazy writes.
 
 Memory is anonymous memory (RssAnon), sampled every half millisecond in runs that are not timed;
 of runs under 50 ms the resident peak with all file pages stands for it. Both sides must give
-the same answers before anything is timed: summary.md says which.
+the same answers before anything is timed: summary.md says which, and what was not compared. With
+NeoMutt only the number of messages is.
 ";
 
 /// What a program prints.
