@@ -57,9 +57,6 @@ pub(super) const LEADING_SPACE_MAX: usize = 64 * 1024;
 /// Defects reported of one scan; more are only counted.
 pub(super) const DEFECTS_MAX: usize = 1000;
 
-/// How often a scan is begun again when the file shrinks or is replaced meanwhile.
-pub(super) const SCAN_ATTEMPTS_MAX: u32 = 4;
-
 /// What a tail scan reads around the end of the known part at once.
 pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 

@@ -2,9 +2,9 @@
 //!
 //! [`MboxMailbox`] reads a file in one pass, whatever its size, with as many threads as are allowed
 //! (`scan.rs`, `parallel.rs`); when the file only grew, it reads no more than what was appended
-//! (`tail.rs`). Where
-//! messages begin and end is defined in `walk.rs`, what separates them in `from_line.rs`. UIDs come
-//! from `X-UID` and `X-IMAPbase` where these are credible, else from the ledger (`uids.rs`).
+//! (`tail.rs`). Where messages begin and end is defined in `walk.rs`, what separates them in
+//! `from_line.rs`. UIDs come from `X-UID` and `X-IMAPbase` where these are credible, else from the
+//! ledger (`uids.rs`).
 
 mod append;
 mod compressed;

@@ -9,7 +9,7 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 use super::append::size_without_nuls;
 use super::compressed::{CompressedSource, Compression, Damage};
 use super::from_line::LocalZone;
-use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, Notes, SCAN_ATTEMPTS_MAX};
+use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, Notes};
 use super::lock::lock_for_reading;
 use super::parallel::chunks;
 use super::status::{Base, HeadEnd};
@@ -34,19 +34,10 @@ pub(super) fn scan(
         return Ok(report);
     }
     sinks.expect_whole();
-    let mut attempt = 1;
-    loop {
-        opened.find_end(mailbox)?;
-        let whole = whole(mailbox, &opened, sinks, context)?;
-        let now = mailbox.stamp()?;
-        let grew = now.files[0].inode == opened.stamp.files[0].inode
-            && now.files[0].size >= opened.stamp.files[0].size;
-        if grew || attempt == SCAN_ATTEMPTS_MAX {
-            return report(mailbox, &opened.stamp, whole, known, context);
-        }
-        attempt += 1;
-        opened = Opened::open(mailbox)?;
-    }
+    opened.find_end(mailbox)?;
+    let whole = whole(mailbox, &opened, sinks, context)?;
+    opened.check_not_cut(mailbox)?;
+    report(mailbox, &opened.stamp, whole, known, context)
 }
 
 /// The file, locked for reading, and its stamp.
@@ -83,6 +74,16 @@ impl Opened {
             size => self.size = size.map_err(Error::at(&mailbox.path))?,
         }
         Ok(())
+    }
+
+    /// Fails if the file was cut since it was stamped. (What replaces it has another inode, and what
+    /// is written into it another stamp: the next scan will see either.)
+    pub(super) fn check_not_cut(&self, mailbox: &MboxMailbox) -> Result<()> {
+        let now = self.file.metadata().map_err(Error::at(&mailbox.path))?;
+        match now.size < self.stamp.files[0].size {
+            true => Err(Error::Changed { path: mailbox.path.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// Its size when it was stamped, without NULs that an interrupted append left at the end.

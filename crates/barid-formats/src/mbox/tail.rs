@@ -5,20 +5,15 @@
 //! not looked at, which the report says. Costs the reads of the last header, of the first header
 //! where that holds `X-IMAPbase`, and of what is new.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::MboxMailbox;
 use super::layout::{BASE_READ_MAX, Notes, PEEK_LEN, TAIL_READ_LEN};
 use super::scan::{Found, Opened, Reader, Shared, key_of, with_ledger};
 use super::status::{self, Base, Owned, Separators};
 use super::uids::{self, Before};
 use super::walk::{Separator, separator_in};
-use crate::{
-    Error, Known, Mailbox, Racy, Result, ScanContext, ScanReport, ScanStats, Sinks, Stamp,
-};
-use std::sync::{Mutex, PoisonError};
-
-/// How long a file whose times are finer than a second must have been quiet for its stamp to prove
-/// that it did not change since, in nanoseconds: two ticks of the slowest clock of a kernel.
-const FINE_RACY_NANOS: i64 = 20_000_000;
+use crate::{Error, Known, Racy, Result, ScanContext, ScanReport, ScanStats, Sinks};
 
 /// Reads nothing or only the tail; `None` if everything must be read.
 pub(super) fn scan(
@@ -52,7 +47,7 @@ pub(super) fn scan(
         defects: Vec::new(),
         stats: ScanStats::default(),
     };
-    if old.same_files(&opened.stamp) && !is_racy(&old) {
+    if old.same_files(&opened.stamp) && old.racy() == Racy::No {
         return Ok(Some(report));
     }
     if mailbox.compression.is_some() {
@@ -70,17 +65,6 @@ pub(super) fn scan(
         _ => return Ok(None),
     };
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
-}
-
-/// Whether a change could have followed the stamp without altering it. Times with a fraction come
-/// from a file system that counts nanoseconds in ticks of some milliseconds; others may count
-/// seconds.
-fn is_racy(stamp: &Stamp) -> bool {
-    let file = &stamp.files[0];
-    let latest = file.modified.max(file.changed);
-    let is_fine = file.changed.unix_nanos % 1_000_000 != 0;
-    let quiet = stamp.taken.unix_nanos.saturating_sub(latest.unix_nanos);
-    stamp.racy() == Racy::Possible && !(is_fine && quiet >= FINE_RACY_NANOS)
 }
 
 /// The end of the known part.
@@ -218,6 +202,7 @@ fn read(
     let mut found = Found::default();
     reader.walk(start.first, u64::MAX, &mut *sink, &mut found)?;
     report.stats.bytes_read += reader.walker.window.bytes_read;
+    opened.check_not_cut(mailbox)?;
     drop(reader);
     let before = Before { validity: known.uidvalidity(), uidnext: known.uidnext(), last };
     let assigned = with_ledger(mailbox, context, |ledger| {
@@ -225,12 +210,6 @@ fn read(
         uids::assign(ledger, start.base.as_ref(), &found.items, before, now, &|| false)
     })?;
     let Some(assigned) = assigned else { return Ok(None) };
-    let now = mailbox.stamp()?;
-    if now.files[0].inode != opened.stamp.files[0].inode
-        || now.files[0].size < opened.stamp.files[0].size
-    {
-        return Ok(None);
-    }
     sink.finish().map_err(Error::Sink)?;
     let mut notes = start.notes;
     found.note(&mut notes);

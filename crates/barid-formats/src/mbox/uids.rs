@@ -59,6 +59,10 @@ pub(super) fn assign(
     now: Timestamp,
     is_settled: &dyn Fn() -> bool,
 ) -> Result<Option<Assigned>> {
+    let is_tail = before.last != 0;
+    if !is_tail {
+        replace_if_damaged(ledger, now)?;
+    }
     let old_validity = ledger.uidvalidity();
     let base_validity = base.map(|base| base.validity);
     let validity = match (base_validity, old_validity) {
@@ -67,7 +71,6 @@ pub(super) fn assign(
         (None, Some(old)) => old,
         (None, None) => above(ledger.next_uidvalidity(now), before.validity),
     };
-    let is_tail = before.last != 0;
     if is_tail && (old_validity != Some(validity) || before.validity != Some(validity)) {
         return Ok(None);
     }
@@ -119,6 +122,17 @@ pub(super) fn assign(
         ledger.commit()?;
     }
     Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }))
+}
+
+/// What is damaged is lost: all its UIDs are void.
+fn replace_if_damaged(ledger: &mut Ledger, now: Timestamp) -> Result<()> {
+    match ledger.entries() {
+        Err(barid_state::Error::Damaged { .. }) => {
+            ledger.replace(ledger.next_uidvalidity(now), Vec::new());
+            Ok(())
+        }
+        entries => Ok(entries.map(drop)?),
+    }
 }
 
 fn above(validity: UidValidity, known: Option<UidValidity>) -> UidValidity {

@@ -4,4 +4,6 @@ mod support;
 
 mod appending;
 mod compressed;
+mod failing;
+mod numbering;
 mod scanning;

@@ -235,7 +235,10 @@ impl World {
     }
 
     pub(super) fn try_scan(&self, known: &dyn Known) -> Result<Cached> {
-        let mut ledger = self.ledger();
+        self.try_scan_with(self.ledger(), known)
+    }
+
+    pub(super) fn try_scan_with(&self, mut ledger: Ledger, known: &dyn Known) -> Result<Cached> {
         let mut context = ScanContext {
             ledger: &mut ledger,
             read_only: false,
@@ -244,7 +247,7 @@ impl World {
             progress: None,
         };
         let sinks = Remember::default();
-        let report = self.mailbox().scan(known, &sinks, &mut context)?;
+        let report = self.try_mailbox()?.scan(known, &sinks, &mut context)?;
         let seen = sinks.into_seen(&report.keywords);
         let uids = report.new_uids.clone();
         assert_eq!(seen.len(), uids.len());
