@@ -57,13 +57,14 @@ pub fn base_subject_into<'s>(
         let (base, is_reply_or_forward) = c_client::base_subject(raw, text);
         return (&scratch.text[base], is_reply_or_forward);
     }
-    if !canonical_ascii(raw, text) {
+    let is_plain = profile != Profile::Dovecot || !dovecot::packs_oddly(raw);
+    if !is_plain || !canonical_ascii(raw, text) {
         text.clear();
         match profile {
             Profile::Dovecot => {
                 let mut unpacked = Vec::new();
                 dovecot::casemapped(raw, &mut unpacked);
-                pack_white_space(&unpacked, text);
+                dovecot::pack_white_space(&unpacked, text);
             }
             _ => canonical(raw, text),
         }
@@ -243,6 +244,19 @@ mod tests {
         check("=?utf-8?q?Re:_caf=C3=A9?=", "CAFE\u{301}", true);
         check("=?utf-8?q?R?= =?utf-8?q?e=3A?= x", "X", true);
         check("caf\u{e9}", "CAFE\u{301}", false);
+    }
+
+    #[test]
+    fn dovecot_leaves_two_spaces_where_a_space_stands_before_the_first_fold() {
+        let check = |raw: &str, base: &str, dovecots: &str| {
+            assert_eq!(base_subject(raw.as_bytes(), Profile::Rfc).text, base.as_bytes());
+            assert_eq!(base_subject(raw.as_bytes(), Profile::Dovecot).text, dovecots.as_bytes());
+        };
+        check("a \n b", "A B", "A  B");
+        check("a \r\n b \r\n c", "A B C", "A  B C");
+        check("a\n b \n c", "A B C", "A B C");
+        check("a  b \n c", "A B C", "A B C");
+        check("=?utf-8?q?a?= b \n =?utf-8?q?c?=", "A B C", "A B  C");
     }
 
     #[test]

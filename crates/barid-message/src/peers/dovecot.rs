@@ -113,6 +113,32 @@ pub(crate) fn casemapped(raw: &[u8], text: &mut Vec<u8>) {
     decode(raw, &mut push_casemapped, text);
 }
 
+/// Tells whether [`pack_white_space`] may differ from packing every run to one space.
+pub(crate) fn packs_oddly(raw: &[u8]) -> bool {
+    raw.windows(2).any(|pair| matches!(pair, [b' ', b'\n' | b'\r']))
+}
+
+/// Appends `from` with its white space packed as `pack_whitespace` does it: from the first place on
+/// that needs it, for which a space before a line end is none, so that two spaces are left there.
+pub(crate) fn pack_white_space(from: &[u8], text: &mut Vec<u8>) {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let needs_packing = |at: &usize| match from[*at] {
+        b' ' => matches!(from.get(at + 1), Some(b' ' | b'\t')),
+        byte => is_blank(&byte),
+    };
+    let first = (0..from.len()).find(needs_packing).unwrap_or(from.len());
+    text.extend_from_slice(&from[..first]);
+    let mut was_blank = false;
+    for byte in &from[first..] {
+        match is_blank(byte) {
+            false => text.push(*byte),
+            true if !was_blank => text.push(b' '),
+            true => {}
+        }
+        was_blank = is_blank(byte);
+    }
+}
+
 /// Decodes a text without mapping it; see [`casemapped`].
 pub(crate) fn decoded(raw: &[u8]) -> String {
     let mut text = Vec::new();
