@@ -12,7 +12,14 @@ pub(crate) fn dovecot_command(question: &str) -> String {
     }
 }
 
-/// Sends all commands in one go and gives the answers to those of them that are questions.
+/// Asks a Dovecot about the selected mailbox.
+pub(crate) fn dovecot_answer(imap: &mut Imap, question: &str) -> io::Result<String> {
+    let reply = imap.command(&dovecot_command(question))?;
+    Ok(reply.untagged.iter().find_map(|line| answer(line)).unwrap_or_default())
+}
+
+/// Sends all commands in one go and gives the answers to those of them that are questions, which
+/// must be about mailboxes so small that the server does not go on to the next command meanwhile.
 pub(crate) fn dovecot_answers(imap: &mut Imap, commands: &[String]) -> io::Result<Vec<String>> {
     // The session knows one command at a time. This one is answered at once, the others before the
     // next one.
@@ -23,12 +30,13 @@ pub(crate) fn dovecot_answers(imap: &mut Imap, commands: &[String]) -> io::Resul
     }
     imap.command(&text)?;
     let reply = imap.command("NOOP")?;
-    let answers = reply.untagged.iter().filter_map(|line| {
-        let text = String::from_utf8_lossy(line);
-        let answer = text.strip_prefix("THREAD").or(text.strip_prefix("SORT"))?;
-        Some(answer.trim().to_owned())
-    });
-    Ok(answers.collect())
+    Ok(reply.untagged.iter().filter_map(|line| answer(line)).collect())
+}
+
+fn answer(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    let answer = text.strip_prefix("THREAD").or(text.strip_prefix("SORT"))?;
+    Some(answer.trim().to_owned())
 }
 
 /// Asks a c-client about the open mailbox.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use barid_message::{
-    HeaderFields, Profile, base_subject, casemap_as, decode_words, display_name_as,
-    first_mailbox_as, message_id, message_ids, parse_date_as, rfc822_size,
+    HeaderFields, Profile, base_subject, casemap_as, crlf_size, decode_words, display_name_as,
+    fields, first_mailbox_as, message_id, message_ids, parse_date_as, rfc822_size,
 };
 use barid_query::{NO_ID, SortKey, SortProgram, SortView, ThreadAlgorithm, sort, threads};
 
@@ -32,6 +32,8 @@ struct Row {
     arrival: i64,
     size: i64,
     strings: [Vec<u8>; 6],
+    /// Its own id and its references, each ended by LF.
+    ids: Vec<u8>,
 }
 
 /// The keys that are texts, in the order of [`Row::strings`].
@@ -68,28 +70,39 @@ impl Mail {
         subjects.number(b"");
         folded.number(b"");
         for message in messages {
-            let fields = HeaderFields::scan(&message.raw);
+            let found = HeaderFields::scan(&message.raw);
             let columns = &mut mail.columns;
-            let own = message_id(fields.message_id.unwrap_or_default(), profile);
+            let mut all = Vec::new();
+            let own = message_id(found.message_id.unwrap_or_default(), profile);
+            all.extend_from_slice(own.as_deref().unwrap_or_default());
+            all.push(b'\n');
             columns.ids.push(own.map_or(NO_ID, |id| ids.number(&id)));
             let start = columns.refs.len();
-            message_ids(fields.references.unwrap_or_default(), profile, &mut |id| {
+            message_ids(found.references.unwrap_or_default(), profile, &mut |id| {
                 columns.refs.push(ids.number(id));
+                all.extend_from_slice(id);
+                all.push(b'\n');
             });
             if columns.refs.len() == start {
-                let parent = message_id(fields.in_reply_to.unwrap_or_default(), profile);
+                let parent = message_id(found.in_reply_to.unwrap_or_default(), profile);
+                all.extend_from_slice(parent.as_deref().unwrap_or_default());
                 columns.refs.extend(parent.map(|id| ids.number(&id)));
             }
             columns.ref_ends.push(columns.refs.len() as u32);
-            let subject = base_subject(fields.subject.unwrap_or_default(), profile);
+            let subject = match profile {
+                Profile::CClient => untrimmed_subject(&message.raw),
+                _ => found.subject.unwrap_or_default(),
+            };
+            let subject = base_subject(subject, profile);
             columns.subjects.push(subjects.number(&subject.text));
             mail.folded_subjects.push(folded.number(&subject.text.to_ascii_lowercase()));
             columns.replies.push(subject.is_reply_or_forward);
-            columns.dates.push(sent_date(&fields, message.arrival, profile));
+            columns.dates.push(sent_date(&found, message.arrival, profile));
             mail.rows.push(Row {
                 arrival: message.arrival,
-                size: rfc822_size(&message.raw) as i64,
-                strings: strings(&fields, subject.text, profile),
+                size: size(&message.raw, profile),
+                strings: strings(&found, subject.text, profile),
+                ids: all,
             });
         }
         mail.columns.id_count = ids.0.len() as u32;
@@ -114,6 +127,36 @@ impl Mail {
         sort(&rows, program, self).into_iter().map(|row| row + 1).collect()
     }
 
+    /// Says of each message whether another profile reads otherwise what a sort looks at.
+    pub(crate) fn differing_keys(&self, other: &Mail, key: SortKey) -> Vec<bool> {
+        let rows = self.rows.iter().zip(&other.rows).enumerate();
+        let differs = rows.map(|(row, (ours, theirs))| match key {
+            SortKey::Arrival => ours.arrival != theirs.arrival,
+            SortKey::Size => ours.size != theirs.size,
+            SortKey::Date => self.columns.dates[row] != other.columns.dates[row],
+            // In small letters, because c-client compares so.
+            key => {
+                let text = |mail: &Mail| mail.string(key, row).to_ascii_lowercase();
+                text(self) != text(other)
+            }
+        });
+        differs.collect()
+    }
+
+    /// Says of each message whether another profile reads otherwise what threading looks at.
+    pub(crate) fn differing_links(&self, other: &Mail) -> Vec<bool> {
+        let subjects = self.differing_keys(other, SortKey::Subject);
+        let dates = self.differing_keys(other, SortKey::Date);
+        (0..self.rows.len())
+            .map(|row| {
+                subjects[row]
+                    || dates[row]
+                    || self.rows[row].ids != other.rows[row].ids
+                    || self.columns.replies[row] != other.columns.replies[row]
+            })
+            .collect()
+    }
+
     /// The text that decides under a key.
     pub(crate) fn string(&self, key: SortKey, row: usize) -> &[u8] {
         let at = STRING_KEYS.iter().position(|known| *known == key).unwrap();
@@ -133,6 +176,22 @@ impl SortView for Mail {
     fn strings(&self, key: SortKey, rows: &[u32], visit: &mut dyn FnMut(&[u8])) {
         rows.iter().for_each(|&row| visit(self.string(key, row as usize)));
     }
+}
+
+/// The first Subject with the white space at its end, which c-client does not always take off.
+fn untrimmed_subject(raw: &[u8]) -> &[u8] {
+    let field = fields(raw).find(|field| field.name.eq_ignore_ascii_case(b"subject"));
+    let Some(field) = field else { return b"" };
+    let line = &raw[field.offset..field.end];
+    let value = line.iter().position(|byte| *byte == b':').map_or(line.len(), |colon| colon + 1);
+    let value = line[value..].trim_ascii_start();
+    value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value))
+}
+
+/// With CRLF. Dovecot counts the fields that mailbox formats own where its format does not use them.
+fn size(raw: &[u8], profile: Profile) -> i64 {
+    let size = if profile == Profile::Dovecot { crlf_size(raw) } else { rfc822_size(raw) };
+    size as i64
 }
 
 /// RFC 5256 §2.2; the servers take the first second of 1970 for no date at all.

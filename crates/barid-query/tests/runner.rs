@@ -11,6 +11,7 @@ mod mail;
 mod mailbox_files;
 mod model;
 mod random;
+mod real_mail;
 mod scale;
 mod thread_model;
 
