@@ -36,9 +36,8 @@ impl Context {
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let terminal = io::stdout().is_terminal();
         let error_terminal = io::stderr().is_terminal();
-        // A terminal that does not know its width says 0.
-        let size = || terminal_size::terminal_size().filter(|(width, _)| width.0 > 0);
-        let width = || size().map_or(80, |(width, _)| width.0.into());
+        // A terminal that does not know its size gives none.
+        let width = || terminal_size::terminal_size().map_or(80, |(width, _)| width.0.into());
         Self {
             style: Style::new(global.color, terminal, no_color),
             error_style: Style::new(global.color, error_terminal, no_color),

@@ -11,6 +11,7 @@ mod ls;
 mod show;
 mod status;
 mod support;
+mod terminal;
 mod thread;
 
 #[test]

@@ -1,8 +1,9 @@
 //! Addresses of a field, decoded for people and programs.
 //!
-//! Most fields are a plain list of `Name <local@domain>` in ASCII; these are cut out of the header
-//! as they are. Everything else (encoded words, comments, groups, escapes, 8-bit text, what is
-//! broken) goes through the parser of the library, with the same result and some allocations.
+//! Most fields are a plain list of `Name <local@domain>`; these are cut out of the header as they
+//! are, and only names with encoded words or 8-bit text are decoded. Everything else (comments,
+//! groups, escapes, what is broken) goes through the parser of the library, with the same result and
+//! some allocations.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,8 @@ pub(crate) struct Person<'a> {
 pub(crate) fn visit_plain(raw: &[u8], visit: &mut dyn FnMut(Option<&str>, &str)) -> bool {
     for item in PlainList::new(raw).take(ADDRESSES_MAX) {
         match item {
-            Ok((name, address)) => visit(name, address),
+            Ok((b"", address)) => visit(None, address),
+            Ok((name, address)) => visit(Some(&decode_words(name)), address),
             Err(NotPlain) => return false,
         }
     }
@@ -65,7 +67,7 @@ pub(crate) fn visit_parsed(raw: &[u8], visit: &mut dyn FnMut(Person<'_>)) {
     }
 }
 
-/// A list that holds nothing but `local@domain` and `Name <local@domain>` in plain ASCII.
+/// A list that holds nothing but `local@domain` and `Name <local@domain>`.
 struct PlainList<'a> {
     rest: &'a [u8],
 }
@@ -74,7 +76,8 @@ struct PlainList<'a> {
 #[derive(Debug)]
 struct NotPlain;
 
-type Plain<'a> = (Option<&'a str>, &'a str);
+/// A name, not decoded and perhaps empty, and an address.
+type Plain<'a> = (&'a [u8], &'a str);
 
 impl<'a> PlainList<'a> {
     fn new(raw: &'a [u8]) -> Self {
@@ -112,29 +115,23 @@ impl<'a> PlainList<'a> {
         } else {
             let text = self.take(NO_NAME);
             if self.rest.first() != Some(&b'<') {
-                return Ok((None, check_address(text.trim_ascii_end())?));
+                return Ok((b"", check_address(text.trim_ascii_end())?));
             }
             text.trim_ascii_end()
         };
-        let name = check_name(name)?;
+        check_name(name)?;
         self.eat(b'<')?;
         let address = check_address(self.take(NO_NAME))?;
         self.eat(b'>')?;
         self.skip_space();
-        Ok((Some(name).filter(|name| !name.is_empty()), address))
+        Ok((name, address))
     }
 }
 
-/// A name without encoded words and stray blanks.
-fn check_name(name: &[u8]) -> Result<&str, NotPlain> {
-    let mut before = b' ';
-    for byte in name {
-        if matches!((before, byte), (b' ', b' ') | (b'=', b'?')) {
-            return Err(NotPlain);
-        }
-        before = *byte;
-    }
-    if before == b' ' && !name.is_empty() { Err(NotPlain) } else { as_text(name) }
+/// A name without stray blanks.
+fn check_name(name: &[u8]) -> Result<(), NotPlain> {
+    let stray = name.starts_with(b" ") || name.ends_with(b" ");
+    if stray || name.windows(2).any(|pair| pair == b"  ") { Err(NotPlain) } else { Ok(()) }
 }
 
 /// `local@domain`, both there, without blanks, a stray `@` or dot, or encoded words.
@@ -148,10 +145,9 @@ fn check_address(text: &[u8]) -> Result<&str, NotPlain> {
         }
         before = *byte;
     }
-    if ats != 1 || matches!(before, b'.' | b'@') { Err(NotPlain) } else { as_text(text) }
-}
-
-fn as_text(text: &[u8]) -> Result<&str, NotPlain> {
+    if ats != 1 || matches!(before, b'.' | b'@') || !text.is_ascii() {
+        return Err(NotPlain);
+    }
     std::str::from_utf8(text).map_err(|_| NotPlain)
 }
 
@@ -176,17 +172,17 @@ impl<'a> Iterator for PlainList<'a> {
     }
 }
 
-/// Bytes that end an unquoted name or an address: all but atext, dot, `@` and blank.
+/// Bytes that end an unquoted name or an address: all but atext, dot, `@`, blank and 8-bit ones.
 const NO_NAME: u8 = 1;
 /// Bytes that end the inside of a quoted name.
 const NO_QUOTED: u8 = 2;
 
 const CLASS: [u8; 256] = {
-    let mut table = [NO_NAME | NO_QUOTED; 256];
-    let mut byte = b' ';
-    while byte <= b'~' {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
         table[byte as usize] = match byte {
-            b'"' | b'\\' => NO_NAME | NO_QUOTED,
+            0..b' ' | 0x7f | b'"' | b'\\' => NO_NAME | NO_QUOTED,
             b'(' | b')' | b',' | b':' | b';' | b'<' | b'>' | b'[' | b']' => NO_NAME,
             _ => 0,
         };
@@ -233,12 +229,14 @@ mod tests {
             "\"Doe, John\" <j@d>, K. <k@d>,\r\n\tl@d",
             &["-|Doe, John|j@d", "-|K.|k@d", "-|-|l@d"],
         );
+        check_plain("=?utf-8?q?J=C3=BCrg?= X <j@d>, Jürg <j@d>", &["-|Jürg X|j@d", "-|Jürg|j@d"]);
+        check_plain("\"=?utf-8?q?J=C3=BCrg?= (ä)\" <j@d>", &["-|Jürg (ä)|j@d"]);
+        check_plain("=?utf-8?q?a?= =?utf-8?q?b?= <j@d>", &["-|ab|j@d"]);
         check_plain("", &[]);
     }
 
     #[test]
     fn the_rest_goes_through_the_parser() {
-        check("=?utf-8?q?J=C3=BCrg?= <j@d>", &["-|Jürg|j@d"]);
         check("\"a \\\" b\" <j@d>", &["-|a \" b|j@d"]);
         check("team: a@b, C <c@d>;", &["team|-|a@b", "team|C|c@d"]);
         check("J (comment) <j@d>", &["-|J|j@d"]);

@@ -66,10 +66,10 @@ pub(crate) fn write_addresses(json: &mut Json<'_>, raw: Option<&[u8]>) {
 fn write_plain(json: &mut Json<'_>, name: Option<&str>, address: &str) {
     json.open(b'{');
     match name {
-        Some(name) => json.key("name").plain(name),
+        Some(name) => json.key("name").str(name),
         None => json.key("name").null(),
     }
-    json.key("address").plain(address);
+    json.key("address").plain(address.as_bytes());
     json.close(b'}');
 }
 

@@ -84,6 +84,9 @@ impl<'a> Json<'a> {
 
     /// Writes a string.
     pub(crate) fn str(&mut self, text: &str) {
+        if is_plain(text.as_bytes()) {
+            return self.plain(text.as_bytes());
+        }
         self.separate();
         self.out.push(b'"');
         escape_str(self.out, text);
@@ -91,10 +94,10 @@ impl<'a> Json<'a> {
     }
 
     /// Writes printable ASCII without quotes and backslashes as a string.
-    pub(crate) fn plain(&mut self, text: &str) {
+    pub(crate) fn plain(&mut self, text: &[u8]) {
         self.separate();
         self.out.push(b'"');
-        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(text);
         self.out.push(b'"');
     }
 
@@ -110,6 +113,9 @@ impl<'a> Json<'a> {
 
     /// Writes bytes that should be UTF-8 as a string.
     pub(crate) fn bytes(&mut self, text: &[u8]) {
+        if is_plain(text) {
+            return self.plain(text);
+        }
         match std::str::from_utf8(text) {
             Ok(text) => self.str(text),
             Err(_) => self.lossy(text),
@@ -148,32 +154,28 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Where the first special byte is. Plain ASCII is passed eight bytes at a time.
-fn find_special(bytes: &[u8]) -> Option<usize> {
+/// Tells whether a text is printable ASCII without quotes and backslashes; looks at eight bytes at a
+/// time.
+fn is_plain(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let plain = |byte: &u8| byte.is_ascii() && !SPECIAL[usize::from(*byte)];
+    words.iter().all(|word| is_plain_word(u64::from_le_bytes(*word))) && rest.iter().all(plain)
+}
+
+fn is_plain_word(word: u64) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    let mut at = 0;
-    while let Some(word) = bytes[at..].first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        // The high bit of each byte that is zero, or of one above a byte that is.
-        let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5c));
-        let rest = zero(word ^ (ONES * 0x7f)) | word;
-        if (control | quote | rest) & HIGH != 0 {
-            break;
-        }
-        at += 8;
-    }
-    let special = |byte: &u8| SPECIAL[usize::from(*byte)];
-    bytes[at..].iter().position(special).map(|len| at + len)
+    // The high bit of the first byte that is below `limit`, and perhaps of some above it.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let equal = |byte: u64| below(word ^ (ONES * byte), 1);
+    (below(word, 0x20) | equal(0x22) | equal(0x5c) | equal(0x7f) | word) & HIGH == 0
 }
 
 /// Appends the inside of a JSON string.
 fn escape_str(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let mut rest = 0;
-    while let Some(len) = find_special(&bytes[rest..]) {
+    while let Some(len) = bytes[rest..].iter().position(|byte| SPECIAL[usize::from(*byte)]) {
         out.extend_from_slice(&bytes[rest..rest + len]);
         rest += len;
         let c = text[rest..].chars().next().expect("because a special byte starts a character");
@@ -236,13 +238,15 @@ mod tests {
     }
 
     #[test]
-    fn special_bytes_are_found_anywhere() {
-        for byte in 0..=255 {
-            for at in 0..24 {
-                let mut text = [b'x'; 24];
-                text[at] = byte;
-                let expected = SPECIAL[usize::from(byte)].then_some(at);
-                assert_eq!(find_special(&text), expected, "{byte} at {at}");
+    fn plain_texts_are_told_anywhere() {
+        for byte in 0..=255_u8 {
+            let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+            for at in 0..21 {
+                for other in [b'x', b' ', b'~', b'!', b'#', b'[', b']'] {
+                    let mut text = [other; 21];
+                    text[at] = byte;
+                    assert_eq!(is_plain(&text), plain, "{byte} at {at} among {other}");
+                }
             }
         }
     }

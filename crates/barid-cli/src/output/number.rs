@@ -54,10 +54,11 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A duration in the unit that suits it: `0.8 ms`, `42 ms`, `1.37 s`.
+/// A duration with what matters of it: `0.08 ms`, `4.2 ms`, `42 ms`, `1.37 s`.
 pub(crate) fn duration(time: std::time::Duration) -> String {
     let ms = time.as_secs_f64() * 1000.0;
     match ms {
+        _ if ms < 0.995 => format!("{ms:.2} ms"),
         _ if ms < 9.95 => format!("{ms:.1} ms"),
         _ if ms < 999.5 => format!("{ms:.0} ms"),
         _ if ms < 99_950.0 => format!("{:.2} s", ms / 1000.0),
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn durations_fit_their_unit() {
-        let cases = [(10, "0.0 ms"), (830, "0.8 ms"), (42_300, "42 ms"), (1_370_000, "1.37 s")];
+        let cases = [(10, "0.01 ms"), (4230, "4.2 ms"), (42_300, "42 ms"), (1_370_000, "1.37 s")];
         for (micros, expected) in cases {
             assert_eq!(duration(Duration::from_micros(micros)), expected);
         }
