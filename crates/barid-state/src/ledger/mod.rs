@@ -139,9 +139,9 @@ impl Ledger {
         self.persistent
     }
 
-    /// Whether there is no file yet: the mailbox was never opened, or its ledger is lost.
+    /// Whether the file says nothing: the mailbox was never opened, or its ledger is lost.
     pub fn is_new(&self) -> bool {
-        self.found.inode == 0
+        self.found.inode == 0 || self.lost
     }
 
     /// The UIDVALIDITY; `None` in a ledger that is new or lost.
