@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use barid_cache::{Finish, Opened, Snapshot};
 use barid_formats::{EmptyKnown, Format, Known, MailboxSpec, Racy, ScanContext, ScanReport, Stamp};
@@ -23,6 +24,8 @@ use crate::{
 
 /// How often a scan is begun anew when the mailbox or the cache changes under it.
 const SCANS_MAX: u32 = 5;
+/// How long to wait for another process that hands out UIDs or a mod-sequence.
+const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An open mailbox.
 ///
@@ -39,6 +42,8 @@ pub struct Mailbox {
     identity: Identity,
     cache: CacheStatus,
     notes: Vec<Note>,
+    /// Whether the cache was found damaged once.
+    healed: bool,
 }
 
 /// Where the cache is: a file, and the file system that it is on.
@@ -116,7 +121,8 @@ impl Mailbox {
         let Opening { place, notes, messages_read, .. } = opening;
         let cache = CacheStatus { state, messages_read, bytes: snapshot.file_len() };
         let options = options.clone();
-        Ok(Self { format, snapshot, place, ledger, options, vfs, identity, cache, notes })
+        let healed = false;
+        Ok(Self { format, snapshot, place, ledger, options, vfs, identity, cache, notes, healed })
     }
 
     /// Takes notice of what others changed since. Rows are counted anew.
@@ -128,23 +134,53 @@ impl Mailbox {
         if is_current(&self.snapshot, &stamp, self.options.full_check) {
             return Ok(());
         }
-        self.rescan()
+        self.rescan(self.options.full_check)
     }
 
-    /// Scans whatever the stamp says.
-    pub(crate) fn rescan(&mut self) -> Result<()> {
+    /// Scans whatever the stamp says; with `full_check` whatever was believed so far.
+    pub(crate) fn rescan(&mut self, full_check: bool) -> Result<()> {
+        // What is open may be older than the file, which another process may have written since.
+        self.scan_against(full_check, |opening| opening.stored())
+    }
+
+    /// Goes on after an error of the cache: discards it, says so in [`Mailbox::notes`], and reads the
+    /// mailbox anew; the second time into memory. Any other error is given back.
+    ///
+    /// The cache is checked block by block as it is read, so damage may show itself in any answer.
+    /// Rows are counted anew, and what was asked is to be asked again from its beginning.
+    ///
+    /// # Errors
+    /// `error` itself, if it is not the cache's; else as [`Mailbox::open`].
+    pub fn heal(&mut self, error: Error) -> Result<()> {
+        use barid_cache::Error as Cache;
+        let Error::Cache(cause @ (Cache::Damaged { .. } | Cache::Io { .. })) = error else {
+            return Err(error);
+        };
+        let mut damaged = (!self.healed).then(|| self.snapshot.clone());
+        self.healed = true;
+        self.scan_against(self.options.full_check, |opening| {
+            opening.do_over(&mut damaged, &cause);
+            Ok(None)
+        })
+    }
+
+    fn scan_against(
+        &mut self,
+        full_check: bool,
+        known: impl FnOnce(&mut Opening<'_>) -> Result<Option<Snapshot>>,
+    ) -> Result<()> {
+        let options = OpenOptions { full_check, ..self.options.clone() };
         let mut opening = Opening {
             format: &*self.format,
             vfs: &self.vfs,
-            options: &self.options,
+            options: &options,
             identity: &self.identity,
             place: self.place.clone(),
             ledger: &mut self.ledger,
             notes: Vec::new(),
             messages_read: 0,
         };
-        // What is open may be older than the file, which another process may have written since.
-        let known = opening.stored()?;
+        let known = known(&mut opening)?;
         let (snapshot, state) = opening.scan(known)?;
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read, bytes: snapshot.file_len() };
@@ -306,6 +342,7 @@ impl Opening<'_> {
             let intake = Intake::new(&place, previous);
             let mut report = match self.scan_into(&intake, previous) {
                 Ok(report) => report,
+                Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => continue,
                 Err(error) => {
                     // The cache is no reason to fail: start from nothing, or without it.
                     let cause = cache_error(error, intake)?;
@@ -317,9 +354,12 @@ impl Opening<'_> {
             let modseq = self.announce(&report, previous)?;
             let defects = std::mem::take(&mut report.defects);
             match self.store(intake, report, previous, modseq) {
-                Ok(Some(stored)) => {
+                Ok(Some((snapshot, state))) => {
+                    if let Some(error) = snapshot.store_error() {
+                        self.note_cache(format!("the cache cannot be written: {error}"));
+                    }
                     self.note_defects(&defects);
-                    return Ok(stored);
+                    return Ok((snapshot, state));
                 }
                 // Nothing known holds, which the format found out too late for a new file.
                 Ok(None) => known = None,
@@ -362,19 +402,16 @@ impl Opening<'_> {
     /// Makes UIDs and mod-sequence durable; what changed gets the mod-sequence returned.
     fn announce(&mut self, report: &ScanReport, known: Option<&Snapshot>) -> Result<ModSeq> {
         let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
-        let highest = highest.max(self.ledger.highest_modseq());
         if known.is_some() && !changed_anything(report) {
-            return Ok(highest);
+            return Ok(highest.max(self.ledger.highest_modseq()));
         }
-        let modseq = if highest == ModSeq::default() {
-            // A ledger that is new may be one that was lost: start where it cannot have been.
-            let micros = self.vfs.now().unix_nanos / 1000;
-            ModSeq::new(micros.max(1).cast_unsigned()).unwrap_or(ModSeq::MAX)
-        } else {
-            highest.next()
-        };
+        // Others hand out mod-sequences, too: what they gave is read again under the lock.
+        self.ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+        let modseq = highest.max(self.ledger.highest_modseq()).next();
         self.ledger.raise_modseq(modseq);
-        self.ledger.commit()?;
+        let committed = self.ledger.commit();
+        self.ledger.unlock();
+        committed?;
         if !self.ledger.is_persistent() && known.is_none() {
             let dir = self.options.state_dir.display();
             let text = format!("{dir}: cannot be written: UIDs may change");
@@ -392,7 +429,7 @@ impl Opening<'_> {
         modseq: ModSeq,
     ) -> barid_cache::Result<Option<(Snapshot, CacheState)>> {
         let before = match known {
-            Some(known) if report.reset => ModSeqs::of(known)?,
+            Some(known) if report.reset && same_terms(known, &report) => ModSeqs::of(known)?,
             _ => ModSeqs::default(),
         };
         let keep = |uid, flags, keywords| before.unchanged(uid, flags, keywords);
@@ -433,6 +470,13 @@ fn changed_anything(report: &ScanReport) -> bool {
         || report.stats.messages_read > 0
         || !report.expunged.is_empty()
         || !report.changed.is_empty()
+}
+
+/// Whether UIDs and slots of keywords mean what they meant.
+fn same_terms(known: &Snapshot, report: &ScanReport) -> bool {
+    let meta = known.meta();
+    meta.uidvalidity == report.uidvalidity
+        && report.keywords.names().starts_with(meta.keywords.names())
 }
 
 /// The cache's error behind that of a scan, or else that of the scan.

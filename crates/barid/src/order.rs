@@ -60,8 +60,10 @@ impl Mailbox {
             return rows;
         }
         let rows = barid_query::sort(&all(), program, view);
-        let physical = rows.iter().map(|row| self.snapshot.physical_row(*row));
-        kept.store(physical.flat_map(u32::to_le_bytes).collect());
+        if view.is_sound() {
+            let physical = rows.iter().map(|row| self.snapshot.physical_row(*row));
+            kept.store(physical.flat_map(u32::to_le_bytes).collect());
+        }
         cut(rows, window)
     }
 
@@ -122,6 +124,11 @@ impl<'a> View<'a> {
 
     fn into_result(self) -> Result<()> {
         self.error.into_inner().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Whether all keys so far were those of the messages.
+    fn is_sound(&self) -> bool {
+        self.error.borrow().is_none()
     }
 
     fn keep_error(&self, result: barid_cache::Result<()>) {

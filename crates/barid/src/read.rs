@@ -30,8 +30,10 @@ impl Mailbox {
         for attempt in 1.. {
             match self.read_once(uid, read_as) {
                 Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
-                    self.rescan()?;
+                    // What looks unchanged may have been read at its end only.
+                    self.rescan(attempt > 1)?;
                 }
+                Err(error @ Error::Cache(_)) if attempt < ATTEMPTS_MAX => self.heal(error)?,
                 result => return result,
             }
         }
@@ -58,24 +60,31 @@ impl Mailbox {
     }
 
     /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
-    /// keeps it in the cache.
+    /// keeps it in the cache. Rows may be counted anew, as by [`Mailbox::read`].
     ///
     /// # Errors
     /// A message that cannot be read; a damaged cache.
     pub fn fill_rfc822_sizes(&mut self) -> Result<()> {
         let mut unknown = Vec::new();
-        self.snapshot.cores(0..self.len(), &mut |row, core| {
+        self.snapshot.cores(0..self.len(), &mut |_, core| {
             if core.rfc822_size.is_none() {
-                unknown.push((row, core.uid));
+                unknown.push(core.uid);
             }
         })?;
-        if unknown.is_empty() {
-            return Ok(());
+        let mut found = Vec::with_capacity(unknown.len());
+        for uid in unknown {
+            match self.read(uid, ReadAs::Message) {
+                Ok(message) => found.push((uid, barid_message::rfc822_size(&message.bytes))),
+                Err(Error::NoSuchMessage { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        let mut sizes = Vec::with_capacity(unknown.len());
-        for (row, uid) in unknown {
-            let message = self.read_once(uid, ReadAs::Message)?;
-            sizes.push((row, barid_message::rfc822_size(&message.bytes)));
+        let mut sizes = Vec::with_capacity(found.len());
+        for (uid, size) in found {
+            sizes.extend(self.row_of(uid)?.map(|row| (row, size)));
+        }
+        if sizes.is_empty() {
+            return Ok(());
         }
         Ok(self.snapshot.set_rfc822_sizes(&sizes)?)
     }
