@@ -15,6 +15,7 @@ use crate::limits::{CACHED_BLOCKS_MAX, CACHED_BYTES_MAX};
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) file: Box<dyn File>,
+    pub(crate) inode: u64,
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
     blocks: Mutex<BlockCache>,
@@ -24,8 +25,8 @@ pub(crate) struct Base {
 pub(crate) type Block = Arc<Vec<u8>>;
 
 impl Base {
-    pub(crate) fn new(file: Box<dyn File>, path: &Path, header: Header) -> Self {
-        Self { file, path: path.to_owned(), header, blocks: Mutex::default() }
+    pub(crate) fn new(file: Box<dyn File>, inode: u64, path: &Path, header: Header) -> Self {
+        Self { file, inode, path: path.to_owned(), header, blocks: Mutex::default() }
     }
 
     pub(crate) fn rows(&self) -> u32 {

@@ -14,6 +14,7 @@ use barid_state::Identity;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::{File, OpenOptions, Vfs};
 
+use crate::base::Base;
 use crate::codec::{u32_at, u64_at};
 use crate::column::{ColumnWriter, Extent, Kind, align};
 use crate::core_row::{MODSEQ_AT, UID_AT};
@@ -175,7 +176,8 @@ impl Builder {
         let header = write_header(&*file, header, &meta, end).map_err(io)?;
         vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
         temp.path = None;
-        Snapshot::from_new_file(vfs, path, file, header, meta)
+        let inode = file.metadata().map_err(Error::at(&path))?.inode;
+        Ok(Snapshot::from_new_file(vfs, Base::new(file, inode, &path, header), meta))
     }
 
     pub(crate) fn take_writers(&self) -> Writers {

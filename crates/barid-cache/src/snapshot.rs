@@ -7,7 +7,7 @@
 //! again.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use barid_formats::Location;
@@ -97,7 +97,8 @@ impl Snapshot {
             }
             Err(error) => return Err(Error::at(path)(error)),
         };
-        let file_len = file.metadata().map_err(Error::at(path))?.size;
+        let metadata = file.metadata().map_err(Error::at(path))?;
+        let file_len = metadata.size;
         let mut page = vec![0; PAGE_LEN];
         let len = file.read_full_at(&mut page, 0).map_err(Error::at(path))?;
         page.truncate(len);
@@ -108,7 +109,8 @@ impl Snapshot {
         let Some(meta) = read_meta(&*file, &header, &page).map_err(Error::at(path))? else {
             return Ok(Opened::Discarded { reason: "the meta data is damaged" });
         };
-        let mut snapshot = Self::from_new_file(vfs, path.to_owned(), file, header, meta)?;
+        let base = Base::new(file, metadata.inode, path, header);
+        let mut snapshot = Self::from_new_file(vfs, base, meta);
         snapshot.read_log(file_len)?;
         if snapshot.meta_is_consistent() {
             Ok(Opened::Fresh(snapshot))
@@ -117,23 +119,18 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn from_new_file(
-        vfs: Arc<dyn Vfs>,
-        path: PathBuf,
-        file: Box<dyn File>,
-        header: Header,
-        meta: Meta,
-    ) -> Result<Self> {
-        Ok(Self {
+    pub(crate) fn from_new_file(vfs: Arc<dyn Vfs>, base: Base, meta: Meta) -> Self {
+        let header = &base.header;
+        Self {
             vfs,
             meta,
             overlay: Overlay::new(header.messages),
             log_end: header.log_start,
             link: Link { sequence: 0, stem: header.checksum },
             stems: vec![header.checksum],
-            base: Arc::new(Base::new(file, &path, header)),
+            base: Arc::new(base),
             stored: Stored::Yes,
-        })
+        }
     }
 
     fn meta_is_consistent(&self) -> bool {

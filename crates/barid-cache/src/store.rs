@@ -76,9 +76,8 @@ impl Snapshot {
     /// Appends a record; `false` if another process replaced the file or appended first.
     fn append(&self, record: &[u8], log_end: u64, link: Link) -> Result<bool> {
         let Some(_lock) = self.lock()? else { return Ok(false) };
-        let Some(file) = self.open_same()? else { return Ok(false) };
+        let Some((file, file_len)) = self.open_same()? else { return Ok(false) };
         let path = &self.base.path;
-        let file_len = file.metadata().map_err(Error::at(path))?.size;
         if file_len > log_end {
             let mut tail = vec![0; (file_len - log_end).min(LOG_LEN_MAX) as usize];
             let len = file.read_full_at(&mut tail, log_end).map_err(Error::at(path))?;
@@ -106,16 +105,15 @@ impl Snapshot {
         }
     }
 
-    /// Opens the file for writing; `None` if its name now stands for another.
-    pub(crate) fn open_same(&self) -> Result<Option<Box<dyn File>>> {
+    /// Opens the file for writing and gives its size; `None` if its name now stands for another.
+    pub(crate) fn open_same(&self) -> Result<Option<(Box<dyn File>, u64)>> {
         let path = &self.base.path;
         let file = match self.vfs.open(path, OpenOptions::WRITE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             result => result.map_err(Error::at(path))?,
         };
-        let here = file.metadata().map_err(Error::at(path))?.inode;
-        let ours = self.base.file.metadata().map_err(Error::at(path))?.inode;
-        Ok((here == ours).then_some(file))
+        let here = file.metadata().map_err(Error::at(path))?;
+        Ok((here.inode == self.base.inode).then_some((file, here.size)))
     }
 }
 

@@ -169,7 +169,7 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
             let read = || {
                 let file = vfs.open(path, OpenOptions::READ)?;
                 let mut head = vec![0; HEAD_LEN];
-                let len = file.read_full_at(&mut head, 0)?;
+                let len = file.read_at(&mut head, 0)?;
                 head.truncate(len);
                 Ok(head)
             };

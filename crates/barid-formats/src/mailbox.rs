@@ -87,7 +87,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     ///
     /// Every message that is not known goes to a sink, from as many threads as
     /// [`ScanContext::threads`] allows: the messages of a chunk in mailbox order, chunks numbered in
-    /// mailbox order. UIDs are given out (durably) before this returns. A message that vanishes
+    /// mailbox order. UIDs are durable when this returns, or pending in the ledger
+    /// ([`ScanContext::ledger`]). A message that vanishes
     /// meanwhile is left out; one that is only renamed is not.
     fn scan(
         &self,
@@ -99,7 +100,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// Appends the bytes of one message to `buffer`; returns how many of them are separator and
     /// header (up to and including the blank line). What is not there any more is
     /// [`crate::Error::MessageGone`]; the caller scans again.
-    fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>) -> Result<usize>;
+    fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>)
+    -> Result<usize>;
 
     /// Applies changes and appends in one pass.
     ///

@@ -123,13 +123,14 @@ pub trait Sinks: Sync {
 
 /// What a scan may use beside the mailbox.
 pub struct ScanContext<'a> {
-    /// Where UIDs go that the format cannot hold.
+    /// Where UIDs go that the format cannot hold. A scan that gives out such UIDs leaves them
+    /// pending and the ledger locked; the caller commits before it tells anybody, and unlocks.
     pub ledger: &'a mut Ledger,
     /// Write nothing beside the mailbox either (`dovecot-uidlist`).
     pub read_only: bool,
     /// Believe no stamp and no tail: compare every message.
     pub full_check: bool,
-    /// How many threads may work.
+    /// How many threads may work; 0 for as many as there are cores.
     pub threads: usize,
     /// Told now and then how far the scan is: bytes or messages done, and of how many.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
@@ -204,6 +205,15 @@ pub struct ScanReport {
 }
 
 impl ScanContext<'_> {
+    /// How many threads to use. Asks the system, which costs several calls, so only what has work
+    /// for more than one asks.
+    pub fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+            count => count,
+        }
+    }
+
     /// Reports progress.
     pub fn report(&self, done: u64, total: u64) {
         if let Some(progress) = self.progress {

@@ -388,7 +388,7 @@ impl Opening<'_> {
             ledger: self.ledger,
             read_only: self.options.read_only,
             full_check: self.options.full_check,
-            threads: self.options.thread_count(),
+            threads: self.options.threads,
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
         };
         let nothing = EmptyKnown::default();

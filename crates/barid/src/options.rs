@@ -45,14 +45,6 @@ impl OpenOptions {
             progress: None,
         }
     }
-
-    /// How many threads to use.
-    pub(crate) fn thread_count(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
-            count => count,
-        }
-    }
 }
 
 impl fmt::Debug for OpenOptions {

@@ -7,6 +7,7 @@
 use barid_state::Ledger;
 use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
 use barid_vfs::FileStamp;
+use std::time::Duration;
 
 use super::before::{Before, Row};
 use super::keywords::{Keywords, Slots};
@@ -21,6 +22,9 @@ use crate::{
     ChangedMessage, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanStats,
     Sinks, Stamp,
 };
+
+/// How long to wait for another process that gives out UIDs.
+const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Scans a Maildir.
 pub(super) fn scan(
@@ -82,7 +86,7 @@ impl Pass<'_> {
             slots: &words.slots,
             sinks,
             progress: context.progress,
-            threads: context.threads,
+            threads: context.thread_count(),
         };
         let maildir = self.maildir;
         // The lock goes as soon as the UIDs are written.
@@ -215,15 +219,16 @@ impl Pass<'_> {
     }
 }
 
-/// Makes a change of the ledger durable.
+/// Puts a change into the ledger, which stays locked for the caller's commit.
 fn apply(change: &LedgerChange, ledger: &mut Ledger) -> Result<()> {
+    ledger.lock(LEDGER_LOCK_TIMEOUT)?;
     if change.replace {
         ledger.replace(change.uidvalidity, change.entries.clone());
     } else {
         ledger.set_uidvalidity(change.uidvalidity);
         change.entries.iter().for_each(|entry| ledger.push(*entry));
     }
-    Ok(ledger.commit()?)
+    Ok(())
 }
 
 /// Keyword letters and what they mean.

@@ -264,7 +264,7 @@ fn write_all(
     for (index, message) in messages.iter().enumerate() {
         let date = message.internal_date.unwrap_or(now);
         let start = out.len();
-        write_message(variant, message, date, &mailbox.options.zone, &mut out);
+        write_message(variant, message, date, mailbox.zone(), &mut out);
         if index == 0 {
             let skip = if variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
             let line = memchr::memchr(b'\n', &out[start + skip..]).map_or(0, |at| at + 1);

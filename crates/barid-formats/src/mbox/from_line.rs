@@ -9,7 +9,8 @@ use std::cell::RefCell;
 
 use barid_types::InternalDate;
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+
+use super::MboxMailbox;
 
 /// Whose idea of a From_ line counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -352,20 +353,20 @@ const MONTHS: [&[u8]; 12] = [
 ];
 const WEEKDAYS: [&[u8]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 
+/// Days remembered: a mailbox is mostly in order, so few are needed.
+const DAYS: usize = 256;
+const NO_DAY: i64 = i64::MIN;
+
 /// The local zone, with the offsets of the days that were asked for lately.
-pub(super) struct LocalZone {
-    zone: TimeZone,
+pub(super) struct LocalZone<'a> {
+    mailbox: &'a MboxMailbox,
     /// Days on which one offset holds from the first to the last second: day and offset in seconds.
-    days: RefCell<[(i64, i32); Self::DAYS]>,
+    days: RefCell<[(i64, i32); DAYS]>,
 }
 
-impl LocalZone {
-    /// Days remembered: a mailbox is mostly in order, so few are needed.
-    const DAYS: usize = 256;
-    const NO_DAY: i64 = i64::MIN;
-
-    pub(super) fn new(zone: TimeZone) -> Self {
-        Self { zone, days: RefCell::new([(Self::NO_DAY, 0); Self::DAYS]) }
+impl<'a> LocalZone<'a> {
+    pub(super) fn new(mailbox: &'a MboxMailbox) -> Self {
+        Self { mailbox, days: RefCell::new([(NO_DAY, 0); DAYS]) }
     }
 
     /// The instant of a date; what is no date of the calendar gives `None`. A time that occurs twice
@@ -382,7 +383,7 @@ impl LocalZone {
             let unix_seconds = as_utc - i64::from(zone_minutes) * 60;
             return Some(InternalDate { unix_seconds, zone_minutes });
         }
-        let slot = days.rem_euclid(Self::DAYS as i64) as usize;
+        let slot = days.rem_euclid(DAYS as i64) as usize;
         let known = self.days.borrow()[slot];
         let offset = if known.0 == days { known.1 } else { self.offset(days, slot, civil)? };
         Some(InternalDate {
@@ -393,7 +394,7 @@ impl LocalZone {
 
     fn offset(&self, days: i64, slot: usize, civil: DateTime) -> Option<i32> {
         let at = |civil: DateTime| {
-            let zoned = self.zone.to_ambiguous_zoned(civil).compatible().ok()?;
+            let zoned = self.mailbox.zone().to_ambiguous_zoned(civil).compatible().ok()?;
             Some(zoned.offset().seconds())
         };
         let offset = at(civil)?;

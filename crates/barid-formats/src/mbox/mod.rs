@@ -19,13 +19,15 @@ mod tail;
 mod uids;
 mod walk;
 mod window;
+mod zone;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use barid_state::Ledger;
 use barid_vfs::{FileStamp, Vfs};
+use jiff::tz::TimeZone;
 
 pub use self::append::write_message;
 use self::compressed::Compression;
@@ -73,8 +75,8 @@ impl Variant {
 pub struct MboxOptions {
     /// Which lines separate messages.
     pub profile: FromProfile,
-    /// The zone of From_ lines that name none.
-    pub zone: jiff::tz::TimeZone,
+    /// The zone of From_ lines that name none; the system's if `None`, looked up when needed.
+    pub zone: Option<TimeZone>,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
     /// Bytes that one sink takes; chosen by the size of the file if `None`.
@@ -84,11 +86,11 @@ pub struct MboxOptions {
 }
 
 impl Default for MboxOptions {
-    /// The system's zone, thirty seconds for a lock.
+    /// Thirty seconds for a lock.
     fn default() -> Self {
         Self {
             profile: FromProfile::default(),
-            zone: jiff::tz::TimeZone::system(),
+            zone: None,
             lock_timeout: Duration::from_secs(30),
             chunk_len: None,
             window_len: WINDOW_LEN,
@@ -104,10 +106,11 @@ pub struct MboxMailbox {
     variant: Option<Variant>,
     options: MboxOptions,
     compression: Option<Compression>,
+    zone: OnceLock<TimeZone>,
 }
 
 impl MboxMailbox {
-    /// Opens a mailbox: nothing is read yet, but the file must be there. What is called `*.gz` or
+    /// Opens a mailbox: nothing is looked at yet. What is called `*.gz` or
     /// `*.zst` is decompressed, and can only be read.
     ///
     /// `variant` is what is known of the quoting; with `None` the file is read as mboxo whose
@@ -123,9 +126,14 @@ impl MboxMailbox {
         variant: Option<Variant>,
         options: MboxOptions,
     ) -> Result<Self> {
-        vfs.metadata(path).map_err(Error::at(path))?;
         let compression = Compression::of(path);
-        Ok(Self { vfs, path: path.to_owned(), variant, options, compression })
+        let zone = options.zone.clone().map(OnceLock::from).unwrap_or_default();
+        Ok(Self { vfs, path: path.to_owned(), variant, options, compression, zone })
+    }
+
+    /// The zone of From_ lines that name none.
+    fn zone(&self) -> &TimeZone {
+        self.zone.get_or_init(|| zone::local(&*self.vfs))
     }
 
     fn separators(&self) -> Separators {

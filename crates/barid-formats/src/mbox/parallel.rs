@@ -26,10 +26,10 @@ pub(super) fn chunks(
     let mmdf = shared.mailbox.separators() == Separators::Mmdf;
     let chunk_len = match mmdf || opened.compression.is_some() {
         true => size,
-        false => shared.mailbox.chunk_len(size, context.threads),
+        false => shared.mailbox.chunk_len(size, context.thread_count()),
     };
     let plan = Plan { size, chunk_len: chunk_len.max(1) };
-    let threads = context.threads.clamp(1, plan.count() as usize);
+    let threads = context.thread_count().clamp(1, plan.count() as usize);
     let frontier = Frontier::new(Next::Message(first));
     let progress = context.progress;
     let work = || {

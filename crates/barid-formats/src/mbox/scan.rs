@@ -159,12 +159,12 @@ impl Found {
 pub(super) struct Reader<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) walker: Walker<'a>,
-    tools: Tools,
+    tools: Tools<'a>,
 }
 
 /// What a thread needs beside its walker.
-struct Tools {
-    zone: LocalZone,
+struct Tools<'a> {
+    zone: LocalZone<'a>,
     /// The thread's copy of the keywords, which may lag behind.
     keywords: KeywordTable,
     scratch: Vec<u8>,
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
             shared,
             walker: Walker::new(window, shared.mailbox.separators()),
             tools: Tools {
-                zone: LocalZone::new(options.zone.clone()),
+                zone: LocalZone::new(shared.mailbox),
                 keywords: lock(&shared.keywords).clone(),
                 scratch: Vec::new(),
             },
@@ -282,7 +282,7 @@ fn take(
 }
 
 /// The date of a From_ line; 1970 where it has none.
-fn internal_date(zone: &LocalZone, separator: &Separator) -> InternalDate {
+fn internal_date(zone: &LocalZone<'_>, separator: &Separator) -> InternalDate {
     separator.date.and_then(|date| zone.resolve(&date)).unwrap_or_default()
 }
 
@@ -408,14 +408,16 @@ fn report(
     })
 }
 
-/// Runs with the ledger locked.
+/// Runs with the ledger locked. It stays locked for the caller's commit if UIDs were given out.
 pub(super) fn with_ledger<T>(
     mailbox: &MboxMailbox,
     context: &mut ScanContext<'_>,
-    run: impl FnOnce(&mut barid_state::Ledger) -> Result<T>,
-) -> Result<T> {
+    run: impl FnOnce(&mut barid_state::Ledger) -> Result<Option<T>>,
+) -> Result<Option<T>> {
     context.ledger.lock(mailbox.options.lock_timeout)?;
     let result = run(context.ledger);
-    context.ledger.unlock();
+    if !matches!(result, Ok(Some(_))) {
+        context.ledger.unlock();
+    }
     result
 }

@@ -56,7 +56,6 @@ pub(super) fn scan(
     if old_file.inode != file.inode || file.size <= old_file.size || !notes.tail_sound {
         return Ok(None);
     }
-    opened.find_end(mailbox)?;
     let mut tail =
         Tail { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
     let Some((first, ahead)) = tail.verify()? else { return Ok(None) };
@@ -64,6 +63,9 @@ pub(super) fn scan(
         Some(base) if base.as_ref().map(|base| base.validity) == notes.base_validity => base,
         _ => return Ok(None),
     };
+    if !ahead.ends_in_text(opened) {
+        opened.find_end(mailbox)?;
+    }
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
 }
 
@@ -165,6 +167,14 @@ impl Tail<'_> {
 struct Ahead {
     offset: u64,
     bytes: Vec<u8>,
+}
+
+impl Ahead {
+    /// Whether it shows that no NULs stand at the end of the file.
+    fn ends_in_text(&self, opened: &Opened) -> bool {
+        let is_all = self.offset + self.bytes.len() as u64 >= opened.size();
+        is_all && self.bytes.last().is_some_and(|byte| *byte != 0)
+    }
 }
 
 /// Where and with what the new messages begin.

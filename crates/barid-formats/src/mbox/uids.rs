@@ -45,7 +45,7 @@ pub(super) struct Assigned {
     pub(super) uidnext: Uid,
 }
 
-/// Gives every item its UID; what is new is durable in the ledger on return. The ledger must be
+/// Gives every item its UID; what is new is in the ledger, for the caller to commit. It must be
 /// locked. `is_settled` says whether the items are still all there is in the mailbox: only then may
 /// what the ledger has beside them be dropped. The answer is `None`, and nothing was changed, if the
 /// items are just the tail and the whole mailbox must be seen to number them.
@@ -103,7 +103,6 @@ pub(super) fn assign(
         let own = own_entries(items, &numbered);
         ledger.replace(validity, own);
         ledger.raise_uidnext(uidnext);
-        ledger.commit()?;
         return Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }));
     }
     let mut dirty = old_validity != Some(validity);
@@ -119,7 +118,6 @@ pub(super) fn assign(
     }
     if dirty {
         ledger.raise_uidnext(uidnext);
-        ledger.commit()?;
     }
     Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }))
 }
@@ -258,6 +256,5 @@ fn renumber(ledger: &mut Ledger, items: &[Item], validity: UidValidity) -> Resul
     let uidnext = uids.last().map_or(Some(Uid::MIN), |last| last.next()).unwrap_or(Uid::MAX);
     ledger.replace(validity, entries.collect());
     ledger.raise_uidnext(uidnext);
-    ledger.commit()?;
     Ok(Assigned { uids, validity, uidnext })
 }

@@ -1,11 +1,10 @@
 //! Files of nobody's right mind: an honest result within bounded memory.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{Error, Variant};
+use barid_formats::{Error, MailboxSpec, Variant};
 use barid_testkit::Scratch;
 use barid_testkit::usage::{Sampling, measure};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};
@@ -49,7 +48,7 @@ fn no_mailbox() {
         let error = Box_::of(bytes, None).try_scan().err();
         assert!(matches!(error, Some(Error::NotAMailbox { .. })), "{error:?}");
     }
-    let missing = barid_formats::MboxMailbox::open(Arc::new(OsVfs), Path::new("/no/such"), None);
+    let missing = barid_formats::open(Arc::new(OsVfs), &MailboxSpec::parse("mbox:/no/such"));
     assert!(matches!(missing, Err(Error::Io { .. })));
 }
 

@@ -134,6 +134,7 @@ impl Box_ {
         };
         let sinks = Collect::default();
         let report = self.mailbox.scan(&EmptyKnown::default(), &sinks, &mut context)?;
+        ledger.commit()?;
         let mut chunks = sinks.0.into_inner().expect("because no sink panics");
         chunks.sort_by_key(|(chunk, _)| *chunk);
         let mut messages: Vec<_> = chunks.into_iter().flat_map(|(_, found)| found).collect();
@@ -163,7 +164,7 @@ impl Box_ {
 
 /// Options whose local zone is UTC, as that of the peers.
 pub(crate) fn utc() -> MboxOptions {
-    MboxOptions { zone: TimeZone::UTC, ..MboxOptions::default() }
+    MboxOptions { zone: Some(TimeZone::UTC), ..MboxOptions::default() }
 }
 
 /// Messages as a file of `variant`.

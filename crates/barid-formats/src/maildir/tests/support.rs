@@ -208,6 +208,8 @@ impl World {
             progress: None,
         };
         let report = self.maildir().scan(&self.cache, &sinks, &mut context)?;
+        ledger.commit()?;
+        ledger.unlock();
         self.follow(&report, sinks);
         Ok(report)
     }

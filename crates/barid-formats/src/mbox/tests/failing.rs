@@ -89,5 +89,6 @@ fn a_writer_is_waited_for_and_readers_are_not() {
         other.unlock(kind).unwrap();
     }
     let missing = Path::new("/mail/none");
-    assert!(crate::MboxMailbox::open(Arc::clone(&world.vfs), missing, None).is_err());
+    let mailbox = crate::MboxMailbox::open(Arc::clone(&world.vfs), missing, None).unwrap();
+    assert!(crate::Mailbox::stamp(&mailbox).is_err());
 }

@@ -190,7 +190,7 @@ impl World {
         vfs.create_dir_all(Path::new("/mail"), 0o700).unwrap();
         vfs.create_dir_all(Path::new("/state"), 0o700).unwrap();
         let options = MboxOptions {
-            zone: jiff::tz::TimeZone::UTC,
+            zone: Some(jiff::tz::TimeZone::UTC),
             lock_timeout: Duration::from_millis(10),
             ..MboxOptions::default()
         };
@@ -248,6 +248,7 @@ impl World {
         };
         let sinks = Remember::default();
         let report = self.try_mailbox()?.scan(known, &sinks, &mut context)?;
+        ledger.commit()?;
         let seen = sinks.into_seen(&report.keywords);
         let uids = report.new_uids.clone();
         assert_eq!(seen.len(), uids.len());
