@@ -46,8 +46,8 @@ pub enum Error {
         /// Where it was; 0 in a Maildir.
         offset: u64,
     },
-    /// The mailbox was cut or rewritten while it was read, by a program that takes no locks; what the
-    /// sinks were given is void. To be tried again.
+    /// The mailbox was cut or rewritten while it was read, by a program that takes no locks; what
+    /// the sinks were given is void. To be tried again.
     #[error("{}: changed while it was read", path.display())]
     Changed {
         /// The file.

@@ -86,8 +86,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// Compares the mailbox with what is `known` of it.
     ///
     /// Every message that is not known goes to a sink, from as many threads as
-    /// [`ScanContext::threads`] allows: the messages of a chunk in mailbox order, chunks numbered in
-    /// mailbox order. UIDs are durable when this returns, or pending in the ledger
+    /// [`ScanContext::threads`] allows: the messages of a chunk in mailbox order, chunks numbered
+    /// in mailbox order. UIDs are durable when this returns, or pending in the ledger
     /// ([`ScanContext::ledger`]). A message that vanishes
     /// meanwhile is left out; one that is only renamed is not.
     fn scan(

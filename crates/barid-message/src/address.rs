@@ -34,8 +34,8 @@ pub fn parse_addresses(raw: &[u8]) -> Vec<Address> {
     addresses
 }
 
-/// The local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); of a group its
-/// name, as in ENVELOPE; empty if there is none.
+/// The local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); of a group
+/// its name, as in ENVELOPE; empty if there is none.
 ///
 /// Borrows in all usual cases.
 pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
@@ -48,8 +48,8 @@ pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// [`first_mailbox`] as another program would have it.
 ///
-/// Dovecot gives `MISSING_MAILBOX` for what is no address. c-client differs on such addresses in ways
-/// that are not followed here.
+/// Dovecot gives `MISSING_MAILBOX` for what is no address. c-client differs on such addresses in
+/// ways that are not followed here.
 pub fn first_mailbox_as(raw: &[u8], profile: Profile) -> Cow<'_, [u8]> {
     match dovecot_first(raw, profile) {
         Some(first) => Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default()),

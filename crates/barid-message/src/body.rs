@@ -82,8 +82,9 @@ fn in_charset<'a>(charset: &[u8], plain: bool, bytes: &'a [u8]) -> Option<Cow<'a
     if plain { Some(decode_plain(bytes)) } else { decode_charset(charset, bytes) }
 }
 
-/// Decodes quoted-printable (RFC 2045 §6.7); returns where the first `=` is that quotes nothing, and
-/// leaves such as they are. White space at the end of a line was added on the way and falls away.
+/// Decodes quoted-printable (RFC 2045 §6.7); returns where the first `=` is that quotes nothing,
+/// and leaves such as they are. White space at the end of a line was added on the way and falls
+/// away.
 fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut broken) = (0, None);
     while at < raw.len() {

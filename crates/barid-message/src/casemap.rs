@@ -7,9 +7,9 @@ use crate::peers::dovecot;
 
 /// Maps a text to its sort key: every character in simple titlecase, then decomposed.
 ///
-/// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` gives the same but for
-/// characters that decompose in several steps, of which it takes one, and for those that Unicode
-/// has added since (`docs/deviations.md`). O(length).
+/// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` gives the same but
+/// for characters that decompose in several steps, of which it takes one, and for those that
+/// Unicode has added since (`docs/deviations.md`). O(length).
 pub fn casemap(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     casemap_into(text, &mut key);

@@ -7,9 +7,9 @@ use crate::{fields, parse_addresses, unfold};
 
 /// The envelope of a header, or of a whole message, whose body is not looked at.
 ///
-/// The addresses of a field that occurs more than once are put together, as Dovecot and c-client do;
-/// of every other field the first occurrence counts. `Sender` and `Reply-To` are those of `From`
-/// where they are missing or hold no address.
+/// The addresses of a field that occurs more than once are put together, as Dovecot and c-client
+/// do; of every other field the first occurrence counts. `Sender` and `Reply-To` are those of
+/// `From` where they are missing or hold no address.
 pub fn envelope(header: &[u8]) -> Envelope {
     let mut envelope = Envelope::default();
     for field in fields(header) {

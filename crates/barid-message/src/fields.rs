@@ -1,8 +1,8 @@
 //! The header scanner: finds fields in one pass without allocating.
 //!
-//! A header ends at the first empty line, which may be missing. Lines end in LF or CRLF. A line that
-//! starts with a space or a tab continues the one before (RFC 5322 §2.2.3). A line without a colon is
-//! junk and is skipped with its continuations. Nothing is decoded and nothing is copied.
+//! A header ends at the first empty line, which may be missing. Lines end in LF or CRLF. A line
+//! that starts with a space or a tab continues the one before (RFC 5322 §2.2.3). A line without a
+//! colon is junk and is skipped with its continuations. Nothing is decoded and nothing is copied.
 
 use memchr::memchr;
 use xxhash_rust::xxh3::xxh3_64;
@@ -50,8 +50,8 @@ impl<'a> HeaderFields<'a> {
         Self::scan_lines(header, |_, _| {})
     }
 
-    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where the header has LF line ends and
-    /// none of the fields that the key leaves out; else in two.
+    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where the header has LF line
+    /// ends and none of the fields that the key leaves out; else in two.
     pub fn scan_with_key(header: &'a [u8]) -> (Self, u64) {
         let (mut plain, mut fields_end) = (true, 0);
         let fields = Self::scan_lines(header, |start, end| {
@@ -66,8 +66,8 @@ impl<'a> HeaderFields<'a> {
         (fields, key)
     }
 
-    /// Calls `visit` with the range of each line before the empty one. Of a line that continues another
-    /// nothing is known but that it belongs to it.
+    /// Calls `visit` with the range of each line before the empty one. Of a line that continues
+    /// another nothing is known but that it belongs to it.
     #[inline]
     fn scan_lines(header: &'a [u8], mut visit: impl FnMut(usize, usize)) -> Self {
         let mut fields = Self::default();
@@ -126,8 +126,8 @@ impl<'a> HeaderFields<'a> {
 pub struct RawField<'a> {
     /// The name as written, without the white space before the colon; empty for a junk line.
     pub name: &'a [u8],
-    /// The raw body: still folded, white space and line ends around it trimmed; for a junk line, all
-    /// of it.
+    /// The raw body: still folded, white space and line ends around it trimmed; for a junk line,
+    /// all of it.
     pub body: &'a [u8],
     /// Where the field starts in the header.
     pub offset: usize,
@@ -204,7 +204,8 @@ pub fn body_offset(message: &[u8]) -> usize {
     message.len()
 }
 
-/// A name has no white space inside, but mailers have written some before the colon (RFC 5322 §4.5).
+/// A name has no white space inside, but mailers have written some before the colon (RFC 5322
+/// §4.5).
 fn is_name(name: &[u8]) -> bool {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     let length = name.len() - name.iter().rev().take_while(|byte| blank(byte)).count();

@@ -30,9 +30,9 @@ pub fn message_id(raw: &[u8], profile: Profile) -> Option<Cow<'_, [u8]>> {
 
 /// Calls `visit` with every valid message id of a raw field body, in normal form, in order.
 ///
-/// Of more than [`MESSAGE_IDS_MAX`] ids, or of a body longer than [`REFERENCES_LEN_MAX`], the last ones
-/// are visited, since the nearest ancestors say most. Returns how many ids were left out at the
-/// start (at least one where the body was cut).
+/// Of more than [`MESSAGE_IDS_MAX`] ids, or of a body longer than [`REFERENCES_LEN_MAX`], the last
+/// ones are visited, since the nearest ancestors say most. Returns how many ids were left out at
+/// the start (at least one where the body was cut).
 pub fn message_ids(raw: &[u8], profile: Profile, visit: &mut dyn FnMut(&[u8])) -> usize {
     let cut = raw.len().saturating_sub(REFERENCES_LEN_MAX);
     let raw = &raw[cut..];

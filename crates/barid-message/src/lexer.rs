@@ -1,7 +1,7 @@
 //! The tokens of structured fields (RFC 5322 §3.2), read leniently.
 //!
-//! 8-bit bytes are atom text. Comments nest by a counter, without recursion. Line ends inside a token
-//! are folds and fall away.
+//! 8-bit bytes are atom text. Comments nest by a counter, without recursion. Line ends inside a
+//! token are folds and fall away.
 
 /// The input is not what was asked for; the position is then of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl<'a> Lexer<'a> {
         self.at = at.min(self.text.len());
     }
 
-    /// Tells whether a comment, quoted string or literal without its end was met; it then reaches to
-    /// the end of the text, and callers stop there lest they read the text again and again.
+    /// Tells whether a comment, quoted string or literal without its end was met; it then reaches
+    /// to the end of the text, and callers stop there lest they read the text again and again.
     pub(crate) fn unterminated(&self) -> bool {
         self.unterminated
     }

@@ -4,9 +4,9 @@
 //! never an error: every function gives the best value it can, and those that read whole messages
 //! give [`Defect`]s beside it. What mail could make large or deep is bounded in [`limits`].
 //!
-//! [`HeaderFields::scan`] finds the fields that a header cache needs in one pass without allocating;
-//! [`parse_date`], [`base_subject`], [`message_ids`], [`first_mailbox`] and [`display_name`] make
-//! columns of them.
+//! [`HeaderFields::scan`] finds the fields that a header cache needs in one pass without
+//! allocating; [`parse_date`], [`base_subject`], [`message_ids`], [`first_mailbox`] and
+//! [`display_name`] make columns of them.
 
 mod address;
 mod body;

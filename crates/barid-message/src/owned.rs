@@ -55,8 +55,8 @@ pub fn crlf_size(text: &[u8]) -> u64 {
     (text.len() + bare) as u64
 }
 
-/// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the owned
-/// fields and without `Content-Length`, which mbox programs change too.
+/// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the
+/// owned fields and without `Content-Length`, which mbox programs change too.
 ///
 /// Every line counts as ended by LF, so that the key stays when a message moves between mailboxes
 /// with different line ends. The empty line and the body do not count; a whole message may be
@@ -96,8 +96,8 @@ fn update_with_lf(hash: &mut Xxh3, text: &[u8]) {
     hash.update(&text[from..]);
 }
 
-/// Calls `visit` with the range of every field whose name is to be dropped; returns where the header
-/// ends, before its empty line.
+/// Calls `visit` with the range of every field whose name is to be dropped; returns where the
+/// header ends, before its empty line.
 fn visit_dropped(
     header: &[u8],
     dropped: impl Fn(&[u8]) -> bool,

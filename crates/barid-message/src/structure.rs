@@ -17,8 +17,9 @@ use crate::{envelope, parameter, unfold};
 /// The structure of a message, and what is wrong with it.
 ///
 /// Parts say only what their headers say: a text without a charset has none, where servers show
-/// `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. What is nested deeper than
-/// [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One pass.
+/// `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. What is nested
+/// deeper than [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One
+/// pass.
 pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
     let mut walker = Walker::new(message);
     walker.open(0, false);

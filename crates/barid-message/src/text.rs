@@ -127,9 +127,9 @@ pub fn media_type(part: &BodyStructure) -> String {
 
 /// The text of a message in reading order: its text parts, decoded, with HTML as plain text.
 ///
-/// Of alternatives the plain text is taken, else the HTML, else the last. Attached parts are left out;
-/// an enclosed message shows its sender, date and subject above its text. Line ends become LF. Of a
-/// text longer than [`READABLE_TEXT_LEN_MAX`] bytes the start is given.
+/// Of alternatives the plain text is taken, else the HTML, else the last. Attached parts are left
+/// out; an enclosed message shows its sender, date and subject above its text. Line ends become LF.
+/// Of a text longer than [`READABLE_TEXT_LEN_MAX`] bytes the start is given.
 pub fn readable_text(message: &[u8]) -> String {
     readable_text_of(message, &body_structure(message).0)
 }

@@ -43,7 +43,8 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8 either.
+/// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8
+/// either.
 ///
 /// Known are the charsets of the WHATWG Encoding Standard, and from mail-parser those that occur in
 /// old mail besides, such as UTF-7.
@@ -121,8 +122,8 @@ impl<'a> Decoder<'a> {
     fn push_word(&mut self, word: &Word<'a>) -> bool {
         let encoding = Encoding::for_label(word.charset);
         let same = self.charset.eq_ignore_ascii_case(word.charset);
-        // Each word in ISO-2022-JP starts and ends in ASCII; joined, the shifts between them would be
-        // an error.
+        // Each word in ISO-2022-JP starts and ends in ASCII; joined, the shifts between them would
+        // be an error.
         if !same || encoding == Some(ISO_2022_JP) {
             self.flush();
             self.charset = word.charset;

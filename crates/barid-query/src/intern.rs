@@ -2,8 +2,8 @@
 //!
 //! A text is known by a 64-bit hash and a 32-bit check from an independent hash. Equal pairs are
 //! taken as equal texts; an equal hash with another check is a [`Collision`], upon which the caller
-//! interns the texts themselves. Open addressing, one 16-byte slot for each entry, so that a look-up
-//! costs one cache line.
+//! interns the texts themselves. Open addressing, one 16-byte slot for each entry, so that a
+//! look-up costs one cache line.
 
 /// Two different texts with one hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

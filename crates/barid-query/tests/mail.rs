@@ -188,7 +188,8 @@ fn untrimmed_subject(raw: &[u8]) -> &[u8] {
     value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value))
 }
 
-/// With CRLF. Dovecot counts the fields that mailbox formats own where its format does not use them.
+/// With CRLF. Dovecot counts the fields that mailbox formats own where its format does not use
+/// them.
 fn size(raw: &[u8], profile: Profile) -> i64 {
     let size = if profile == Profile::Dovecot { crlf_size(raw) } else { rfc822_size(raw) };
     size as i64

@@ -119,7 +119,8 @@ impl PartialEq for Keyword {
     }
 }
 
-/// The keywords of one message: bit `i` stands for the `i`-th name of the mailbox's [`KeywordTable`].
+/// The keywords of one message: bit `i` stands for the `i`-th name of the mailbox's
+/// [`KeywordTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeywordMask(pub u64);
 

@@ -1,4 +1,5 @@
-//! Numbers that identify: UID, UIDVALIDITY, sequence number, mod-sequence (RFC 9051 §2.3.1, RFC 7162).
+//! Numbers that identify: UID, UIDVALIDITY, sequence number, mod-sequence (RFC 9051 §2.3.1, RFC
+//! 7162).
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -17,8 +17,8 @@ pub(crate) fn worth_storing(uncovered: usize, covered: u32) -> bool {
     uncovered > UNCOVERED_ROWS.max((covered / UNCOVERED_PART) as usize)
 }
 
-/// One derived snapshot. It may vanish at any moment, so one that cannot be read or written is as if
-/// it were not there.
+/// One derived snapshot. It may vanish at any moment, so one that cannot be read or written is as
+/// if it were not there.
 pub(crate) struct Kept<'a> {
     place: &'a CachePlace,
     snapshot: &'a Snapshot,

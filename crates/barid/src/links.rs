@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use barid_cache::{IdHash, Snapshot, ThreadView};
+use barid_cache::{Core, IdHash, Snapshot, ThreadView};
 use barid_message::{Profile, SubjectScratch};
 use barid_query::{
     Collision, Interner, KeyColumns, LinkColumns, NO_ID, QueryError, ThreadAlgorithm, ThreadState,
@@ -201,13 +201,25 @@ pub(crate) fn threads_of_texts(
     algorithm: ThreadAlgorithm,
     profile: Profile,
 ) -> Result<std::result::Result<Threads, QueryError>> {
-    let mut texts = Texts::default();
+    // c-client compares subjects without regard to case once more where they alone decide.
+    let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
+    let mut texts = Texts { folds, ..Texts::default() };
     texts.subjects.number(b"");
     let rows: Vec<u32> = (0..snapshot.len()).collect();
     snapshot.records(&rows, &mut |_, core, record| {
-        texts.push(record, core.sent_date.unix_seconds, profile);
+        texts.push(record, sent_date(core, record, profile), profile);
     })?;
     Ok(texts.threads(algorithm, profile))
+}
+
+/// The date that a profile threads by. The servers take the first second of 1970 for no date.
+fn sent_date(core: &Core, record: &barid_cache::Record<'_>, profile: Profile) -> i64 {
+    if profile == Profile::Rfc {
+        return core.sent_date.unix_seconds;
+    }
+    let date = record.date.and_then(|raw| barid_message::parse_date_as(raw, profile));
+    let date = date.map(|date| date.unix_seconds).filter(|seconds| *seconds != 0);
+    date.unwrap_or(core.internal_date.unix_seconds)
 }
 
 /// Dense numbers of texts.
@@ -230,6 +242,8 @@ impl TextMap {
 struct Texts {
     ids: TextMap,
     subjects: TextMap,
+    /// Whether subjects are numbered without regard to the case of ASCII letters.
+    folds: bool,
     links: NewLinks,
     subject_of: Vec<u32>,
     replies: Vec<bool>,
@@ -252,7 +266,10 @@ impl Texts {
         self.links.ref_ends.push(refs.len() as u32);
         let subject = record.subject.unwrap_or_default();
         let (base, reply) = barid_message::base_subject_into(subject, profile, &mut self.scratch);
-        self.subject_of.push(self.subjects.number(base));
+        self.subject_of.push(match self.folds {
+            true => self.subjects.number(&base.to_ascii_lowercase()),
+            false => self.subjects.number(base),
+        });
         self.replies.push(reply);
         self.dates.push(date);
     }

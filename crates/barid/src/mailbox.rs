@@ -143,8 +143,8 @@ impl Mailbox {
         self.scan_against(full_check, |opening| opening.stored())
     }
 
-    /// Goes on after an error of the cache: discards it, says so in [`Mailbox::notes`], and reads the
-    /// mailbox anew; the second time into memory. Any other error is given back.
+    /// Goes on after an error of the cache: discards it, says so in [`Mailbox::notes`], and reads
+    /// the mailbox anew; the second time into memory. Any other error is given back.
     ///
     /// The cache is checked block by block as it is read, so damage may show itself in any answer.
     /// Rows are counted anew, and what was asked is to be asked again from its beginning.

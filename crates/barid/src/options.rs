@@ -23,7 +23,8 @@ pub struct OpenOptions {
     pub cache_dir: Option<PathBuf>,
     /// Where the UID ledgers are kept. They must survive: without them UIDs change.
     pub state_dir: PathBuf,
-    /// Write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state are written.
+    /// Write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state are
+    /// written.
     pub read_only: bool,
     /// Believe no stamp: look at every message.
     pub full_check: bool,

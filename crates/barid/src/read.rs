@@ -21,8 +21,8 @@ const ATTEMPTS_MAX: u32 = 5;
 impl Mailbox {
     /// Reads a message.
     ///
-    /// If it is no longer where it was, or something else is there, the mailbox is scanned again and
-    /// the message looked for by its UID; rows are then counted anew.
+    /// If it is no longer where it was, or something else is there, the mailbox is scanned again
+    /// and the message looked for by its UID; rows are then counted anew.
     ///
     /// # Errors
     /// [`Error::NoSuchMessage`] if it is gone; what the file system says.

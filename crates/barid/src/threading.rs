@@ -1,8 +1,8 @@
 //! Threads, kept beside the cache.
 //!
-//! Two derived snapshots: the threads as they are told, one per algorithm, so that asking again is a
-//! read; and the links that they were made from, to which messages that came since are added. Links
-//! cannot be undone, so after an expunge the mailbox is threaded anew.
+//! Two derived snapshots: the threads as they are told, one per algorithm, so that asking again is
+//! a read; and the links that they were made from, to which messages that came since are added.
+//! Links cannot be undone, so after an expunge the mailbox is threaded anew.
 
 use barid_message::Profile;
 use barid_query::{ThreadAlgorithm, Threads};

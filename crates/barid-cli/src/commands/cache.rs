@@ -34,7 +34,8 @@ pub(crate) struct CacheArgs {
 enum CacheCommand {
     /// List the caches and their sizes
     ///
-    /// Only their headers are read. A cache that is damaged is made anew when its mailbox is opened.
+    /// Only their headers are read. A cache that is damaged is made anew when its mailbox is
+    /// opened.
     Status,
     /// Check every block of every cache
     ///

@@ -2,8 +2,8 @@
 //!
 //! Most fields are a plain list of `Name <local@domain>`; these are cut out of the header as they
 //! are, and only names with encoded words or 8-bit text are decoded. Everything else (comments,
-//! groups, escapes, what is broken) goes through the parser of the library, with the same result and
-//! some allocations.
+//! groups, escapes, what is broken) goes through the parser of the library, with the same result
+//! and some allocations.
 
 use std::borrow::Cow;
 
@@ -22,8 +22,8 @@ pub(crate) struct Person<'a> {
     pub(crate) address: Option<&'a str>,
 }
 
-/// Visits the addresses of a list that is plain; `false` if it turns out not to be, and then what was
-/// visited does not count. All texts are printable ASCII without quotes and backslashes.
+/// Visits the addresses of a list that is plain; `false` if it turns out not to be, and then what
+/// was visited does not count. All texts are printable ASCII without quotes and backslashes.
 pub(crate) fn visit_plain(raw: &[u8], visit: &mut dyn FnMut(Option<&str>, &str)) -> bool {
     for item in PlainList::new(raw).take(ADDRESSES_MAX) {
         match item {

@@ -1,7 +1,7 @@
 //! A JSON writer that costs no allocation: it appends to a buffer and keeps no state.
 //!
-//! Whether a comma is due follows from the byte written last, so nesting has no limit and a line can
-//! be written from many places. Besides what RFC 8259 §7 demands, everything that could steer a
+//! Whether a comma is due follows from the byte written last, so nesting has no limit and a line
+//! can be written from many places. Besides what RFC 8259 §7 demands, everything that could steer a
 //! terminal is escaped ([`steers`]), and bytes that are not UTF-8 become U+FFFD.
 
 use super::date;
@@ -154,8 +154,8 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Tells whether a text is printable ASCII without quotes and backslashes; looks at eight bytes at a
-/// time.
+/// Tells whether a text is printable ASCII without quotes and backslashes; looks at eight bytes at
+/// a time.
 fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks();
     let plain = |byte: &u8| byte.is_ascii() && !SPECIAL[usize::from(*byte)];

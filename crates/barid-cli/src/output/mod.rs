@@ -1,6 +1,7 @@
 //! What leaves the program: JSON lines, tables, trees, dates and progress.
 //!
-//! Everything here writes to a `Vec<u8>` that the caller reuses, so that a line costs no allocation.
+//! Everything here writes to a `Vec<u8>` that the caller reuses, so that a line costs no
+//! allocation.
 
 pub(crate) mod date;
 pub(crate) mod escape;

@@ -1,8 +1,8 @@
 //! Appending messages.
 //!
 //! What is written can be read by all three programs of `from_line.rs`: a From_ line of the form
-//! that all accept, and the owned fields at the end of the header as c-client writes them. A message
-//! loses the owned fields that it came with, as at Dovecot, and its `Content-Length`.
+//! that all accept, and the owned fields at the end of the header as c-client writes them. A
+//! message loses the owned fields that it came with, as at Dovecot, and its `Content-Length`.
 //!
 //! **Order of writing.** All locks held: (1) a missing line end, the blank line of a separator and
 //! the first From_ line, `fdatasync`; (2) everything else, `fsync`, which is the commit point. A
@@ -25,8 +25,8 @@ use super::lock::WriteLocks;
 use super::{MboxMailbox, Variant};
 use crate::{Error, NewMessage, Result};
 
-/// Appends one message as it stands in a file of `variant`: separator, From_ line, header, the owned
-/// fields that its flags need, body, and what ends it.
+/// Appends one message as it stands in a file of `variant`: separator, From_ line, header, the
+/// owned fields that its flags need, body, and what ends it.
 ///
 /// `date` is for the From_ line, which is written in the local time of `zone`. A line that would be
 /// taken for a From_ line is quoted as the variant wants it; in the header it always is. A message

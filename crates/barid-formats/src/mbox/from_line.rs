@@ -326,8 +326,8 @@ fn zone_offset(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// The minutes of a zone of three letters as c-client's `mail_parse_date` has them, and in the union
-/// a few more; what is not known is read as UTC (RFC 5322 §4.3).
+/// The minutes of a zone of three letters as c-client's `mail_parse_date` has them, and in the
+/// union a few more; what is not known is read as UTC (RFC 5322 §4.3).
 fn zone_name(text: &[u8], profile: FromProfile) -> Option<i16> {
     let hours = match text {
         b"ADT" => -3,
@@ -369,8 +369,8 @@ impl<'a> LocalZone<'a> {
         Self { mailbox, days: RefCell::new([(NO_DAY, 0); DAYS]) }
     }
 
-    /// The instant of a date; what is no date of the calendar gives `None`. A time that occurs twice
-    /// is the first one, and one that a clock change leaves out is counted from before it.
+    /// The instant of a date; what is no date of the calendar gives `None`. A time that occurs
+    /// twice is the first one, and one that a clock change leaves out is counted from before it.
     pub(super) fn resolve(&self, date: &FromDate) -> Option<InternalDate> {
         let second = date.second.min(59);
         let civil =

@@ -1,9 +1,9 @@
 //! Reading a file in chunks on many threads, with the result of one walk from its beginning.
 //!
 //! The file is cut into chunks, and each thread takes the next one. Where the first message of a
-//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a thread
-//! guesses that it is at the first From_ line of the chunk. Chunks become certain one after the
-//! other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
+//! chunk begins depends on all before it, since a `Content-Length` may hide From_ lines, so a
+//! thread guesses that it is at the first From_ line of the chunk. Chunks become certain one after
+//! the other (`Frontier`); a chunk whose guess was wrong is read again, its sink being dropped
 //! unfinished. So the messages are exactly those of one walk from the beginning, and no chunk is
 //! read more than twice.
 

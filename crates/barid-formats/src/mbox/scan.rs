@@ -76,8 +76,8 @@ impl Opened {
         Ok(())
     }
 
-    /// Fails if the file was cut since it was stamped. (What replaces it has another inode, and what
-    /// is written into it another stamp: the next scan will see either.)
+    /// Fails if the file was cut since it was stamped. (What replaces it has another inode, and
+    /// what is written into it another stamp: the next scan will see either.)
     pub(super) fn check_not_cut(&self, mailbox: &MboxMailbox) -> Result<()> {
         let now = self.file.metadata().map_err(Error::at(&mailbox.path))?;
         match now.size < self.stamp.files[0].size {

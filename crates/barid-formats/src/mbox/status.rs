@@ -259,8 +259,8 @@ impl Owned {
         self.keywords.is_some()
     }
 
-    /// The keywords of X-Keywords in the slots of `table`, where `intern` gives a slot to those that
-    /// have none.
+    /// The keywords of X-Keywords in the slots of `table`, where `intern` gives a slot to those
+    /// that have none.
     pub(super) fn keywords(
         &self,
         header: &[u8],

@@ -47,8 +47,8 @@ pub(super) struct Assigned {
 
 /// Gives every item its UID; what is new is in the ledger, for the caller to commit. It must be
 /// locked. `is_settled` says whether the items are still all there is in the mailbox: only then may
-/// what the ledger has beside them be dropped. The answer is `None`, and nothing was changed, if the
-/// items are just the tail and the whole mailbox must be seen to number them.
+/// what the ledger has beside them be dropped. The answer is `None`, and nothing was changed, if
+/// the items are just the tail and the whole mailbox must be seen to number them.
 ///
 /// Costs O(items + entries) where the order did not change, else O(n log n).
 pub(super) fn assign(

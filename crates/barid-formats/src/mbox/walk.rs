@@ -1,9 +1,9 @@
 //! The walk from message to message: the one definition of where messages begin and end.
 //!
-//! A message begins at a From_ line that stands at the start of a line. Its header ends with a blank
-//! line, or where the next From_ line stands. Its body ends where `Content-Length` says if a From_
-//! line or the end of the file is there (Dovecot's rule), else at the next From_ line. The blank
-//! line before a From_ line belongs to the separator, and so does one at the end of the file.
+//! A message begins at a From_ line that stands at the start of a line. Its header ends with a
+//! blank line, or where the next From_ line stands. Its body ends where `Content-Length` says if a
+//! From_ line or the end of the file is there (Dovecot's rule), else at the next From_ line. The
+//! blank line before a From_ line belongs to the separator, and so does one at the end of the file.
 //!
 //! The separators of MMDF come in pairs around each message; a From_ line may follow the first.
 

@@ -151,8 +151,8 @@ impl<'s> Window<'s> {
         }
     }
 
-    /// Any bytes of the file at `offset`, at most `len`, without moving on more than is needed; what
-    /// cannot be looked at for being too far ahead gives `None`.
+    /// Any bytes of the file at `offset`, at most `len`, without moving on more than is needed;
+    /// what cannot be looked at for being too far ahead gives `None`.
     pub(super) fn peek(
         &mut self,
         keep: u64,

@@ -117,8 +117,8 @@ fn check_same(messages: &[Message], expected: &[Message], name: &str) {
     }
 }
 
-/// The first of the messages with CRLF, whose flags were put behind their bodies when the source was
-/// made.
+/// The first of the messages with CRLF, whose flags were put behind their bodies when the source
+/// was made.
 const FIRST_ODD_ROW: usize = 400;
 
 /// Compares flags and keywords with the manifest.

@@ -14,10 +14,10 @@ const WORD_LEN_MIN: usize = 9;
 
 /// c-client's base subject of a raw field body, into `text`, and whether it had a mark.
 ///
-/// Differs from RFC 5256 in this: a subject with a malformed encoded word keeps its case; where white
-/// space was packed, trailing marks and spaces stay, since the end is still sought where it was
-/// before packing (and a `(fwd)` that happens to be found there counts as a mark). It does not trim
-/// fields, which our scanner has done: a subject that ends in white space is a little off.
+/// Differs from RFC 5256 in this: a subject with a malformed encoded word keeps its case; where
+/// white space was packed, trailing marks and spaces stay, since the end is still sought where it
+/// was before packing (and a `(fwd)` that happens to be found there counts as a mark). It does not
+/// trim fields, which our scanner has done: a subject that ends in white space is a little off.
 pub(crate) fn base_subject(raw: &[u8], text: &mut Vec<u8>) -> (Range<usize>, bool) {
     let raw = unfold(raw);
     let raw = raw.split(|byte| *byte == 0).next().unwrap_or_default();

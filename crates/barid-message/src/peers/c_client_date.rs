@@ -1,7 +1,7 @@
 //! c-client 2007f: dates (`mail_parse_date` and `mail_longdate`).
 //!
-//! Zones that it does not know are local time to it; here they are UTC, as on a machine whose zone is
-//! UTC.
+//! Zones that it does not know are local time to it; here they are UTC, as on a machine whose zone
+//! is UTC.
 
 use barid_types::SentDate;
 

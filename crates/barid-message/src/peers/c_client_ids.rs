@@ -1,8 +1,8 @@
 //! c-client 2007f: message ids (`mail_thread_parse_msgid` over `rfc822_parse_routeaddr`).
 //!
-//! An id is whatever can be read as an address in angle brackets, after a phrase if need be: its end
-//! may be missing, its host may be missing (then a filler stands for it), and what follows it in
-//! a list must look like the next one or reading stops. The phrase of an id that is written in
+//! An id is whatever can be read as an address in angle brackets, after a phrase if need be: its
+//! end may be missing, its host may be missing (then a filler stands for it), and what follows it
+//! in a list must look like the next one or reading stops. The phrase of an id that is written in
 //! ISO-2022-JP escapes is not recognised here.
 
 /// What stands for a host that is missing.
@@ -206,8 +206,8 @@ impl Reader {
         None
     }
 
-    /// Passes white space and comments. At a comment without its end the innermost that is open cuts
-    /// the text off.
+    /// Passes white space and comments. At a comment without its end the innermost that is open
+    /// cuts the text off.
     fn skip_white_space(&mut self, mut at: usize) -> usize {
         loop {
             match self.byte(at) {

@@ -65,7 +65,8 @@ fn number(token: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<u32> 
     valid.then(|| token.iter().fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
 }
 
-/// Numeric zones without a check of the minutes, military letters as they were meant, `[ECMP][DS]T`.
+/// Numeric zones without a check of the minutes, military letters as they were meant,
+/// `[ECMP][DS]T`.
 fn dovecot_zone(zone: &[u8]) -> i16 {
     match *zone {
         [sign @ (b'+' | b'-'), ref digits @ ..] if digits.len() == 4 => {
