@@ -72,7 +72,8 @@ fn lengths(name: &str, text: &str, problems: &mut Problems) {
         problems.push(format!("{name}: {tests_at} lines, at most {FILE_LINES_MAX}"));
     }
     for (number, line) in lines.iter().enumerate() {
-        if line.chars().count() > WIDTH_MAX {
+        // A text cannot be broken by the formatter, and breaking it by hand makes it hard to find.
+        if line.chars().count() > WIDTH_MAX && !line.contains('"') {
             problems.push(format!("{name}:{}: wider than {WIDTH_MAX}", number + 1));
         }
         let len = function_len(&lines[number..]);
