@@ -25,21 +25,19 @@ impl Mailbox {
         if let Some(threads) = self.read_threads(&kept) {
             return Ok(threads);
         }
-        let (links, stored_rows) = match self.read_links() {
-            Some(links) => (links, true),
-            None => (Links::new(self.snapshot.hash_seed()), false),
-        };
-        let mut links = links;
-        let old = links.rows();
-        let new = old..self.snapshot.len();
-        if links.extend(&self.snapshot, new.clone())?.is_err() {
+        let stored = self.read_links();
+        let is_stored = stored.is_some();
+        let mut links = stored.unwrap_or_else(|| Links::new(self.snapshot.hash_seed()));
+        let (old, new) = (links.rows(), self.snapshot.len() - links.rows());
+        if links.extend(&self.snapshot, old..old + new)?.is_err() {
             return self.threads_as(algorithm, Profile::Rfc);
         }
         let threads = links.threads(algorithm);
-        if !stored_rows || worth_storing(new.len(), old) {
+        let outdated = !is_stored || worth_storing(new as usize, old);
+        if outdated {
             self.kept("links".to_owned()).store(self.with_expunges(&links.to_bytes()));
         }
-        if new.is_empty() || !stored_rows || worth_storing(new.len(), old) {
+        if outdated || new == 0 {
             kept.store(self.with_expunges(&threads.to_bytes()));
         }
         Ok(threads)
