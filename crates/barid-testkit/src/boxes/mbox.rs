@@ -120,7 +120,9 @@ impl MboxOptions {
         if self.variant.has_content_length() {
             let mut quoted = Vec::with_capacity(body.len() + 64);
             self.quote(body, &mut quoted);
-            end_line(&mut quoted);
+            if !body.is_empty() {
+                end_line(&mut quoted);
+            }
             put(out, format_args!("Content-Length: {}\n", quoted.len()));
         }
     }
@@ -246,6 +248,16 @@ mod tests {
         check(MboxVariant::Mboxcl2, &format!("{FROM}{length}\nFrom a\n>From b\nno From c\n\n"));
         let sep = "\x01\x01\x01\x01\n";
         check(MboxVariant::Mmdf, &format!("{sep}{FROM}\nFrom a\n>From b\nno From c\n{sep}"));
+    }
+
+    #[test]
+    fn no_body_has_no_length() {
+        let message = GeneratedMessage { bytes: b"Subject: x\n".to_vec(), ..Default::default() };
+        for variant in [MboxVariant::Mboxcl, MboxVariant::Mboxcl2] {
+            let mut out = Vec::new();
+            MboxOptions { status: false, ..MboxOptions::new(variant) }.render(&message, &mut out);
+            assert!(out.ends_with(b"Subject: x\nContent-Length: 0\n\n\n"));
+        }
     }
 
     #[test]
