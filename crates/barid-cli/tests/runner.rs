@@ -8,6 +8,7 @@ mod folders;
 mod help;
 mod hostile;
 mod ls;
+mod real_mail;
 mod show;
 mod status;
 mod support;

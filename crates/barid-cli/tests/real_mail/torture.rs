@@ -1,0 +1,99 @@
+//! The torture sets of other parsers: alone, as one Maildir, and as the mailboxes that some are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use barid_testkit::boxes::MaildirWriter;
+use barid_testkit::corpora;
+use barid_testkit::corpus::GeneratedMessage;
+
+use super::run;
+use crate::support::{World, parse_lines};
+
+/// Files that the sets have at least.
+const FILES_MIN: usize = 1400;
+
+fn files() -> Option<Vec<PathBuf>> {
+    let files = corpora::files("dev-torture")?;
+    assert!(files.len() >= FILES_MIN, "{} files", files.len());
+    Some(files)
+}
+
+/// Every file as a message.
+#[test]
+fn every_file_is_a_message() {
+    let Some(files) = files() else { return };
+    let world = World::new();
+    let writer = MaildirWriter::create(&world.path("box")).unwrap();
+    let mut defects = BTreeMap::new();
+    for (number, path) in files.iter().enumerate() {
+        let bytes = corpora::read(path).unwrap();
+        for defect in barid::message::body_structure(&bytes).1 {
+            *defects.entry(defect.kind).or_insert(0) += 1;
+        }
+        let date = 1_000_000_000 + number as i64;
+        let message = GeneratedMessage { bytes, date, ..GeneratedMessage::default() };
+        writer.deliver(&format!("{date}.M{number}P1.host"), &message).unwrap();
+    }
+    let read = |args: &[&str]| {
+        let run = run(&world, args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+        run.text()
+    };
+    let listed = parse_lines(&read(&["ls", "--json", "box"]));
+    assert_eq!(listed.len(), files.len());
+    for args in [
+        &["ls", "box"][..],
+        &["ls", "box", "--sort", "displayfrom", "--sort", "subject", "--sort", "date"],
+        &["thread", "box"],
+        &["thread", "box", "--algorithm", "refs"],
+        &["thread", "box", "--algorithm", "orderedsubject"],
+        &["show", "box", "1:*", "--headers"],
+    ] {
+        assert!(read(args).lines().count() >= files.len(), "{args:?}");
+    }
+    for args in
+        [&["show", "--json", "box", "1:*"][..], &["show", "--structure", "--json", "box", "1:*"]]
+    {
+        assert_eq!(parse_lines(&read(args)).len(), files.len(), "{args:?}");
+    }
+    read(&["show", "box", "1:*"]);
+    println!("torture: {} messages; defects of their bodies:", files.len());
+    defects.iter().for_each(|(kind, count)| println!("  {count:6} {kind}"));
+    assert!(defects.len() >= 5, "{defects:?}");
+}
+
+/// Every file as a mailbox: listed, or refused with an error.
+#[test]
+fn every_file_is_a_mailbox_or_refused() {
+    let Some(files) = files() else { return };
+    let world = World::new();
+    let (mut mailboxes, mut messages, mut refused, mut defects) = (0, 0, 0, 0);
+    for path in &files {
+        let path = path.to_str().unwrap();
+        let found = run(&world, &["ls", "-v", "--json", "--no-cache", "--read-only", path]);
+        match found.code {
+            0 => {
+                mailboxes += 1;
+                let count = parse_lines(&found.text()).len();
+                messages += count;
+                defects += found.stderr.lines().count();
+                let shown = run(&world, &["show", "--no-cache", "--read-only", path, "1:*"]);
+                assert_eq!(shown.code, i32::from(count == 0), "{path}: {}", shown.stderr);
+            }
+            2 => {
+                refused += 1;
+                assert!(found.stdout.is_empty());
+                assert!(found.stderr.starts_with("error: ") && found.stderr.contains(path));
+                assert!(found.stderr.contains("not a mailbox"), "{}", found.stderr);
+            }
+            code => panic!("{path}: {code}: {}", found.stderr),
+        }
+    }
+    println!(
+        "torture: compared {}, mailboxes {mailboxes} of {messages} messages, notes {defects}, \
+         refused {refused}",
+        files.len()
+    );
+    assert!(mailboxes >= 80 && messages >= 400, "{mailboxes} {messages}");
+}
