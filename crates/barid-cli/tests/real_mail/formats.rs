@@ -1,6 +1,7 @@
 //! The sample mailboxes of c-client, and the four mbox variants of the same messages.
 
-use barid_testkit::corpora;
+use barid_testkit::peers::{CClient, Dovecot};
+use barid_testkit::{corpora, disk};
 use serde_json::Value;
 
 use super::{Tally, in_mailbox_order, run};
@@ -84,6 +85,34 @@ fn four_variants_tell_the_same() {
     tally.report(COUNT);
 }
 
+/// What the servers count: c-client knows no Content-Length and sees more messages where bodies have
+/// From_ lines that nothing quotes.
+#[test]
+fn servers_count_the_samples() {
+    let Some(folder) = corpora::find("dev-formats") else { return };
+    let Some(dovecot) = Dovecot::new() else { return };
+    let Some(mut c_client) = CClient::new() else { return };
+    let mut tally = Tally::new("samples of mbox, counted by servers");
+    for name in ["sample.mboxo", "sample.mboxrd", "sample.mboxcl", "sample.mboxcl2"] {
+        let copy = dovecot.folder().join(name);
+        disk::copy(&folder.join(name), &copy).unwrap();
+        disk::copy(&folder.join(name), &c_client.folder().join(name)).unwrap();
+        let mut imap = dovecot.imap(&dovecot.mbox_location(&copy), &[]).unwrap();
+        let by_dovecot = imap.command("SELECT INBOX").unwrap().number("EXISTS").unwrap() as usize;
+        let by_c_client = c_client.open(name).unwrap() as usize;
+        for (server, count) in [("Dovecot", by_dovecot), ("c-client", by_c_client)] {
+            match count {
+                COUNT => tally.equal(),
+                415 if (name, server) == ("sample.mboxcl2", "c-client") => {
+                    tally.explained("c-client knows no Content-Length: four From_ lines in bodies");
+                }
+                count => tally.different(format!("{name}: {server} counts {count}")),
+            }
+        }
+    }
+    tally.report(8);
+}
+
 #[test]
 fn what_c_client_wrote_has_the_flags_of_the_manifest() {
     let world = World::new();
@@ -131,4 +160,39 @@ fn check_flags(
     } else {
         tally.different(format!("{name} {}: {flags:?} {wanted:?} {held:?} {named:?}", at + 1));
     }
+}
+
+/// A file is read by many threads at once, each of which first takes the next From_ line for a
+/// separator. Here nearly all of them are inside bodies, where only a Content-Length tells.
+#[test]
+fn wrong_guesses_lose_nothing() {
+    const MESSAGES: usize = 1500;
+    let world = World::new();
+    let from = "From a@b.example Tue Mar  5 12:22:10 2024\n";
+    let mut mbox = String::new();
+    for number in 0..MESSAGES {
+        let body = format!("{from}Subject: in {number}\n\nx\n\n").repeat(150 + number % 300);
+        mbox.push_str(&format!(
+            "{from}Subject: {number}\nMessage-ID: <{number}@x>\nContent-Length: {}\n\n{body}\n",
+            body.len()
+        ));
+    }
+    let path = world.write("box.mbox", mbox.as_bytes());
+    let mut tally = Tally::new("messages behind wrong guesses");
+    for round in 0..6 {
+        let spec = format!("{}{path}", ["", "mboxcl2:"][round % 2]);
+        let cache = format!("cache{round}");
+        let found = run(&world, &["ls", "--json", "--cache-dir", &cache, &spec]);
+        assert_eq!((found.code, found.stderr.as_str()), (0, ""));
+        let found = in_mailbox_order(parse_lines(&found.text()));
+        assert_eq!(found.len(), MESSAGES, "{spec}");
+        for (number, message) in found.iter().enumerate() {
+            let id = message["message_id"].as_str() == Some(&format!("{number}@x"));
+            match message["subject"].as_str() == Some(&number.to_string()) && id {
+                true => tally.equal(),
+                false => tally.different(format!("{number}: {message}")),
+            }
+        }
+    }
+    tally.report(6 * MESSAGES);
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use barid_testkit::disk;
+use barid_testkit::peers::PeerUser;
 use barid_testkit::usage::{Sampling, Usage, measure};
 
 use serde_json::Value;
@@ -183,4 +184,40 @@ fn cut_at_every_byte() {
         assert!(run.code == 0 || len < FROM.len(), "{len}: {} {}", run.code, run.stderr);
         assert!(parse_lines(&run.text()).len() <= 2, "{len}");
     }
+}
+
+/// As another user, since root may read everything.
+#[test]
+fn what_may_not_be_read() {
+    let world = World::new();
+    let file = world.write("box.mbox", format!("{FROM}Subject: x\n\n\n").as_bytes());
+    let maildir = world.maildir("box", &["Subject: one\n\n", "Subject: two\n\n"]);
+    world.set_mode("box.mbox", 0);
+    world.create_dir("home");
+    let user = PeerUser::get().unwrap();
+    user.take(&world.path("home")).unwrap();
+    let program = world.path("program");
+    disk::copy(env!("CARGO_BIN_EXE_barid").as_ref(), &program).unwrap();
+    let check = |args: &[&str], path: &str, code: i32, told: &str| {
+        let mut command = Command::new(&program);
+        user.run_as(command.env_clear().args(args), &world.path("home"));
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert!(stderr.contains(path) && stderr.contains(told), "{args:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for command in ["status", "ls", "thread"] {
+        assert_eq!(check(&[command, &file], &file, 2, "Permission denied"), "");
+    }
+    // One of two messages: both are listed, and who asks for it is told.
+    world.set_mode("box/cur/1600000000.M0.host:2,S", 0);
+    let listed = check(&["ls", "-v", "--json", &maildir], "1600000000.M0", 0, "Permission denied");
+    assert_eq!(parse_lines(&listed).len(), 2);
+    assert!(listed.contains("\"subject\":\"two\""), "{listed}");
+    let shown = check(&["show", &maildir, "1:2"], "1600000000.M0", 2, "Permission denied");
+    assert!(shown.contains("two"), "{shown}");
+    world.set_mode("box/cur", 0);
+    assert_eq!(check(&["ls", &maildir], &maildir, 2, "Permission denied"), "");
+    world.set_mode("box/cur", 0o755);
 }
