@@ -172,6 +172,9 @@ pub trait Vfs: Debug + Send + Sync {
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Sets an extended attribute.
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()>;
+    /// Sets an extended attribute that is absent; of several that try at once one succeeds, and the
+    /// others get [`io::ErrorKind::AlreadyExists`].
+    fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()>;
     /// Removes an extended attribute.
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()>;
     /// Sets access and modification time.

@@ -150,6 +150,11 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.set_xattr(path, name, value)
     }
 
+    fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+        self.hook.before(CallKind::Xattr, path)?;
+        self.inner.create_xattr(path, name, value)
+    }
+
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
         self.hook.before(CallKind::Xattr, path)?;
         self.inner.remove_xattr(path, name)

@@ -104,6 +104,10 @@ impl Vfs for OsVfs {
         Ok(retry_on_intr(|| rustix::fs::setxattr(path, name, value, XattrFlags::empty()))?)
     }
 
+    fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::setxattr(path, name, value, XattrFlags::CREATE))?)
+    }
+
     /// Removes the attribute; one that is absent is no error.
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
         match retry_on_intr(|| rustix::fs::removexattr(path, name)) {

@@ -160,8 +160,13 @@ fn attributes() {
             }
             assert_eq!(vfs.xattr(&path, "user.barid.test").unwrap(), Some(value));
         }
+        let taken = vfs.create_xattr(&path, "user.barid.test", b"new");
+        assert_eq!(kind(taken), ErrorKind::AlreadyExists);
+        assert_eq!(vfs.xattr(&path, "user.barid.test").unwrap(), Some(vec![b'l'; 1000]));
         vfs.remove_xattr(&path, "user.barid.test").unwrap();
         assert_eq!(vfs.xattr(&path, "user.barid.test").unwrap(), None);
+        vfs.create_xattr(&path, "user.barid.test", b"new").unwrap();
+        assert_eq!(vfs.xattr(&path, "user.barid.test").unwrap(), Some(b"new".to_vec()));
     });
 }
 

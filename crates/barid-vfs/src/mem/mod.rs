@@ -156,6 +156,26 @@ impl MemVfs {
         Ok(())
     }
 
+    fn put_xattr(&self, path: &Path, name: &str, value: &[u8], new: bool) -> io::Result<()> {
+        let node = self.node(path)?;
+        if !self.shared.xattrs.load(Ordering::Relaxed) {
+            return Err(Errno::NOTSUP.into());
+        }
+        let now = self.tick();
+        let mut state = node.write();
+        if state.meta.mode & 0o222 == 0 {
+            return Err(Errno::ACCESS.into());
+        }
+        if new && state.xattrs.contains_key(name) {
+            return Err(Errno::EXIST.into());
+        }
+        state.xattrs.insert(name.to_owned(), value.to_vec());
+        state.meta.changed = now;
+        let inode = node.number;
+        self.record(|| Op::Xattr { inode, name: name.to_owned(), value: Some(value.to_vec()) });
+        Ok(())
+    }
+
     /// Makes a symbolic link; fails if the name exists.
     pub fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt;
@@ -434,20 +454,11 @@ impl Vfs for MemVfs {
     }
 
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
-        let node = self.node(path)?;
-        if !self.shared.xattrs.load(Ordering::Relaxed) {
-            return Err(Errno::NOTSUP.into());
-        }
-        let now = self.tick();
-        let mut state = node.write();
-        if state.meta.mode & 0o222 == 0 {
-            return Err(Errno::ACCESS.into());
-        }
-        state.xattrs.insert(name.to_owned(), value.to_vec());
-        state.meta.changed = now;
-        let inode = node.number;
-        self.record(|| Op::Xattr { inode, name: name.to_owned(), value: Some(value.to_vec()) });
-        Ok(())
+        self.put_xattr(path, name, value, false)
+    }
+
+    fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+        self.put_xattr(path, name, value, true)
     }
 
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
