@@ -67,11 +67,11 @@ impl Identity {
                 }
                 home.id
             }
-            _ if may_write => {
+            home if may_write => {
                 let mut random = [0; 16];
                 vfs.random(&mut random).at(path)?;
-                let id = u128::from_le_bytes(random);
-                if write_home(vfs, &here(id)).at(path)? { id } else { of_path }
+                let new = here(u128::from_le_bytes(random));
+                give_home(vfs, &new, home.is_some()).at(path)?.unwrap_or(of_path)
             }
             _ => of_path,
         };
@@ -87,6 +87,25 @@ fn is_copy(vfs: &dyn Vfs, home: &Home, inode: u64) -> bool {
 
 fn read_home(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Home>> {
     Ok(vfs.xattr(path, ATTRIBUTE)?.and_then(|value| decode(&value)))
+}
+
+/// Sets the attribute of a mailbox that has none, or that of another (`overwrite`); tells the id it
+/// has then, which is another process's if that was faster, or `None` where there can be none.
+fn give_home(vfs: &dyn Vfs, home: &Home, overwrite: bool) -> io::Result<Option<u128>> {
+    if !overwrite {
+        match vfs.create_xattr(&home.path, ATTRIBUTE, &encode(home)) {
+            Ok(()) => return Ok(Some(home.id)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // What cannot be understood is nobody's.
+                if let Some(there) = read_home(vfs, &home.path)? {
+                    return Ok(Some(there.id));
+                }
+            }
+            Err(error) if is_refusal(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(write_home(vfs, home)?.then_some(home.id))
 }
 
 /// Sets the attribute; `false` where there can be none.

@@ -93,3 +93,21 @@ fn nonsense_in_the_attribute_is_replaced() {
         assert_ne!(vfs.xattr(Path::new("/inbox"), ATTRIBUTE).unwrap().unwrap(), value.as_bytes());
     }
 }
+
+#[test]
+fn those_who_meet_a_new_mailbox_at_once_agree() {
+    const TRIES: u32 = 300;
+    for _ in 0..TRIES {
+        let vfs = world();
+        let start = std::sync::Barrier::new(4);
+        let find = || {
+            start.wait();
+            of(&vfs, "/inbox").id
+        };
+        let ids: Vec<u128> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(find)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:x?}");
+    }
+}
