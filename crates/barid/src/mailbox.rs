@@ -451,14 +451,15 @@ impl Opening<'_> {
     }
 
     fn note_defects(&mut self, defects: &[barid_formats::MailboxDefect]) {
-        let note = |defect: &barid_formats::MailboxDefect| Note {
-            kind: NoteKind::Mailbox,
-            text: format!(
-                "{}: at offset {}: {}",
-                self.format.path().display(),
-                defect.offset,
-                defect.what
-            ),
+        let is_one_file = self.format.format() != Format::Maildir;
+        let note = |defect: &barid_formats::MailboxDefect| {
+            let place = match defect.uid {
+                Some(uid) => format!("UID {uid}: "),
+                None if is_one_file => format!("at offset {}: ", defect.offset),
+                None => String::new(),
+            };
+            let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
+            Note { kind: NoteKind::Mailbox, text }
         };
         let notes: Vec<Note> = defects.iter().map(note).collect();
         self.notes.extend(notes);

@@ -212,7 +212,7 @@ fn what_may_not_be_read() {
     }
     // One of two messages: both are listed, and who asks for it is told.
     world.set_mode("box/cur/1600000000.M0.host:2,S", 0);
-    let listed = check(&["ls", "-v", "--json", &maildir], "1600000000.M0", 0, "Permission denied");
+    let listed = check(&["ls", "-v", "--json", &maildir], "box: UID 1: ", 0, "Permission denied");
     assert_eq!(parse_lines(&listed).len(), 2);
     assert!(listed.contains("\"subject\":\"two\""), "{listed}");
     let shown = check(&["show", &maildir, "1:2"], "1600000000.M0", 2, "Permission denied");
