@@ -172,3 +172,28 @@ fn two_that_share_no_cache_hand_out_different_modseqs() {
         assert!(two.status().highestmodseq > one.status().highestmodseq);
     });
 }
+
+#[test]
+fn a_ledger_damaged_in_its_middle_is_begun_anew() {
+    both(|mut world| {
+        let options = OpenOptions { read_only: true, cache_dir: None, ..world.options() };
+        let mut before = None;
+        for _ in 0..3 {
+            world.deliver(100);
+            before = Some(world.open_with(&options).status());
+        }
+        let mut see = |name: &[u8], _| {
+            if name.ends_with(b".ledger") {
+                let path = Path::new("/state").join(String::from_utf8_lossy(name).as_ref());
+                let file = world.memory.open(&path, FileOptions::WRITE).unwrap();
+                file.write_all_at(b"damage", 200).unwrap();
+            }
+        };
+        world.memory.open_dir(Path::new("/state")).unwrap().list(&mut see).unwrap();
+        world.wait();
+        let after = world.open_with(&options).status();
+        assert_eq!(after.messages, 300);
+        assert!(after.uidvalidity > before.unwrap().uidvalidity);
+        assert_eq!(world.open_with(&options).status().uidvalidity, after.uidvalidity);
+    });
+}

@@ -47,6 +47,10 @@ pub(super) struct LedgerView {
 impl LedgerView {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
+        // What is damaged is lost: all its UIDs are void.
+        if let Err(barid_state::Error::Damaged { .. }) = ledger.entries() {
+            ledger.replace(ledger.next_uidvalidity(vfs.now()), Vec::new());
+        }
         let uidvalidity = ledger.uidvalidity();
         let mut view = Self {
             uidvalidity,
