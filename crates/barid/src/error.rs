@@ -86,11 +86,11 @@ impl Error {
                  `barid folders DIR`"
                     .to_owned(),
             ),
-            Self::Mailbox(Formats::Locked { .. }) => {
-                Some("wait for the other program, or use --read-only".to_owned())
-            }
+            Self::Mailbox(Formats::Locked { .. }) => Some(
+                "wait for the other program; a Maildir can be read with --read-only".to_owned(),
+            ),
             Self::State(_) | Self::Mailbox(Formats::State(_)) => {
-                Some("choose another folder with --state-dir DIR, or use --read-only".to_owned())
+                Some("choose another folder with --state-dir DIR".to_owned())
             }
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
