@@ -24,5 +24,5 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         cargo(&["doc", "-q", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     // Last, so that the output ends with what the tests say.
-    cargo(&["test", "--workspace"], &[])
+    cargo(&["test", "--workspace", "--no-fail-fast"], &[])
 }

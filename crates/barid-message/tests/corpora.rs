@@ -1,48 +1,29 @@
 //! Every message of the corpora goes through everything, and the defects are counted.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use barid_message::{HeaderFields, Profile, parse_date_as};
+use barid_testkit::corpora;
 
 use super::exercise;
 
-/// The files under a folder, in a stable order.
-#[expect(clippy::disallowed_methods, reason = "reads the corpora, which are no mailboxes")]
-fn files_under(folder: PathBuf) -> std::io::Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder]);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() {
-                files.push(entry.path());
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The folder of the corpora; without one the test is skipped, but fails where `CI` is `true`.
-fn corpora() -> Option<PathBuf> {
-    let corpora = std::env::var_os("BARID_CORPORA").map(PathBuf::from);
-    if corpora.is_none() {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "BARID_CORPORA is not set");
-        println!("skipped: BARID_CORPORA is not set");
-    }
-    corpora
-}
+/// All corpora, by what they unpack to.
+const CORPORA: [&str; 7] = [
+    "linux-man",
+    "linux-mips",
+    "usrp-users",
+    "uw-imap-formats",
+    "torture",
+    "spamassassin",
+    "csdmc2010",
+];
 
 /// How many messages of a corpus have a date, and how many of those Dovecot reads differently.
 fn dates_read_differently(corpus: &str) -> Option<(usize, usize)> {
-    let files = files_under(corpora()?.join(corpus)).unwrap();
+    let files = corpora::files(corpus)?;
     let (mut dates, mut different) = (0, 0);
     for path in files {
-        #[expect(clippy::disallowed_methods, reason = "reads the corpora, which are no mailboxes")]
-        let message = std::fs::read(&path).unwrap();
+        let message = corpora::read(&path).unwrap();
         let Some(raw) = HeaderFields::scan(&message).date else { continue };
         let ours = parse_date_as(raw, Profile::Rfc);
         assert!(ours.is_some(), "{}", raw.escape_ascii());
@@ -63,12 +44,13 @@ fn every_date_of_list_mail_is_read() {
 
 #[test]
 fn every_message_of_the_corpora_is_read() {
-    let Some(corpora) = corpora() else { return };
+    let Some(files) = CORPORA.map(corpora::files).into_iter().collect::<Option<Vec<_>>>() else {
+        return;
+    };
     let mut counts = BTreeMap::new();
     let (mut messages, mut bytes) = (0, 0);
-    for path in files_under(corpora).unwrap() {
-        #[expect(clippy::disallowed_methods, reason = "reads the corpora, which are no mailboxes")]
-        let message = std::fs::read(&path).unwrap();
+    for path in files.concat() {
+        let message = corpora::read(&path).unwrap();
         for defect in exercise(&message) {
             *counts.entry(defect.kind).or_insert(0) += 1;
         }
@@ -79,5 +61,5 @@ fn every_message_of_the_corpora_is_read() {
     for (kind, count) in &counts {
         println!("{count:8} {kind}");
     }
-    assert!(messages > 0, "BARID_CORPORA names an empty folder");
+    assert!(messages > 37_000, "{messages}");
 }
