@@ -22,8 +22,8 @@ pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
 pub use mbox::{FromProfile, MboxMailbox, MboxOptions, Variant, write_message};
 pub use scan::{
-    ChangedMessage, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext, ScanReport,
-    ScanSink, ScanStats, ScannedMessage, Sinks,
+    ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
+    ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,
 };
 pub use stamp::{Racy, Stamp};
 pub use sync::{ChangeSet, FlagChange, NewMessage, Shift, SyncReport};

@@ -83,6 +83,13 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// A few `stat` calls; reads and lists nothing.
     fn stamp(&self) -> Result<Stamp>;
 
+    /// Whether the scan that left `state` ([`ScanReport::state`]) met messages that it could not
+    /// read. They are worth another scan even if the stamp is what it was. Costs nothing.
+    fn has_unread(&self, state: &[u8]) -> bool {
+        let _ = state;
+        false
+    }
+
     /// Compares the mailbox with what is `known` of it.
     ///
     /// Every message that is not known goes to a sink, from as many threads as

@@ -149,9 +149,21 @@ pub struct ChangedMessage {
     pub file: Option<(Vec<u8>, bool)>,
 }
 
+/// What kind of defect a [`MailboxDefect`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefectKind {
+    /// The mailbox is not made as it should be; nothing is missing.
+    Structure,
+    /// A message cannot be read now, and so nothing but its place is known. It is tried again: see
+    /// [`crate::Mailbox::has_unread`].
+    Unreadable,
+}
+
 /// Something wrong with the mailbox itself that did not stop the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxDefect {
+    /// What kind.
+    pub kind: DefectKind,
     /// Where in the file; 0 in a Maildir.
     pub offset: u64,
     /// The message it concerns, if one.

@@ -46,6 +46,11 @@ pub(super) const RELISTS_MAX: u32 = 64;
 pub(super) const RENAME_RETRIES_MAX: u32 = 10;
 /// Names without a file that the state remembers; beyond, `dovecot-uidlist` is read whole.
 pub(super) const ORPHANS_MAX: usize = 16_384;
+/// Messages that could not be read that the state remembers; beyond, the next scan reads the whole
+/// Maildir anew.
+pub(super) const UNREAD_MAX: usize = 16_384;
+/// Messages that cannot be read that are named; more are only counted.
+pub(super) const UNREAD_NAMED_MAX: usize = 100;
 /// Defects that a report holds at most.
 pub(super) const DEFECTS_MAX: usize = 1_000;
 /// How long the lock of the UIDs is waited for.

@@ -19,6 +19,7 @@ mod table;
 mod twins;
 mod uidlist;
 mod uids;
+mod unread;
 mod written;
 
 #[cfg(test)]
@@ -128,6 +129,10 @@ impl Mailbox for Maildir {
             stamp(&self.paths.keywords, false)?,
         ];
         Ok(Stamp { files, taken })
+    }
+
+    fn has_unread(&self, state: &[u8]) -> bool {
+        state::State::has_unread(state)
     }
 
     fn scan(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use barid_state::MessageKey;
 use barid_types::{InternalDate, Uid};
-use barid_vfs::{Metadata, OpenOptions};
+use barid_vfs::{FileType, Metadata, OpenOptions, Timestamp};
 
 use super::Dirs;
 use super::keywords::Slots;
@@ -14,8 +14,9 @@ use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX, HEAD_LEN, HEADER_LEN_MAX, RENAM
 use super::list::{Listing, Sighting};
 use super::name;
 use super::relist::Relisted;
+use super::unread::Unread;
 use crate::scan::sink_error;
-use crate::{Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
+use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
 /// A message to be read.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub(super) struct Totals {
     pub(super) size_bytes: u64,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
+    /// Messages that could not be read.
+    pub(super) unread: Unread,
     /// What is wrong.
     pub(super) defects: Vec<MailboxDefect>,
 }
@@ -47,6 +50,7 @@ impl Totals {
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
         self.lost.extend(other.lost);
+        self.unread.append(other.unread);
         self.defects.extend(other.defects);
         self.defects.truncate(DEFECTS_MAX);
     }
@@ -201,9 +205,12 @@ impl Reader<'_> {
                 let path = super::path_of(&self.reading.dirs.paths[at], name);
                 return Err(Error::at(&path)(source));
             }
-            Err(source) => match self.unreadable(job, at, name, &source) {
-                Some(metadata) => (metadata, 0),
-                None => return Ok(false),
+            Err(source) => match dir.metadata(name) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+                metadata => {
+                    self.totals.unread.add(job.uid, in_new, name, &source);
+                    (metadata.unwrap_or(UNKNOWN), 0)
+                }
             },
         };
         self.totals.bytes += len as u64;
@@ -215,10 +222,10 @@ impl Reader<'_> {
         let mut in_long = false;
         let header_len = match end {
             Some(end) => end,
-            None if whole || metadata.size <= len as u64 => len,
+            None if len == 0 || whole || metadata.size <= len as u64 => len,
             None => {
                 in_long = true;
-                self.read_long(job, name, at, &metadata, len)?
+                self.read_long(job, name, in_new, &metadata, len)?
             }
         };
         let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
@@ -257,10 +264,11 @@ impl Reader<'_> {
         &mut self,
         job: &Job,
         name: &[u8],
-        at: usize,
+        in_new: bool,
         metadata: &Metadata,
         len: usize,
     ) -> Result<usize> {
+        let at = usize::from(!in_new);
         let dir = &self.reading.dirs.handles[at];
         let path = || super::path_of(&self.reading.dirs.paths[at], name);
         self.long.clear();
@@ -275,9 +283,14 @@ impl Reader<'_> {
             let from = self.long.len();
             let to = whole.min(from * 2);
             self.long.resize(to, 0);
-            let more = file
-                .read_full_at(&mut self.long[from..], from as u64)
-                .map_err(|source| Error::at(&path())(source))?;
+            let more = match file.read_full_at(&mut self.long[from..], from as u64) {
+                Ok(more) => more,
+                Err(source) if is_ours(&source) => return Err(Error::at(&path())(source)),
+                Err(source) => {
+                    self.totals.unread.add(job.uid, in_new, name, &source);
+                    0
+                }
+            };
             self.totals.bytes += more as u64;
             self.long.truncate(from + more);
             // The blank line may straddle the reads.
@@ -297,22 +310,10 @@ impl Reader<'_> {
         Ok(self.long.len())
     }
 
-    /// A file that cannot be read still is a message, with nothing in it.
-    fn unreadable(
-        &mut self,
-        job: &Job,
-        at: usize,
-        name: &[u8],
-        source: &std::io::Error,
-    ) -> Option<Metadata> {
-        let path = super::path_of(&self.reading.dirs.paths[at], name);
-        self.defect(job, format!("{}: {source}", path.display()));
-        self.reading.dirs.handles[at].metadata(name).ok()
-    }
-
     fn defect(&mut self, job: &Job, what: String) {
         if self.totals.defects.len() < DEFECTS_MAX {
-            self.totals.defects.push(MailboxDefect { offset: 0, uid: Some(job.uid), what });
+            let (kind, uid) = (DefectKind::Structure, Some(job.uid));
+            self.totals.defects.push(MailboxDefect { kind, offset: 0, uid, what });
         }
     }
 
@@ -328,8 +329,21 @@ impl Reader<'_> {
     }
 }
 
+/// What is known of a file of which nothing can be known.
+const UNKNOWN: Metadata = Metadata {
+    file_type: FileType::File,
+    inode: 0,
+    links: 1,
+    size: 0,
+    mode: 0,
+    modified: Timestamp { unix_nanos: 0 },
+    changed: Timestamp { unix_nanos: 0 },
+    accessed: Timestamp { unix_nanos: 0 },
+    allocated: 0,
+};
+
 /// Whether an error is about this process, not about the file: too many open files, no memory.
-fn is_ours(error: &std::io::Error) -> bool {
+pub(super) fn is_ours(error: &std::io::Error) -> bool {
     const ENOMEM: i32 = 12;
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
@@ -366,7 +380,7 @@ pub(super) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
 }
 
 /// Where the header ends if its blank line starts at or after `from`.
-fn blank_line(text: &[u8], from: usize) -> Option<usize> {
+pub(super) fn blank_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memchr_iter(b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
         match &text[at + 1..] {
             [b'\n', ..] => Some(at + 2),

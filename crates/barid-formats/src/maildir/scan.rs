@@ -17,10 +17,10 @@ use super::read::{Reading, Totals};
 use super::state::State;
 use super::uids::{LedgerView, Uids};
 use super::written::{Assigned, LedgerChange};
-use super::{Dirs, Maildir, name};
+use super::{Dirs, Maildir, name, unread};
 use crate::{
-    ChangedMessage, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanStats,
-    Sinks, Stamp,
+    ChangedMessage, DefectKind, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanStats, Sinks, Stamp,
 };
 
 /// How long to wait for another process that gives out UIDs.
@@ -63,6 +63,9 @@ impl Pass<'_> {
         let wanted = self.wanted(&stamp, context.full_check);
         let listing =
             list::list(self.maildir.vfs.as_ref(), self.dirs, self.before, &stamp, wanted)?;
+        let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
+            return Ok(None);
+        };
         let mut words = Words::load(self.maildir, self.before, &stamp)?;
         words.add_lost(self.before, &listing);
         let ledger = LedgerView::load(context.ledger, self.maildir.vfs.as_ref())?;
@@ -93,7 +96,8 @@ impl Pass<'_> {
         let beside = assigned.write.take().map(|write| {
             move || Ok(write.run(maildir.vfs.as_ref(), &maildir.path, &maildir.paths.uidlist))
         });
-        let (totals, written) = reading.run(beside)?;
+        let (mut totals, written) = reading.run(beside)?;
+        totals.unread.append(unread);
         let file_stamp = self.settle(&mut assigned, written, context.ledger)?;
         Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
     }
@@ -154,14 +158,20 @@ impl Pass<'_> {
             orphans.extend(&totals.lost);
             orphans.sort_unstable();
         }
-        let defect = |what: String| MailboxDefect { offset: 0, uid: None, what };
-        let mut defects: Vec<MailboxDefect> = Vec::new();
+        let defect = |what: String| MailboxDefect {
+            kind: DefectKind::Structure,
+            offset: 0,
+            uid: None,
+            what,
+        };
+        let (unread, mut defects) = totals.unread.into_parts();
         defects.extend(words.keywords.defects.iter().map(|what| defect((*what).to_owned())));
         defects.extend(assigned.defects.into_iter().map(defect));
         defects.extend(listing.defects.iter().cloned().map(defect));
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
-        let state = State { list: assigned.list, slots: words.slots, size_bytes, orphans };
+        let slots = words.slots;
+        let state = State { list: assigned.list, slots, size_bytes, orphans, unread };
         ScanReport {
             stamp,
             state: state.to_bytes(),

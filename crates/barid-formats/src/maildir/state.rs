@@ -3,13 +3,14 @@
 use barid_types::{Uid, UidValidity};
 
 use super::keywords::Slots;
-use super::layout::{LETTERS, ORPHANS_MAX};
+use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::Header;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;
 const ORPHANS_OVERFLOW: u8 = 4;
+const HAS_UNREAD: u8 = 8;
 
 /// The part of `dovecot-uidlist` that has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(super) struct State {
     pub(super) size_bytes: u64,
     /// Hashes of names that have a line but no file, ascending; `None` if there are too many.
     pub(super) orphans: Option<Vec<u64>>,
+    /// UIDs of the messages that could not be read, ascending.
+    pub(super) unread: Vec<u32>,
 }
 
 impl State {
@@ -54,6 +57,12 @@ impl State {
                 out[1] |= ORPHANS_OVERFLOW;
                 out.extend_from_slice(&0_u32.to_le_bytes());
             }
+        }
+        if !self.unread.is_empty() {
+            out[1] |= HAS_UNREAD;
+            out.extend_from_slice(&(self.unread.len() as u32).to_le_bytes());
+            let kept = &self.unread[..self.unread.len().min(UNREAD_MAX)];
+            kept.iter().for_each(|uid| out.extend_from_slice(&uid.to_le_bytes()));
         }
         if let Some(list) = &self.list {
             out[1] |= HAS_LIST;
@@ -73,7 +82,13 @@ impl State {
         out
     }
 
-    /// Reads [`State::to_bytes`] back; `None` if they are of another version or damaged.
+    /// Whether messages could not be read, as told by [`State::to_bytes`].
+    pub(super) fn has_unread(bytes: &[u8]) -> bool {
+        matches!(bytes, [VERSION, bits, ..] if bits & HAS_UNREAD != 0)
+    }
+
+    /// Reads [`State::to_bytes`] back; `None` if they are of another version or damaged, or if more
+    /// messages could not be read than can be remembered, so that all are to be tried again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
         if input.byte()? != VERSION {
@@ -89,6 +104,13 @@ impl State {
         }
         let hashes: Option<Vec<u64>> = (0..orphans).map(|_| input.u64()).collect();
         state.orphans = if bits & ORPHANS_OVERFLOW == 0 { Some(hashes?) } else { None };
+        if bits & HAS_UNREAD != 0 {
+            let unread = input.u32()? as usize;
+            if unread > UNREAD_MAX {
+                return None;
+            }
+            state.unread = (0..unread).map(|_| input.u32()).collect::<Option<_>>()?;
+        }
         if bits & HAS_LIST != 0 {
             state.list = Some(read_list(&mut input, bits & HAS_GUID != 0)?);
         }
@@ -153,9 +175,19 @@ mod tests {
         let mut slots = Slots::default();
         slots.of_letter[3] = 1;
         let orphans = Some(vec![1, 2]);
-        check(&State { list: Some(list.clone()), slots, size_bytes: 12, orphans });
+        let unread = vec![3, 7];
+        check(&State { list: Some(list.clone()), slots, size_bytes: 12, orphans, unread });
         list.header.guid = None;
         check(&State { list: Some(list), orphans: Some(Vec::new()), ..State::default() });
         check(&State { orphans: None, ..State::default() });
+        check(&State { unread: vec![1; UNREAD_MAX], ..State::default() });
+    }
+
+    #[test]
+    fn too_many_unread_are_all_tried_again() {
+        let state = State { unread: vec![1; UNREAD_MAX + 1], ..State::default() };
+        let bytes = state.to_bytes();
+        assert!(State::has_unread(&bytes) && State::from_bytes(&bytes).is_none());
+        assert!(!State::has_unread(&State::default().to_bytes()) && !State::has_unread(&[]));
     }
 }

@@ -57,6 +57,9 @@ pub(super) const LEADING_SPACE_MAX: usize = 64 * 1024;
 /// Defects reported of one scan; more are only counted.
 pub(super) const DEFECTS_MAX: usize = 1000;
 
+/// Messages whose `Content-Length` leads nowhere that are named; more are only counted.
+pub(super) const LYING_LENGTHS_MAX: usize = 100;
+
 /// What a tail scan reads around the end of the known part at once.
 pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 

@@ -9,17 +9,17 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 use super::append::size_without_nuls;
 use super::compressed::{CompressedSource, Compression, Damage};
 use super::from_line::LocalZone;
-use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, Notes};
+use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, Notes};
 use super::lock::lock_for_reading;
 use super::parallel::chunks;
-use super::status::{Base, HeadEnd};
+use super::status::{Base, HeadEnd, Separators};
 use super::uids::{self, Before, Item};
 use super::walk::{Next, Separator, Walked, Walker};
 use super::window::{FileSource, Source, Window};
 use super::{MboxMailbox, tail};
 use crate::{
-    Error, Known, Location, Mailbox, MailboxDefect, Result, ScanContext, ScanReport, ScanSink,
-    ScanStats, ScannedMessage, Sinks, Stamp,
+    DefectKind, Error, Known, Location, Mailbox, MailboxDefect, Result, ScanContext, ScanReport,
+    ScanSink, ScanStats, ScannedMessage, Sinks, Stamp,
 };
 
 /// Compares the mailbox with what is known: reads nothing, the tail, or everything.
@@ -113,13 +113,61 @@ pub(super) struct Shared<'a> {
     pub(super) pseudo_offset: Option<u64>,
 }
 
+impl Shared<'_> {
+    /// Whether a Content-Length that leads nowhere is worth a word: not where it means nothing
+    /// (MMDF), or is not always followed (compressed).
+    fn tells_lying_lengths(&self) -> bool {
+        let mailbox = self.mailbox;
+        mailbox.separators() != Separators::Mmdf && mailbox.compression.is_none()
+    }
+}
+
 /// What was found in one chunk.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) items: Vec<Item>,
     pub(super) last: Option<Last>,
+    /// What makes it doubtful which messages there are.
     pub(super) defects: Vec<MailboxDefect>,
     pub(super) messages: u64,
+    lying_lengths: LyingLengths,
+}
+
+/// The messages whose `Content-Length` leads nowhere. They end at the next From_ line, so which
+/// messages there are is as certain as without it.
+#[derive(Default)]
+struct LyingLengths {
+    count: u64,
+    /// Where the first of them are.
+    offsets: Vec<u64>,
+}
+
+impl LyingLengths {
+    fn add(&mut self, offset: u64) {
+        self.count += 1;
+        if self.offsets.len() < LYING_LENGTHS_MAX {
+            self.offsets.push(offset);
+        }
+    }
+
+    fn append(&mut self, next: Self) {
+        self.count += next.count;
+        let room = LYING_LENGTHS_MAX - self.offsets.len();
+        self.offsets.extend(next.offsets.into_iter().take(room));
+    }
+
+    fn defects(self) -> impl Iterator<Item = MailboxDefect> {
+        let more = self.count - self.offsets.len() as u64;
+        let last = self.offsets.last().copied().unwrap_or_default();
+        let what = format!("Content-Length leads to no From_ line in {more} more messages");
+        let rest = (more > 0).then(|| structure(last, what));
+        let named = |offset| structure(offset, "Content-Length leads to no From_ line".to_owned());
+        self.offsets.into_iter().map(named).chain(rest)
+    }
+}
+
+fn structure(offset: u64, what: String) -> MailboxDefect {
+    MailboxDefect { kind: DefectKind::Structure, offset, uid: None, what }
 }
 
 /// The last message of a chunk.
@@ -140,6 +188,14 @@ impl Found {
         self.messages += next.messages;
         let room = DEFECTS_MAX.saturating_sub(self.defects.len());
         self.defects.extend(next.defects.into_iter().take(room));
+        self.lying_lengths.append(next.lying_lengths);
+    }
+
+    /// Everything that is to be told.
+    pub(super) fn into_defects(self) -> Vec<MailboxDefect> {
+        let mut defects = self.defects;
+        defects.extend(self.lying_lengths.defects());
+        defects
     }
 
     /// Fills in what the notes say of the last message.
@@ -250,10 +306,14 @@ fn take(
     });
     if walked.head_end == HeadEnd::Cut && found.defects.len() < DEFECTS_MAX {
         let what = format!("the header is longer than {header_len} bytes and was cut");
-        found.defects.push(MailboxDefect { offset, uid: None, what });
+        found.defects.push(structure(offset, what));
     }
     if shared.pseudo_offset == Some(offset) {
         return Ok(());
+    }
+    let has_body = walked.head_end == HeadEnd::Blank;
+    if walked.length_lies && has_body && shared.tells_lying_lengths() {
+        found.lying_lengths.add(offset);
     }
     let owned = &walked.owned;
     let keywords = match owned.has_keywords() {
@@ -358,7 +418,7 @@ fn whole(
     let (mut found, bytes_read) = chunks(&shared, opened, first, context)?;
     if let Some(offset) = opened.damage.offset() {
         let what = "what follows cannot be decompressed".to_owned();
-        found.defects.push(MailboxDefect { offset, uid: None, what });
+        found.defects.push(structure(offset, what));
     }
     found.note(&mut notes);
     let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -399,12 +459,12 @@ fn report(
         new_uids: assigned.uids,
         tail_verified: false,
         size_bytes: stamp.files[0].size,
-        defects: whole.found.defects,
         stats: ScanStats {
             messages_read: whole.found.messages,
             bytes_read: whole.bytes_read,
             dirs_listed: 0,
         },
+        defects: whole.found.into_defects(),
     })
 }
 

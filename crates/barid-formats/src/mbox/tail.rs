@@ -227,7 +227,7 @@ fn read(
     report.uidnext = assigned.uidnext;
     report.new_uids = assigned.uids;
     report.stats.messages_read = found.messages;
-    report.defects = found.defects;
+    report.defects = found.into_defects();
     report.keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
     report.tail_verified = true;
     Ok(Some(report))

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::Flag;
-use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions};
+use barid_vfs::{CallKind, CountingVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions};
 
 use super::support::{World, uid};
-use crate::maildir::layout::HEADER_LEN_MAX;
+use crate::maildir::layout::{HEAD_LEN, HEADER_LEN_MAX};
+use crate::{DefectKind, Mailbox};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -301,6 +302,69 @@ fn long_headers_are_read_in_bounded_memory() {
     assert_eq!(lens, [100_005, HEADER_LEN_MAX, 50_000, 0]);
     assert_eq!(report.defects.len(), 1);
     assert_eq!(report.defects[0].uid, Some(uid(2)));
+}
+
+/// Lets message 2 of three fail until it is over.
+fn check_unreadable(second: &[u8], fault: Fault, header_len: usize) {
+    let disk = MemVfs::new();
+    let mut world = World::new(Arc::new(disk.clone()));
+    world.put("cur/1.h:2,", b"Subject: 1\n\n");
+    world.put("cur/2.h:2,", second);
+    world.put("cur/3.h:2,", b"Subject: 3\n\n");
+    world.pass_time();
+    let denied = FaultEffect::Error(std::io::ErrorKind::PermissionDenied);
+    let fault = fault.with(denied).forever();
+    let faulty = |path: &str| Arc::new(FaultVfs::new(disk.clone(), fault.clone().under(path)));
+    world.vfs = faulty("/box/cur/2.h:2,");
+    let check = |world: &mut World, name: &str, messages_read| {
+        let report = world.scan();
+        let defect = &report.defects[0];
+        assert_eq!((defect.kind, defect.uid), (DefectKind::Unreadable, Some(uid(2))));
+        assert!(defect.what.starts_with(&format!("cannot be read: {name}: ")), "{}", defect.what);
+        assert_eq!((report.defects.len(), report.stats.messages_read), (1, messages_read));
+        assert!(world.maildir().has_unread(&report.state));
+        assert_eq!(world.uids(), [1, 2, 3]);
+        assert_eq!(world.cache.messages[&uid(2)].header.len(), header_len);
+    };
+    check(&mut world, "cur/2.h:2,", 3);
+    world.pass_time();
+    check(&mut world, "cur/2.h:2,", 0);
+    world.rename("cur/2.h:2,", "cur/2.h:2,S");
+    world.vfs = faulty("/box/cur/2.h:2,S");
+    check(&mut world, "cur/2.h:2,S", 0);
+    world.pass_time();
+    world.scan();
+    world.vfs = Arc::new(disk.clone());
+    let report = world.scan();
+    assert!(report.reset && report.defects.is_empty(), "{:?}", report.defects);
+    assert!(!world.maildir().has_unread(&report.state));
+    assert_eq!(world.uids(), [1, 2, 3]);
+    assert_eq!(world.cache.messages[&uid(2)].header, second);
+    assert!(!world.scan().reset);
+}
+
+#[test]
+fn what_cannot_be_read_is_tried_again() {
+    check_unreadable(b"Subject: 2\n\n", Fault::nth(0).of(CallKind::Open), 0);
+    check_unreadable(b"Subject: 2\n\n", Fault::nth(0).of(CallKind::Read), 0);
+    let long = [b"X: ".to_vec(), vec![b'x'; 3 * HEAD_LEN], b"\n\n".to_vec()].concat();
+    check_unreadable(&long, Fault::nth(1).of(CallKind::Read), HEAD_LEN);
+}
+
+#[test]
+fn what_cannot_be_read_and_goes_is_forgotten() {
+    let disk = MemVfs::new();
+    let mut world = World::new(Arc::new(disk.clone()));
+    world.put("cur/1.h:2,", b"Subject: 1\n\n");
+    world.pass_time();
+    let fault = Fault::nth(0).of(CallKind::Open).under("/box/cur/1.h:2,").forever();
+    world.vfs = Arc::new(FaultVfs::new(disk, fault));
+    assert_eq!(world.scan().defects.len(), 1);
+    world.remove("cur/1.h:2,");
+    world.pass_time();
+    let report = world.scan();
+    assert_eq!((report.expunged, report.defects.len()), (vec![uid(1)], 0));
+    assert!(!world.maildir().has_unread(&report.state));
 }
 
 #[test]

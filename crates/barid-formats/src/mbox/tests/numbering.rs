@@ -36,6 +36,16 @@ fn the_ledger_keeps_uids() {
 }
 
 #[test]
+fn a_false_length_does_not_keep_what_is_gone() {
+    let false_length = "A: 1\nContent-Length: 99";
+    check(&[
+        (&[false_length, "A: 2"], &[1, 2]),
+        (&[false_length], &[1]),
+        (&[false_length, "A: 2"], &[1, 3]),
+    ]);
+}
+
+#[test]
 fn equal_messages_are_told_by_their_order() {
     check(&[
         (&["A: 1", "A: 1", "A: 2", "A: 1"], &[1, 2, 3, 4]),

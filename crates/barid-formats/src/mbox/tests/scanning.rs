@@ -1,7 +1,7 @@
 //! What a scan finds.
 
 use super::support::{Cached, World};
-use crate::ReadAs;
+use crate::{DefectKind, ReadAs};
 
 const FROM: &str = "From a@b Thu Nov 19 10:00:00 2026\n";
 
@@ -61,6 +61,25 @@ fn a_true_length_hides_separators_and_a_false_one_does_not() {
         let expected = if hides { &expected[..1] } else { &split[..2] };
         check(&last, &expected.iter().map(String::as_str).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn false_lengths_are_told_and_counted() {
+    let check = |lengths: &[usize], named: usize, more: Option<&str>| {
+        let message = |length| format!("{FROM}Content-Length: {length}\n\nend\n\n");
+        let file: String = lengths.iter().map(message).collect();
+        let defects = World::new(file.as_bytes()).scan().report.defects;
+        assert!(defects.iter().all(|defect| defect.kind == DefectKind::Structure));
+        assert_eq!(defects.len(), named + usize::from(more.is_some()));
+        if let Some(first) = lengths.iter().position(|length| *length != 4) {
+            assert_eq!(defects[0].offset, (first * message(&4).len()) as u64);
+        }
+        let last = defects.last().map_or("", |defect| &defect.what);
+        assert!(last.contains(more.unwrap_or_default()), "{last}");
+    };
+    check(&[4, 4], 0, None);
+    check(&[4, 7, 4], 1, None);
+    check(&[9; 101], 100, Some("in 1 more"));
 }
 
 /// Files made of the pieces that matter, in random order.
