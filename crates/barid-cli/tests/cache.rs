@@ -33,6 +33,11 @@ fn caches_are_verified() {
     assert_eq!(lines.len(), 2);
     assert!(lines.iter().all(|line| line["ok"] == true));
     assert_eq!(world.json(&["cache", "verify", &maildir]).len(), 1);
+    for command in ["verify", "clear"] {
+        let run = world.run(&["cache", command, "nowhere"]);
+        assert_eq!((run.code, run.stdout.len()), (1, 0));
+        assert!(run.stderr.contains("nowhere: no cache"), "{}", run.stderr);
+    }
     let status = world.json(&["cache", "status"]);
     for line in &status {
         let file = line["file"].as_str().unwrap();

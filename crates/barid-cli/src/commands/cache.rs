@@ -6,7 +6,7 @@ use barid::caches::{self, CacheEntry, ClearReport, EntryState};
 use clap::{Args, Subcommand};
 
 use crate::context::Context;
-use crate::exit::{Outcome, WithHint};
+use crate::exit::{NotThere, Outcome, WithHint};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, grouped, size};
@@ -39,7 +39,7 @@ enum CacheCommand {
     Status,
     /// Check every block of every cache
     ///
-    /// Exit status: 2 if one is damaged.
+    /// Exit status: 2 if one is damaged, 1 if MAILBOX has none.
     Verify {
         /// Check only the cache of this mailbox
         mailbox: Option<String>,
@@ -53,7 +53,8 @@ enum CacheCommand {
     },
     /// Remove the caches of mailboxes that are gone, and what broken runs left behind
     ///
-    /// A mailbox on a disk that is not mounted now counts as gone.
+    /// A mailbox on a disk that is not mounted now counts as gone. Temporary files are removed once
+    /// they are an hour old: younger ones may be in use.
     Prune,
 }
 
@@ -67,9 +68,9 @@ pub(crate) fn run(context: &mut Context, args: &CacheArgs) -> anyhow::Result<Out
         CacheCommand::Verify { mailbox } => verify(context, &dir, mailbox.as_deref()),
         CacheCommand::Clear { mailbox } => {
             let report = caches::clear(&dir, mailbox.as_deref())?;
+            is_cached(mailbox.as_deref(), report.files > 0)?;
             removed(context, &report)?;
-            let nothing = mailbox.is_some() && report.files == 0;
-            Ok(if nothing { Outcome::NothingMatched } else { Outcome::Done })
+            Ok(Outcome::Done)
         }
         CacheCommand::Prune => {
             let report = caches::prune(&dir)?;
@@ -80,7 +81,8 @@ pub(crate) fn run(context: &mut Context, args: &CacheArgs) -> anyhow::Result<Out
 }
 
 fn status(context: &mut Context, dir: &Path) -> anyhow::Result<Outcome> {
-    let entries = caches::list(dir)?;
+    let mut entries = caches::list(dir)?;
+    entries.sort_by(|one, other| one.mailbox_path.cmp(&other.mailbox_path));
     if context.global.json {
         entries.iter().for_each(|entry| write_entry(context.out.buffer(), entry));
         return Ok(Outcome::Done);
@@ -125,6 +127,7 @@ fn write_entry(out: &mut Vec<u8>, entry: &CacheEntry) {
 
 fn verify(context: &mut Context, dir: &Path, mailbox: Option<&str>) -> anyhow::Result<Outcome> {
     let reports = caches::verify(dir, mailbox)?;
+    is_cached(mailbox, !reports.is_empty())?;
     let mut outcome = Outcome::Done;
     for report in &reports {
         let ok = report.problems.is_empty();
@@ -147,6 +150,17 @@ fn verify(context: &mut Context, dir: &Path, mailbox: Option<&str>) -> anyhow::R
         context.out.line(&format!("{mailbox}: {}", visible(verdict.as_bytes())))?;
     }
     Ok(outcome)
+}
+
+/// Fails where a mailbox was named and nothing of it is cached.
+fn is_cached(mailbox: Option<&str>, found: bool) -> anyhow::Result<()> {
+    match mailbox {
+        Some(mailbox) if !found => Err(NotThere::error(
+            format!("{mailbox}: no cache of this mailbox"),
+            "`barid cache status` lists what is cached",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn removed(context: &mut Context, report: &ClearReport) -> anyhow::Result<()> {
