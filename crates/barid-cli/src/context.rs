@@ -1,11 +1,14 @@
 //! What every command works with: options, standard output, and how to talk to the person.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use barid::{Mailbox, NoteKind, OpenOptions};
+use barid::vfs::OsVfs;
+use barid::{Mailbox, MailboxSpec, NoteKind, OpenOptions};
 
 use crate::cli::GlobalArgs;
 use crate::dirs;
@@ -84,8 +87,14 @@ impl Context {
     }
 
     /// Opens a mailbox, with progress on a terminal, and prints what there is to note.
-    pub(crate) fn open(&self, spec: &str) -> anyhow::Result<Mailbox> {
-        let mailbox = self.with_progress(|options| Mailbox::open(spec, options))?;
+    pub(crate) fn open(&self, mailbox: &OsStr) -> anyhow::Result<Mailbox> {
+        self.open_spec(&parse_spec(mailbox))
+    }
+
+    /// As [`Context::open`], for a mailbox whose path is known to be one.
+    pub(crate) fn open_spec(&self, spec: &MailboxSpec) -> anyhow::Result<Mailbox> {
+        let open = |options: &OpenOptions| Mailbox::open_in(Arc::new(OsVfs), spec, options);
+        let mailbox = self.with_progress(open)?;
         self.print_notes(&mailbox);
         Ok(mailbox)
     }
@@ -143,5 +152,35 @@ impl Context {
         let line = format!("{color}{kind}:{} {text}\n", style.reset);
         // Standard error may be closed; there is nobody left to tell.
         let _ = io::stderr().write_all(line.as_bytes());
+    }
+}
+
+/// Parses `PATH` or `FORMAT:PATH`. The path may have bytes that are no UTF-8.
+fn parse_spec(text: &OsStr) -> MailboxSpec {
+    let spec = MailboxSpec::parse(&text.to_string_lossy());
+    let bytes = text.as_bytes();
+    let path = match (spec.format, bytes.iter().position(|byte| *byte == b':')) {
+        (Some(_), Some(colon)) => &bytes[colon + 1..],
+        _ => bytes,
+    };
+    MailboxSpec { path: OsStr::from_bytes(path).into(), ..spec }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &[u8], has_format: bool, path: &[u8]) {
+        let spec = parse_spec(OsStr::from_bytes(text));
+        assert_eq!((spec.format.is_some(), spec.path.as_os_str().as_bytes()), (has_format, path));
+    }
+
+    #[test]
+    fn a_path_is_any_bytes() {
+        check(b"a/b", false, b"a/b");
+        check(b"maildir:a:b", true, b"a:b");
+        check(b"a:b", false, b"a:b");
+        check(b"b\xff\xfe:d", false, b"b\xff\xfe:d");
+        check(b"maildir:b\xff\xfed", true, b"b\xff\xfed");
     }
 }

@@ -1,5 +1,8 @@
 //! What is no mailbox, cannot be read, or is too much.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use crate::support::World;
 
 const COMMANDS: [&[&str]; 4] = [&["status"], &["ls"], &["thread"], &["status", "--json"]];
@@ -120,4 +123,20 @@ fn a_home_is_not_needed() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("hint: name one with --state-dir DIR"), "{error}");
     assert!(run(&["ls", &path, "--state-dir", "state"]).status.success());
+}
+
+#[test]
+fn a_name_that_is_no_utf8() {
+    let world = World::new();
+    world.maildir("mail/box", &["Subject: one\n\n"]);
+    let name = OsStr::from_bytes(b"mail/b\xff\xfed");
+    world.rename("mail/box", name);
+    let run = |args: [&OsStr; 2]| world.command().args(args).output().unwrap();
+    for args in
+        [["status".as_ref(), name], ["ls".as_ref(), name], ["folders".as_ref(), "mail".as_ref()]]
+    {
+        let output = run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stdout.is_empty());
+    }
 }

@@ -55,6 +55,7 @@ fn without_counts_nothing_is_opened() {
 fn an_empty_folder_has_none() {
     let world = World::new();
     world.create_dir("mail");
-    let lines = world.json(&["folders", "mail"]);
-    assert!(lines.iter().all(|line| line["format"].is_null()), "{lines:?}");
+    let run = world.run(&["folders", "mail"]);
+    assert_eq!((run.code, run.stdout.len()), (1, 0));
+    assert!(run.stderr.contains("mail: no mailbox here or below"), "{}", run.stderr);
 }

@@ -51,7 +51,28 @@ fn wrong_usage_is_a_failure() {
         assert_eq!(run.code, 2, "{args:?}");
         assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?}");
     }
-    assert!(world.run(&["ls", "x", "--sort", "age"]).stderr.contains("unknown sort key"));
+    let wrong = world.run(&["ls", "x", "--sort", "age"]).stderr;
+    assert!(wrong.contains("unknown sort key") && wrong.contains("displayfrom"), "{wrong}");
+}
+
+#[test]
+fn an_option_that_would_do_nothing_is_refused() {
+    let world = World::new();
+    for args in [
+        &["show", "x", "1", "-o", "out"][..],
+        &["show", "x", "1", "--headers", "-o", "out"],
+        &["show", "x", "1", "--structure", "-o", "out"],
+        &["show", "x", "1", "--raw", "--json"],
+        &["show", "x", "1", "--part", "1", "--json"],
+        &["thread", "x", "--uid"],
+        &["thread", "x", "--uid", "--newest", "1"],
+        &["thread", "x", "--uid", "--json"],
+        &["ls", "x", "--rfc822-size"],
+    ] {
+        let run = world.run(args);
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stderr.contains("Usage: "), "{args:?}: {}", run.stderr);
+    }
 }
 
 #[test]

@@ -166,6 +166,11 @@ fn parts_are_decoded() {
     assert!(missing.stderr.contains("has no part 9") && missing.stderr.contains("--structure"));
     world.ok(&["show", "--part", "2", "-o", "out.bin", &path, "2"]);
     assert_eq!(world.read("out.bin"), [0, 1, 2, 255]);
+    let raw = world.ok(&["show", "--raw", &path, "1"]);
+    assert_eq!(world.ok(&["show", "--raw", "-o", "out.bin", &path, "1"]), "");
+    assert_eq!(world.read("out.bin"), raw.as_bytes());
+    let many = world.run(&["show", "--raw", "-o", "many", &path, "1:*"]);
+    assert_eq!((many.code, world.has("many")), (2, false), "{}", many.stderr);
     // The transfer encoding is undone; the charset is the part's own.
     let plain = world.run(&["show", "--part", "1", &path, "1"]);
     assert_eq!(plain.stdout, b"Sch\xf6ne Gr\xfc\xdfe\n>From me to you\n");

@@ -117,6 +117,10 @@ impl World {
         }
     }
 
+    pub(crate) fn rename(&self, name: &str, to: impl AsRef<Path>) {
+        fs::rename(self.path(name), self.scratch.path().join(to)).unwrap();
+    }
+
     pub(crate) fn set_mode(&self, name: &str, mode: u32) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }

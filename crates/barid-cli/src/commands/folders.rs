@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use barid::vfs::OsVfs;
-use barid::{Folder, Mailbox};
-use clap::Args;
+use barid::{Folder, Mailbox, MailboxSpec};
+use clap::{Args, ValueHint};
 
 use crate::context::Context;
-use crate::exit::{Outcome, report};
+use crate::exit::{NotThere, Outcome, report};
 use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -19,7 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   barid folders ~/Maildir                  a Maildir and its Maildir++ folders
   barid folders ~/Mail                     a folder of mailbox files
-  barid folders --no-counts --json ~/Mail";
+  barid folders --no-counts --json ~/Mail
+
+Exit status: 1 if there is no mailbox.";
 
 /// List the mailboxes below a folder as a tree, with their counts
 ///
@@ -29,6 +31,7 @@ Examples:
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FoldersArgs {
     /// The folder
+    #[arg(value_hint = ValueHint::DirPath)]
     dir: PathBuf,
     /// Open no mailbox and count nothing
     #[arg(long)]
@@ -45,6 +48,10 @@ struct Counts {
 /// Finds the mailboxes, opens each, and prints the tree.
 pub(crate) fn run(context: &mut Context, args: &FoldersArgs) -> anyhow::Result<Outcome> {
     let folders = barid::folders(&OsVfs, &args.dir)?;
+    if !folders.iter().any(|folder| folder.format.is_some()) {
+        let message = format!("{}: no mailbox here or below", args.dir.display());
+        return Err(NotThere::error(message, "Maildirs and mbox files are looked for"));
+    }
     let mut outcome = Outcome::Done;
     let mut counts = Vec::with_capacity(folders.len());
     for folder in &folders {
@@ -70,8 +77,8 @@ pub(crate) fn run(context: &mut Context, args: &FoldersArgs) -> anyhow::Result<O
 }
 
 fn count(context: &Context, folder: &Folder) -> anyhow::Result<Option<Counts>> {
-    let spec = folder.path.to_string_lossy();
-    let mailbox: Mailbox = context.open(&spec)?;
+    let spec = MailboxSpec { format: None, path: folder.path.clone() };
+    let mailbox: Mailbox = context.open_spec(&spec)?;
     let status = mailbox.status();
     Ok(Some(Counts { messages: status.messages, unseen: status.unseen }))
 }

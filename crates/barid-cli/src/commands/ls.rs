@@ -1,7 +1,9 @@
 //! `barid ls`: the messages of a mailbox, a line each, in any order.
 
+use std::ffi::OsString;
+
 use barid::{Mailbox, SortKey, SortProgram, Summary, Window};
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -11,8 +13,9 @@ use crate::mail::line::MessageLine;
 
 const EXAMPLES: &str = "\
 Examples:
-  barid ls ~/Maildir                       all messages, in the order they arrived
-  barid ls --sort date --limit 50 ~/Maildir
+  barid ls ~/Maildir                                   all, in the order they arrived
+  barid ls --sort date --limit 50 ~/Maildir            the newest fifty, the newest last
+  barid ls --sort reverse:date --first 50 ~/Maildir    the newest fifty, the newest first
   barid ls --sort subject --sort reverse:date archive.mbox
   barid ls --json archive.mbox | jq -r 'select(.size > 1000000) | .uid'
 
@@ -25,7 +28,8 @@ of arrival. A line is cut to the width of the terminal, and is whole elsewhere."
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// The mailbox: a path, or FORMAT:PATH
-    mailbox: String,
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
     /// Sort by KEY; may be given more than once, the first deciding first
     ///
     /// KEY is one of arrival, cc, date, from, size, subject, to (RFC 5256), displayfrom, displayto
@@ -41,12 +45,16 @@ pub(crate) struct LsArgs {
     /// Print the size that IMAP clients are told as well, with --json
     ///
     /// RFC822.SIZE counts every line end as two bytes. The first time all messages are read for it.
-    #[arg(long)]
+    #[arg(long, requires = "json")]
     rfc822_size: bool,
 }
 
+/// The sort keys, as the help of `--sort` lists them.
+const KEYS: &str = "arrival, cc, date, from, size, subject, to, displayfrom, displayto";
+
 fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
-    let mut program = SortProgram::parse([text]).map_err(|error| error.to_string())?;
+    let explain = |error| format!("{error}; the keys are {KEYS}, each also as reverse:KEY");
+    let mut program = SortProgram::parse([text]).map_err(explain)?;
     program.0.pop().ok_or_else(|| "no key".to_owned())
 }
 

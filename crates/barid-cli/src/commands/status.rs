@@ -1,9 +1,10 @@
 //! `barid status`: what a mailbox holds, and what it took to know it.
 
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use barid::{CacheState, Status};
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -24,7 +25,8 @@ Examples:
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
     /// The mailbox: a path, or FORMAT:PATH
-    mailbox: String,
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
 }
 
 /// Opens the mailbox and prints its figures.
@@ -33,10 +35,11 @@ pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Ou
     let mailbox = context.open(&args.mailbox)?;
     let status = mailbox.status();
     let elapsed = started.elapsed();
+    let path = args.mailbox.as_encoded_bytes();
     if context.global.json {
-        write_json(context.out.buffer(), &args.mailbox, &status, elapsed);
+        write_json(context.out.buffer(), path, &status, elapsed);
     } else {
-        write_table(context.out.buffer(), &args.mailbox, &status, elapsed);
+        write_table(context.out.buffer(), path, &status, elapsed);
     }
     Ok(Outcome::Done)
 }
@@ -50,9 +53,9 @@ fn cache_state_name(state: CacheState) -> &'static str {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, path: &str, status: &Status, elapsed: Duration) {
+fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duration) {
     let mut json = Json::line(out, "status");
-    json.key("path").str(path);
+    json.key("path").bytes(path);
     json.key("format").str(format_name(status.format));
     json.key("messages").number(status.messages.into());
     json.key("recent").number(status.recent.into());
@@ -71,10 +74,10 @@ fn write_json(out: &mut Vec<u8>, path: &str, status: &Status, elapsed: Duration)
     json.end_line();
 }
 
-fn write_table(out: &mut Vec<u8>, path: &str, status: &Status, elapsed: Duration) {
+fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duration) {
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
-    row("mailbox", visible(path.as_bytes()));
+    row("mailbox", visible(path));
     row("format", format_name(status.format).to_owned());
     let (unseen, recent) = (grouped(status.unseen.into()), grouped(status.recent.into()));
     row(

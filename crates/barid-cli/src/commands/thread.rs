@@ -1,7 +1,9 @@
 //! `barid thread`: the conversations of a mailbox.
 
+use std::ffi::OsString;
+
 use barid::{Mailbox, Summary, ThreadAlgorithm, ThreadNode, Threads};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -26,7 +28,8 @@ threads by their last message; `orderedsubject` (RFC 5256) looks at nothing but 
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ThreadArgs {
     /// The mailbox: a path, or FORMAT:PATH
-    mailbox: String,
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
     /// Find threads by this algorithm
     #[arg(short, long, value_enum, default_value = "references", value_name = "NAME")]
     algorithm: Algorithm,
@@ -37,7 +40,7 @@ pub(crate) struct ThreadArgs {
     #[arg(long, conflicts_with_all = ["newest", "json"])]
     imap: bool,
     /// With --imap, print UIDs instead of sequence numbers
-    #[arg(long, requires = "imap")]
+    #[arg(long, requires = "imap", conflicts_with_all = ["newest", "json"])]
     uid: bool,
 }
 

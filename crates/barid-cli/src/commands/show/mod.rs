@@ -6,13 +6,14 @@ mod structure;
 mod text;
 mod uids;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use barid::{Mailbox, RawMessage, ReadAs, Uid};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
-use crate::exit::{Outcome, is_not_there, report};
+use crate::exit::{Outcome, WithHint, is_not_there, report};
 use crate::output::escape::{Space, write_visible};
 use uids::UidRange;
 
@@ -23,6 +24,7 @@ Examples:
   barid show --structure ~/Maildir 4711    the parts and their numbers
   barid show --part 2 -o photo.jpg ~/Maildir 4711
   barid show --raw archive.mbox 17 | less
+  barid show --raw -o 17.eml archive.mbox 17
 
 Exit status: 1 if a UID is not there, 2 if a message cannot be read; the others are shown.";
 
@@ -31,7 +33,8 @@ Exit status: 1 if a UID is not there, 2 if a message cannot be read; the others 
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
     /// The mailbox: a path, or FORMAT:PATH
-    mailbox: String,
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
     /// The messages: UIDs, ranges of them (5:9), * for the last
     #[arg(required = true, value_name = "UID", value_delimiter = ',')]
     uids: Vec<UidRange>,
@@ -41,7 +44,7 @@ pub(crate) struct ShowArgs {
     /// be undone, and the fields Status, X-Status, X-Keywords, X-UID, X-IMAP and X-IMAPbase.
     /// `stored` prints what the file has.
     #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, group = "view")]
-    #[arg(default_missing_value = "message", value_enum)]
+    #[arg(default_missing_value = "message", value_enum, group = "bytes", conflicts_with = "json")]
     raw: Option<Raw>,
     /// Print all header fields, decoded
     #[arg(long, group = "view")]
@@ -50,10 +53,11 @@ pub(crate) struct ShowArgs {
     #[arg(long, group = "view")]
     structure: bool,
     /// Print one part, decoded: a number as --structure shows it
-    #[arg(long, value_name = "N", group = "view")]
+    #[arg(long, value_name = "N", groups = ["view", "bytes"], conflicts_with = "json")]
     part: Option<String>,
-    /// Write the part to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE", requires = "part")]
+    /// Write the part, or with --raw the message, to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(requires = "bytes", conflicts_with_all = ["headers", "structure"])]
     output: Option<PathBuf>,
 }
 
@@ -85,6 +89,10 @@ pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outc
         for row in selected.rows {
             uids.push(mailbox.uid_of(row)?);
         }
+    }
+    if args.output.is_some() && uids.len() > 1 {
+        let message = format!("-o takes one message, and {} were named", uids.len());
+        return Err(WithHint::error(message, "write each to a file of its own"));
     }
     let mut outcome = Outcome::Done;
     if uids.is_empty() || !missing.is_empty() {
@@ -122,18 +130,19 @@ fn show(
     uid: Uid,
     follows: bool,
 ) -> anyhow::Result<()> {
+    let output = args.output.as_deref();
     if args.raw == Some(Raw::Stored) {
-        return write_raw(context, &mailbox.read(uid, ReadAs::Stored)?.bytes);
+        return write_raw(context, &mailbox.read(uid, ReadAs::Stored)?.bytes, output);
     }
     let RawMessage { bytes, .. } = mailbox.read(uid, ReadAs::Message)?;
     let bytes = barid::message::strip_owned(&bytes);
     if args.raw.is_some() {
-        return write_raw(context, &bytes);
+        return write_raw(context, &bytes, output);
     }
     let row = mailbox.row_of(uid)?.unwrap_or_default();
     let message = Shown { uid, row, bytes: &bytes };
     if let Some(number) = &args.part {
-        return part::show(context, &message, number, args.output.as_deref());
+        return part::show(context, &message, number, output);
     }
     match (args.structure, context.global.json) {
         (true, true) => structure::write_json(context.out.buffer(), &message),
@@ -146,7 +155,10 @@ fn show(
 }
 
 /// Writes bytes as they are; to a terminal, with what could steer it made visible.
-fn write_raw(context: &mut Context, bytes: &[u8]) -> anyhow::Result<()> {
+fn write_raw(context: &mut Context, bytes: &[u8], output: Option<&Path>) -> anyhow::Result<()> {
+    if let Some(path) = output {
+        return part::write_file(path, bytes);
+    }
     if context.width.is_some() {
         write_visible(context.out.buffer(), bytes, Space::Lines);
     } else {

@@ -47,7 +47,8 @@ pub(super) fn show(
     Ok(context.out.settle()?)
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+/// Writes a file, in place of the one that is there.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let at = |error| anyhow::Error::new(error).context(path.display().to_string());
     let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
     let file = OsVfs.open(path, options).map_err(at)?;
