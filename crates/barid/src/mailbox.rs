@@ -403,6 +403,10 @@ impl Opening<'_> {
     fn announce(&mut self, report: &ScanReport, known: Option<&Snapshot>) -> Result<ModSeq> {
         let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
         if known.is_some() && !changed_anything(report) {
+            // UIDs may have moved from the ledger to the mailbox, and the scan left that to us.
+            let committed = self.ledger.commit();
+            self.ledger.unlock();
+            committed?;
             return Ok(highest.max(self.ledger.highest_modseq()));
         }
         // Others hand out mod-sequences, too: what they gave is read again under the lock.
