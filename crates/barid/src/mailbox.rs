@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_cache::{Finish, Opened, Snapshot};
-use barid_formats::{EmptyKnown, Format, Known, MailboxSpec, Racy, ScanContext, ScanReport, Stamp};
+use barid_formats::{
+    DefectKind, EmptyKnown, Format, Known, MailboxSpec, Racy, ScanContext, ScanReport, Stamp,
+};
 use barid_state::{Access, Identity, Ledger};
 use barid_types::{KeywordTable, ModSeq, Uid};
 use barid_vfs::{MemVfs, OsVfs, Vfs};
@@ -131,7 +133,7 @@ impl Mailbox {
     /// As [`Mailbox::open`].
     pub fn refresh(&mut self) -> Result<()> {
         let stamp = self.format.stamp()?;
-        if is_current(&self.snapshot, &stamp, self.options.full_check) {
+        if is_current(&*self.format, &self.snapshot, &stamp, self.options.full_check) {
             return Ok(());
         }
         self.rescan(self.options.full_check)
@@ -268,10 +270,17 @@ impl Mailbox {
     }
 }
 
-/// Whether a stamp proves that nothing changed (PROTOCOL, "Open", step 3).
-fn is_current(snapshot: &Snapshot, stamp: &Stamp, full_check: bool) -> bool {
+/// Whether a stamp proves that nothing changed (PROTOCOL, "Open", step 3). What could not be read
+/// is tried again all the same, since no stamp tells whether it can be read now.
+fn is_current(
+    format: &dyn barid_formats::Mailbox,
+    snapshot: &Snapshot,
+    stamp: &Stamp,
+    full_check: bool,
+) -> bool {
     let stored = &snapshot.meta().stamp;
-    !full_check && stored.same_files(stamp) && stored.racy() == Racy::No
+    let is_same = !full_check && stored.same_files(stamp) && stored.racy() == Racy::No;
+    is_same && !format.has_unread(snapshot.state())
 }
 
 impl Opening<'_> {
@@ -279,7 +288,9 @@ impl Opening<'_> {
         let known = self.stored()?;
         let stamp = self.format.stamp()?;
         match known {
-            Some(snapshot) if is_current(&snapshot, &stamp, self.options.full_check) => {
+            Some(snapshot)
+                if is_current(self.format, &snapshot, &stamp, self.options.full_check) =>
+            {
                 Ok((snapshot, CacheState::Fresh))
             }
             known => {
@@ -463,7 +474,11 @@ impl Opening<'_> {
                 None => String::new(),
             };
             let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
-            Note { kind: NoteKind::Mailbox, text }
+            let kind = match defect.kind {
+                DefectKind::Structure => NoteKind::Mailbox,
+                DefectKind::Unreadable => NoteKind::Unreadable,
+            };
+            Note { kind, text }
         };
         let notes: Vec<Note> = defects.iter().map(note).collect();
         self.notes.extend(notes);

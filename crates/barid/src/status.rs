@@ -59,6 +59,9 @@ pub enum NoteKind {
     Cache,
     /// The mailbox: something in it is not as it should be.
     Mailbox,
+    /// A message: it cannot be read now. It is listed with what is known of it, and every opening
+    /// tries it again.
+    Unreadable,
     /// The state folder: UIDs cannot be made to last.
     State,
 }

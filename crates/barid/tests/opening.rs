@@ -1,7 +1,7 @@
 //! What opening a mailbox tells, the first time and again.
 
 use barid::{CacheState, Mailbox, MailboxSpec, NoteKind, OpenOptions, ReadAs, Uid};
-use barid_vfs::{OpenOptions as FileOptions, Vfs};
+use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, OpenOptions as FileOptions, Vfs};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -114,6 +114,29 @@ fn a_cache_that_cannot_be_written_is_kept_in_memory() {
         assert_eq!(mailbox.notes()[0].kind, NoteKind::Cache);
         assert_eq!(told(&mailbox).len(), 10);
     });
+}
+
+#[test]
+fn a_message_that_cannot_be_read_is_told_until_it_can() {
+    let mut world = World::maildir(5);
+    world.deliver(3);
+    world.wait();
+    let file = world.files().swap_remove(1);
+    let denied = FaultEffect::Error(std::io::ErrorKind::PermissionDenied);
+    let fault = Fault::nth(0).of(CallKind::Open).under(file).with(denied).forever();
+    let faulty = Arc::new(FaultVfs::new(world.memory.clone(), fault));
+    for _ in 0..3 {
+        let mailbox = Mailbox::open_in(faulty.clone(), &world.spec, &world.options()).unwrap();
+        let [note] = mailbox.notes() else { panic!("{:?}", mailbox.notes()) };
+        assert_eq!(note.kind, NoteKind::Unreadable);
+        assert!(note.text.starts_with("/mail/box: UID 2: cannot be read: new/"), "{}", note.text);
+        assert_eq!(mailbox.len(), 3);
+        world.wait();
+    }
+    let mailbox = world.open();
+    assert!(mailbox.notes().is_empty(), "{:?}", mailbox.notes());
+    assert_eq!(told(&mailbox), told(&world.open_from_scratch()));
+    assert_eq!(world.open().status().cache.state, CacheState::Fresh);
 }
 
 #[test]
