@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::world::{World, told};
 use barid::{Mailbox, OpenOptions};
 use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};
@@ -143,5 +144,23 @@ fn expunge(maildir: &std::path::Path, history: &History) {
             }
         }
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn two_that_open_a_mailbox_at_once_give_the_same_uids() {
+    for seed in 0..60 {
+        for mut world in [World::maildir(seed), World::mbox(seed)] {
+            world.deliver(20);
+            // Nothing but the ledger can hold the UIDs.
+            let options = OpenOptions { read_only: true, cache_dir: None, ..world.options() };
+            let uids = std::thread::scope(|scope| {
+                let open = || told(&world.open_with(&options));
+                let [one, other] = [scope.spawn(open), scope.spawn(open)];
+                [one.join().unwrap(), other.join().unwrap()]
+            });
+            assert_eq!(uids[0], uids[1], "seed {seed}");
+            assert_eq!(told(&world.open_with(&options)), uids[0], "seed {seed}");
+        }
     }
 }

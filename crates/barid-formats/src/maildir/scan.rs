@@ -19,8 +19,8 @@ use super::uids::{LedgerView, Uids};
 use super::written::{Assigned, LedgerChange};
 use super::{Dirs, Maildir, name, unread};
 use crate::{
-    ChangedMessage, DefectKind, Known, Mailbox, MailboxDefect, Result, ScanContext, ScanReport,
-    ScanStats, Sinks, Stamp,
+    ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
+    ScanReport, ScanStats, Sinks, Stamp,
 };
 
 /// How long to wait for another process that gives out UIDs.
@@ -98,7 +98,7 @@ impl Pass<'_> {
         });
         let (mut totals, written) = reading.run(beside)?;
         totals.unread.append(unread);
-        let file_stamp = self.settle(&mut assigned, written, context.ledger)?;
+        let file_stamp = self.settle(&mut assigned, written, &ledger, context.ledger)?;
         Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
     }
 
@@ -113,6 +113,7 @@ impl Pass<'_> {
         &self,
         assigned: &mut Assigned,
         written: Option<Result<FileStamp>>,
+        seen: &LedgerView,
         ledger: &mut Ledger,
     ) -> Result<FileStamp> {
         let mut change = assigned.ledger.take();
@@ -133,7 +134,12 @@ impl Pass<'_> {
             None => {}
         }
         if let Some(change) = change {
-            apply(&change, ledger)?;
+            ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+            if !seen.is_current(ledger) {
+                ledger.unlock();
+                return Err(Error::Changed { path: self.maildir.path.clone() });
+            }
+            apply(&change, ledger);
         }
         Ok(file_stamp)
     }
@@ -229,16 +235,14 @@ impl Pass<'_> {
     }
 }
 
-/// Puts a change into the ledger, which stays locked for the caller's commit.
-fn apply(change: &LedgerChange, ledger: &mut Ledger) -> Result<()> {
-    ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+/// Puts a change into the ledger, which is locked, and stays so for the caller's commit.
+fn apply(change: &LedgerChange, ledger: &mut Ledger) {
     if change.replace {
         ledger.replace(change.uidvalidity, change.entries.clone());
     } else {
         ledger.set_uidvalidity(change.uidvalidity);
         change.entries.iter().for_each(|entry| ledger.push(*entry));
     }
-    Ok(())
 }
 
 /// Keyword letters and what they mean.

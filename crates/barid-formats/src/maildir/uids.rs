@@ -63,6 +63,12 @@ impl LedgerView {
         }
         Ok(view)
     }
+
+    /// Whether the ledger still says what it said: if not, another process gave out UIDs.
+    pub(super) fn is_current(&self, ledger: &Ledger) -> bool {
+        ledger.uidvalidity() == self.uidvalidity
+            && ledger.uidnext().map_or(1, Uid::get) == self.uidnext
+    }
 }
 
 /// How far an attempt came.

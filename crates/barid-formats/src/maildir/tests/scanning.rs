@@ -1,14 +1,16 @@
 //! Scans: what is found, what it costs, where UIDs come from.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use barid_types::Flag;
 use barid_vfs::{CallKind, CountingVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions};
 
 use super::support::{World, uid};
 use crate::maildir::layout::{HEAD_LEN, HEADER_LEN_MAX};
-use crate::{DefectKind, Mailbox};
+use crate::{
+    DefectKind, EmptyKnown, Error, Mailbox, ScanContext, ScanSink, ScannedMessage, SinkError, Sinks,
+};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -486,4 +488,44 @@ fn a_full_check_sees_what_stamps_hide() {
     world.vfs.set_times(Path::new("/box/cur"), cur.accessed, cur.modified).unwrap();
     world.full_check = true;
     assert_eq!(world.scan().changed.len(), 1);
+}
+
+/// Another process scans while the first message is taken.
+struct Meanwhile(Mutex<Option<World>>);
+
+impl Sinks for Meanwhile {
+    fn sink(&self, _: u32) -> Box<dyn ScanSink + '_> {
+        if let Some(mut other) = self.0.lock().unwrap().take() {
+            other.scan();
+        }
+        Box::new(Nowhere)
+    }
+}
+
+struct Nowhere;
+
+impl ScanSink for Nowhere {
+    fn message(&mut self, _: &ScannedMessage<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn uids_that_another_process_gives_out_meanwhile_are_noticed() {
+    let world = World { read_only: true, ..ten() };
+    let other = World::at(Arc::clone(&world.vfs), &world.path, &world.state_dir);
+    let sinks = Meanwhile(Mutex::new(Some(World { read_only: true, ..other })));
+    let mut ledger = world.ledger().unwrap();
+    let mut context = ScanContext {
+        ledger: &mut ledger,
+        read_only: true,
+        full_check: false,
+        threads: 1,
+        progress: None,
+    };
+    let report = world.maildir().scan(&EmptyKnown::default(), &sinks, &mut context);
+    assert!(matches!(report, Err(Error::Changed { .. })), "{report:?}");
 }
