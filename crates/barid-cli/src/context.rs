@@ -1,5 +1,6 @@
 //! What every command works with: options, standard output, and how to talk to the person.
 
+use std::cell::Cell;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) style: Style,
     /// The colours of standard error.
     error_style: Style,
+    /// Whether something that was opened has messages that cannot be read.
+    pub(crate) is_incomplete: Cell<bool>,
     /// Cells of a line, if standard output is a terminal.
     pub(crate) width: Option<usize>,
 }
@@ -46,6 +49,7 @@ impl Context {
             error_style: Style::new(global.color, error_terminal, no_color),
             width: terminal.then(width),
             out: Sink::new(),
+            is_incomplete: Cell::new(false),
             global,
         }
     }
@@ -120,6 +124,9 @@ impl Context {
 
     fn print_notes(&self, mailbox: &Mailbox) {
         for note in mailbox.notes() {
+            if note.kind == NoteKind::Unreadable {
+                self.is_incomplete.set(true);
+            }
             match note.kind {
                 NoteKind::Mailbox if !self.global.verbose => {}
                 _ => self.warn(&note.text),

@@ -77,6 +77,7 @@ pub(crate) fn finish(context: &mut Context, result: anyhow::Result<Outcome>) -> 
         _ => result,
     };
     match result {
+        Ok(_) if context.is_incomplete.get() => ExitCode::from(2),
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingMatched) => ExitCode::from(1),
         Ok(Outcome::Incomplete) => ExitCode::from(2),

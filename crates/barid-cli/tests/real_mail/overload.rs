@@ -186,6 +186,21 @@ fn cut_at_every_byte() {
     }
 }
 
+#[test]
+fn a_content_length_that_lies() {
+    let world = World::new();
+    let mail = |length| format!("{FROM}Content-Length: {length}\nSubject: x\n\nbody\n\n");
+    let path = world.write("box.mbox", [mail(5), mail(500), mail(3)].concat().as_bytes());
+    let quiet = run(&world, &["ls", "--no-cache", &path]);
+    assert_eq!((quiet.code, &*quiet.stderr), (0, ""));
+    let told = run(&world, &["ls", "--no-cache", "-v", &path]);
+    assert_eq!((told.code, told.text().lines().count()), (0, 3));
+    for offset in [mail(5).len(), mail(5).len() + mail(500).len()] {
+        let place = format!("box.mbox: at offset {offset}: Content-Length leads to no From_ line");
+        assert!(told.stderr.contains(&place), "{}", told.stderr);
+    }
+}
+
 /// As another user, since root may read everything.
 #[test]
 fn what_may_not_be_read() {
@@ -210,13 +225,24 @@ fn what_may_not_be_read() {
     for command in ["status", "ls", "thread"] {
         assert_eq!(check(&[command, &file], &file, 2, "Permission denied"), "");
     }
-    // One of two messages: both are listed, and who asks for it is told.
+    // One of two messages: both are listed, and everybody is told, at every opening.
     world.set_mode("box/cur/1600000000.M0.host:2,S", 0);
-    let listed = check(&["ls", "-v", "--json", &maildir], "box: UID 1: ", 0, "Permission denied");
-    assert_eq!(parse_lines(&listed).len(), 2);
-    assert!(listed.contains("\"subject\":\"two\""), "{listed}");
+    for args in [&["ls", "--json"][..], &["ls", "--json"], &["ls", "--json", "--full-check"]] {
+        let args = [args, &[&*maildir]].concat();
+        let listed = check(&args, "box: UID 1: cannot be read: ", 2, "Permission denied");
+        assert_eq!(parse_lines(&listed).len(), 2);
+        assert!(listed.contains("\"subject\":\"two\""), "{listed}");
+        assert!(!listed.contains("\"subject\":\"one\""), "{listed}");
+    }
+    check(&["status", &maildir], "box: UID 1: cannot be read: ", 2, "Permission denied");
     let shown = check(&["show", &maildir, "1:2"], "1600000000.M0", 2, "Permission denied");
     assert!(shown.contains("two"), "{shown}");
+    // It is read as soon as that is possible, under the same UID.
+    world.set_mode("box/cur/1600000000.M0.host:2,S", 0o644);
+    let listed = check(&["ls", "--json", &maildir], "", 0, "");
+    let line = &parse_lines(&listed)[0];
+    assert_eq!((&line["uid"], &line["subject"]), (&1.into(), &"one".into()), "{listed}");
+    world.set_mode("box/cur/1600000000.M0.host:2,S", 0);
     world.set_mode("box/cur", 0);
     assert_eq!(check(&["ls", &maildir], &maildir, 2, "Permission denied"), "");
     world.set_mode("box/cur", 0o755);
