@@ -92,17 +92,17 @@ pub(crate) enum Command {
 
 impl Command {
     /// Does what was asked.
-    pub(crate) fn run(self, context: &mut Context) -> anyhow::Result<Outcome> {
+    pub(crate) fn run(&self, context: &mut Context) -> anyhow::Result<Outcome> {
         match self {
-            Self::Status(args) => status::run(context, &args),
-            Self::Ls(args) => ls::run(context, &args),
-            Self::Show(args) => show::run(context, &args),
-            Self::Thread(args) => thread::run(context, &args),
-            Self::Folders(args) => folders::run(context, &args),
-            Self::Cache(args) => cache::run(context, &args),
-            Self::Demo(args) => demo::run(context, &args),
-            Self::Completions(args) => completions::run(context, &args),
-            Self::Man(args) => man::run(context, &args),
+            Self::Status(args) => status::run(context, args),
+            Self::Ls(args) => ls::run(context, args),
+            Self::Show(args) => show::run(context, args),
+            Self::Thread(args) => thread::run(context, args),
+            Self::Folders(args) => folders::run(context, args),
+            Self::Cache(args) => cache::run(context, args),
+            Self::Demo(args) => demo::run(context, args),
+            Self::Completions(args) => completions::run(context, args),
+            Self::Man(args) => man::run(context, args),
         }
     }
 }

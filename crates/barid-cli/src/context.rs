@@ -134,6 +134,16 @@ impl Context {
         }
     }
 
+    /// Removes the cache whose damage is the error, if that is what it is. A cache is checked as it
+    /// is read, so damage may show itself after the mailbox was opened.
+    pub(crate) fn discards_damaged_cache(&self, error: &anyhow::Error) -> bool {
+        let Some(Ok(true)) = error.downcast_ref().map(barid::caches::remove_damaged) else {
+            return false;
+        };
+        self.warn(&format!("{error}; it is made anew"));
+        true
+    }
+
     /// Warns, unless `--quiet`.
     pub(crate) fn warn(&self, text: &str) {
         if !self.global.quiet {

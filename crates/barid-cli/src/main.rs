@@ -20,6 +20,12 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let mut context = context::Context::new(cli.global);
-    let result = cli.command.run(&mut context);
+    let mut result = cli.command.run(&mut context);
+    if let Err(error) = &result
+        && context.discards_damaged_cache(error)
+        && context.out.take_back()
+    {
+        result = cli.command.run(&mut context);
+    }
     exit::finish(&mut context, result)
 }

@@ -88,3 +88,22 @@ fn no_cache_folder_is_an_empty_list() {
     let run = world.run(&["cache", "clear", "nowhere"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
 }
+
+#[test]
+fn damage_found_while_listing_costs_a_warning() {
+    let world = World::new();
+    let messages: Vec<String> = (0..3000).map(|n| format!("Subject: {n}\n\n")).collect();
+    let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+    let path = world.write("box.mbox", mbox(&messages).as_bytes());
+    let before = world.ok(&["ls", &path]);
+    let file = world.json(&["cache", "status"])[0]["file"].as_str().unwrap().to_owned();
+    // Behind the header, which is checked at once.
+    let mut cache = barid_testkit::disk::read(file.as_ref()).unwrap();
+    cache[8192..8200].copy_from_slice(b"!damage!");
+    barid_testkit::disk::write(file.as_ref(), &cache).unwrap();
+    let run = world.run(&["ls", &path]);
+    assert_eq!((run.code, String::from_utf8_lossy(&run.stdout).into_owned()), (0, before));
+    assert!(run.stderr.contains("made anew"), "{}", run.stderr);
+    let again = world.run(&["ls", &path]);
+    assert_eq!((again.code, again.stderr.as_str()), (0, ""));
+}

@@ -9,7 +9,7 @@ use barid_cache::{CacheContent, CacheDir, Pruned};
 use barid_formats::MailboxSpec;
 use barid_vfs::{OsVfs, Vfs};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Whether a cache is of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,21 @@ pub fn prune(dir: &Path) -> Result<ClearReport> {
         found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     };
     Ok(folder(dir).prune(&is_gone)?.into())
+}
+
+/// Removes the cache whose damage is the error, if that is what it is; the mailbox can then be
+/// opened anew. Who holds a [`crate::Mailbox`] calls [`crate::Mailbox::heal`] instead.
+///
+/// # Errors
+/// What the file system says.
+pub fn remove_damaged(error: &Error) -> Result<bool> {
+    let Error::Cache(barid_cache::Error::Damaged { path, .. }) = error else { return Ok(false) };
+    match OsVfs.remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.clone(), source })
+        }
+        _ => Ok(true),
+    }
 }
 
 fn folder(dir: &Path) -> CacheDir {

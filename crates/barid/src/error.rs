@@ -72,6 +72,7 @@ impl Error {
                 ErrorKind::User
             }
             Self::Mailbox(Formats::Damaged { .. }) => ErrorKind::Corrupt,
+            Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
             _ => ErrorKind::Io,
         }
@@ -91,6 +92,9 @@ impl Error {
             ),
             Self::State(_) | Self::Mailbox(Formats::State(_)) => {
                 Some("choose another folder with --state-dir DIR".to_owned())
+            }
+            Self::Cache(error) if error.is_damage() => {
+                Some("run it again: the cache is made anew".to_owned())
             }
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,

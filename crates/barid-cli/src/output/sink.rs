@@ -1,5 +1,6 @@
 //! Standard output behind one large buffer.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 
 use crate::limits::OUTPUT_BUFFER_LEN;
@@ -11,17 +12,18 @@ use crate::limits::OUTPUT_BUFFER_LEN;
 pub(crate) struct Sink {
     buffer: Vec<u8>,
     discards: bool,
+    has_written: Cell<bool>,
 }
 
 impl Sink {
     /// A sink that has written nothing.
     pub(crate) fn new() -> Self {
-        Self { buffer: Vec::new(), discards: false }
+        Self { buffer: Vec::new(), discards: false, has_written: Cell::new(false) }
     }
 
     /// A sink that writes to nowhere, to measure what comes before.
     pub(crate) fn discarding() -> Self {
-        Self { buffer: Vec::new(), discards: true }
+        Self { discards: true, ..Self::new() }
     }
 
     /// The buffer to append to; [`Sink::settle`] is due after every line or so.
@@ -43,6 +45,16 @@ impl Sink {
         Ok(())
     }
 
+    /// Forgets what is in the buffer; `false`, and nothing is forgotten, if some of the output is
+    /// out already.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let nothing_is_out = !self.has_written.get();
+        if nothing_is_out {
+            self.buffer.clear();
+        }
+        nothing_is_out
+    }
+
     /// Appends a line of text.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.buffer.extend_from_slice(text.as_bytes());
@@ -60,6 +72,7 @@ impl Sink {
         if self.discards {
             return Ok(());
         }
+        self.has_written.set(true);
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
         stdout.flush()
