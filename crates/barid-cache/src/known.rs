@@ -54,6 +54,9 @@ impl Known for Snapshot {
     fn keywords(&self) -> &KeywordTable {
         &self.meta.keywords
     }
+    fn tail_verified(&self) -> bool {
+        self.meta.tail_verified
+    }
     fn len(&self) -> u32 {
         self.overlay.len()
     }

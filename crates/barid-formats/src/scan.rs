@@ -33,6 +33,11 @@ pub trait Known: Sync {
     fn uidnext(&self) -> Option<Uid>;
     /// The keywords; their slots are the bits of [`KnownMessage::keywords`].
     fn keywords(&self) -> &KeywordTable;
+    /// Whether that scan, or one before it, read only the tail of the mailbox and nothing has
+    /// verified the rest since ([`ScanReport::tail_verified`]).
+    fn tail_verified(&self) -> bool {
+        false
+    }
     /// How many messages there are.
     fn len(&self) -> u32;
     /// Whether there is none.

@@ -48,6 +48,13 @@ impl Stamp {
         }
     }
 
+    /// Whether all that changed since `earlier` is that the one file of the mailbox grew.
+    pub fn is_growth_of(&self, earlier: &Self) -> bool {
+        let (now, before) = (&self.files[0], &earlier.files[0]);
+        let one_file = self.files[1..].iter().all(|file| file.inode == 0);
+        one_file && now.inode == before.inode && now.size > before.size
+    }
+
     /// Whether file `at` was old enough when the stamp was taken for an equal one to prove that it
     /// did not change.
     pub fn is_settled(&self, at: usize) -> bool {

@@ -294,7 +294,11 @@ impl Opening<'_> {
                 Ok((snapshot, CacheState::Fresh))
             }
             known => {
-                self.settle(&stamp);
+                // What only grew is cheap to look at once more.
+                let grew = known.as_ref().is_some_and(|k| stamp.is_growth_of(&k.meta().stamp));
+                if !grew {
+                    self.settle(&stamp);
+                }
                 self.scan(known)
             }
         }

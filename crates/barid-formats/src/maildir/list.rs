@@ -110,18 +110,24 @@ impl Listing {
             [after.files[0], after.files[1]] = dirs.stamps()?;
             let quiet = after.same_files(&stamp);
             let missing = self.is_missing(before, wanted);
+            let settled = stamp.is_settled(0) && stamp.is_settled(1);
             if !missing {
-                let cur_moved = wanted[1] && after.files[1] != stamp.files[1];
+                // Within one clock tick a rename moves no stamp, but may hide a new name.
+                let may_have_moved = !stamp.is_settled(1) || after.files[1] != stamp.files[1];
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
-                if !cur_moved || passes_without_news >= PASSES_WITHOUT_NEWS {
+                if !(wanted[1] && may_have_moved) || passes_without_news >= PASSES_WITHOUT_NEWS {
                     return Ok([false; 2]);
                 }
-            } else {
-                let old = stamp.is_settled(0) && stamp.is_settled(1);
-                quiet_passes += u32::from(quiet);
-                if quiet && (old || (quiet_passes >= 2 && wanted == [true; 2])) {
+            } else if quiet {
+                quiet_passes += 1;
+                let wait = after.wait();
+                if settled || (wait.is_none() && quiet_passes >= 2 && wanted == [true; 2]) {
                     return Ok(wanted);
                 }
+                vfs.sleep(wait.unwrap_or_default());
+                after.taken = vfs.now();
+            }
+            if missing {
                 wanted = [true; 2];
             }
             stamp = after;

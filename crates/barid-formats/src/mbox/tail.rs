@@ -4,6 +4,9 @@
 //! From_ line and the key of its header, and a From_ line stands at the old end. What is before is
 //! not looked at, which the report says. Costs the reads of the last header, of the first header
 //! where that holds `X-IMAPbase`, and of what is new.
+//!
+//! After that an equal stamp that is racy is as good as the last message still being there: the rest
+//! is verified when it is fetched.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -42,22 +45,29 @@ pub(super) fn scan(
         expunged: Vec::new(),
         changed: Vec::new(),
         new_uids: Vec::new(),
-        tail_verified: false,
+        tail_verified: known.tail_verified(),
         size_bytes: file.size,
         defects: Vec::new(),
         stats: ScanStats::default(),
     };
-    if old.same_files(&opened.stamp) && old.racy() == Racy::No {
+    let unchanged = old.same_files(&opened.stamp);
+    if unchanged && old.racy() == Racy::No {
         return Ok(Some(report));
     }
     if mailbox.compression.is_some() {
         return Ok(None);
     }
-    if old_file.inode != file.inode || file.size <= old_file.size || !notes.tail_sound {
+    // Of a file of which only the tail was verified an equal stamp need not prove more than that.
+    let grew = file.size > old_file.size || (unchanged && known.tail_verified());
+    if old_file.inode != file.inode || !grew || !notes.tail_sound {
         return Ok(None);
     }
     let mut tail =
         Tail { mailbox, opened, notes, old_size: old_file.size, stats: &mut report.stats };
+    if unchanged {
+        let stands = tail.last()?.is_some();
+        return Ok(stands.then_some(report));
+    }
     let Some((first, ahead)) = tail.verify()? else { return Ok(None) };
     let base = match tail.base()? {
         Some(base) if base.as_ref().map(|base| base.validity) == notes.base_validity => base,
@@ -92,23 +102,26 @@ impl Tail<'_> {
         Ok(bytes)
     }
 
-    /// Checks that the last known message is where it was and that a separator follows it; gives
-    /// that separator, and what was read behind it.
-    fn verify(&mut self) -> Result<Option<(Separator, Ahead)>> {
+    /// Reads from the last known message on; `None` if it is not where it was.
+    fn last(&mut self) -> Result<Option<Vec<u8>>> {
         let notes = self.notes;
         if notes.last_separator_len == 0 {
             return Ok(None);
         }
-        let separators = self.mailbox.separators();
         let head_len = notes.last_separator_len as usize + notes.last_header_len as usize;
         let last = self.read(notes.last_offset, head_len.max(TAIL_READ_LEN))?;
-        let separator = separator_in(&last, false, separators).flatten();
-        if separator.map(|(len, _)| len) != Some(notes.last_separator_len)
-            || last.len() < head_len
-            || key_of(&last[notes.last_separator_len as usize..head_len]) != notes.last_key
-        {
-            return Ok(None);
-        }
+        let separator = separator_in(&last, false, self.mailbox.separators()).flatten();
+        let is_there = separator.map(|(len, _)| len) == Some(notes.last_separator_len)
+            && last.len() >= head_len
+            && key_of(&last[notes.last_separator_len as usize..head_len]) == notes.last_key;
+        Ok(is_there.then_some(last))
+    }
+
+    /// Checks that the last known message is where it was and that a separator follows it; gives
+    /// that separator, and what was read behind it.
+    fn verify(&mut self) -> Result<Option<(Separator, Ahead)>> {
+        let (notes, separators) = (self.notes, self.mailbox.separators());
+        let Some(last) = self.last()? else { return Ok(None) };
         let end = self.old_size.saturating_sub(1);
         let skip = end.saturating_sub(notes.last_offset) as usize;
         let ahead = if skip + PEEK_LEN <= last.len() || self.read_all(notes.last_offset, &last) {
