@@ -45,8 +45,8 @@ impl Mailbox {
 
     /// Gives the threads as another program would: from the header texts, nothing kept.
     ///
-    /// The cache keeps fields without the white space at their end, of which c-client takes notice in
-    /// subjects.
+    /// The cache keeps fields without the white space at their end, of which c-client takes notice
+    /// in subjects.
     ///
     /// # Errors
     /// A damaged cache.

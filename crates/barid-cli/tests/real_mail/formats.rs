@@ -85,8 +85,8 @@ fn four_variants_tell_the_same() {
     tally.report(COUNT);
 }
 
-/// What the servers count: c-client knows no Content-Length and sees more messages where bodies have
-/// From_ lines that nothing quotes.
+/// What the servers count: c-client knows no Content-Length and sees more messages where bodies
+/// have From_ lines that nothing quotes.
 #[test]
 fn servers_count_the_samples() {
     let Some(folder) = corpora::find("dev-formats") else { return };

@@ -5,8 +5,8 @@
 //! not looked at, which the report says. Costs the reads of the last header, of the first header
 //! where that holds `X-IMAPbase`, and of what is new.
 //!
-//! After that an equal stamp that is racy is as good as the last message still being there: the rest
-//! is verified when it is fetched.
+//! After that an equal stamp that is racy is as good as the last message still being there: the
+//! rest is verified when it is fetched.
 
 use std::sync::{Mutex, PoisonError};
 
