@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::support::World;
+use crate::support::{World, mbox};
 
 const COMMANDS: [&[&str]; 4] = [&["status"], &["ls"], &["thread"], &["status", "--json"]];
 
@@ -138,5 +138,21 @@ fn a_name_that_is_no_utf8() {
         let output = run(args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_compressed_mbox_that_is_cut_is_told_every_time() {
+    let world = World::new();
+    let messages: Vec<String> = (0..200).map(|n| format!("Subject: {n}\n\n{n:032x}\n")).collect();
+    let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+    let plain = world.write("box.mbox", mbox(&messages).as_bytes());
+    let packed = std::process::Command::new("gzip").args(["-c", &plain]).output().unwrap().stdout;
+    let path = world.write("cut.mbox.gz", &packed[..packed.len() / 2]);
+    for _ in 0..2 {
+        let run = world.run(&["ls", &path]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("cannot be decompressed"), "{}", run.stderr);
+        assert!(!run.stdout.is_empty());
     }
 }

@@ -169,6 +169,10 @@ impl Mailbox for MboxMailbox {
         Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: false }
     }
 
+    fn has_unread(&self, state: &[u8]) -> bool {
+        self.compression.is_some() && state.is_empty()
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }

@@ -418,7 +418,8 @@ fn whole(
     let (mut found, bytes_read) = chunks(&shared, opened, first, context)?;
     if let Some(offset) = opened.damage.offset() {
         let what = "what follows cannot be decompressed".to_owned();
-        found.defects.push(structure(offset, what));
+        let kind = DefectKind::Unreadable;
+        found.defects.push(MailboxDefect { kind, offset, uid: None, what });
     }
     found.note(&mut notes);
     let keywords = shared.keywords.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -447,9 +448,12 @@ fn report(
         )
     })?
     .expect("because all items were given, nothing more can be asked for");
+    let is_cut_short =
+        whole.found.defects.iter().any(|defect| defect.kind == DefectKind::Unreadable);
     Ok(ScanReport {
         stamp: *stamp,
-        state: whole.notes.to_bytes(),
+        // Without notes the next opening looks, and tells, again.
+        state: if is_cut_short { Vec::new() } else { whole.notes.to_bytes() },
         uidvalidity: assigned.validity,
         uidnext: assigned.uidnext,
         keywords: whole.keywords,
