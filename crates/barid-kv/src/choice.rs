@@ -1,0 +1,53 @@
+//! `NAME[:builtin]`, as a user writes it.
+
+use std::fmt;
+
+use crate::{Error, Kv, Result, registry};
+
+/// A store and its own compression.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The store.
+    pub kv: &'static dyn Kv,
+    /// Its compression, one of [`crate::Capabilities::builtin`].
+    pub builtin: Option<&'static str>,
+}
+
+impl Choice {
+    /// Reads `NAME` or `NAME:BUILTIN`.
+    ///
+    /// # Errors
+    /// [`Error::Choice`], naming what there is.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (name, builtin) = match text.split_once(':') {
+            Some((name, builtin)) => (name, Some(builtin)),
+            None => (text, None),
+        };
+        let kv = registry::find(name)?;
+        let known = kv.capabilities().builtin;
+        let builtin = builtin.map(|builtin| {
+            known.iter().copied().find(|known| *known == builtin).ok_or_else(|| {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Error::Choice(format!("{name}: no compression {builtin:?}; it has {known}"))
+            })
+        });
+        Ok(Self { kv, builtin: builtin.transpose()? })
+    }
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Self) -> bool {
+        self.kv.name() == other.kv.name() && self.builtin == other.builtin
+    }
+}
+
+impl Eq for Choice {}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.builtin {
+            Some(builtin) => write!(out, "{}:{builtin}", self.kv.name()),
+            None => out.write_str(self.kv.name()),
+        }
+    }
+}

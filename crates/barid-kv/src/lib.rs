@@ -1,0 +1,22 @@
+//! Key-value stores behind one trait, and compressors of single records.
+//!
+//! A [`Store`] is a place and the [`Kv`] that keeps pairs there. [`Store::read`] and
+//! [`Store::write`] give short sessions under a lock of our own, whatever the library's own rules
+//! are; [`registry`] lists what there is. Libraries are loaded when first used.
+
+mod batch;
+mod capabilities;
+mod choice;
+mod error;
+mod kv;
+pub mod limits;
+pub mod registry;
+mod store;
+mod stores;
+
+pub use batch::{Batch, Op};
+pub use capabilities::{Capabilities, Library};
+pub use choice::Choice;
+pub use error::{Error, Result};
+pub use kv::{Kv, KvRead, KvWrite, Place, Purpose, Visit};
+pub use store::{Reader, Store, Writer};

@@ -1,0 +1,22 @@
+//! The stores there are.
+
+use crate::stores::memory;
+use crate::{Kv, Result};
+
+/// All stores that a user may choose, in order of preference.
+pub const STORES: &[&dyn Kv] = &[];
+
+/// The store of the tests: one file, written whole at every commit through the file system given.
+pub const MEMORY: &dyn Kv = &memory::Memory;
+
+/// The store of that name.
+///
+/// # Errors
+/// [`crate::Error::Choice`], naming those there are.
+pub fn find(name: &str) -> Result<&'static dyn Kv> {
+    let all = || STORES.iter().copied().chain([MEMORY]);
+    all().find(|store| store.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = STORES.iter().map(|store| store.name()).collect();
+        crate::Error::Choice(format!("{name}: no such store; there are {}", names.join(", ")))
+    })
+}

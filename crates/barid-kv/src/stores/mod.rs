@@ -1,0 +1,3 @@
+//! One file per store.
+
+pub(crate) mod memory;
