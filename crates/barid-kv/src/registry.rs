@@ -3,11 +3,12 @@
 use crate::stores::memory;
 use crate::{Kv, Result};
 
-/// All stores that a user may choose, in order of preference.
-pub const STORES: &[&dyn Kv] = &[];
+/// All stores that a user may choose, in order of preference: lmdb, tokyocabinet, qdbm,
+/// kyotocabinet, rocksdb, gdbm, bdb, tdb.
+pub static STORES: &[&dyn Kv] = &[];
 
 /// The store of the tests: one file, written whole at every commit through the file system given.
-pub const MEMORY: &dyn Kv = &memory::Memory;
+pub static MEMORY: &dyn Kv = &memory::Memory;
 
 /// The store of that name.
 ///

@@ -1,0 +1,3 @@
+//! The unsafe code of this crate: one file for each library, with a safe handle type.
+
+pub(crate) mod library;
