@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use barid_testkit::disk;
 use barid_testkit::peers::program;
 
-/// A package and a file or program that tells whether it is there.
+/// A package and what tells whether it is there: a file, a library (`lib...`) or a program.
 const PACKAGES: &[(&str, &str)] = &[
     ("dovecot-imapd", "/usr/lib/dovecot/imap"),
     ("uw-mailutils", "mailutil"),
@@ -15,7 +15,19 @@ const PACKAGES: &[(&str, &str)] = &[
     ("neomutt", "neomutt"),
     ("zstd", "zstd"),
     ("gzip", "gzip"),
+    ("libdb5.3", "libdb-5.3.so"),
+    ("libdb5.3-dev", DB_HEADER),
+    ("libgdbm6", "libgdbm.so.6"),
+    ("libqdbm14", "libqdbm.so.14"),
+    ("libkyotocabinet16v5", "libkyotocabinet.so.16"),
+    ("libtokyocabinet9", "libtokyocabinet.so.9"),
+    ("libtdb1", "libtdb.so.1"),
+    ("librocksdb7.8", "librocksdb.so.7.8"),
 ];
+/// The header that the feature `all-stores` needs.
+const DB_HEADER: &str = "/usr/include/db.h";
+/// Where libraries are, beside the folder of the machine's kind below each.
+const LIBRARY_FOLDERS: [&str; 3] = ["/usr/lib", "/lib", "/usr/local/lib"];
 
 /// Installs what is missing, as root on a Debian; otherwise tells what is missing. Then tests
 /// report what they skip, and with `CI=true` they fail.
@@ -43,11 +55,30 @@ pub(crate) fn packages() -> Result<()> {
 }
 
 fn missing() -> Vec<&'static str> {
-    let here = |sign: &str| match sign.starts_with('/') {
-        true => disk::exists(Path::new(sign)),
-        false => program(sign).is_some(),
+    let here = |sign: &str| match sign {
+        file if file.starts_with('/') => disk::exists(Path::new(file)),
+        library if library.starts_with("lib") => has_library(library),
+        name => program(name).is_some(),
     };
     PACKAGES.iter().filter(|(_, sign)| !here(sign)).map(|(package, _)| *package).collect()
+}
+
+fn has_library(name: &str) -> bool {
+    let kind = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let mut folders = LIBRARY_FOLDERS.iter().map(Path::new);
+    folders.any(|folder| {
+        disk::exists(&folder.join(name)) || disk::exists(&folder.join(&kind).join(name))
+    })
+}
+
+/// The features that can be built here: all stores, unless their header is missing. With `CI=true`
+/// nothing is left out.
+pub(crate) fn features() -> &'static [&'static str] {
+    if disk::exists(Path::new(DB_HEADER)) || std::env::var_os("CI").is_some() {
+        return &["--features", "all-stores"];
+    }
+    println!("skipped: the feature all-stores; {DB_HEADER} is missing");
+    &[]
 }
 
 /// Adds the parts of the Rust tool chain that the checks use, where rustup can.

@@ -17,12 +17,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     step("fmt", || cargo(&["fmt", "--all", "--check"], &[]))?;
     step("tidy", tidy::check)?;
+    let features = install::features();
+    let with = |before: &[&'static str], after: &[&'static str]| {
+        [before, &["--workspace"], features, after].concat()
+    };
     step("clippy", || {
-        cargo(&["clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+        cargo(&with(&["clippy", "-q"], &["--all-targets", "--", "-D", "warnings"]), &[])
     })?;
     step("doc", || {
-        cargo(&["doc", "-q", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+        cargo(&with(&["doc", "-q"], &["--no-deps"]), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     // Last, so that the output ends with what the tests say.
-    cargo(&["test", "--workspace", "--no-fail-fast"], &[])
+    cargo(&with(&["test"], &["--no-fail-fast"]), &[])
 }
