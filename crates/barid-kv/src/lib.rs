@@ -7,6 +7,7 @@
 mod batch;
 mod capabilities;
 mod choice;
+pub mod compress;
 mod error;
 mod ffi;
 mod kv;
@@ -19,6 +20,7 @@ mod stores;
 pub use batch::{Batch, Op};
 pub use capabilities::{Capabilities, Library};
 pub use choice::Choice;
+pub use compress::Compression;
 pub use error::{Error, Result};
 pub use kv::{Kv, KvRead, KvWrite, Place, Purpose, Visit};
 pub use store::{Reader, Store, Writer};

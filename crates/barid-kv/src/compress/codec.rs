@@ -1,0 +1,294 @@
+//! Compression and decompression of byte strings whose length is kept elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into};
+use zstd_safe::{CCtx, CParameter, DCtx};
+
+use super::dictionary::Dictionary;
+use super::zstd_body;
+use super::{Compression, Method};
+
+/// What compressed bytes are; its number is what stands in stored bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Coding {
+    /// The bytes themselves.
+    None = 0,
+    /// An LZ4 block.
+    Lz4 = 1,
+    /// A deflate stream without the header and the checksum of zlib.
+    Deflate = 2,
+    /// The blocks of a Zstandard frame.
+    Zstd = 3,
+    /// The content of the only block of a Zstandard frame.
+    ZstdBlock = 4,
+    /// [`Coding::Zstd`] with a dictionary.
+    ZstdDict = 5,
+    /// [`Coding::ZstdBlock`] with a dictionary.
+    ZstdDictBlock = 6,
+}
+
+impl Coding {
+    /// The coding of this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::None,
+            1 => Self::Lz4,
+            2 => Self::Deflate,
+            3 => Self::Zstd,
+            4 => Self::ZstdBlock,
+            5 => Self::ZstdDict,
+            6 => Self::ZstdDictBlock,
+            _ => return None,
+        })
+    }
+
+    /// Whether a dictionary is needed to decompress.
+    pub fn has_dictionary(self) -> bool {
+        matches!(self, Self::ZstdDict | Self::ZstdDictBlock)
+    }
+}
+
+/// What is wrong with stored bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Defect {
+    /// They end too early.
+    #[error("truncated")]
+    Truncated,
+    /// They are of a layout that is not known here.
+    #[error("unknown version {version}")]
+    Version {
+        /// The version.
+        version: u8,
+    },
+    /// They are of a coding that is not known here.
+    #[error("unknown coding {coding}")]
+    Coding {
+        /// Its number.
+        coding: u8,
+    },
+    /// They are not those that were written.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// They need a dictionary that is not there.
+    #[error("no dictionary {id}")]
+    Dictionary {
+        /// Its id.
+        id: u8,
+    },
+    /// They claim to be longer than a record can be.
+    #[error("{len} bytes, at most {max} are possible")]
+    TooLong {
+        /// The length they claim.
+        len: usize,
+        /// The most.
+        max: usize,
+    },
+    /// They do not decompress to what they should.
+    #[error("compressed bytes cannot be read")]
+    Payload,
+}
+
+enum Engine {
+    None,
+    Lz4(CompressTable),
+    Deflate(Compress),
+    Zstd(CCtx<'static>),
+    ZstdDict(CCtx<'static>, Arc<Dictionary>),
+}
+
+/// Compresses; one per thread.
+pub struct Compressor {
+    compression: Compression,
+    engine: Engine,
+}
+
+impl Compressor {
+    /// A compressor; [`Method::ZstdDict`] without a dictionary is [`Method::Zstd`].
+    pub fn new(compression: Compression, dictionary: Option<&Arc<Dictionary>>) -> Self {
+        let level = compression.level;
+        let engine = match (compression.method, dictionary) {
+            (Method::None, _) => Engine::None,
+            (Method::Lz4, _) => Engine::Lz4(CompressTable::small()),
+            (Method::Zlib, _) => {
+                let level = flate2::Compression::new(level.clamp(1, 9) as u32);
+                Engine::Deflate(Compress::new(level, false))
+            }
+            (Method::ZstdDict, Some(dictionary)) => {
+                Engine::ZstdDict(CCtx::create(), Arc::clone(dictionary))
+            }
+            (Method::Zstd | Method::ZstdDict, _) => {
+                let mut context = CCtx::create();
+                let set = context.set_parameter(CParameter::CompressionLevel(level));
+                set.expect("because zstd clamps levels");
+                Engine::Zstd(context)
+            }
+        };
+        Self { compression, engine }
+    }
+
+    /// What it was made for.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// The dictionary in use.
+    pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        match &self.engine {
+            Engine::ZstdDict(_, dictionary) => Some(dictionary),
+            _ => None,
+        }
+    }
+
+    /// Appends the compressed `raw`; nothing and `None` if that would not be shorter.
+    pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
+        let start = out.len();
+        let coding = self.append(raw, out).filter(|_| out.len() - start < raw.len());
+        if coding.is_none() {
+            out.truncate(start);
+        }
+        coding
+    }
+
+    fn append(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
+        let start = out.len();
+        match &mut self.engine {
+            Engine::None => None,
+            Engine::Lz4(table) => {
+                out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
+                let len = compress_into_with_table(raw, &mut out[start..], table).ok()?;
+                out.truncate(start + len);
+                Some(Coding::Lz4)
+            }
+            Engine::Deflate(stream) => {
+                out.resize(start + raw.len(), 0);
+                stream.reset();
+                let end = stream.compress(raw, &mut out[start..], FlushCompress::Finish);
+                out.truncate(start + stream.total_out() as usize);
+                matches!(end, Ok(Status::StreamEnd)).then_some(Coding::Deflate)
+            }
+            Engine::Zstd(context) => {
+                out.resize(start + zstd_safe::compress_bound(raw.len()), 0);
+                let len = context.compress2(&mut out[start..], raw).ok()?;
+                out.truncate(start + len);
+                cut(out, start, false)
+            }
+            Engine::ZstdDict(context, dictionary) => {
+                out.resize(start + zstd_safe::compress_bound(raw.len()), 0);
+                let prepared = dictionary.for_compressing();
+                let len = context.compress_using_cdict(&mut out[start..], raw, prepared).ok()?;
+                out.truncate(start + len);
+                cut(out, start, true)
+            }
+        }
+    }
+}
+
+/// Cuts off what stands before the blocks of the frame from `start` on.
+fn cut(out: &mut Vec<u8>, start: usize, dictionary: bool) -> Option<Coding> {
+    let (len, coding) = zstd_body::cut_of(&out[start..], dictionary)?;
+    out.copy_within(start + len.., start);
+    out.truncate(out.len() - len);
+    Some(coding)
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Compressor({})", self.compression)
+    }
+}
+
+/// Decompresses; one per thread. Contexts are made when first needed.
+#[derive(Default)]
+pub struct Decompressor {
+    zstd: Option<DCtx<'static>>,
+    deflate: Option<Decompress>,
+    frame: Vec<u8>,
+}
+
+impl Decompressor {
+    /// A decompressor for every coding.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends exactly `raw_len` bytes, or nothing.
+    ///
+    /// `raw_len` bytes are allocated before anything is known of `stored`: the caller bounds it.
+    ///
+    /// # Errors
+    /// [`Defect::Payload`], and [`Defect::Dictionary`] with an id of 0 when one is needed and not
+    /// given.
+    pub fn decompress(
+        &mut self,
+        coding: Coding,
+        dictionary: Option<&Dictionary>,
+        stored: &[u8],
+        raw_len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Defect> {
+        let start = out.len();
+        out.resize(start + raw_len, 0);
+        let filled = self.fill(coding, dictionary, stored, &mut out[start..]);
+        let filled = filled.and_then(|len| (len == raw_len).then_some(()).ok_or(Defect::Payload));
+        if filled.is_err() {
+            out.truncate(start);
+        }
+        filled
+    }
+
+    /// Decompresses into `raw` and tells how much of it was filled.
+    pub(super) fn fill(
+        &mut self,
+        coding: Coding,
+        dictionary: Option<&Dictionary>,
+        stored: &[u8],
+        raw: &mut [u8],
+    ) -> Result<usize, Defect> {
+        match coding {
+            Coding::None => {
+                let same = raw.len() == stored.len();
+                same.then(|| raw.copy_from_slice(stored)).ok_or(Defect::Payload)?;
+                Ok(raw.len())
+            }
+            Coding::Lz4 => decompress_into(stored, raw).map_err(|_| Defect::Payload),
+            Coding::Deflate => {
+                let stream = self.deflate.get_or_insert_with(|| Decompress::new(false));
+                stream.reset(false);
+                let end = stream.decompress(stored, raw, FlushDecompress::Finish);
+                let whole = matches!(end, Ok(Status::StreamEnd))
+                    && stream.total_in() == stored.len() as u64;
+                whole.then_some(stream.total_out() as usize).ok_or(Defect::Payload)
+            }
+            Coding::Zstd | Coding::ZstdBlock => {
+                let lone = coding == Coding::ZstdBlock;
+                let raw_len = u32::try_from(raw.len()).map_err(|_| Defect::Payload)?;
+                zstd_body::restore(stored, lone, raw_len, &mut self.frame)
+                    .ok_or(Defect::Payload)?;
+                let context = self.zstd.get_or_insert_with(DCtx::create);
+                context.decompress(raw, &self.frame).map_err(|_| Defect::Payload)
+            }
+            Coding::ZstdDict | Coding::ZstdDictBlock => {
+                let dictionary = dictionary.ok_or(Defect::Dictionary { id: 0 })?;
+                let lone = coding == Coding::ZstdDictBlock;
+                let raw_len = u32::try_from(raw.len()).map_err(|_| Defect::Payload)?;
+                zstd_body::restore(stored, lone, raw_len, &mut self.frame)
+                    .ok_or(Defect::Payload)?;
+                let context = self.zstd.get_or_insert_with(DCtx::create);
+                let prepared = dictionary.for_decompressing();
+                let filled = context.decompress_using_ddict(raw, &self.frame, prepared);
+                filled.map_err(|_| Defect::Payload)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Decompressor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Decompressor")
+    }
+}

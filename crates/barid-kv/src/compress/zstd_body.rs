@@ -1,0 +1,60 @@
+//! Zstandard frames without what we know anyway (RFC 8878 §3.1.1).
+//!
+//! The frame header says how long the content is, which stands in the record; the header of a
+//! lone block says how long the block is, which is all there is. Both are cut off before
+//! storing and made again before decompressing: 7 bytes of a record of 160.
+
+use super::codec::Coding;
+
+/// The most bytes before the first block's content: magic, descriptor, content size, block header.
+pub(super) const HEAD_LEN_MAX: usize = 4 + 1 + 4 + BLOCK_HEAD_LEN;
+
+const MAGIC: [u8; 4] = 0xfd2f_b528u32.to_le_bytes();
+const BLOCK_HEAD_LEN: usize = 3;
+/// Frame header descriptor: the content is one segment, its size has four bytes, no checksum, no
+/// dictionary id.
+const DESCRIPTOR: u8 = 0b1010_0000;
+/// A block's size and content are at most this long.
+const BLOCK_LEN_MAX: usize = 128 * 1024;
+/// Block type: compressed; the last one.
+const LAST_COMPRESSED: u32 = 2 << 1 | 1;
+
+/// Tells how many bytes to cut off the front of a frame, and whether what is left is a lone block.
+pub(super) fn cut_of(frame: &[u8], dictionary: bool) -> Option<(usize, Coding)> {
+    let (magic, rest) = frame.split_first_chunk::<4>()?;
+    let (&descriptor, _) = rest.split_first()?;
+    if *magic != MAGIC || descriptor & 0b100 != 0 {
+        return None;
+    }
+    let single = descriptor >> 5 & 1;
+    let dictionary_id_len = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let size_len = [usize::from(single), 2, 4, 8][usize::from(descriptor >> 6)];
+    let head_len = 4 + 1 + usize::from(1 - single) + dictionary_id_len + size_len;
+    let block = frame.get(head_len..)?;
+    let head = block.first_chunk::<BLOCK_HEAD_LEN>()?;
+    let head = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+    let lone = head & 7 == LAST_COMPRESSED && head >> 3 == (block.len() - BLOCK_HEAD_LEN) as u32;
+    Some(match (lone, dictionary) {
+        (true, false) => (head_len + BLOCK_HEAD_LEN, Coding::ZstdBlock),
+        (true, true) => (head_len + BLOCK_HEAD_LEN, Coding::ZstdDictBlock),
+        (false, false) => (head_len, Coding::Zstd),
+        (false, true) => (head_len, Coding::ZstdDict),
+    })
+}
+
+/// Makes a frame again in `frame`; `None` if there can be no such block.
+pub(super) fn restore(body: &[u8], lone: bool, raw_len: u32, frame: &mut Vec<u8>) -> Option<()> {
+    frame.clear();
+    frame.extend_from_slice(&MAGIC);
+    frame.push(DESCRIPTOR);
+    frame.extend_from_slice(&raw_len.to_le_bytes());
+    if lone {
+        if body.len() > BLOCK_LEN_MAX {
+            return None;
+        }
+        let head = LAST_COMPRESSED | (body.len() as u32) << 3;
+        frame.extend_from_slice(&head.to_le_bytes()[..BLOCK_HEAD_LEN]);
+    }
+    frame.extend_from_slice(body);
+    Some(())
+}
