@@ -1,3 +1,5 @@
 //! One file per store.
 
 pub(crate) mod memory;
+pub(crate) mod outside;
+pub(crate) mod tdb;

@@ -1,0 +1,316 @@
+//! libtdb.
+//!
+//! A context is used by one thread at a time. The library keeps a list of all contexts of the
+//! process without a lock of its own, so that opening and closing takes one of ours.
+
+#![expect(unsafe_code, reason = "calls libtdb, whose rules the header tdb.h tells")]
+
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::Library;
+use crate::ffi::failure::{Failure, Outcome};
+use crate::kv::Visit;
+
+/// Where it comes from.
+pub(crate) static LIBRARY: Library = Library { names: &["libtdb.so.1"], package: "libtdb1" };
+
+/// One open file; nothing of it is known here.
+#[repr(C)]
+pub(crate) struct Context {
+    _private: [u8; 0],
+}
+
+/// `TDB_DATA`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Data {
+    dptr: *const u8,
+    dsize: usize,
+}
+
+type Parser = unsafe extern "C" fn(Data, Data, *mut c_void) -> c_int;
+type Traverse = unsafe extern "C" fn(*mut Context, Data, Data, *mut c_void) -> c_int;
+
+crate::library::functions! {
+    /// The part of libtdb that is used.
+    pub(crate) struct Api("tdb", &LIBRARY) {
+        tdb_open_ex: fn(
+            *const c_char, c_int, c_int, c_int, c_uint, *const c_void, *const c_void,
+        ) -> *mut Context,
+        tdb_close: fn(*mut Context) -> c_int,
+        tdb_error: fn(*mut Context) -> c_int,
+        tdb_errorstr: fn(*mut Context) -> *const c_char,
+        tdb_parse_record: fn(*mut Context, Data, Parser, *mut c_void) -> c_int,
+        tdb_traverse_read: fn(*mut Context, Traverse, *mut c_void) -> c_int,
+        tdb_store: fn(*mut Context, Data, Data, c_int) -> c_int,
+        tdb_delete: fn(*mut Context, Data) -> c_int,
+        tdb_transaction_start: fn(*mut Context) -> c_int,
+        tdb_transaction_commit: fn(*mut Context) -> c_int,
+        tdb_transaction_cancel: fn(*mut Context) -> c_int,
+    }
+}
+
+const REPLACE: c_int = 1;
+const INSERT: c_int = 2;
+const NOLOCK: c_int = 4;
+const NOSYNC: c_int = 64;
+const INCOMPATIBLE_HASH: c_int = 2048;
+
+const ERR_CORRUPT: c_int = 1;
+const ERR_IO: c_int = 2;
+const ERR_OOM: c_int = 4;
+const ERR_EXISTS: c_int = 5;
+const ERR_NOEXIST: c_int = 8;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It is there, and is only read.
+    Read,
+    /// It is there, and is changed.
+    Update {
+        /// Whether commits wait for the disk.
+        sync: bool,
+    },
+    /// It is made, with that many chains; it must not be there.
+    Create {
+        /// Chains that keys are spread over.
+        hash_size: u16,
+    },
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct Tdb {
+    api: &'static Api,
+    context: NonNull<Context>,
+}
+
+// SAFETY: nothing in a context belongs to the thread that opened it, and the list that contexts
+// are in is changed under `opening` only.
+unsafe impl Send for Tdb {}
+
+fn opening() -> MutexGuard<'static, ()> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    OPENING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Data {
+    fn of(bytes: &[u8]) -> Self {
+        Self { dptr: bytes.as_ptr(), dsize: bytes.len() }
+    }
+
+    /// # Safety
+    /// The bytes stay as they are for `'a`; the pointer is that of `dsize` bytes, or null.
+    unsafe fn bytes<'a>(self) -> &'a [u8] {
+        if self.dsize == 0 || self.dptr.is_null() {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.dptr, self.dsize) }
+    }
+}
+
+/// What a callback needs, and what came of it. Nothing may unwind through the library.
+struct Call<F> {
+    visit: F,
+    panicked: Option<Box<dyn Any + Send>>,
+}
+
+impl<F> Call<F> {
+    fn new(visit: F) -> Self {
+        Self { visit, panicked: None }
+    }
+
+    /// Runs `call`, and tells whether to go on.
+    fn run(&mut self, call: impl FnOnce(&mut F) -> bool) -> bool {
+        let visit = &mut self.visit;
+        catch_unwind(AssertUnwindSafe(|| call(visit))).unwrap_or_else(|panicked| {
+            self.panicked = Some(panicked);
+            false
+        })
+    }
+
+    fn finish(self) {
+        if let Some(panicked) = self.panicked {
+            resume_unwind(panicked);
+        }
+    }
+}
+
+type GetCall<'a> = Call<&'a mut dyn FnMut(&[u8])>;
+
+unsafe extern "C" fn on_get(_key: Data, value: Data, call: *mut c_void) -> c_int {
+    // SAFETY: `call` is the `GetCall` of `Tdb::get`, which nothing else uses meanwhile; the value
+    // stays as it is until this function returns.
+    let (call, value) = unsafe { (&mut *call.cast::<GetCall<'_>>(), value.bytes()) };
+    call.run(|visit| {
+        visit(value);
+        true
+    });
+    0
+}
+
+type ScanCall<'a, 'b> = Call<&'a mut Visit<'b>>;
+
+unsafe extern "C" fn on_scan(
+    _context: *mut Context,
+    key: Data,
+    value: Data,
+    call: *mut c_void,
+) -> c_int {
+    // SAFETY: `call` is the `ScanCall` of `Tdb::scan`, which nothing else uses meanwhile; key and
+    // value stay as they are until this function returns.
+    let (call, key, value) =
+        unsafe { (&mut *call.cast::<ScanCall<'_, '_>>(), key.bytes(), value.bytes()) };
+    c_int::from(!call.run(|visit| visit(key, value)))
+}
+
+impl Tdb {
+    /// Opens a file. The library prints nothing: it is given no function to log with.
+    pub(crate) fn open(path: &CStr, mode: Mode) -> Outcome<Self> {
+        let api = Api::get()?;
+        let nosync = if mode == (Mode::Update { sync: true }) { 0 } else { NOSYNC };
+        let (hash_size, open_flags) = match mode {
+            Mode::Read => (0, OFlags::RDONLY),
+            Mode::Update { .. } => (0, OFlags::RDWR),
+            Mode::Create { hash_size } => {
+                (c_int::from(hash_size), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+            }
+        };
+        let flags = NOLOCK | nosync | INCOMPATIBLE_HASH;
+        let open_flags = (open_flags | OFlags::CLOEXEC).bits() as c_int;
+        let _opening = opening();
+        // SAFETY: `path` ends with a zero, and null is allowed for the logging context and the
+        // hash function.
+        let context = unsafe {
+            let none = ptr::null();
+            (api.tdb_open_ex)(path.as_ptr(), hash_size, flags, open_flags, 0o600, none, none)
+        };
+        let error = io::Error::last_os_error();
+        let context = NonNull::new(context).ok_or_else(|| match error.raw_os_error() {
+            Some(code) if code == Errno::IO.raw_os_error() => {
+                Failure::Damaged("not a file of tdb".to_owned())
+            }
+            _ => Failure::Io(error),
+        })?;
+        Ok(Self { api, context })
+    }
+
+    fn failure(&self) -> Failure {
+        let system = io::Error::last_os_error();
+        // SAFETY: the context is open; the text is a constant of the library.
+        let (code, text) = unsafe {
+            let text = CStr::from_ptr((self.api.tdb_errorstr)(self.context.as_ptr()));
+            ((self.api.tdb_error)(self.context.as_ptr()), text.to_string_lossy().into_owned())
+        };
+        match code {
+            ERR_OOM => Failure::Io(io::ErrorKind::OutOfMemory.into()),
+            ERR_IO if system.raw_os_error().is_some_and(|code| code != 0) => Failure::Io(system),
+            ERR_CORRUPT | ERR_IO => Failure::Damaged(text),
+            _ => Failure::Io(io::Error::other(text)),
+        }
+    }
+
+    fn is(&self, code: c_int) -> bool {
+        // SAFETY: the context is open.
+        unsafe { (self.api.tdb_error)(self.context.as_ptr()) == code }
+    }
+
+    fn done(&self, returned: c_int) -> Outcome<()> {
+        if returned == 0 { Ok(()) } else { Err(self.failure()) }
+    }
+
+    /// Shows the value of `key` where it lies; `false` if there is none.
+    pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let mut call: GetCall<'_> = Call::new(visit);
+        // SAFETY: the context is open, the key is only read, and `on_get` is given what it takes.
+        let returned = unsafe {
+            let call = (&raw mut call).cast();
+            (self.api.tdb_parse_record)(self.context.as_ptr(), Data::of(key), on_get, call)
+        };
+        call.finish();
+        match returned {
+            0 => Ok(true),
+            _ if self.is(ERR_NOEXIST) => Ok(false),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// Visits all pairs, in no order.
+    pub(crate) fn scan(&mut self, visit: &mut Visit<'_>) -> Outcome<()> {
+        let mut call: ScanCall<'_, '_> = Call::new(visit);
+        // SAFETY: the context is open, and `on_scan` is given what it takes.
+        let returned = unsafe {
+            let call = (&raw mut call).cast();
+            (self.api.tdb_traverse_read)(self.context.as_ptr(), on_scan, call)
+        };
+        call.finish();
+        if returned < 0 { Err(self.failure()) } else { Ok(()) }
+    }
+
+    /// Gives `key` the value.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        // The usual case first: an insertion looks for the key once, a replacement twice.
+        let store = |how| {
+            // SAFETY: the context is open; key and value are only read.
+            unsafe {
+                let (key, value) = (Data::of(key), Data::of(value));
+                (self.api.tdb_store)(self.context.as_ptr(), key, value, how)
+            }
+        };
+        if store(INSERT) == 0 {
+            return Ok(());
+        }
+        if !self.is(ERR_EXISTS) {
+            return Err(self.failure());
+        }
+        let returned = store(REPLACE);
+        self.done(returned)
+    }
+
+    /// Removes `key`, if it is there.
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        // SAFETY: the context is open; the key is only read.
+        match unsafe { (self.api.tdb_delete)(self.context.as_ptr(), Data::of(key)) } {
+            0 => Ok(()),
+            _ if self.is(ERR_NOEXIST) => Ok(()),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// Begins a transaction; all changes are kept in memory until [`Tdb::commit`].
+    pub(crate) fn begin(&mut self) -> Outcome<()> {
+        // SAFETY: the context is open.
+        self.done(unsafe { (self.api.tdb_transaction_start)(self.context.as_ptr()) })
+    }
+
+    /// Writes what was changed since [`Tdb::begin`]; a failure takes it back.
+    pub(crate) fn commit(&mut self) -> Outcome<()> {
+        // SAFETY: the context is open.
+        self.done(unsafe { (self.api.tdb_transaction_commit)(self.context.as_ptr()) })
+    }
+
+    /// Forgets what was changed since [`Tdb::begin`].
+    pub(crate) fn cancel(&mut self) {
+        // SAFETY: the context is open.
+        let _ = unsafe { (self.api.tdb_transaction_cancel)(self.context.as_ptr()) };
+    }
+}
+
+impl Drop for Tdb {
+    /// Nothing is written any more when a file is closed.
+    fn drop(&mut self) {
+        let _opening = opening();
+        // SAFETY: the context is open, and is never used again.
+        let _ = unsafe { (self.api.tdb_close)(self.context.as_ptr()) };
+    }
+}

@@ -1,0 +1,243 @@
+//! What stores that are libraries of others have in common.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use barid_vfs::OpenOptions;
+
+use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::{Batch, Capabilities, Error, Op, Place, Purpose, Result};
+
+/// A store of one file that libraries write: no order, nothing atomic, nothing compressed.
+pub(crate) const FILE: Capabilities = Capabilities {
+    ordered: false,
+    atomic: false,
+    one_handle: false,
+    folder: false,
+    key_len_max: KEY_LEN_MAX,
+    value_len_max: VALUE_LEN_MAX,
+    builtin: &[],
+};
+
+/// The path as C wants it.
+pub(crate) fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::at(path)(io::ErrorKind::InvalidFilename.into()))
+}
+
+/// Tells whether something is there, where that matters: libraries replace, or make, what they
+/// should not.
+///
+/// # Errors
+/// [`Error::NotFound`], or something is where a new store is to be.
+pub(crate) fn expect(place: &Place<'_>, purpose: Option<Purpose>) -> Result<()> {
+    let found = place.vfs.metadata(place.path);
+    match (purpose, found) {
+        (Some(Purpose::Create), Ok(_)) => {
+            Err(Error::at(place.path)(io::ErrorKind::AlreadyExists.into()))
+        }
+        (Some(Purpose::Create), Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        (_, Ok(_)) => Ok(()),
+        (_, Err(error)) => Err(Error::at(place.path)(error)),
+    }
+}
+
+/// Refuses a batch with a key or value that is too long, before anything of it is done.
+///
+/// # Errors
+/// [`Error::TooLong`].
+pub(crate) fn check_lens(path: &Path, capabilities: &Capabilities, batch: &Batch) -> Result<()> {
+    let check = |what, len, max| match len > max {
+        true => Err(Error::TooLong { path: path.to_owned(), what, len, max }),
+        false => Ok(()),
+    };
+    batch.iter().try_for_each(|op| match op {
+        Op::Put { key, value } => {
+            check("key", key.len(), capabilities.key_len_max)?;
+            check("value", value.len(), capabilities.value_len_max)
+        }
+        Op::Delete { key } => check("key", key.len(), capabilities.key_len_max),
+    })
+}
+
+/// Waits until the file is on stable storage, with its name.
+///
+/// # Errors
+/// What the file system says.
+pub(crate) fn sync(place: &Place<'_>) -> Result<()> {
+    let at = || Error::at(place.path);
+    let file = place.vfs.open(place.path, OpenOptions::default()).map_err(at())?;
+    file.sync_all().map_err(at())?;
+    match place.path.parent() {
+        Some(parent) => place.vfs.sync_dir(parent).map_err(at()),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use barid_vfs::{OsVfs, Vfs};
+
+    use super::*;
+    use crate::{Choice, Kv, Store};
+
+    type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    /// A folder that is gone when the test is.
+    pub(crate) struct Folder {
+        pub(crate) vfs: Arc<dyn Vfs>,
+        pub(crate) path: PathBuf,
+    }
+
+    impl Folder {
+        pub(crate) fn new() -> Self {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("barid-kv-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            vfs.create_dir_all(&path, 0o700).unwrap();
+            Self { vfs, path }
+        }
+        pub(crate) fn store(&self, name: &str, choice: Choice) -> Store {
+            Store::new(Arc::clone(&self.vfs), self.path.join(name), choice)
+        }
+    }
+
+    impl Drop for Folder {
+        #[expect(clippy::disallowed_methods, reason = "whatever a store left is to go")]
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+
+    /// Whether the library is there; must be so if `CI` is `true`.
+    pub(crate) fn available(kv: &dyn Kv) -> bool {
+        let Err(why) = kv.version() else { return true };
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{why}");
+        println!("skipped: {why}");
+        false
+    }
+
+    /// Makes a store with every compression of its own, reads it, changes it and reads it again.
+    pub(crate) fn round_trip(kv: &'static dyn Kv) {
+        if !available(kv) {
+            return;
+        }
+        let builtins = kv.capabilities().builtin.iter().copied();
+        for builtin in builtins.map(Some).chain([None]) {
+            let folder = Folder::new();
+            let store = folder.store("store", Choice { kv, builtin });
+            assert!(matches!(store.read(), Err(Error::NotFound { .. })));
+            assert!(matches!(store.write(), Err(Error::NotFound { .. })));
+
+            let pairs = created(&store);
+            assert!(store.create().is_err());
+            assert_same(&store, &pairs);
+            let pairs = changed(&store, pairs);
+            assert_same(&store, &pairs);
+            store.remove().unwrap();
+            assert!(matches!(store.read(), Err(Error::NotFound { .. })));
+
+            let file = folder.vfs.open(store.path(), OpenOptions::create(0o600)).unwrap();
+            file.write_all_at(&[0x5a; 9_999], 0).unwrap();
+            assert!(store.read().is_err(), "{}: a foreign file", kv.name());
+        }
+    }
+
+    fn created(store: &Store) -> Pairs {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut pairs = Pairs::new();
+        for number in 0..3_000_u32 {
+            let len = if number % 100 == 0 { 70_000 } else { random.usize(0..1_500) };
+            let value = (0..len).map(|_| random.u8(b'a'..b'k')).collect();
+            pairs.insert([b"r", &number.to_be_bytes()[..]].concat(), value);
+        }
+        pairs.insert(vec![0], Vec::new());
+        pairs.insert(vec![0xff; KEY_LEN_MAX], b"long".to_vec());
+        pairs.insert(b"d\0".to_vec(), vec![7; 1 << 20]);
+        let (mut batch, mut writer) = (Batch::new(), store.create().unwrap());
+        for (key, value) in &pairs {
+            batch.put(key, value);
+            if batch.bytes_len() > 100_000 {
+                writer.apply(&batch).unwrap();
+                batch.clear();
+            }
+        }
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        pairs
+    }
+
+    fn changed(store: &Store, mut pairs: Pairs) -> Pairs {
+        let mut writer = store.write().unwrap();
+        let mut batch = Batch::new();
+        let keys: Vec<Vec<u8>> = pairs.keys().cloned().collect();
+        for (number, key) in keys.iter().enumerate() {
+            match number % 3 {
+                0 => batch.delete(key),
+                1 => batch.put(key, format!("changed {number}").as_bytes()),
+                _ => continue,
+            }
+            match number % 3 {
+                0 => pairs.remove(key),
+                _ => pairs.insert(key.clone(), format!("changed {number}").into_bytes()),
+            };
+        }
+        batch.put(b"twice", b"1");
+        batch.put(b"twice", b"2");
+        batch.delete(b"never there");
+        pairs.insert(b"twice".to_vec(), b"2".to_vec());
+        writer.apply(&batch).unwrap();
+        assert!(writer.get(b"twice", &mut |value| assert_eq!(value, b"2")).unwrap());
+        batch.clear();
+        batch.put(&[b'k'; KEY_LEN_MAX + 1], b"");
+        assert!(matches!(writer.apply(&batch), Err(Error::TooLong { .. })));
+        writer.close().unwrap();
+        pairs
+    }
+
+    fn assert_same(store: &Store, pairs: &Pairs) {
+        let name = store.choice().to_string();
+        let mut reader = store.read().unwrap();
+        for (key, expected) in pairs {
+            let mut seen = 0;
+            let mut visit = |value: &[u8]| {
+                assert!(value == expected, "{name}: value of {key:?}");
+                seen += 1;
+            };
+            assert!(reader.get(key, &mut visit).unwrap(), "{name}: {key:?}");
+            assert_eq!(seen, 1);
+        }
+        for missing in [&b""[..], b"r", b"never there", b"r\0\0\0\xff\0"] {
+            assert!(!reader.get(missing, &mut |_| panic!("shown")).unwrap());
+        }
+        for prefix in [&b""[..], b"r", b"r\0\0\x01", &[0xff], b"none"] {
+            let (mut found, mut order) = (Pairs::new(), Vec::new());
+            let mut visit = |key: &[u8], value: &[u8]| {
+                assert!(found.insert(key.to_vec(), value.to_vec()).is_none(), "{name}: twice");
+                order.push(key.to_vec());
+                true
+            };
+            reader.scan(prefix, &mut visit).unwrap();
+            let expected = pairs.iter().filter(|(key, _)| key.starts_with(prefix));
+            assert!(found.iter().eq(expected), "{name}: scan of {prefix:?}");
+            assert!(!store.choice().kv.capabilities().ordered || order.is_sorted());
+        }
+        let mut seen = 0;
+        reader
+            .scan(b"r", &mut |_, _| {
+                seen += 1;
+                seen < 5
+            })
+            .unwrap();
+        assert_eq!(seen, 5, "{name}: an ended scan");
+    }
+}
