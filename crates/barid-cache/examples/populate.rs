@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use barid_cache::{Builder, Delta, Finish, Opened, Snapshot};
+use barid_cache::{Builder, CacheOptions, Delta, Finish, Opened, Snapshot};
 use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_state::{Identity, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     };
 
     let (start, busy) = (Instant::now(), busy_ms(&*vfs)?);
-    let builder = Builder::create(Arc::clone(&vfs), &path)?;
+    let builder = Builder::create(Arc::clone(&vfs), &path, &CacheOptions::default())?;
     fill(&builder, 0..count, files, threads);
     let scanned = start.elapsed();
     let report = report(count);

@@ -22,6 +22,7 @@ use crate::error::{Error, Result, ScanFault};
 use crate::header::{Header, PAGE_LEN};
 use crate::heap::{HeapBlock, HeapStore, HeapWriter};
 use crate::meta::Meta;
+use crate::options::CacheOptions;
 use crate::random::random_u64;
 use crate::rows::ChunkRows;
 use crate::sink::BuilderSink;
@@ -90,8 +91,9 @@ impl Drop for Temp {
 }
 
 impl Builder {
-    /// Starts a file that will replace the one at `path`; its directory is created if missing.
-    pub fn create(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+    /// Starts a cache that will replace the one at `path`; its directory is created if missing.
+    pub fn create(vfs: Arc<dyn Vfs>, path: &Path, options: &CacheOptions) -> Result<Self> {
+        let _ = options;
         Self::with_seed(vfs, path, random_u64())
     }
 

@@ -44,6 +44,24 @@ impl Snapshot {
         Ok(())
     }
 
+    /// As [`Snapshot::records`], until `visit` says `false`.
+    pub fn records_while(
+        &self,
+        rows: &[u32],
+        visit: &mut dyn FnMut(u32, &Core, &Record<'_>) -> bool,
+    ) -> Result<()> {
+        let mut go_on = true;
+        for some in rows.chunks(GATHER_ROWS_MAX / 4) {
+            self.records(some, &mut |row, core, record| {
+                go_on = go_on && visit(row, core, record);
+            })?;
+            if !go_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The cores of rows, read in ascending order.
     fn items(&self, rows: &[u32]) -> Result<Vec<Item>> {
         let mut cores = self.core_cursor();

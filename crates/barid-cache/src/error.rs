@@ -27,6 +27,9 @@ pub enum Error {
         /// What is wrong there.
         kind: Damage,
     },
+    /// The store of the header records cannot be used here or now.
+    #[error(transparent)]
+    Store(#[from] barid_kv::Error),
     /// The row does not exist.
     #[error("row {row} of {len}")]
     NoSuchRow {

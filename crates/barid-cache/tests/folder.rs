@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_cache::{Builder, CacheDir, Finish, file_name};
+use barid_cache::{Builder, CacheDir, CacheOptions, Finish, file_name};
 use barid_state::Identity;
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
@@ -17,7 +17,8 @@ fn folder() -> (Arc<dyn Vfs>, CacheDir) {
         let mut model = Model::new();
         model.add(&mut rng, 10 * id as usize, false, 1);
         let identity = Identity { id, path: PathBuf::from(format!("/mail/{id}")), inode: 5 };
-        let builder = Builder::create(Arc::clone(&vfs), &path(id)).unwrap();
+        let builder =
+            Builder::create(Arc::clone(&vfs), &path(id), &CacheOptions::default()).unwrap();
         let new_uids = scan(&builder, &model.messages, &mut rng);
         let report = barid_formats::ScanReport { new_uids, ..model.report() };
         let finish = Finish { identity: &identity, ..finish(&identity, 1) };

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_cache::{Builder, Delta, Finish, IdHash, Opened, Place, Record, RecordBuf, Snapshot};
+use barid_cache::{
+    Builder, CacheOptions, Delta, Finish, IdHash, Opened, Place, Record, RecordBuf, Snapshot,
+};
 use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
 use barid_message::{HeaderFields, Profile, base_subject, message_id, message_ids, parse_date};
 use barid_state::{Identity, MessageKey};
@@ -239,7 +241,7 @@ pub(crate) fn build(
     model: &Model,
     rng: &mut fastrand::Rng,
 ) -> Snapshot {
-    let builder = Builder::create(Arc::clone(vfs), path).unwrap();
+    let builder = Builder::create(Arc::clone(vfs), path, &CacheOptions::default()).unwrap();
     let new_uids = scan(&builder, &model.messages, rng);
     let report = ScanReport { new_uids, ..model.report() };
     let keep = |uid: Uid, _: FlagSet, _: KeywordMask| {

@@ -55,7 +55,10 @@ impl Sinks for Intake<'_> {
     }
 
     fn expect_whole(&self) {
-        self.builder.get_or_init(|| Builder::create(Arc::clone(&self.place.vfs), &self.place.path));
+        self.builder.get_or_init(|| {
+            let options = barid_cache::CacheOptions::default();
+            Builder::create(Arc::clone(&self.place.vfs), &self.place.path, &options)
+        });
     }
 }
 
