@@ -1,5 +1,7 @@
 //! One file per store.
 
+pub(crate) mod bdb;
+pub(crate) mod gdbm;
 pub(crate) mod memory;
 pub(crate) mod outside;
 pub(crate) mod tdb;
