@@ -64,6 +64,11 @@ pub trait Kv: Debug + Send + Sync {
     /// As [`Kv::read`]; with [`Purpose::Create`] also if something is there.
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>>;
 
+    /// Whether it is safe code that finds whatever is wrong with a file, and so needs no probe.
+    fn trusted(&self) -> bool {
+        false
+    }
+
     /// Suffixes of the files that a store keeps beside `path`, for those that do.
     fn companions(&self) -> &'static [&'static str] {
         &[]

@@ -1,5 +1,7 @@
 //! The bounds of everything that a caller or a damaged file could make large.
 
+use std::time::Duration;
+
 /// The longest key that every store keeps.
 pub const KEY_LEN_MAX: usize = 1_023;
 /// The longest value that every store keeps.
@@ -10,3 +12,15 @@ pub const RECORD_LEN_MAX: usize = 4 * 1024 * 1024;
 pub const DICTIONARY_LEN_MAX: usize = 110 * 1024;
 /// Bytes of records that a dictionary is trained from.
 pub const TRAINING_LEN_MAX: usize = 1536 * 1024;
+/// The most files in the folder of a store.
+pub const STORE_FILES_MAX: usize = 10_000;
+/// The longest seal of a store.
+pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
+/// How long the probe of a store may take, however small it is.
+pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
+/// How much of a store a probe reads in a second at the least.
+pub const PROBE_BYTES_PER_SECOND: u64 = 20_000_000;
+/// Address space that a library may use beyond twice the size of the store.
+pub const PROBE_SLACK_LEN: u64 = 2 << 30;
+/// Bytes of the keys that a probe keeps in memory to look them up.
+pub const PROBE_KEYS_LEN_MAX: usize = 64 * 1024 * 1024;

@@ -1,20 +1,23 @@
-//! A place and its store: sessions under one lock rule for all.
+//! A place and its store: sessions under one rule for all.
 //!
 //! Each library has rules of its own for who may have a file open beside whom, some of them unsafe
 //! (two handles in one process) and some none at all. So none of them is asked: `<path>.lock` is
-//! locked (flock) by us, shared by readers and exclusively by a writer, and sessions are short.
+//! locked by us, shared by readers and exclusively by a writer, and sessions are short. Nor is a
+//! library trusted with a file that it did not close itself: see `docs/design/stores.md`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use barid_vfs::{File, FileType, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file};
+use barid_vfs::{FileType, LockMode, Timestamp, Vfs};
 
+use crate::files::{self, beside};
 use crate::kv::Visit;
-use crate::{Batch, Choice, Error, KvRead, KvWrite, Place, Purpose, Result};
+use crate::lock::Lock;
+use crate::probe::{opening, probe};
+use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Place, Purpose, Result, seal};
 
-/// How long a session waits for another to end.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a store's lock is called, after its path.
+const LOCK: &[u8] = b".lock";
 
 /// A place where a store keeps pairs. Opens nothing by itself.
 #[derive(Clone, Debug)]
@@ -25,18 +28,29 @@ pub struct Store {
     durable: bool,
 }
 
+/// What a store takes on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes of all its files.
+    pub size: u64,
+    /// Bytes of the blocks that are allocated for them.
+    pub allocated: u64,
+}
+
 /// A session of reading: the pairs as they were when it began.
 #[derive(Debug)]
 pub struct Reader {
-    kv: Box<dyn KvRead>,
-    _lock: Box<dyn File>,
+    kv: Closing<dyn KvRead>,
+    key_len_max: usize,
+    _lock: Lock,
 }
 
 /// A session of writing.
 #[derive(Debug)]
 pub struct Writer {
-    kv: Box<dyn KvWrite>,
-    _lock: Box<dyn File>,
+    kv: Closing<dyn KvWrite>,
+    store: Store,
+    _lock: Lock,
 }
 
 impl Store {
@@ -67,52 +81,97 @@ impl Store {
 
     /// Begins to read; waits for a writer to end, but not for long.
     ///
+    /// Whatever was not closed cleanly, or was touched since, is read whole in a child first; that
+    /// it can be read so is remembered.
+    ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Damaged`], [`Error::Busy`], [`Error::Unavailable`],
     /// [`Error::Io`].
     pub fn read(&self) -> Result<Reader> {
+        // Looking for what is not there leaves nothing behind.
+        self.vfs.symlink_metadata(&self.path).map_err(Error::at(&self.path))?;
         let lock = self.lock(LockMode::Shared)?;
-        let kv = self.choice.kv.read(&self.place())?;
-        Ok(Reader { kv, _lock: lock })
+        self.vouch(true)?;
+        let kv = opening(|| self.choice.kv.read(&self.place()))?;
+        let key_len_max = self.choice.kv.capabilities().key_len_max;
+        Ok(Reader { kv: Closing(Some(kv)), key_len_max, _lock: lock })
     }
 
     /// Makes a new store and begins to write it.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// As [`Store::read`]; also if something is there.
     pub fn create(&self) -> Result<Writer> {
         self.writer(Purpose::Create)
     }
 
-    /// Begins to write; waits for others to end, but not for long.
+    /// Begins to write; waits for others to end, but not for long. Probes as [`Store::read`].
     ///
     /// # Errors
     /// As [`Store::read`].
     pub fn write(&self) -> Result<Writer> {
+        self.vfs.symlink_metadata(&self.path).map_err(Error::at(&self.path))?;
         self.writer(Purpose::Update)
     }
 
     fn writer(&self, purpose: Purpose) -> Result<Writer> {
         let lock = self.lock(LockMode::Exclusive)?;
-        let kv = self.choice.kv.write(&self.place(), purpose)?;
-        Ok(Writer { kv, _lock: lock })
-    }
-
-    fn lock(&self, mode: LockMode) -> Result<Box<dyn File>> {
-        let path = self.beside(".lock");
-        let file = self.vfs.open(&path, OpenOptions::create(0o600)).map_err(Error::at(&path))?;
-        let how = (LockKind::Flock, mode);
-        match lock_file(&*self.vfs, &*file, &path, how, LOCK_TIMEOUT) {
-            Ok(()) => Ok(file),
-            Err(LockError::Io { path, source }) => Err(Error::Io { path, source }),
-            Err(_) => Err(Error::Busy { path: self.path.clone() }),
+        if purpose == Purpose::Update {
+            self.vouch(false)?;
         }
+        seal::remove(&*self.vfs, &self.path)?;
+        let kv = opening(|| self.choice.kv.write(&self.place(), purpose))?;
+        Ok(Writer { kv: Closing(Some(kv)), store: self.clone(), _lock: lock })
     }
 
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
+    fn lock(&self, mode: LockMode) -> Result<Lock> {
+        let alone = self.choice.kv.capabilities().one_handle;
+        Lock::take(&*self.vfs, &self.path, &beside(&self.path, LOCK), mode, alone)
+    }
+
+    /// Makes sure that the library may be trusted with what is there: by the seal, or by a probe
+    /// (and a new seal, if so asked). A reader's lock is enough: a probe only reads.
+    fn vouch(&self, reseal: bool) -> Result<()> {
+        let (vfs, path) = (&*self.vfs, &*self.path);
+        let looks = self.look()?;
+        if seal::holds(vfs, path, &looks.described) {
+            return Ok(());
+        }
+        probe(self.choice.kv, &self.place(), looks.size)?;
+        if reseal && self.look()?.described == looks.described {
+            // Where it cannot be written the next reader probes again.
+            let _ = seal::write(vfs, path, &looks.described, looks.newest);
+        }
+        Ok(())
+    }
+
+    /// What the files look like now.
+    fn look(&self) -> Result<Looks> {
+        let kv = self.choice.kv;
+        let found = files::list(&*self.vfs, &self.path, kv.companions())?;
+        let files = found.iter().filter(|found| found.metadata.file_type != FileType::Dir);
+        // A store that finds damage by itself need not show when it was done.
+        let newest = found.iter().map(|found| found.metadata.changed).max();
+        let newest = newest.filter(|_| !kv.trusted());
+        Ok(Looks {
+            described: seal::describe(&*self.vfs, kv.name(), &found),
+            newest: newest.unwrap_or(Timestamp { unix_nanos: i64::MIN }),
+            size: files.map(|found| found.metadata.size).sum(),
+        })
+    }
+
+    /// What it takes on the disk; nothing if it is not there. Its lock and seal do not count.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn space(&self) -> Result<Space> {
+        let found = files::list(&*self.vfs, &self.path, self.choice.kv.companions())?;
+        let files = found.iter().map(|found| found.metadata);
+        let files = files.filter(|metadata| metadata.file_type != FileType::Dir);
+        Ok(files.fold(Space::default(), |sum, metadata| Space {
+            size: sum.size + metadata.size,
+            allocated: sum.allocated + metadata.allocated,
+        }))
     }
 
     /// Removes it with all its files. Sessions that are open may fail from then on.
@@ -120,34 +179,19 @@ impl Store {
     /// # Errors
     /// What the file system says; what is gone already is none.
     pub fn remove(&self) -> Result<()> {
-        let suffixes = self.choice.kv.companions().iter().copied();
-        for suffix in suffixes.chain(["", ".lock"]) {
-            remove(&*self.vfs, &self.beside(suffix))?;
-        }
-        Ok(())
+        let (vfs, path) = (&*self.vfs, &*self.path);
+        seal::remove(vfs, path)?;
+        files::remove(vfs, path, self.choice.kv.companions())?;
+        let lock = beside(path, LOCK);
+        files::gone(&lock, vfs.remove_file(&lock))
     }
 }
 
-/// Removes a file, or a folder of files.
-fn remove(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    let gone = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Ok(()),
-        _ => Err(Error::at(path)(error)),
-    };
-    match vfs.symlink_metadata(path) {
-        Ok(found) if found.file_type == FileType::Dir => {
-            let mut names = Vec::new();
-            let dir = vfs.open_dir(path).map_err(Error::at(path))?;
-            dir.list(&mut |name, _| names.push(name.to_vec())).map_err(Error::at(path))?;
-            for name in names {
-                use std::os::unix::ffi::OsStrExt as _;
-                vfs.remove_file(&path.join(std::ffi::OsStr::from_bytes(&name))).or_else(gone)?;
-            }
-            vfs.remove_dir(path).or_else(gone)
-        }
-        Ok(_) => vfs.remove_file(path).or_else(gone),
-        Err(error) => gone(error),
-    }
+/// What the files of a store look like.
+struct Looks {
+    described: Vec<u8>,
+    newest: Timestamp,
+    size: u64,
 }
 
 impl Reader {
@@ -156,7 +200,10 @@ impl Reader {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`].
     pub fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.kv.get(key, visit)
+        if key.is_empty() || key.len() > self.key_len_max {
+            return Ok(false);
+        }
+        self.kv.get_mut().get(key, visit)
     }
 
     /// Visits all pairs whose key begins with `prefix`, as [`KvRead::scan`].
@@ -164,7 +211,10 @@ impl Reader {
     /// # Errors
     /// As [`Reader::get`].
     pub fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.kv.scan(prefix, visit)
+        if prefix.len() > self.key_len_max {
+            return Ok(());
+        }
+        self.kv.get_mut().scan(prefix, visit)
     }
 }
 
@@ -174,7 +224,10 @@ impl Writer {
     /// # Errors
     /// As [`Reader::get`].
     pub fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.kv.get(key, visit)
+        if key.is_empty() || key.len() > self.store.choice.kv.capabilities().key_len_max {
+            return Ok(false);
+        }
+        self.kv.get_mut().get(key, visit)
     }
 
     /// As [`Reader::scan`]; sees what was written.
@@ -182,22 +235,79 @@ impl Writer {
     /// # Errors
     /// As [`Reader::get`].
     pub fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        self.kv.scan(prefix, visit)
+        if prefix.len() > self.store.choice.kv.capabilities().key_len_max {
+            return Ok(());
+        }
+        self.kv.get_mut().scan(prefix, visit)
     }
 
     /// Does what the batch says, as [`KvWrite::apply`].
     ///
     /// # Errors
-    /// As [`KvWrite::apply`].
+    /// As [`KvWrite::apply`]; [`Error::TooLong`], and then nothing of the batch is done.
     pub fn apply(&mut self, batch: &Batch) -> Result<()> {
-        self.kv.apply(batch)
+        self.check(batch)?;
+        self.kv.get_mut().apply(batch)
     }
 
-    /// Ends the session; what a new store holds counts from now on.
+    fn check(&self, batch: &Batch) -> Result<()> {
+        let can = self.store.choice.kv.capabilities();
+        let too_long = |what, len, max| {
+            let path = self.store.path.clone();
+            Err(Error::TooLong { path, what, len, max })
+        };
+        for op in batch.iter() {
+            let (key, value_len) = match op {
+                Op::Put { key, value } => (key, value.len()),
+                Op::Delete { key } => (key, 0),
+            };
+            if key.is_empty() {
+                let source = std::io::Error::other("an empty key");
+                return Err(Error::Io { path: self.store.path.clone(), source });
+            }
+            if key.len() > can.key_len_max {
+                return too_long("key", key.len(), can.key_len_max);
+            }
+            if value_len > can.value_len_max {
+                return too_long("value", value_len, can.value_len_max);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session; what a new store holds counts from now on. Dropped without it, the store
+    /// is probed before it is opened again.
     ///
     /// # Errors
     /// As [`KvWrite::close`].
     pub fn close(self) -> Result<()> {
-        self.kv.close()
+        let Self { mut kv, store, _lock } = self;
+        let kv = kv.0.take().expect("because nothing else takes it");
+        opening(|| kv.close())?;
+        let looks = store.look()?;
+        // Where it cannot be written the next reader probes.
+        let _ = seal::write(&*store.vfs, &store.path, &looks.described, looks.newest);
+        Ok(())
     }
 }
+
+/// What is open; it is closed while no child is made.
+#[derive(Debug)]
+struct Closing<T: ?Sized>(Option<Box<T>>);
+
+impl<T: ?Sized> Closing<T> {
+    fn get_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("because it is there until it is closed")
+    }
+}
+
+impl<T: ?Sized> Drop for Closing<T> {
+    fn drop(&mut self) {
+        if let Some(kv) = self.0.take() {
+            opening(|| drop(kv));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,4 +5,6 @@ pub(crate) mod bdb;
 pub(crate) mod failure;
 pub(crate) mod gdbm;
 pub(crate) mod library;
+pub(crate) mod lmdb;
+pub(crate) mod probe;
 pub(crate) mod tdb;

@@ -2,6 +2,7 @@
 
 pub(crate) mod bdb;
 pub(crate) mod gdbm;
+pub(crate) mod lmdb;
 pub(crate) mod memory;
 pub(crate) mod outside;
 pub(crate) mod tdb;

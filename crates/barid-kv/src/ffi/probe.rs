@@ -1,0 +1,196 @@
+//! Work that may crash or hang, done in a child of its own.
+
+#![expect(unsafe_code, reason = "fork and what a child does with itself")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, pipe2};
+
+/// How a child ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It said this.
+    Told(Vec<u8>),
+    /// It ended in this way before it said anything.
+    Died(String),
+    /// It was killed when its time was up.
+    Hung,
+}
+
+/// What a child may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// How long it may take.
+    pub(crate) time: Duration,
+    /// How large its address space may be, in bytes; `None` leaves it as it is.
+    pub(crate) address_space: Option<u64>,
+}
+
+/// A child that is at work.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    answer: OwnedFd,
+    deadline: Instant,
+}
+
+impl Child {
+    /// Begins `work` in a child: without core dumps, with `/dev/null` for its standard streams, and
+    /// to be killed with its parent.
+    ///
+    /// No other thread should be inside code that takes locks which `work` takes; where one is, the
+    /// child hangs and is killed.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn begin(bounds: Bounds, work: impl FnOnce() -> Vec<u8>) -> io::Result<Self> {
+        let (answer, told) = pipe2(OFlag::O_CLOEXEC)?;
+        // SAFETY: the child does not return from here: it only runs `work`, and ends. It has one
+        // thread. The allocator is usable in it (the C library sees to that), and a lock that
+        // another thread held can make it wait until its time is up, but nothing worse.
+        match unsafe { fork() }? {
+            ForkResult::Parent { child } => {
+                Ok(Self { pid: child, answer, deadline: Instant::now() + bounds.time })
+            }
+            ForkResult::Child => {
+                let done = catch_unwind(AssertUnwindSafe(|| {
+                    confine(bounds)?;
+                    say(told.as_fd(), &work())
+                }));
+                let code = if matches!(done, Ok(Ok(()))) { 0 } else { 1 };
+                // SAFETY: ends the process and runs nothing that was registered for its end.
+                unsafe { libc::_exit(code) }
+            }
+        }
+    }
+
+    /// Waits for it to end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn end(self) -> io::Result<Ending> {
+        let mut said = Vec::new();
+        let heard = self.listen(&mut said);
+        if !matches!(heard, Ok(true)) {
+            // It may have ended by itself meanwhile, and nobody else has waited for it.
+            let _ = kill(self.pid, Signal::SIGKILL);
+        }
+        let ended = loop {
+            match waitpid(self.pid, None) {
+                Err(Errno::EINTR) => {}
+                ended => break ended,
+            }
+        };
+        Ok(match (heard?, ended) {
+            (false, _) => Ending::Hung,
+            (true, _) if !said.is_empty() => Ending::Told(said),
+            (true, Ok(WaitStatus::Signaled(_, signal, _))) => {
+                Ending::Died(format!("was killed by {signal}"))
+            }
+            (true, Ok(WaitStatus::Exited(_, code))) => Ending::Died(format!("ended with {code}")),
+            (true, _) => Ending::Died("ended".to_owned()),
+        })
+    }
+
+    /// Takes what it says until it ends; `false` if its time is up before.
+    fn listen(&self, said: &mut Vec<u8>) -> io::Result<bool> {
+        let mut buffer = [0; 512];
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            // Rounded up, so as not to spin through the last millisecond.
+            let millis = PollTimeout::try_from(left.as_millis() as u64 + 1);
+            let mut answer = [PollFd::new(self.answer.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut answer, millis.unwrap_or(PollTimeout::MAX)) {
+                Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match nix::unistd::read(&self.answer, &mut buffer) {
+                Ok(0) => return Ok(true),
+                Ok(len) => said.extend_from_slice(&buffer[..len]),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Confines this process, a child, to what it is for.
+fn confine(bounds: Bounds) -> nix::Result<()> {
+    use nix::sys::prctl::{set_dumpable, set_pdeathsig};
+    use nix::unistd::{alarm, dup2_stderr, dup2_stdin, dup2_stdout};
+    set_pdeathsig(Signal::SIGKILL)?;
+    set_dumpable(false)?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
+        // SAFETY: ignoring a signal runs no handler.
+        unsafe { signal(ignored, SigHandler::SigIgn) }?;
+    }
+    // Should its parent be gone before it could ask to be told.
+    // SAFETY: the usual action runs no handler.
+    unsafe { signal(Signal::SIGALRM, SigHandler::SigDfl) }?;
+    alarm::set(bounds.time.as_secs().try_into().unwrap_or(u32::MAX).saturating_add(2));
+    let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR, nix::sys::stat::Mode::empty())?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    if let Some(bytes) = bounds.address_space {
+        setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;
+    }
+    Ok(())
+}
+
+fn say(told: BorrowedFd<'_>, mut answer: &[u8]) -> nix::Result<()> {
+    while !answer.is_empty() {
+        answer = &answer[nix::unistd::write(told, answer)?..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(time: Duration, work: impl FnOnce() -> Vec<u8>, expected: &Ending) {
+        let bounds = Bounds { time, address_space: None };
+        assert_eq!(&Child::begin(bounds, work).unwrap().end().unwrap(), expected);
+    }
+
+    #[test]
+    fn every_end_is_told() {
+        let long = Duration::from_secs(600);
+        check(long, || b"fine".to_vec(), &Ending::Told(b"fine".to_vec()));
+        check(long, || vec![7; 300_000], &Ending::Told(vec![7; 300_000]));
+        check(long, || std::process::abort(), &Ending::Died("was killed by SIGABRT".to_owned()));
+        check(long, || std::process::exit(9), &Ending::Died("ended with 9".to_owned()));
+        check(long, || panic!("a panic"), &Ending::Died("ended with 1".to_owned()));
+        let sleep = || {
+            std::thread::sleep(Duration::from_secs(3_600));
+            Vec::new()
+        };
+        check(Duration::from_millis(50), sleep, &Ending::Hung);
+    }
+
+    #[test]
+    fn a_child_has_no_more_memory_than_it_is_given() {
+        let bounds = Bounds { time: Duration::from_secs(600), address_space: Some(1 << 40) };
+        let work = || {
+            let mut large = Vec::<u8>::new();
+            vec![u8::from(large.try_reserve_exact(1 << 40).is_ok())]
+        };
+        let child = Child::begin(bounds, work).unwrap();
+        assert_eq!(child.end().unwrap(), Ending::Told(vec![0]));
+    }
+}

@@ -1,0 +1,174 @@
+//! The files of a store: its own, those beside it, those in its folder.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{FileType, Metadata, Vfs};
+
+use crate::limits::STORE_FILES_MAX;
+use crate::{Error, Result};
+
+/// A file of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// What follows the store's path in its own: empty, a suffix, or `/` and a name.
+    pub(crate) suffix: Vec<u8>,
+    pub(crate) metadata: Metadata,
+}
+
+/// `path` with `suffix`.
+pub(crate) fn beside(path: &Path, suffix: &[u8]) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(OsStr::from_bytes(suffix));
+    PathBuf::from(name)
+}
+
+/// All files of the store `path`, in the order of their suffixes; a folder comes before what is in
+/// it. Folders in its folder are looked into, deeper ones are an error.
+///
+/// # Errors
+/// [`Error::Io`]; what is not there is none.
+pub(crate) fn list(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut folders = Vec::new();
+    for suffix in [""].iter().chain(companions) {
+        let at = beside(path, suffix.as_bytes());
+        match vfs.symlink_metadata(&at) {
+            Ok(metadata) => {
+                if metadata.file_type == FileType::Dir {
+                    folders.push(suffix.as_bytes().to_vec());
+                }
+                found.push(Found { suffix: suffix.as_bytes().to_vec(), metadata });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::at(&at)(error)),
+        }
+    }
+    for _ in 0..2 {
+        for folder in std::mem::take(&mut folders) {
+            list_folder(vfs, path, &folder, &mut found, &mut folders)?;
+        }
+    }
+    if let Some(folder) = folders.first() {
+        return Err(refused(&beside(path, folder), "a folder too deep in the store"));
+    }
+    found.sort_unstable_by(|a, b| a.suffix.cmp(&b.suffix));
+    Ok(found)
+}
+
+fn list_folder(
+    vfs: &dyn Vfs,
+    path: &Path,
+    folder: &[u8],
+    found: &mut Vec<Found>,
+    folders: &mut Vec<Vec<u8>>,
+) -> Result<()> {
+    let at = beside(path, folder);
+    let dir = vfs.open_dir(&at).map_err(Error::at(&at))?;
+    let mut names = Vec::new();
+    let mut too_many = false;
+    let list = dir.list(&mut |name, _| {
+        too_many |= found.len() + names.len() >= STORE_FILES_MAX;
+        if !too_many {
+            names.push(name.to_vec());
+        }
+    });
+    list.map_err(Error::at(&at))?;
+    if too_many {
+        return Err(refused(&at, "too many files in the store"));
+    }
+    for name in names {
+        let suffix = [folder, b"/", &name].concat();
+        match dir.metadata(&name) {
+            Ok(metadata) => {
+                if metadata.file_type == FileType::Dir {
+                    folders.push(suffix.clone());
+                }
+                found.push(Found { suffix, metadata });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::at(&beside(path, &suffix))(error)),
+        }
+    }
+    Ok(())
+}
+
+fn refused(path: &Path, why: &'static str) -> Error {
+    Error::Io { path: path.to_owned(), source: std::io::Error::other(why) }
+}
+
+/// Removes all files of the store `path`.
+///
+/// # Errors
+/// [`Error::Io`]; what is gone already is none.
+pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<()> {
+    // What is in a folder goes before the folder.
+    for found in list(vfs, path, companions)?.iter().rev() {
+        let at = beside(path, &found.suffix);
+        let removed = match found.metadata.file_type {
+            FileType::Dir => vfs.remove_dir(&at),
+            _ => vfs.remove_file(&at),
+        };
+        gone(&at, removed)?;
+    }
+    Ok(())
+}
+
+/// What is gone already is no error.
+pub(crate) fn gone(path: &Path, removed: std::io::Result<()>) -> Result<()> {
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use barid_vfs::{MemVfs, OpenOptions};
+
+    use super::*;
+
+    fn vfs(files: &[&str]) -> Arc<dyn Vfs> {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        for file in files {
+            let path = Path::new(file);
+            vfs.create_dir_all(path.parent().unwrap(), 0o700).unwrap();
+            vfs.open(path, OpenOptions::create(0o600)).unwrap();
+        }
+        vfs
+    }
+
+    #[test]
+    fn files_beside_and_within_are_found_and_removed() {
+        let files = ["/d/s", "/d/s-log", "/d/s.other", "/d/f/1", "/d/f/in/2", "/d/f/in/3"];
+        let vfs = vfs(&files);
+        let check = |path: &str, expected: &[&str], left: &[&str]| {
+            let path = Path::new(path);
+            let found = list(&*vfs, path, &["-log", "-none"]).unwrap();
+            let suffixes: Vec<&[u8]> = found.iter().map(|found| &found.suffix[..]).collect();
+            let expected: Vec<&[u8]> = expected.iter().map(|suffix| suffix.as_bytes()).collect();
+            assert_eq!(suffixes, expected);
+            for _ in 0..2 {
+                remove(&*vfs, path, &["-log", "-none"]).unwrap();
+                assert!(list(&*vfs, path, &["-log", "-none"]).unwrap().is_empty());
+            }
+            for path in left {
+                vfs.symlink_metadata(Path::new(path)).unwrap();
+            }
+        };
+        check("/d/s", &["", "-log"], &["/d/s.other", "/d/f/in/3"]);
+        check("/d/f", &["", "/1", "/in", "/in/2", "/in/3"], &["/d/s.other"]);
+        check("/d/none", &[], &["/d/s.other"]);
+    }
+
+    #[test]
+    fn what_no_store_makes_is_not_followed() {
+        let vfs = vfs(&["/d/f/in/deep/1"]);
+        assert!(remove(&*vfs, Path::new("/d/f"), &[]).is_err());
+        vfs.symlink_metadata(Path::new("/d/f/in/deep/1")).unwrap();
+    }
+}

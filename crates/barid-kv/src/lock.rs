@@ -1,0 +1,109 @@
+//! Who may have a place open: one writer, or any number of readers.
+//!
+//! Between processes this is a `flock` of `<path>.lock`, which conflicts between two descriptors of
+//! one process just as well. Libraries that allow a process but one handle get a queue before it.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file};
+
+use crate::{Error, Result};
+
+/// How long a session waits for another to end.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The right to have a place open; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    /// Dropped first: who comes next in this process finds the file unlocked.
+    _file: Box<dyn File>,
+    _turn: Option<Turn>,
+}
+
+impl Lock {
+    /// Waits for the right to have `path` open, but not for long; `alone` among the sessions of
+    /// this process whatever the mode.
+    pub(crate) fn take(
+        vfs: &dyn Vfs,
+        path: &Path,
+        lock_path: &Path,
+        mode: LockMode,
+        alone: bool,
+    ) -> Result<Self> {
+        let turn = if alone { Some(Turn::take(vfs, path)?) } else { None };
+        loop {
+            let file = open(vfs, lock_path, mode).map_err(Error::at(lock_path))?;
+            match lock_file(vfs, &*file, lock_path, (LockKind::Flock, mode), LOCK_TIMEOUT) {
+                Ok(()) => {}
+                Err(LockError::Io { path, source }) => return Err(Error::Io { path, source }),
+                Err(_) => return Err(Error::Busy { path: path.to_owned() }),
+            }
+            // Whoever removes a store removes its lock: what was locked must still be there.
+            let locked = file.metadata().map_err(Error::at(lock_path))?;
+            match vfs.metadata(lock_path) {
+                Ok(there) if there.inode == locked.inode => {
+                    return Ok(Self { _file: file, _turn: turn });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::at(lock_path)(error)),
+            }
+        }
+    }
+}
+
+/// Opens the lock file; a reader makes do with one that it may only read.
+fn open(vfs: &dyn Vfs, path: &Path, mode: LockMode) -> std::io::Result<Box<dyn File>> {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match vfs.open(path, OpenOptions::create(0o600)) {
+        Err(error)
+            if mode == LockMode::Shared
+                && matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            vfs.open(path, OpenOptions::READ)
+        }
+        opened => opened,
+    }
+}
+
+static TAKEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+/// The right of one session of this process to have a place open.
+#[derive(Debug)]
+struct Turn {
+    name: PathBuf,
+}
+
+impl Turn {
+    fn take(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        let mut name = vfs.canonicalize(parent).map_err(Error::at(parent))?;
+        name.extend(path.file_name());
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        while !taken.get_or_insert_default().insert(name.clone()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::Busy { path: path.to_owned() });
+            }
+            let waited = GIVEN_BACK.wait_timeout(taken, left);
+            taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(Self { name })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = taken.as_mut() {
+            taken.remove(&self.name);
+        }
+        GIVEN_BACK.notify_all();
+    }
+}

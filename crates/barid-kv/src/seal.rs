@@ -1,0 +1,106 @@
+//! The seal of a store: what its files looked like when the last writer closed it.
+//!
+//! `<path>.seal` exists only while nobody writes. A store whose files are as the seal says was
+//! closed cleanly and not touched since, and its library may be trusted with it. Otherwise it is
+//! probed first. Nothing of a store is ever synced, so a seal counts only until the machine is
+//! started again. `docs/formats/kv-seal.md` has the bytes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use barid_vfs::{File, FileType, OpenOptions, Timestamp, Vfs, atomic_replace};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::files::{Found, beside, gone};
+use crate::limits::SEAL_LEN_MAX;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"baridSEA";
+const VERSION: u32 = 1;
+const SUFFIX: &[u8] = b".seal";
+/// Tells one start of the machine from another. File systems that do not have it do not need it.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// How often the clock of the file system is looked at until it has moved on; with pauses of
+/// [`TICK_PAUSE`] longer than every tick of Linux (10 ms at most).
+const TICK_TRIES: usize = 20;
+const TICK_PAUSE: Duration = Duration::from_millis(1);
+
+/// What the files of the store `name` look like, as bytes of a seal.
+pub(crate) fn describe(vfs: &dyn Vfs, name: &str, files: &[Found]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128 + 64 * files.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&boot(vfs).to_le_bytes());
+    put(&mut bytes, name.as_bytes());
+    for Found { suffix, metadata } in files {
+        put(&mut bytes, suffix);
+        bytes.extend_from_slice(&metadata.inode.to_le_bytes());
+        // The size of a folder is the file system's affair.
+        let is_dir = metadata.file_type == FileType::Dir;
+        let size = if is_dir { u64::MAX } else { metadata.size };
+        bytes.extend_from_slice(&size.to_le_bytes());
+        bytes.extend_from_slice(&metadata.modified.unix_nanos.to_le_bytes());
+        bytes.extend_from_slice(&metadata.changed.unix_nanos.to_le_bytes());
+    }
+    let checksum = xxh3_64(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn put(bytes: &mut Vec<u8>, text: &[u8]) {
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text);
+}
+
+fn boot(vfs: &dyn Vfs) -> u64 {
+    let mut id = [0; 64];
+    let file = vfs.open(Path::new(BOOT_ID), OpenOptions::READ);
+    let len = file.and_then(|file| file.read_full_at(&mut id, 0)).unwrap_or(0);
+    xxh3_64(&id[..len])
+}
+
+/// Whether the seal of `path` says what `described` does.
+pub(crate) fn holds(vfs: &dyn Vfs, path: &Path, described: &[u8]) -> bool {
+    vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).is_ok_and(|bytes| bytes == described)
+}
+
+/// Makes `described` the seal of `path`, whose files last changed at `newest`; `false` if they
+/// could change again without showing it.
+///
+/// A change shows in the times of a file only if the clock that the file system stamps files with
+/// has moved on. The time of the seal itself tells.
+pub(crate) fn write(
+    vfs: &dyn Vfs,
+    path: &Path,
+    described: &[u8],
+    newest: Timestamp,
+) -> Result<bool> {
+    if described.len() as u64 > SEAL_LEN_MAX {
+        return Ok(false);
+    }
+    let seal = beside(path, SUFFIX);
+    let mut later = false;
+    let fill = |file: &dyn File| {
+        for tries in 0..TICK_TRIES {
+            file.write_all_at(described, 0)?;
+            later = file.metadata()?.changed > newest;
+            if later || tries + 1 == TICK_TRIES {
+                break;
+            }
+            vfs.sleep(TICK_PAUSE);
+        }
+        if later { Ok(()) } else { Err(std::io::ErrorKind::TimedOut.into()) }
+    };
+    match atomic_replace(vfs, &seal, 0o600, false, fill) {
+        Ok(_) => Ok(true),
+        Err(_) if !later => Ok(false),
+        Err(error) => Err(Error::at(&seal)(error)),
+    }
+}
+
+/// Removes the seal of `path`, if there is one.
+pub(crate) fn remove(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let seal = beside(path, SUFFIX);
+    gone(&seal, vfs.remove_file(&seal))
+}

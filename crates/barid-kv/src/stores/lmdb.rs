@@ -1,0 +1,309 @@
+//! LMDB: a B+ tree in one file that is mapped into memory.
+//!
+//! The library is built in, with keys as long as a page allows. Pages are packed full where keys
+//! ascend. Readers of one process share the map of a file, since the library wants each file open
+//! but once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Env, MdbError, PutFlags, RoTxn, WithoutTls};
+
+use crate::ffi::lmdb::{Mode, open, resize};
+use crate::kv::Visit;
+use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+
+const CAPABILITIES: Capabilities = Capabilities {
+    ordered: true,
+    atomic: true,
+    one_handle: false,
+    folder: false,
+    key_len_max: KEY_LEN_MAX,
+    value_len_max: VALUE_LEN_MAX,
+    builtin: &[],
+};
+/// Every page size of Linux divides it.
+const MAP_UNIT: usize = 64 * 1024;
+/// The map of a new store; address space alone, which is doubled when it is used up.
+const MAP_SIZE_MIN: usize = 256 * 1024 * 1024;
+
+type Database = heed::Database<'static, Bytes, Bytes>;
+
+/// The kind of store.
+#[derive(Debug)]
+pub(crate) struct Lmdb;
+
+impl Kv for Lmdb {
+    fn name(&self) -> &'static str {
+        "lmdb"
+    }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+    fn library(&self) -> Option<&'static Library> {
+        None
+    }
+    fn version(&self) -> Result<String> {
+        let version = heed::lmdb_version();
+        Ok(format!("{}.{}.{}", version.major, version.minor, version.patch))
+    }
+    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+        Ok(Box::new(Reader::open(place)?))
+    }
+    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+        Ok(Box::new(Writer::open(place, purpose)?))
+    }
+}
+
+/// What is open for reading in this process.
+static SHARED: Mutex<Option<HashMap<PathBuf, Shared>>> = Mutex::new(None);
+
+struct Shared {
+    inode: u64,
+    readers: usize,
+    database: Database,
+    env: Env<WithoutTls>,
+}
+
+fn shared() -> MutexGuard<'static, Option<HashMap<PathBuf, Shared>>> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Reader {
+    path: PathBuf,
+    /// What [`SHARED`] knows the file by.
+    name: PathBuf,
+    database: Database,
+    /// `None` only while this is dropped: the environment is closed under the lock of [`SHARED`].
+    txn: Option<RoTxn<'static, WithoutTls>>,
+}
+
+impl Reader {
+    fn open(place: &Place<'_>) -> Result<Self> {
+        let path = place.path;
+        let found = place.vfs.metadata(path).map_err(Error::at(path))?;
+        if found.size == 0 {
+            return Err(Error::damaged(path, "an empty file"));
+        }
+        let name = place.vfs.canonicalize(path).map_err(Error::at(path))?;
+        let mut shared = shared();
+        let all = shared.get_or_insert_default();
+        let (env, database) = match all.get_mut(&name) {
+            // It was replaced while somebody reads what it was.
+            Some(shared) if shared.inode != found.inode => {
+                return Err(Error::Busy { path: path.to_owned() });
+            }
+            Some(shared) => {
+                shared.readers += 1;
+                (shared.env.clone(), shared.database)
+            }
+            None => {
+                let env = open(path, Mode::Read, map_size(found.size)).map_err(failed(path))?;
+                let database = database(&env).map_err(failed(path))?;
+                let inode = found.inode;
+                all.insert(name.clone(), Shared { inode, readers: 1, database, env: env.clone() });
+                (env, database)
+            }
+        };
+        let mut reader = Self { path: path.to_owned(), name, database, txn: None };
+        drop(shared);
+        reader.txn = Some(env.static_read_txn().map_err(failed(path))?);
+        Ok(reader)
+    }
+
+    fn txn(&self) -> &RoTxn<'static, WithoutTls> {
+        self.txn.as_ref().expect("because it is there until this is dropped")
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut shared = shared();
+        self.txn = None;
+        let Some(all) = shared.as_mut() else { return };
+        if let Some(env) = all.get_mut(&self.name) {
+            env.readers -= 1;
+            if env.readers == 0 {
+                all.remove(&self.name);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Reader").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl KvRead for Reader {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        get(self.database, self.txn(), key, visit).map_err(failed(&self.path))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        scan(self.database, self.txn(), prefix, visit).map_err(failed(&self.path))
+    }
+}
+
+struct Writer {
+    path: PathBuf,
+    database: Database,
+    env: Env<WithoutTls>,
+    map_size: usize,
+    /// No key is greater.
+    greatest: Vec<u8>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Writer").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    fn open(place: &Place<'_>, purpose: Purpose) -> Result<Self> {
+        let path = place.path;
+        let size = match (place.vfs.metadata(path), purpose) {
+            (Ok(_), Purpose::Create) => {
+                let source = std::io::ErrorKind::AlreadyExists.into();
+                return Err(Error::Io { path: path.to_owned(), source });
+            }
+            (Err(error), Purpose::Create) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            (found, _) => found.map_err(Error::at(path))?.size,
+        };
+        let mode = if place.durable { Mode::Durable } else { Mode::Write };
+        let map_size = map_size(size.saturating_mul(2)).max(MAP_SIZE_MIN);
+        let begin = || {
+            let env = open(path, mode, map_size)?;
+            let database = database(&env)?;
+            let txn = env.read_txn()?;
+            let greatest = database.last(&txn)?.map_or(Vec::new(), |(key, _)| key.to_vec());
+            drop(txn);
+            Ok(Self { path: path.to_owned(), database, env, map_size, greatest })
+        };
+        begin().map_err(failed(path))
+    }
+
+    fn try_apply(&mut self, batch: &Batch) -> heed::Result<()> {
+        let mut txn = self.env.write_txn()?;
+        for op in batch.iter() {
+            match op {
+                Op::Put { key, value } if key > &self.greatest[..] => {
+                    self.database.put_with_flags(&mut txn, PutFlags::APPEND, key, value)?;
+                    self.greatest.clear();
+                    self.greatest.extend_from_slice(key);
+                }
+                Op::Put { key, value } => self.database.put(&mut txn, key, value)?,
+                Op::Delete { key } => drop(self.database.delete(&mut txn, key)?),
+            }
+        }
+        txn.commit()
+    }
+
+    /// After a batch that does not count.
+    fn grow(&mut self, batch: &Batch) -> heed::Result<()> {
+        let needed = self.map_size.saturating_add(batch.bytes_len().saturating_mul(2));
+        self.map_size = map_size(needed.max(self.map_size.saturating_mul(2)) as u64);
+        resize(&mut self.env, self.map_size)?;
+        self.find_greatest()
+    }
+
+    fn find_greatest(&mut self) -> heed::Result<()> {
+        let txn = self.env.read_txn()?;
+        self.greatest.clear();
+        self.greatest.extend(self.database.last(&txn)?.iter().flat_map(|(key, _)| *key));
+        Ok(())
+    }
+}
+
+impl KvRead for Writer {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let mut read = || get(self.database, &self.env.read_txn()?, key, visit);
+        read().map_err(failed(&self.path))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        let mut read = || scan(self.database, &self.env.read_txn()?, prefix, visit);
+        read().map_err(failed(&self.path))
+    }
+}
+
+impl KvWrite for Writer {
+    fn apply(&mut self, batch: &Batch) -> Result<()> {
+        let applied = loop {
+            match self.try_apply(batch) {
+                Err(heed::Error::Mdb(MdbError::MapFull)) => {
+                    self.grow(batch).map_err(failed(&self.path))?;
+                }
+                done => break done,
+            }
+        };
+        if applied.is_err() {
+            // The first error is the one to report.
+            let _ = self.find_greatest();
+        }
+        applied.map_err(failed(&self.path))
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The one database of a file, the unnamed one.
+fn database(env: &Env<WithoutTls>) -> heed::Result<Database> {
+    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
+        let database = opener.open_database::<Bytes, Bytes>(txn, None)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(database))
+    })?;
+    opened.commit().flatten().ok_or(heed::Error::Mdb(MdbError::NotFound))
+}
+
+fn get(
+    database: Database,
+    txn: &RoTxn<'_, WithoutTls>,
+    key: &[u8],
+    visit: &mut dyn FnMut(&[u8]),
+) -> heed::Result<bool> {
+    let value = database.get(txn, key)?;
+    value.into_iter().for_each(visit);
+    Ok(value.is_some())
+}
+
+fn scan(
+    database: Database,
+    txn: &RoTxn<'_, WithoutTls>,
+    prefix: &[u8],
+    visit: &mut Visit<'_>,
+) -> heed::Result<()> {
+    if prefix.is_empty() {
+        for pair in database.iter(txn)? {
+            let (key, value) = pair?;
+            if !visit(key, value) {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    for pair in database.prefix_iter(txn, prefix)? {
+        let (key, value) = pair?;
+        if !visit(key, value) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn map_size(size: u64) -> usize {
+    (size as usize).max(1).next_multiple_of(MAP_UNIT)
+}
+
+fn failed(path: &Path) -> impl FnOnce(heed::Error) -> Error {
+    move |error| match error {
+        heed::Error::Io(source) => Error::Io { path: path.to_owned(), source },
+        heed::Error::Mdb(error) => Error::damaged(path, error.to_string()),
+        heed::Error::EnvAlreadyOpened => Error::Busy { path: path.to_owned() },
+        error => Error::damaged(path, error.to_string()),
+    }
+}
