@@ -7,4 +7,5 @@ pub(crate) mod gdbm;
 pub(crate) mod library;
 pub(crate) mod lmdb;
 pub(crate) mod probe;
+pub(crate) mod rocksdb;
 pub(crate) mod tdb;

@@ -5,4 +5,5 @@ pub(crate) mod gdbm;
 pub(crate) mod lmdb;
 pub(crate) mod memory;
 pub(crate) mod outside;
+pub(crate) mod rocksdb;
 pub(crate) mod tdb;
