@@ -9,3 +9,4 @@ pub(crate) mod lmdb;
 pub(crate) mod probe;
 pub(crate) mod rocksdb;
 pub(crate) mod tdb;
+pub(crate) mod tokyocabinet;

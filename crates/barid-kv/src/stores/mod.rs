@@ -1,9 +1,11 @@
 //! One file per store.
 
 pub(crate) mod bdb;
+pub(crate) mod files;
 pub(crate) mod gdbm;
 pub(crate) mod lmdb;
 pub(crate) mod memory;
 pub(crate) mod outside;
 pub(crate) mod rocksdb;
 pub(crate) mod tdb;
+pub(crate) mod tokyocabinet;

@@ -1,0 +1,128 @@
+//! What the stores share whose library opens a file by its name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::{File, FileType, OpenOptions, Vfs};
+
+use crate::{Error, Place, Purpose, Result};
+
+/// The path with a suffix.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The first `N` bytes of a store's file, the file, and its size.
+///
+/// Libraries that are opened without their locks do not look whether the file is theirs.
+///
+/// # Errors
+/// [`Error::NotFound`], [`Error::Io`]; [`Error::Damaged`] if there are not so many.
+pub(crate) fn head<const N: usize>(place: &Place<'_>) -> Result<([u8; N], Box<dyn File>, u64)> {
+    let path = place.path;
+    let file = place.vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
+    let metadata = file.metadata().map_err(Error::at(path))?;
+    if metadata.file_type != FileType::File {
+        return Err(Error::damaged(path, "not a regular file"));
+    }
+    let mut bytes = [0; N];
+    if file.read_full_at(&mut bytes, 0).map_err(Error::at(path))? < N {
+        return Err(Error::damaged(path, "too short"));
+    }
+    Ok((bytes, file, metadata.size))
+}
+
+/// Makes the empty file that a library is to fill, readable for its owner only.
+///
+/// # Errors
+/// [`Error::Io`], also if there is one.
+pub(crate) fn create(place: &Place<'_>) -> Result<()> {
+    let made = place.vfs.open(place.path, OpenOptions::create_new(0o600));
+    made.map(drop).map_err(Error::at(place.path))
+}
+
+/// The file of a store that is being written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    durable: bool,
+    purpose: Purpose,
+    /// Whether the file is to be removed when this is dropped.
+    void: bool,
+}
+
+impl Written {
+    /// The file of a place; with [`Purpose::Create`] it is made here.
+    ///
+    /// # Errors
+    /// As [`create`].
+    pub(crate) fn new(place: &Place<'_>, purpose: Purpose) -> Result<Self> {
+        let void = purpose == Purpose::Create;
+        if void {
+            create(place)?;
+        }
+        let Place { vfs, path, durable, .. } = *place;
+        Ok(Self { vfs: Arc::clone(vfs), path: path.to_owned(), durable, purpose, void })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether each batch is to be there whole or not at all.
+    pub(crate) fn atomic(&self) -> bool {
+        self.purpose == Purpose::Update
+    }
+
+    /// Brings what was written to stable storage, if that is asked.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn sync(&self) -> Result<()> {
+        if !self.durable {
+            return Ok(());
+        }
+        let at = || Error::at(&self.path);
+        let file = self.vfs.open(&self.path, OpenOptions::WRITE).map_err(at())?;
+        file.sync_all().map_err(at())
+    }
+
+    /// Makes an empty file beside it, readable for its owner only, for a library to write to.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn create_beside(&self, suffix: &str) -> Result<()> {
+        let path = beside(&self.path, suffix);
+        let made = self.vfs.open(&path, OpenOptions::create(0o600));
+        made.map(drop).map_err(Error::at(&path))
+    }
+
+    /// What was written counts, now that the library has closed it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn keep(mut self) -> Result<()> {
+        self.sync()?;
+        if self.durable
+            && self.void
+            && let Some(dir) = self.path.parent()
+        {
+            self.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+        }
+        self.void = false;
+        Ok(())
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if self.void {
+            // What cannot be removed was never closed, and whoever makes it anew is told.
+            drop(self.vfs.remove_file(&self.path));
+        }
+    }
+}
