@@ -99,7 +99,7 @@ pub trait KvWrite: KvRead {
     /// Does what the batch says, in its order; the commit point of [`Purpose::Update`].
     ///
     /// # Errors
-    /// [`crate::Error::Io`], [`crate::Error::Full`], [`crate::Error::Damaged`]; nothing of the
+    /// [`crate::Error::Io`], [`crate::Error::Damaged`]; nothing of the
     /// batch counts then, where the store has [`Capabilities::atomic`].
     fn apply(&mut self, batch: &Batch) -> Result<()>;
 

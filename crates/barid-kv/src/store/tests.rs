@@ -213,6 +213,36 @@ fn damage_of_an_lmdb_file_is_found_before_it_is_mapped() {
 }
 
 #[test]
+fn every_store_is_probed_by_a_process_that_has_had_it_open() {
+    let folder = Folder::new("every");
+    for kv in registry::STORES {
+        let store = folder.store(*kv);
+        if let Err(error) = kv.version() {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{error}");
+            println!("skipped: {error}");
+            continue;
+        }
+        create(&store, &[("a", "1"), ("b", "2")]);
+        assert!(sealed(&store), "{}", kv.name());
+        assert_eq!(sorted(pairs(&store)), [("a", "1"), ("b", "2")].map(owned), "{}", kv.name());
+        assert!(sealed(&store), "{}: a reader changes the files", kv.name());
+        let mut writer = store.write().unwrap();
+        writer.apply(&batch(&[("c", "3")])).unwrap();
+        writer.close().unwrap();
+        crate::seal::remove(&*store.vfs, store.path()).unwrap();
+        assert_eq!(sorted(pairs(&store)).len(), 3, "{}", kv.name());
+        assert!(sealed(&store), "{}: a probe changes the files", kv.name());
+        store.remove().unwrap();
+        assert!(crate::files::list(&OsVfs, &folder.0, &[]).unwrap().len() == 1, "{}", kv.name());
+    }
+}
+
+fn sorted(mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
+    pairs.sort();
+    pairs
+}
+
+#[test]
 fn nothing_is_left_behind_where_nothing_was() {
     let folder = Folder::new("nothing");
     let store = folder.store(&ODD);

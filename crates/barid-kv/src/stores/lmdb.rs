@@ -54,7 +54,7 @@ impl Kv for Lmdb {
         Ok(Box::new(Reader::open(place)?))
     }
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
-        Ok(Box::new(Writer::open(place, purpose)?))
+        Ok(Box::new(Writer::open(place, purpose, MAP_SIZE_MIN)?))
     }
 }
 
@@ -164,7 +164,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    fn open(place: &Place<'_>, purpose: Purpose) -> Result<Self> {
+    fn open(place: &Place<'_>, purpose: Purpose, map_size_min: usize) -> Result<Self> {
         let path = place.path;
         let size = match (place.vfs.metadata(path), purpose) {
             (Ok(_), Purpose::Create) => {
@@ -175,7 +175,7 @@ impl Writer {
             (found, _) => found.map_err(Error::at(path))?.size,
         };
         let mode = if place.durable { Mode::Durable } else { Mode::Write };
-        let map_size = map_size(size.saturating_mul(2)).max(MAP_SIZE_MIN);
+        let map_size = map_size(size.saturating_mul(2)).max(map_size_min);
         let begin = || {
             let env = open(path, mode, map_size)?;
             let database = database(&env)?;
@@ -305,5 +305,82 @@ fn failed(path: &Path) -> impl FnOnce(heed::Error) -> Error {
         heed::Error::Mdb(error) => Error::damaged(path, error.to_string()),
         heed::Error::EnvAlreadyOpened => Error::Busy { path: path.to_owned() },
         error => Error::damaged(path, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use barid_vfs::{OsVfs, Vfs};
+
+    use super::*;
+
+    type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    fn compare(reader: &mut dyn KvRead, model: &Pairs, rng: &mut fastrand::Rng) {
+        for prefix in [vec![], vec![rng.u8(..)], vec![255, 255]] {
+            let mut expected = model.iter().filter(|(key, _)| key.starts_with(&prefix));
+            let mut visit = |key: &[u8], value: &[u8]| {
+                let (expected_key, expected_value) = expected.next().unwrap();
+                assert_eq!((key, value.len()), (&expected_key[..], expected_value.len()));
+                assert!(value == expected_value);
+                true
+            };
+            reader.scan(&prefix, &mut visit).unwrap();
+            assert_eq!(expected.next(), None);
+        }
+        for (key, expected) in model {
+            let mut found = false;
+            assert!(reader.get(key, &mut |value| found = value == expected).unwrap() && found);
+        }
+    }
+
+    #[test]
+    fn a_small_map_grows_and_keys_come_in_any_order() {
+        let rng = &mut fastrand::Rng::with_seed(1);
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let path = std::env::temp_dir().join(format!("barid-lmdb-{}", std::process::id()));
+        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let mut model = Pairs::new();
+        for purpose in [Purpose::Create, Purpose::Update] {
+            let mut writer = Writer::open(&place, purpose, MAP_UNIT).unwrap();
+            for round in 0..20_u32 {
+                let mut batch = Batch::new();
+                for _ in 0..rng.usize(..60) {
+                    let len = *rng.choice(&[1, 2, 9, 511, 512, KEY_LEN_MAX]).unwrap();
+                    let first = if rng.bool() { 255 } else { rng.u8(..) };
+                    let key: Vec<u8> =
+                        std::iter::repeat_n(first, len - 1).chain([rng.u8(..)]).collect();
+                    if rng.u8(..) < 60 {
+                        let known = model.keys().next_back().cloned().unwrap_or(key);
+                        batch.delete(&known);
+                        model.remove(&known);
+                    } else {
+                        let value =
+                            vec![rng.u8(..); *rng.choice(&[0, 1, 500, 3_000, 20_000]).unwrap()];
+                        batch.put(&key, &value);
+                        model.insert(key, value);
+                    }
+                }
+                if round == 7 {
+                    batch.put(b"large", &vec![7; VALUE_LEN_MAX]);
+                    model.insert(b"large".to_vec(), vec![7; VALUE_LEN_MAX]);
+                }
+                writer.apply(&batch).unwrap();
+                compare(&mut writer, &model, rng);
+            }
+            assert!(writer.map_size > VALUE_LEN_MAX);
+            Box::new(writer).close().unwrap();
+            compare(&mut Reader::open(&place).unwrap(), &model, rng);
+        }
+        assert!(Lmdb.write(&place, Purpose::Create).is_err());
+        vfs.remove_file(&path).unwrap();
+        assert!(matches!(Lmdb.read(&place).map(drop), Err(Error::NotFound { .. })));
+        assert!(matches!(
+            Lmdb.write(&place, Purpose::Update).map(drop),
+            Err(Error::NotFound { .. })
+        ));
     }
 }
