@@ -1,15 +1,17 @@
 //! The part of a cache file that never changes: blocks read and checked on demand.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use barid_vfs::File;
+use barid_vfs::{File, Vfs};
 
 use crate::column::{BLOCK_HEAD_LEN, Kind, check_block};
 use crate::error::{Damage, Error, Result};
 use crate::header::Header;
 use crate::heap::{HeapBlock, heap_checksum};
 use crate::limits::{CACHED_BLOCKS_MAX, CACHED_BYTES_MAX};
+use crate::pack::{BlockTable, PackedBlock, Unpacking};
+use crate::records::{KvRecords, RecordStore};
 
 /// The file and the blocks of it that were read last.
 #[derive(Debug)]
@@ -19,14 +21,42 @@ pub(crate) struct Base {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
     blocks: Mutex<BlockCache>,
+    /// Where packed columns have their blocks, once one was wanted.
+    table: OnceLock<BlockTable>,
+    unpacking: Mutex<Unpacking>,
+    /// The records, unless they lie in the file.
+    pub(crate) kv: Option<KvRecords>,
 }
 
 /// A checked block.
 pub(crate) type Block = Arc<Vec<u8>>;
 
 impl Base {
-    pub(crate) fn new(file: Box<dyn File>, inode: u64, path: &Path, header: Header) -> Self {
-        Self { file, inode, path: path.to_owned(), header, blocks: Mutex::default() }
+    pub(crate) fn new(
+        vfs: &Arc<dyn Vfs>,
+        file: Box<dyn File>,
+        inode: u64,
+        path: &Path,
+        header: Header,
+    ) -> Self {
+        Self {
+            file,
+            inode,
+            path: path.to_owned(),
+            kv: KvRecords::of(vfs, path, &header),
+            header,
+            blocks: Mutex::default(),
+            table: OnceLock::new(),
+            unpacking: Mutex::default(),
+        }
+    }
+
+    /// Where the header records are.
+    pub(crate) fn records(&self) -> &dyn RecordStore {
+        match &self.kv {
+            None => self,
+            Some(kv) => kv,
+        }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -49,9 +79,52 @@ impl Base {
     /// Reads block `index` of a column, head included, past the kept blocks.
     pub(crate) fn read_block(&self, kind: Kind, index: u64, buffer: &mut Vec<u8>) -> Result<()> {
         let (start, len) = self.header.extents[kind.index()].block(kind, index);
+        if let Some(table) = self.header.table {
+            let packed = self.packed_block(table, kind, index)?;
+            return self.read_packed_block(kind, index, packed, len, buffer);
+        }
         self.read_at(buffer, start, len)?;
         check_block(buffer, self.header.generation, kind, index)
             .map_err(|damage| self.damaged(start, damage))
+    }
+
+    /// Where block `index` of a packed column is; reads the table at `start` when that is new.
+    fn packed_block(&self, start: u64, kind: Kind, index: u64) -> Result<PackedBlock> {
+        let damaged = || self.damaged(start, Damage::Checksum);
+        let table = match self.table.get() {
+            Some(table) => table,
+            None => {
+                let Header { generation, extents, .. } = &self.header;
+                let read = BlockTable::read(&*self.file, *generation, start, extents);
+                let read = read.map_err(Error::at(&self.path))?.ok_or_else(damaged)?;
+                self.table.get_or_init(|| read)
+            }
+        };
+        table.block(kind, index).ok_or_else(damaged)
+    }
+
+    fn read_packed_block(
+        &self,
+        kind: Kind,
+        index: u64,
+        packed: PackedBlock,
+        len: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut unpacking = self.unpacking();
+        self.read_at(&mut unpacking.packed, packed.start, packed.len as usize)?;
+        let damaged = |damage| self.damaged(packed.start, damage);
+        check_block(&unpacking.packed, self.header.generation, kind, index).map_err(damaged)?;
+        buffer.clear();
+        buffer.extend_from_slice(&unpacking.packed[..BLOCK_HEAD_LEN]);
+        match unpacking.unpack(BLOCK_HEAD_LEN, len - BLOCK_HEAD_LEN, buffer) {
+            true => Ok(()),
+            false => Err(damaged(Damage::Bounds)),
+        }
+    }
+
+    fn unpacking(&self) -> MutexGuard<'_, Unpacking> {
+        self.unpacking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kept(&self, start: u64, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
@@ -68,7 +141,10 @@ impl Base {
 
     /// Block `index` of a column, head included.
     pub(crate) fn block(&self, kind: Kind, index: u64) -> Result<Block> {
-        let (start, _) = self.header.extents[kind.index()].block(kind, index);
+        let start = match self.header.table {
+            None => self.header.extents[kind.index()].block(kind, index).0,
+            Some(table) => self.packed_block(table, kind, index)?.start,
+        };
         self.kept(start, |bytes| self.read_block(kind, index, bytes))
     }
 
@@ -85,7 +161,7 @@ impl Base {
     /// The directory entry of a heap block.
     pub(crate) fn heap_entry(&self, number: u32) -> Result<HeapBlock> {
         let entry = self.row(Kind::Heap, number, HeapBlock::decode)?;
-        let start = self.header.extents[Kind::Heap.index()].start;
+        let start = self.header.table.unwrap_or(self.header.extents[Kind::Heap.index()].start);
         let entry = entry.filter(|block| {
             block.start.checked_add(u64::from(block.len)).is_some_and(|end| end <= start)
         });
@@ -95,8 +171,20 @@ impl Base {
     /// Reads a heap block past the kept blocks.
     pub(crate) fn read_heap_block(&self, number: u32, buffer: &mut Vec<u8>) -> Result<()> {
         let entry = self.heap_entry(number)?;
-        self.read_at(buffer, entry.start, entry.len as usize)?;
-        match heap_checksum(self.header.generation, number, buffer) == entry.checksum {
+        let is_sound =
+            |bytes: &[u8]| heap_checksum(self.header.generation, number, bytes) == entry.checksum;
+        if entry.raw_len == 0 {
+            self.read_at(buffer, entry.start, entry.len as usize)?;
+            return match is_sound(buffer) {
+                true => Ok(()),
+                false => Err(self.damaged(entry.start, Damage::Checksum)),
+            };
+        }
+        let mut unpacking = self.unpacking();
+        self.read_at(&mut unpacking.packed, entry.start, entry.len as usize)?;
+        buffer.clear();
+        let sound = is_sound(&unpacking.packed);
+        match sound && unpacking.unpack(0, entry.raw_len as usize, buffer) {
             true => Ok(()),
             false => Err(self.damaged(entry.start, Damage::Checksum)),
         }

@@ -5,7 +5,6 @@
 //! [`Builder::finish`]; nothing is fsynced. After a crash the path holds the file that was there
 //! before, the new one, or one whose checksums fail.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,22 +12,22 @@ use barid_formats::{ScanReport, ScanSink, Sinks};
 use barid_state::Identity;
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 use barid_vfs::{File, OpenOptions, Vfs};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::Base;
-use crate::codec::{u32_at, u64_at};
-use crate::column::{ColumnWriter, Extent, Kind, align};
-use crate::core_row::{MODSEQ_AT, UID_AT};
-use crate::error::{Error, Result, ScanFault};
-use crate::header::{Header, PAGE_LEN};
-use crate::heap::{HeapBlock, HeapStore, HeapWriter};
+use crate::column::{PackedColumns, align};
+use crate::columns::{Chunks, Columns, Numbering};
+use crate::error::{Error, Result};
+use crate::header::{Header, PAGE_LEN, RecordsHead};
+use crate::heap::{HeapStore, HeapTarget, HeapWriter};
 use crate::meta::Meta;
-use crate::options::CacheOptions;
+use crate::options::{CacheOptions, StoreKind};
+use crate::pack::Packing;
 use crate::random::random_u64;
+use crate::records::{KvSink, KvWriter};
 use crate::rows::ChunkRows;
 use crate::sink::BuilderSink;
 use crate::snapshot::Snapshot;
-use crate::thread_row::ThreadRow;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Says which modseq a message keeps that was there before with these flags and keywords; `None` if
 /// it is new or changed.
@@ -53,19 +52,32 @@ pub struct Builder {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     temp: Temp,
-    pub(crate) file: Box<dyn File>,
+    file: Box<dyn File>,
     generation: u64,
     pub(crate) seed: u64,
-    pub(crate) heap: HeapStore,
-    chunks: Mutex<BTreeMap<u32, ChunkRows>>,
+    options: CacheOptions,
+    heap: HeapStore,
+    /// Where the records go, unless that is the heap.
+    pub(crate) kv: Option<KvWriter>,
+    /// The store of the cache that is replaced, if its header has been read.
+    replaced: Option<Option<barid_kv::Store>>,
+    chunks: Mutex<Chunks>,
     writers: Mutex<Vec<Writers>>,
 }
 
-/// The half-filled heap blocks that wait for the next sink.
+/// What is half-filled and waits for the next sink.
 #[derive(Debug, Default)]
 pub(crate) struct Writers {
     pub(crate) records: HeapWriter,
     pub(crate) names: HeapWriter,
+    pub(crate) packing: Option<Packing>,
+    pub(crate) kv: KvSink,
+}
+
+impl Writers {
+    fn new(options: &CacheOptions) -> Self {
+        Self { packing: options.packing().map(Packing::new), ..Self::default() }
+    }
 }
 
 /// The temporary file, removed unless it got its place.
@@ -93,22 +105,54 @@ impl Drop for Temp {
 impl Builder {
     /// Starts a cache that will replace the one at `path`; its directory is created if missing.
     pub fn create(vfs: Arc<dyn Vfs>, path: &Path, options: &CacheOptions) -> Result<Self> {
-        let _ = options;
-        Self::with_seed(vfs, path, random_u64())
+        let mut builder = Self::with_seed(vfs, path, random_u64(), options)?;
+        if let StoreKind::Kv(choice) = options.store {
+            builder.kv = Some(KvWriter::create(&builder.vfs, path, options, choice)?);
+        }
+        Ok(builder)
     }
 
-    /// As [`Builder::create`], with the hash seed of an older cache of the mailbox.
-    pub(crate) fn with_seed(vfs: Arc<dyn Vfs>, path: &Path, seed: u64) -> Result<Self> {
+    /// As [`Builder::create`], in place of `old`, with its hash seed.
+    pub(crate) fn instead_of(old: &Snapshot, options: &CacheOptions) -> Result<Self> {
+        let (vfs, path) = (Arc::clone(&old.vfs), &old.base.path);
+        let mut builder = Self::create(vfs, path, options)?;
+        builder.seed = old.hash_seed();
+        builder.replaced = Some(old.base.kv.as_ref().map(|kv| kv.store.clone()));
+        Ok(builder)
+    }
+
+    /// As [`Builder::instead_of`], with the records where those of `old` are: `added` of them are
+    /// put, the others kept.
+    pub(crate) fn beside_records_of(old: &Snapshot, added: u32) -> Result<Self> {
+        let (vfs, base) = (Arc::clone(&old.vfs), &old.base);
+        let options = &base.header.options;
+        let mut builder = Self::with_seed(vfs, &base.path, old.hash_seed(), options)?;
+        builder.replaced = Some(None);
+        if let Some(kv) = &base.kv {
+            // A writer waits for all who read, and this process may be one of them.
+            old.release();
+            let head = base.header.records;
+            builder.kv = Some(KvWriter::update(&kv.store, &base.path, options, head, added)?);
+        }
+        Ok(builder)
+    }
+
+    fn with_seed(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        seed: u64,
+        options: &CacheOptions,
+    ) -> Result<Self> {
         let generation = random_u64();
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".tmp{generation:016x}"));
         let temp_path = PathBuf::from(name);
-        let options = OpenOptions::create_new(0o600);
-        let file = match vfs.open(&temp_path, options) {
+        let create = OpenOptions::create_new(0o600);
+        let file = match vfs.open(&temp_path, create) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let parent = path.parent().unwrap_or(Path::new(""));
                 vfs.create_dir_all(parent, 0o700).map_err(Error::at(parent))?;
-                vfs.open(&temp_path, options)
+                vfs.open(&temp_path, create)
             }
             result => result,
         };
@@ -120,7 +164,10 @@ impl Builder {
             file,
             generation,
             seed,
+            options: *options,
             heap: HeapStore::new(generation, PAGE_LEN as u64),
+            kv: None,
+            replaced: None,
             chunks: Mutex::default(),
             writers: Mutex::default(),
         })
@@ -148,15 +195,13 @@ impl Builder {
         id: u128,
         numbering: &mut Numbering<'_>,
     ) -> Result<Snapshot> {
-        let Self { vfs, path, mut temp, file, generation, seed, heap, chunks, writers } = self;
-        let io = |error| Error::at(temp.path())(error);
-        for mut writer in writers.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            writer.records.flush(&heap, &*file).map_err(io)?;
-            writer.names.flush(&heap, &*file).map_err(io)?;
-        }
-        let (blocks, heap_end) = heap.into_parts();
-        let mut chunks = chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut columns = Columns { file: &*file, generation, end: heap_end, path: temp.path() };
+        let Self { vfs, path, mut temp, file, generation, seed, options, heap, kv, .. } = self;
+        let writers = self.writers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let records = finish_records(&heap, &*file, kv.as_ref(), writers, temp.path())?;
+        let (blocks, end) = heap.into_parts();
+        let mut chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let packed = options.packing().map(|packing| PackedColumns::new(Packing::new(packing)));
+        let mut columns = Columns { file: &*file, generation, end, path: temp.path(), packed };
         let numbered = columns.write_core(&mut chunks, numbering)?;
         let header = Header {
             generation,
@@ -170,20 +215,54 @@ impl Builder {
                 columns.write_heap(&blocks)?,
                 columns.write_first_uids(&numbered.first_uids)?,
             ],
+            options,
+            records,
+            table: columns.write_table()?,
             ..Header::default()
         };
         let end = columns.end;
         (meta.recent, meta.unseen) = (numbered.recent, numbered.unseen);
         meta.highest_modseq = meta.highest_modseq.max(numbering.highest);
-        let header = write_header(&*file, header, &meta, end).map_err(io)?;
+        let header = write_header(&*file, header, &meta, end).map_err(Error::at(temp.path()))?;
+        let replaced = match self.replaced {
+            Some(replaced) => replaced,
+            // Without a store of its own a cache does not look for that of another.
+            None if kv.is_none() => None,
+            None => Snapshot::store_at(&vfs, &path),
+        };
         vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
         temp.path = None;
+        if let Some(kv) = kv {
+            kv.keep();
+        }
+        if let Some(replaced) = replaced {
+            // What stays is removed by the next `CacheDir::prune`.
+            let _ = replaced.remove();
+        }
         let inode = file.metadata().map_err(Error::at(&path))?.inode;
-        Ok(Snapshot::from_new_file(vfs, Base::new(file, inode, &path, header), meta))
+        let base = Base::new(&vfs, file, inode, &path, header);
+        Ok(Snapshot::from_new_file(vfs, base, meta))
+    }
+
+    /// Removes records from the store, once the others are there.
+    pub(crate) fn drop_records(&self, numbers: Vec<u32>) {
+        if let Some(kv) = &self.kv {
+            kv.delete(numbers);
+        }
+    }
+
+    /// Where heap blocks go.
+    pub(crate) fn target<'a>(&'a self, packing: Option<&'a mut Packing>) -> HeapTarget<'a> {
+        HeapTarget { store: &self.heap, file: &*self.file, packing }
+    }
+
+    /// Wraps an I/O error of the file.
+    pub(crate) fn error(&self) -> impl FnOnce(std::io::Error) -> Error {
+        Error::at(self.temp.path())
     }
 
     pub(crate) fn take_writers(&self) -> Writers {
-        lock(&self.writers).pop().unwrap_or_default()
+        lock(&self.writers).pop().unwrap_or_else(|| Writers::new(&self.options))
     }
 
     pub(crate) fn keep_writers(&self, writers: Writers) {
@@ -205,6 +284,30 @@ impl Sinks for Builder {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes what the sinks left half-filled.
+fn finish_records(
+    heap: &HeapStore,
+    file: &dyn File,
+    kv: Option<&KvWriter>,
+    writers: Vec<Writers>,
+    path: &Path,
+) -> Result<RecordsHead> {
+    let mut head = RecordsHead::default();
+    let mut sinks = Vec::new();
+    for mut writer in writers {
+        let mut target = HeapTarget { store: heap, file, packing: writer.packing.as_mut() };
+        writer.records.flush(&mut target).map_err(Error::at(path))?;
+        writer.names.flush(&mut target).map_err(Error::at(path))?;
+        head.raw_bytes += writer.records.raw_bytes;
+        head.stored_bytes += writer.records.stored_bytes;
+        sinks.push(writer.kv);
+    }
+    match kv {
+        Some(kv) => kv.close(sinks),
+        None => Ok(head),
+    }
 }
 
 /// What a report says of the mailbox; counts are left at 0.
@@ -254,154 +357,4 @@ pub(crate) fn write_header(
     let page = header.encode(&meta);
     file.write_all_at(&page, 0)?;
     Ok(header)
-}
-
-/// What writing the core column found.
-struct Numbered {
-    core: Extent,
-    first_uids: Vec<Uid>,
-    recent: u32,
-    unseen: u32,
-}
-
-/// Writes the columns, one after the other, and frees what is written.
-struct Columns<'a> {
-    file: &'a dyn File,
-    generation: u64,
-    end: u64,
-    path: &'a Path,
-}
-
-type Chunks = BTreeMap<u32, ChunkRows>;
-
-impl<'a> Columns<'a> {
-    fn start(&self, kind: Kind) -> ColumnWriter<'a> {
-        ColumnWriter::new(self.file, self.generation, kind, align(self.end))
-    }
-
-    fn end(&mut self, writer: ColumnWriter<'_>) -> Result<Extent> {
-        let (extent, end) = writer.finish().map_err(Error::at(self.path))?;
-        self.end = end;
-        Ok(extent)
-    }
-
-    fn write_core(
-        &mut self,
-        chunks: &mut Chunks,
-        numbering: &mut Numbering<'_>,
-    ) -> Result<Numbered> {
-        let mut writer = self.start(Kind::Core);
-        let (mut recent, mut unseen, mut rows) = (0, 0, 0u64);
-        let mut first_uids = Vec::new();
-        for chunk in chunks.values_mut() {
-            for row in chunk.core.iter_mut() {
-                let uid = numbering.number(row)?;
-                if rows.is_multiple_of(Kind::Core.rows_per_block()) {
-                    first_uids.push(uid);
-                }
-                rows += 1;
-                writer.push(row).map_err(Error::at(self.path))?;
-            }
-            recent += chunk.recent;
-            unseen += chunk.unseen;
-            chunk.core = Default::default();
-        }
-        if rows > u64::from(crate::limits::MESSAGES_MAX) {
-            return Err(Error::Scan(ScanFault::TooMany));
-        }
-        numbering.finish()?;
-        Ok(Numbered { core: self.end(writer)?, first_uids, recent, unseen })
-    }
-
-    fn write_thread(&mut self, chunks: &mut Chunks) -> Result<Extent> {
-        let mut writer = self.start(Kind::Thread);
-        let mut references_start = 0u32;
-        for chunk in chunks.values_mut() {
-            for row in chunk.thread.iter() {
-                let mut thread = ThreadRow::decode(row);
-                thread.references_start = thread.references_start.saturating_add(references_start);
-                writer.push(&thread.encode()).map_err(Error::at(self.path))?;
-            }
-            let count = chunk.references.rows();
-            references_start =
-                references_start.checked_add(count).ok_or(Error::Scan(ScanFault::TooMany))?;
-            chunk.thread = Default::default();
-        }
-        self.end(writer)
-    }
-
-    fn write_references(&mut self, chunks: &mut Chunks) -> Result<Extent> {
-        let mut writer = self.start(Kind::References);
-        for chunk in chunks.values_mut() {
-            for row in chunk.references.iter() {
-                writer.push(row).map_err(Error::at(self.path))?;
-            }
-            chunk.references = Default::default();
-        }
-        self.end(writer)
-    }
-
-    fn write_heap(&mut self, blocks: &[HeapBlock]) -> Result<Extent> {
-        let mut writer = self.start(Kind::Heap);
-        for block in blocks {
-            writer.push(&block.encode()).map_err(Error::at(self.path))?;
-        }
-        self.end(writer)
-    }
-
-    fn write_first_uids(&mut self, uids: &[Uid]) -> Result<Extent> {
-        let mut writer = self.start(Kind::FirstUids);
-        for uid in uids {
-            writer.push(&uid.get().to_le_bytes()).map_err(Error::at(self.path))?;
-        }
-        self.end(writer)
-    }
-}
-
-/// Gives rows their UIDs and modseqs; the default finds that they have them.
-#[derive(Default)]
-struct Numbering<'a> {
-    new_uids: std::slice::Iter<'a, Uid>,
-    previous: u32,
-    modseq: Option<ModSeq>,
-    highest: ModSeq,
-    keep: Option<KeepModSeq<'a>>,
-}
-
-impl<'a> Numbering<'a> {
-    fn new(report: &'a ScanReport, finish: &Finish<'a>) -> Self {
-        Self {
-            new_uids: report.new_uids.iter(),
-            modseq: Some(finish.modseq),
-            keep: finish.keep,
-            ..Self::default()
-        }
-    }
-
-    fn number(&mut self, row: &mut [u8]) -> Result<Uid> {
-        let uid = match Uid::new(u32_at(row, UID_AT)) {
-            Some(uid) => uid,
-            None => *self.new_uids.next().ok_or(Error::Scan(ScanFault::UidCount))?,
-        };
-        if uid.get() <= self.previous {
-            return Err(Error::Scan(ScanFault::UidOrder));
-        }
-        self.previous = uid.get();
-        row[UID_AT..UID_AT + 4].copy_from_slice(&uid.get().to_le_bytes());
-        if let Some(modseq) = self.modseq {
-            let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
-            let kept = self.keep.and_then(|keep| keep(uid, flags, keywords));
-            let modseq = kept.unwrap_or(modseq);
-            self.highest = self.highest.max(modseq);
-            row[MODSEQ_AT..MODSEQ_AT + 8].copy_from_slice(&modseq.get().to_le_bytes());
-        }
-        Ok(uid)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        match self.new_uids.next() {
-            Some(_) => Err(Error::Scan(ScanFault::UidCount)),
-            None => Ok(()),
-        }
-    }
 }

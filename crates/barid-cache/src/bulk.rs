@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use crate::base::{Cursor, HeapCursor};
+use crate::base::Cursor;
 use crate::column::Kind;
 use crate::core_row::Core;
 use crate::error::Result;
-use crate::heap::Record;
-use crate::limits::{GATHER_BYTES_MAX, GATHER_ROWS_MAX};
+use crate::limits::GATHER_ROWS_MAX;
+use crate::record::Record;
+use crate::records::{Read, Wanted};
 use crate::snapshot::Snapshot;
 use crate::thread_row::{IdHash, ThreadRow, ThreadView};
 
-/// One in how many rows may lie in another block than the one before for rows to be read as they
-/// come; if more do, they are gathered block by block first.
-const SWITCHES_PER_ROWS: usize = 16;
 /// So many rows are read past the blocks that are kept.
 const BULK_ROWS_MIN: usize = 512;
 
@@ -21,45 +19,63 @@ impl Snapshot {
     /// Visits cores and header fields of rows in the order given.
     ///
     /// Rows may be in any order: where that would read the same blocks over and over, up to
-    /// [`GATHER_ROWS_MAX`] of them are gathered in the order of the file first.
+    /// [`GATHER_ROWS_MAX`] of them are gathered in the order of the store first.
     pub fn records(
         &self,
         rows: &[u32],
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>),
     ) -> Result<()> {
-        let mut rest = rows;
-        let mut window = GATHER_ROWS_MAX;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(window));
-            let items = self.items(now)?;
-            let switches = items.windows(2).filter(|two| two[0].block() != two[1].block()).count();
-            if switches <= now.len() / SWITCHES_PER_ROWS {
-                self.visit_items(&items, visit)?;
-            } else if !self.gather(&items, visit)? {
-                window = (now.len() / 4).max(1);
-                continue;
-            }
-            rest = later;
-        }
-        Ok(())
+        self.visit_records(rows, GATHER_ROWS_MAX, &mut |row, core, record| {
+            visit(row, core, record);
+            true
+        })
     }
 
-    /// As [`Snapshot::records`], until `visit` says `false`.
+    /// As [`Snapshot::records`], until `visit` says `false`; what is read ahead stays in proportion
+    /// to what was visited.
     pub fn records_while(
         &self,
         rows: &[u32],
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>) -> bool,
     ) -> Result<()> {
-        let mut go_on = true;
-        for some in rows.chunks(GATHER_ROWS_MAX / 4) {
-            self.records(some, &mut |row, core, record| {
-                go_on = go_on && visit(row, core, record);
+        self.visit_records(rows, self.base.records().window(), visit)
+    }
+
+    fn visit_records(
+        &self,
+        rows: &[u32],
+        mut window: usize,
+        visit: &mut dyn FnMut(u32, &Core, &Record<'_>) -> bool,
+    ) -> Result<()> {
+        let store = self.base.records();
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(window));
+            let items = self.items(now)?;
+            let wanted: Vec<Wanted<'_>> = items.iter().map(|item| self.wanted(item)).collect();
+            let few = now.len() <= BULK_ROWS_MIN;
+            let read = store.read(&wanted, few, &mut |index, record| {
+                let item = &items[index];
+                let record = Record::decode(record).ok_or_else(|| self.bounds())?;
+                Ok(visit(item.row, &item.core, &record))
             })?;
-            if !go_on {
-                break;
+            match read {
+                Read::Stopped => break,
+                Read::TooMuch => window = (now.len() / 4).max(1),
+                Read::Done => {
+                    rest = later;
+                    window = (window * 4).min(GATHER_ROWS_MAX);
+                }
             }
         }
         Ok(())
+    }
+
+    fn wanted(&self, item: &Item) -> Wanted<'_> {
+        match self.overlay.added(item.physical) {
+            Some(added) => Wanted::Here(self.overlay.record(added)),
+            None => Wanted::Stored(item.core.heap),
+        }
     }
 
     /// The cores of rows, read in ascending order.
@@ -80,65 +96,6 @@ impl Snapshot {
         }
         items.sort_unstable_by_key(|(index, _)| *index);
         Ok(items.into_iter().map(|(_, item)| item).collect())
-    }
-
-    fn heap_cursor(&self, rows: usize) -> HeapCursor<'_> {
-        if rows > BULK_ROWS_MIN {
-            HeapCursor::bulk(&self.base)
-        } else {
-            HeapCursor::new(&self.base)
-        }
-    }
-
-    fn visit_items(
-        &self,
-        items: &[Item],
-        visit: &mut dyn FnMut(u32, &Core, &Record<'_>),
-    ) -> Result<()> {
-        let mut heap = self.heap_cursor(items.len());
-        for item in items {
-            let bytes = self.record_bytes(item, &mut heap)?;
-            let record = Record::decode(bytes).ok_or_else(|| self.bounds())?;
-            visit(item.row, &item.core, &record);
-        }
-        Ok(())
-    }
-
-    /// Visits after collecting all records; `false`, and nothing visited, if they are too large.
-    fn gather(
-        &self,
-        items: &[Item],
-        visit: &mut dyn FnMut(u32, &Core, &Record<'_>),
-    ) -> Result<bool> {
-        let mut order: Vec<u32> = (0..items.len() as u32).collect();
-        order.sort_unstable_by_key(|index| {
-            let item = &items[*index as usize];
-            (item.block(), item.core.heap.offset)
-        });
-        let mut bytes = Vec::new();
-        let mut places = vec![0..0; items.len()];
-        let mut heap = HeapCursor::bulk(&self.base);
-        for index in order {
-            let start = bytes.len();
-            bytes.extend_from_slice(self.record_bytes(&items[index as usize], &mut heap)?);
-            if bytes.len() > GATHER_BYTES_MAX && items.len() > 1 {
-                return Ok(false);
-            }
-            places[index as usize] = start..bytes.len();
-        }
-        for (item, place) in items.iter().zip(places) {
-            let record = Record::decode(&bytes[place]).ok_or_else(|| self.bounds())?;
-            visit(item.row, &item.core, &record);
-        }
-        Ok(true)
-    }
-
-    fn record_bytes<'a>(&'a self, item: &Item, heap: &'a mut HeapCursor<'_>) -> Result<&'a [u8]> {
-        if let Some(added) = self.overlay.added(item.physical) {
-            return Ok(self.overlay.record(added));
-        }
-        let tail = heap.tail(item.core.heap.block, item.core.heap.offset)?;
-        Record::bytes_of(tail).ok_or_else(|| self.bounds())
     }
 
     /// Visits what threading needs of a range of rows; reads each block once.
@@ -209,12 +166,6 @@ struct Item {
     row: u32,
     physical: u32,
     core: Core,
-}
-
-impl Item {
-    fn block(&self) -> u32 {
-        self.core.heap.block
-    }
 }
 
 fn view<'a>(thread: &ThreadRow, references: &'a [IdHash]) -> ThreadView<'a> {

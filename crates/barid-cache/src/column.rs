@@ -7,6 +7,7 @@ use crate::codec::{u32_at, u64_at};
 use crate::core_row::CORE_ROW_LEN;
 use crate::error::Damage;
 use crate::heap::HEAP_ROW_LEN;
+use crate::pack::{PackedBlock, Packing};
 use crate::thread_row::{REFERENCE_ROW_LEN, THREAD_ROW_LEN};
 
 /// Bytes of a full block.
@@ -94,21 +95,75 @@ pub(crate) fn check_block(
     if checksum == u64_at(block, 0) && labelled { Ok(()) } else { Err(Damage::Checksum) }
 }
 
-/// Writes a column, row after row.
+/// Writes columns, row after row.
 pub(crate) struct ColumnWriter<'a> {
     file: &'a dyn File,
     generation: u64,
     kind: Kind,
     extent: Extent,
     block: Vec<u8>,
+    /// Where the next block goes.
+    end: u64,
+    packed: Option<&'a mut PackedColumns>,
+}
+
+/// What packs the blocks of columns, and where they went.
+#[derive(Debug)]
+pub(crate) struct PackedColumns {
+    packing: Packing,
+    block: Vec<u8>,
+    /// Whether the rows of the column are transposed, once that is known.
+    transpose: Option<bool>,
+    pub(crate) blocks: Vec<PackedBlock>,
+}
+
+impl PackedColumns {
+    pub(crate) fn new(packing: Packing) -> Self {
+        Self { packing, block: Vec::new(), transpose: None, blocks: Vec::new() }
+    }
+
+    /// Packs rows behind the 16 bytes of a head that is still to be filled in. The first block of a
+    /// column tells whether transposing its rows pays.
+    fn pack(&mut self, kind: Kind, rows: &[u8]) -> &mut Vec<u8> {
+        let stride = kind.row_len() as u8;
+        self.block.clear();
+        self.block.resize(BLOCK_HEAD_LEN, 0);
+        match self.transpose {
+            Some(transpose) => {
+                let stride = if transpose { stride } else { 0 };
+                self.block.extend_from_slice(self.packing.pack(stride, rows));
+            }
+            None => {
+                self.block.extend_from_slice(self.packing.pack(stride, rows));
+                let plain = self.packing.pack(0, rows);
+                let transpose = self.block.len() - BLOCK_HEAD_LEN < plain.len();
+                if !transpose {
+                    self.block.truncate(BLOCK_HEAD_LEN);
+                    self.block.extend_from_slice(plain);
+                }
+                self.transpose = Some(transpose);
+            }
+        }
+        &mut self.block
+    }
 }
 
 impl<'a> ColumnWriter<'a> {
-    /// Starts a column at `start`; `block` is a buffer to reuse.
-    pub(crate) fn new(file: &'a dyn File, generation: u64, kind: Kind, start: u64) -> Self {
+    /// Starts a column at `start`.
+    pub(crate) fn new(
+        file: &'a dyn File,
+        generation: u64,
+        kind: Kind,
+        start: u64,
+        mut packed: Option<&'a mut PackedColumns>,
+    ) -> Self {
         let mut block = Vec::with_capacity(BLOCK_LEN);
         block.resize(BLOCK_HEAD_LEN, 0);
-        Self { file, generation, kind, extent: Extent { start, rows: 0 }, block }
+        if let Some(packed) = &mut packed {
+            packed.transpose = None;
+        }
+        let extent = Extent { start, rows: 0 };
+        Self { file, generation, kind, extent, block, end: start, packed }
     }
 
     /// Appends one row.
@@ -124,11 +179,20 @@ impl<'a> ColumnWriter<'a> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         let index = (self.extent.rows - 1) / self.kind.rows_per_block();
-        self.block[8..12].copy_from_slice(&(self.kind as u32).to_le_bytes());
-        self.block[12..16].copy_from_slice(&(index as u32).to_le_bytes());
-        let checksum = xxh3_64_with_seed(&self.block[8..], self.generation);
-        self.block[..8].copy_from_slice(&checksum.to_le_bytes());
-        self.file.write_all_at(&self.block, self.extent.start + index * BLOCK_LEN as u64)?;
+        let Some(packed) = &mut self.packed else {
+            seal(&mut self.block, self.generation, self.kind, index);
+            let start = self.extent.start + index * BLOCK_LEN as u64;
+            self.file.write_all_at(&self.block, start)?;
+            self.end = start + self.block.len() as u64;
+            self.block.truncate(BLOCK_HEAD_LEN);
+            return Ok(());
+        };
+        let block = packed.pack(self.kind, &self.block[BLOCK_HEAD_LEN..]);
+        seal(block, self.generation, self.kind, index);
+        self.file.write_all_at(block, self.end)?;
+        let len = block.len() as u32;
+        packed.blocks.push(PackedBlock { start: self.end, len });
+        self.end += u64::from(len);
         self.block.truncate(BLOCK_HEAD_LEN);
         Ok(())
     }
@@ -138,9 +202,16 @@ impl<'a> ColumnWriter<'a> {
         if self.block.len() > BLOCK_HEAD_LEN {
             self.flush()?;
         }
-        let end = self.extent.end(self.kind).unwrap_or(self.extent.start);
-        Ok((self.extent, end))
+        Ok((self.extent, self.end))
     }
+}
+
+/// Fills in the head of a block.
+fn seal(block: &mut [u8], generation: u64, kind: Kind, index: u64) {
+    block[8..12].copy_from_slice(&(kind as u32).to_le_bytes());
+    block[12..16].copy_from_slice(&(index as u32).to_le_bytes());
+    let checksum = xxh3_64_with_seed(&block[8..], generation);
+    block[..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Where the next column may start after `end`: at a page of the disk.

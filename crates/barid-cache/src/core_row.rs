@@ -6,11 +6,17 @@ use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
 use crate::codec::{u16_at, u32_at, u64_at};
 
-/// Where bytes lie in the heap: block and offset in it. In the log: unused.
+/// Where bytes lie in the heap: block and offset in it. A record in a key-value store: its number
+/// and the salt of its checksum. In the log: unused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapRef {
     pub(crate) block: u32,
     pub(crate) offset: u32,
+}
+
+/// The number of the record of a row, where records are numbered.
+pub(crate) fn record_number(row: &[u8]) -> u32 {
+    HeapRef::from_bits(u64_at(row, 88)).block
 }
 
 impl HeapRef {

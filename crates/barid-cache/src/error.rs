@@ -59,6 +59,27 @@ pub enum Damage {
     /// A value points outside of what it may point to.
     #[error("a value is out of bounds")]
     Bounds,
+    /// The store of the header records is not what was written, or is gone.
+    #[error("the store of the header records is not what was written")]
+    Store,
+    /// A header record is not in the store.
+    #[error("a header record is missing")]
+    Missing,
+    /// A header record was compressed with a dictionary that is not in the store.
+    #[error("a dictionary is missing")]
+    Dictionary,
+}
+
+impl From<barid_kv::compress::Defect> for Damage {
+    fn from(defect: barid_kv::compress::Defect) -> Self {
+        use barid_kv::compress::Defect;
+        match defect {
+            Defect::Truncated => Self::Truncated,
+            Defect::Checksum => Self::Checksum,
+            Defect::Dictionary { .. } => Self::Dictionary,
+            _ => Self::Bounds,
+        }
+    }
 }
 
 /// How a scan report can be wrong.

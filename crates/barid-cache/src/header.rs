@@ -1,19 +1,28 @@
 //! The header page (`docs/formats/cache.md`, "Header page").
 
+use barid_kv::Compression;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::{Put, Reader, u32_at, u64_at};
 use crate::column::{COLUMN_COUNT, Extent, Kind};
 use crate::limits::META_LEN_MAX;
+use crate::options::{CacheOptions, StoreKind};
+use crate::pack::BlockTable;
 
 /// Bytes of the page.
 pub(crate) const PAGE_LEN: usize = 4096;
 /// The layout version. To be raised also when other rows are made of the same header: when
 /// barid-message reads dates, ids or subjects otherwise.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
-const META_AT: usize = 256;
+const META_AT: usize = 320;
+/// Bytes of the text that names the compression, with its length.
+const COMPRESSION_LEN: usize = 16;
+/// Bytes of the text that names the store, with its length.
+const STORE_LEN: usize = 48;
+/// The columns are packed.
+const BIT_PACKED: u32 = 1;
 
 /// The header page, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +36,26 @@ pub(crate) struct Header {
     pub(crate) meta_len: u32,
     pub(crate) meta_checksum: u64,
     pub(crate) extents: [Extent; COLUMN_COUNT],
+    /// Where records lie, and how they are compressed.
+    pub(crate) options: CacheOptions,
+    pub(crate) records: RecordsHead,
+    /// Where the table of packed blocks is, if the columns are packed.
+    pub(crate) table: Option<u64>,
     /// The checksum of the page: the stem of the first log record.
     pub(crate) checksum: u64,
+}
+
+/// What the header says of the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordsHead {
+    /// The generation of the store beside the file; 0 if there is none.
+    pub(crate) generation: u64,
+    /// Records of the store are numbered below this.
+    pub(crate) next: u32,
+    /// Bytes of all records that were put.
+    pub(crate) raw_bytes: u64,
+    /// What they take.
+    pub(crate) stored_bytes: u64,
 }
 
 impl Header {
@@ -63,6 +90,16 @@ impl Header {
             page.put_u32(kind.row_len() as u32);
             page.put_u32(0);
         }
+        page.put_u64(self.records.generation);
+        page.put_u32(if self.table.is_some() { BIT_PACKED } else { 0 });
+        page.put_u32(self.records.next);
+        page.put_u64(self.table.unwrap_or(0));
+        page.put_u64(self.records.raw_bytes);
+        page.put_u64(self.records.stored_bytes);
+        if self.options != CacheOptions::default() {
+            put_text(&mut page, &self.options.compression.to_string(), COMPRESSION_LEN);
+            put_text(&mut page, &self.options.store.to_string(), STORE_LEN);
+        }
         page.resize(META_AT, 0);
         if self.meta_start == Self::META_START {
             page.extend_from_slice(meta);
@@ -89,7 +126,8 @@ impl Header {
         if xxh3_64(page) != checksum {
             return Err("the header is damaged");
         }
-        let header = Self::parse(page, checksum).ok_or("the header is damaged")?;
+        let mut header = Self::parse(page, checksum).ok_or("the header is damaged")?;
+        header.options = options_in(page).ok_or("in a store that is not known here")?;
         if header.log_start > file_len {
             return Err("truncated");
         }
@@ -122,17 +160,32 @@ impl Header {
             }
             reader.u32()?;
         }
+        header.records.generation = reader.u64()?;
+        let packed = reader.u32()? & BIT_PACKED != 0;
+        header.records.next = reader.u32()?;
+        header.table = Some(reader.u64()?).filter(|_| packed);
+        header.records.raw_bytes = reader.u64()?;
+        header.records.stored_bytes = reader.u64()?;
         Some(header)
     }
 
     fn is_consistent(&self) -> bool {
         let rows = |kind: Kind| self.extents[kind.index()].rows;
         let core = &self.extents[Kind::Core.index()];
-        let inside = Kind::ALL.iter().zip(&self.extents).all(|(kind, extent)| {
-            extent.rows <= u64::from(u32::MAX)
-                && extent.end(*kind).is_some_and(|end| end <= self.log_start)
-        });
-        inside
+        let countable = self.extents.iter().all(|extent| extent.rows <= u64::from(u32::MAX));
+        let inside = || match self.table {
+            None => Kind::ALL
+                .iter()
+                .zip(&self.extents)
+                .all(|(kind, extent)| extent.end(*kind).is_some_and(|end| end <= self.log_start)),
+            Some(start) => {
+                let end = start.checked_add(BlockTable::len_of(&self.extents));
+                end.is_some_and(|end| end <= self.log_start)
+            }
+        };
+        countable
+            && inside()
+            && self.table.is_some() == self.options.packing().is_some()
             && rows(Kind::Core) == u64::from(self.messages)
             && rows(Kind::Thread) == u64::from(self.messages)
             && rows(Kind::FirstUids) == core.blocks(Kind::Core)
@@ -148,4 +201,30 @@ impl Header {
         let start = usize::try_from(self.meta_start).ok()?;
         page.get(start..start.checked_add(self.meta_len as usize)?)
     }
+}
+
+/// A text of a fixed place: its length in one byte, itself, and nothing.
+fn put_text(page: &mut Vec<u8>, text: &str, place: usize) {
+    let end = page.len() + place;
+    let len = text.len().min(place - 1);
+    page.put_u8(len as u8);
+    page.extend_from_slice(&text.as_bytes()[..len]);
+    page.resize(end, 0);
+}
+
+/// What a page says of store and compression; `None` if either is not known here.
+fn options_in(page: &[u8]) -> Option<CacheOptions> {
+    let at = META_AT - COMPRESSION_LEN - STORE_LEN;
+    let text = |at: usize, place: usize| {
+        let len = usize::from(page[at]);
+        page[at + 1..at + place].get(..len).and_then(|text| std::str::from_utf8(text).ok())
+    };
+    let (compression, store) = (text(at, COMPRESSION_LEN)?, text(at + COMPRESSION_LEN, STORE_LEN)?);
+    if compression.is_empty() && store.is_empty() {
+        return Some(CacheOptions::default());
+    }
+    Some(CacheOptions {
+        store: StoreKind::parse(store).ok()?,
+        compression: Compression::parse(compression).ok()?,
+    })
 }

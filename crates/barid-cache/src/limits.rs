@@ -7,7 +7,7 @@ pub const NAME_LEN_MAX: usize = 4_096;
 /// Bytes after which a heap block is closed.
 pub const HEAP_BLOCK_LEN: usize = 64 * 1024;
 /// The longest header record: every field at its bound, with its lengths.
-pub const RECORD_LEN_MAX: usize = crate::heap::FIELD_COUNT * (FIELD_LEN_MAX + 4) + 8;
+pub const RECORD_LEN_MAX: usize = crate::record::FIELD_COUNT * (FIELD_LEN_MAX + 4) + 8;
 /// The longest heap block: one that is nearly full and gets the longest record.
 pub const HEAP_BLOCK_LEN_MAX: usize = HEAP_BLOCK_LEN + RECORD_LEN_MAX;
 /// Bytes of meta data (path, format state, keywords).
@@ -34,3 +34,11 @@ pub const GATHER_ROWS_MAX: usize = 16_384;
 pub const GATHER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of the name of a kind of derived column that stand in its file name.
 pub const DERIVED_KIND_LEN_MAX: usize = 80;
+/// Bytes of a batch of records after which it is given to a key-value store.
+pub const KV_BATCH_LEN: usize = 256 * 1024;
+/// Records of a store that are numbered in one stretch.
+pub const KV_NUMBERS: u32 = 512;
+/// Bytes of records that one thread holds while another makes a dictionary of those that it has.
+pub const KV_HELD_LEN: usize = 4 * 1024 * 1024;
+/// Rows that are copied together when a cache is written anew.
+pub const REWRITE_ROWS: usize = 4_096;

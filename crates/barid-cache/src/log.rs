@@ -4,9 +4,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::codec::{Put, Reader, u32_at, u64_at};
 use crate::core_row::{CORE_ROW_LEN, Core};
-use crate::heap::Record;
 use crate::limits::{META_LEN_MAX, NAME_LEN_MAX};
 use crate::meta::Meta;
+use crate::record::{Record, put_framed};
 use crate::thread_row::{IdHash, REFERENCE_ROW_LEN, THREAD_ROW_LEN, ThreadRow};
 
 const MAGIC: &[u8; 4] = b"BHCL";
@@ -132,7 +132,7 @@ pub(crate) fn put_added(
         out.extend_from_slice(&reference.encode());
     }
     out.extend_from_slice(name);
-    if record.encode(out) {
+    if put_framed(out, |out| record.encode(out)) {
         let core = Core { cut: true, ..*core };
         out[start..start + CORE_ROW_LEN].copy_from_slice(&core.encode());
     }
@@ -181,8 +181,8 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
         let thread = ThreadRow::decode(reader.take(THREAD_ROW_LEN)?);
         let references = reader.take(usize::from(thread.references_count) * REFERENCE_ROW_LEN)?;
         let name = reader.take(core.name_len as usize)?;
-        let record = Record::bytes_of(reader.0)?;
-        reader.take(record.len())?;
+        let record = Record::framed(reader.0)?;
+        reader.take(Record::framed_len(record))?;
         added.push(AddedRow { core, thread, references, name, record });
     }
     reader.0.is_empty().then_some(LogRecord { meta, expunged, changed, sizes, added })

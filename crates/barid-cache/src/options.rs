@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use barid_kv::compress::Method;
 use barid_kv::{Choice, Compression};
 
 /// What a cache is made with.
@@ -20,6 +21,18 @@ pub struct CacheOptions {
 impl Default for CacheOptions {
     fn default() -> Self {
         Self { store: StoreKind::Native, compression: Compression::NONE }
+    }
+}
+
+impl CacheOptions {
+    /// How blocks are packed. A store of its own for records leaves little in the cache file, and
+    /// that is packed as fast as can be; blocks of a file need no dictionary.
+    pub(crate) fn packing(&self) -> Option<Compression> {
+        match (self.store, self.compression.method) {
+            (StoreKind::Native, Method::None) => None,
+            (StoreKind::Native, _) => Some(self.compression),
+            (StoreKind::Kv(_), _) => Some(Compression { method: Method::Zstd, level: 1 }),
+        }
     }
 }
 

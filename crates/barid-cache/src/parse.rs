@@ -6,8 +6,8 @@ use barid_message::{
 };
 
 use crate::core_row::Core;
-use crate::heap::Record;
 use crate::limits::{NAME_LEN_MAX, REFERENCES_MAX};
+use crate::record::Record;
 use crate::thread_row::{IdHash, ThreadRow};
 
 /// Reads headers; its buffers are reused from message to message.

@@ -4,9 +4,10 @@ use barid_formats::{ScanSink, ScannedMessage, SinkError};
 use barid_types::Flag;
 
 use crate::builder::{Builder, Writers};
-use crate::core_row::{Core, Place, UID_AT};
-use crate::error::{Error, ScanFault};
+use crate::core_row::{Core, Place, UID_AT, record_number};
+use crate::error::{Error, Result, ScanFault};
 use crate::parse::{Parsed, Parser, name_of};
+use crate::record::put_framed;
 use crate::rows::ChunkRows;
 use crate::thread_row::{IdHash, ThreadRow};
 
@@ -42,17 +43,32 @@ impl BuilderSink<'_> {
     /// Takes a message whose header record `record` appends, which also tells whether it was cut.
     pub(crate) fn push(
         &mut self,
-        row: NewRow<'_>,
+        mut row: NewRow<'_>,
         has_uid: bool,
         record: impl FnOnce(&mut Vec<u8>) -> bool,
-    ) -> std::io::Result<()> {
-        let (store, file) = (&self.builder.heap, &*self.builder.file);
+    ) -> Result<()> {
+        let (heap, cut) = match &self.builder.kv {
+            Some(kv) => kv.put(&mut self.writers.kv, record)?,
+            None => {
+                let Writers { records, packing, .. } = &mut self.writers;
+                let mut target = self.builder.target(packing.as_mut());
+                let framed = |out: &mut Vec<u8>| put_framed(out, record);
+                records.append(&mut target, framed).map_err(self.builder.error())?
+            }
+        };
+        (row.core.heap, row.core.cut) = (heap, row.core.cut || cut);
+        self.push_row(row, has_uid)
+    }
+
+    /// Takes a message whose header record is in the store already.
+    pub(crate) fn push_row(&mut self, row: NewRow<'_>, has_uid: bool) -> Result<()> {
         let NewRow { mut core, mut thread, references, name } = row;
-        let (heap, cut) = self.writers.records.append(store, file, record)?;
-        (core.heap, core.cut) = (heap, core.cut || cut);
         if let Place::File { .. } = core.place {
+            let Writers { names, packing, .. } = &mut self.writers;
+            let mut target = self.builder.target(packing.as_mut());
             let append = |out: &mut Vec<u8>| out.extend_from_slice(name);
-            (core.name, ()) = self.writers.names.append(store, file, append)?;
+            let appended = names.append(&mut target, append).map_err(self.builder.error())?;
+            (core.name, ()) = appended;
             core.name_len = name.len() as u32;
         }
         let mut bytes = core.encode();
@@ -78,13 +94,17 @@ impl BuilderSink<'_> {
 
 impl Drop for BuilderSink<'_> {
     fn drop(&mut self) {
+        if let Some(kv) = &self.builder.kv {
+            // Rows of a void sink: nobody will ask for their records.
+            kv.delete(self.rows.core.iter().map(record_number));
+        }
         // Also those of a void sink: the blocks may hold records of chunks before.
         self.builder.keep_writers(std::mem::take(&mut self.writers));
     }
 }
 
 impl ScanSink for BuilderSink<'_> {
-    fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
+    fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
         let name = name_of(message).map_err(|_| Error::Scan(ScanFault::NameLen))?;
         let Parsed { record, core, thread } = self.parser.parse(message);
         let references = std::mem::take(&mut self.parser.references);
@@ -94,7 +114,7 @@ impl ScanSink for BuilderSink<'_> {
         Ok(result?)
     }
 
-    fn finish(self: Box<Self>) -> Result<(), SinkError> {
+    fn finish(self: Box<Self>) -> std::result::Result<(), SinkError> {
         (*self).complete();
         Ok(())
     }

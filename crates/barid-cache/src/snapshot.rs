@@ -20,12 +20,13 @@ use crate::column::{BLOCK_HEAD_LEN, Kind};
 use crate::core_row::{Core, Place, UID_AT};
 use crate::error::{Damage, Error, Result};
 use crate::header::{Header, PAGE_LEN};
-use crate::heap::Record;
 use crate::limits::LOG_LEN_MAX;
 use crate::log::{self, Link};
 use crate::meta::Meta;
 use crate::options::CacheOptions;
 use crate::overlay::Overlay;
+use crate::record::Record;
+use crate::records::Wanted;
 
 /// What [`Snapshot::open`] found.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
@@ -110,7 +111,7 @@ impl Snapshot {
         let Some(meta) = read_meta(&*file, &header, &page).map_err(Error::at(path))? else {
             return Ok(Opened::Discarded { reason: "the meta data is damaged" });
         };
-        let base = Base::new(file, metadata.inode, path, header);
+        let base = Base::new(&vfs, file, metadata.inode, path, header);
         let mut snapshot = Self::from_new_file(vfs, base, meta);
         snapshot.read_log(file_len)?;
         if snapshot.meta_is_consistent() {
@@ -197,12 +198,14 @@ impl Snapshot {
 
     /// What the cache was made with.
     pub fn options(&self) -> CacheOptions {
-        CacheOptions::default()
+        self.base.header.options
     }
 
     /// Ends what was begun in the store of header records to read them, so that writers need not
     /// wait for this process; the next record read begins anew.
-    pub fn release(&self) {}
+    pub fn release(&self) {
+        self.base.records().release();
+    }
 
     /// Bytes of the cache file.
     pub fn file_len(&self) -> u64 {
@@ -259,13 +262,30 @@ impl Snapshot {
         self.stored = Stored::Detached;
     }
 
-    /// Removes the cache file; what is open stays readable.
+    /// Removes the cache; what is open of the file stays readable. Of a cache whose records lie in a
+    /// store nothing is removed once another has its place.
     pub fn discard(&self) -> Result<()> {
-        match self.vfs.remove_file(&self.base.path) {
+        let path = &self.base.path;
+        if let Some(kv) = &self.base.kv {
+            self.release();
+            match self.vfs.metadata(path) {
+                Ok(found) if found.inode != self.base.inode => return Ok(()),
+                _ => drop(kv.store.remove()),
+            }
+        }
+        match self.vfs.remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::at(&self.base.path)(error))
+                Err(Error::at(path)(error))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The store that the cache at `path` names, if there is one that does.
+    pub(crate) fn store_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Option<barid_kv::Store> {
+        match Self::open_any(Arc::clone(vfs), path) {
+            Ok(Opened::Fresh(snapshot)) => snapshot.base.kv.as_ref().map(|kv| kv.store.clone()),
+            _ => None,
         }
     }
 
@@ -355,11 +375,11 @@ impl Snapshot {
         match self.overlay.added(physical) {
             Some(added) => buffer.0.extend_from_slice(self.overlay.record(added)),
             None => {
-                let core = self.core_of(physical)?;
-                let mut heap = HeapCursor::new(&self.base);
-                let tail = heap.tail(core.heap.block, core.heap.offset)?;
-                let record = Record::bytes_of(tail).ok_or_else(|| self.bounds())?;
-                buffer.0.extend_from_slice(record);
+                let wanted = [Wanted::Stored(self.core_of(physical)?.heap)];
+                self.base.records().read(&wanted, true, &mut |_, record| {
+                    buffer.0.extend_from_slice(record);
+                    Ok(true)
+                })?;
             }
         }
         Record::decode(&buffer.0).ok_or_else(|| self.bounds())

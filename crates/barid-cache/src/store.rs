@@ -56,8 +56,8 @@ impl Snapshot {
         if !matches!(self.stored, Stored::Yes) {
             return Ok(());
         }
-        if self.log_is_long() {
-            return self.compact();
+        if self.log_is_long() && self.compact()? {
+            return Ok(());
         }
         self.stored = match self.append(&record, log_end, link) {
             Ok(true) => Stored::Yes,

@@ -10,7 +10,6 @@ use crate::codec::u32_at;
 use crate::column::Kind;
 use crate::core_row::{CORE_ROW_LEN, Core, Place};
 use crate::error::{Damage, Error, Result};
-use crate::heap::Record;
 use crate::snapshot::{Opened, Snapshot};
 use crate::thread_row::ThreadRow;
 
@@ -79,7 +78,7 @@ fn check_rows(snapshot: &Snapshot) -> Result<()> {
     let mut cores = Cursor::new(base, Kind::Core);
     let mut threads = Cursor::new(base, Kind::Thread);
     let mut firsts = Cursor::new(base, Kind::FirstUids);
-    let (mut names, mut records) = (HeapCursor::bulk(base), HeapCursor::bulk(base));
+    let mut names = HeapCursor::bulk(base);
     let references = base.header.extents[Kind::References.index()].rows;
     let mut last_uid = 0;
     for row in 0..base.rows() {
@@ -93,8 +92,6 @@ fn check_rows(snapshot: &Snapshot) -> Result<()> {
             return Err(wrong(Kind::FirstUids));
         }
         last_uid = uid;
-        let record = records.tail(core.heap.block, core.heap.offset)?;
-        Record::decode(record).ok_or_else(|| wrong(Kind::Heap))?;
         if let Place::File { .. } = core.place {
             snapshot.name_in(&core, &mut names)?;
         }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use barid_cache::{Delta, Snapshot};
+use barid_cache::{CacheOptions, Delta, Snapshot};
 use barid_formats::{ChangedMessage, ScanReport};
 use barid_types::{FlagSet, KeywordMask, Uid};
 use barid_vfs::Vfs;
 
-use crate::world::{Model, build, cache_path, compare, finish, identity, mem, open, scan};
+use crate::world::{
+    KINDS, Model, build_as, cache_path, compare, finish, identity, mem, open, options, scan,
+};
 
 /// One random change of the mailbox, and the snapshot that follows it.
 pub(crate) fn change(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rng) -> Snapshot {
@@ -74,16 +76,17 @@ fn change_flags(model: &mut Model, rng: &mut fastrand::Rng, modseq: u64) -> Vec<
 }
 
 fn check(seed: u64, messages: usize, steps: usize, files: bool) {
+    let options = options(KINDS[seed as usize % KINDS.len()]);
     let mut rng = fastrand::Rng::with_seed(seed);
     let vfs: Arc<dyn Vfs> = mem();
     let path = cache_path();
     let mut model = Model::new();
     model.add(&mut rng, messages, files, 3);
-    let mut snapshot = build(&vfs, &path, &model, &mut rng);
+    let mut snapshot = build_as(&vfs, &path, &model, &mut rng, &options);
     for _ in 0..steps {
         match rng.u8(..20) {
             // A mailbox scanned again from nothing.
-            0 => snapshot = build(&vfs, &path, &model, &mut rng),
+            0 => snapshot = build_as(&vfs, &path, &model, &mut rng, &options),
             1 => {
                 model.step += 1;
                 model.step += 1;
@@ -131,10 +134,18 @@ fn a_mailbox_that_begins_empty_changes() {
 
 #[test]
 fn a_long_log_becomes_a_new_file() {
+    for kind in
+        [("native", "none"), ("native", "zstd"), ("memory", "none"), ("memory", "zstd+dict")]
+    {
+        long_log(options(kind));
+    }
+}
+
+fn long_log(options: CacheOptions) {
     let mut rng = fastrand::Rng::with_seed(30);
     let vfs: Arc<dyn Vfs> = mem();
     let mut model = Model::new();
-    let mut snapshot = build(&vfs, &cache_path(), &model, &mut rng);
+    let mut snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &options);
     let mut compactions = 0;
     for _ in 0..200 {
         let generation = snapshot.meta().generation;

@@ -149,13 +149,13 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 
 /// The layout is what `docs/formats/cache.md` says: a change must come with a new version.
 #[test]
-fn the_layout_is_that_of_version_1() {
+fn the_layout_is_that_of_version_2() {
     let (disk, history, _) = cache(46, false);
     let bytes = disk.read(&cache_path(), u64::MAX).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(&bytes[..8], b"BARIDHC\n");
-    assert_eq!((half(8), half(64)), (1, 250));
+    assert_eq!((half(8), half(64)), (2, 250));
     assert_eq!(&bytes[40..56], crate::world::ID.to_le_bytes());
     let columns: Vec<_> =
         (0..5).map(|n| 96 + n * 24).map(|at| (word(at + 8), half(at + 16))).collect();
@@ -176,5 +176,8 @@ fn the_layout_is_that_of_version_1() {
     assert_eq!(half(row + 80) as usize, first.header.len());
     let log = word(56) as usize;
     assert_eq!((&bytes[log..log + 4], word(log + 8)), (&b"BHCL"[..], 1));
-    assert_eq!((word(log + 16), word(72)), (word(16), 256));
+    assert_eq!((word(log + 16), word(72)), (word(16), 320));
+    assert!(
+        bytes[216..320].iter().enumerate().all(|(at, byte)| *byte == 0 || (24..40).contains(&at))
+    );
 }

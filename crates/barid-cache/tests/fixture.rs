@@ -1,20 +1,30 @@
-//! A file written by version 1 stays readable. If this fails, raise the version in `header.rs` and
-//! add a fixture; never replace one.
+//! A file written by the current version stays readable, one of an older version is built anew. If
+//! the first fails, raise the version in `header.rs` and add a fixture; never replace one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_cache::{Delta, verify};
+use barid_cache::{CacheOptions, Delta, Opened, Snapshot, verify};
 use barid_formats::{ChangedMessage, ScanReport};
 use barid_types::{FlagSet, InternalDate, KeywordMask, Uid};
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
-use crate::world::{Message, Model, build, cache_path, compare, finish, identity, open, scan};
+use crate::world::{
+    ID, Message, Model, build_as, cache_path, compare, finish, identity, open, options, scan,
+};
 
 const SIZE_MAX: u64 = 1 << 20;
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cache-v1.bhc")
+/// Caches of this version: the file, and that of the store beside it, if it has one.
+const FIXTURES: &[(&str, (&str, &str))] = &[
+    ("cache-v2", ("native", "none")),
+    ("cache-v2-lz4", ("native", "lz4")),
+    ("cache-v2-memory", ("memory", "none")),
+];
+
+fn fixture(name: &str, suffix: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    folder.join(format!("{name}.{suffix}"))
 }
 
 fn message(uid: u32, header: &str) -> Message {
@@ -55,12 +65,13 @@ fn models() -> (Model, Model) {
     (before, after)
 }
 
-fn written() -> Vec<u8> {
+/// The cache file and what lies in the store beside it.
+fn written(options: &CacheOptions) -> (Vec<u8>, Option<Vec<u8>>) {
     let disk = MemVfs::new();
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
     let mut rng = fastrand::Rng::with_seed(1);
     let (before, after) = models();
-    let snapshot = build(&vfs, &cache_path(), &before, &mut rng);
+    let snapshot = build_as(&vfs, &cache_path(), &before, &mut rng, options);
     let delta = Delta::new(&snapshot);
     let new_uids = scan(&delta, &after.messages[2..], &mut rng);
     let first = &after.messages[0];
@@ -77,27 +88,73 @@ fn written() -> Vec<u8> {
         ..after.report()
     };
     delta.apply(&report, &finish(&identity(), 8)).unwrap();
-    disk.read(&cache_path(), SIZE_MAX).unwrap()
+    let cache = disk.read(&cache_path(), SIZE_MAX).unwrap();
+    let store = store_path(&cache).map(|path| disk.read(&path, SIZE_MAX).unwrap());
+    (cache, store)
+}
+
+/// The file of the store that the header page of a cache speaks of.
+fn store_path(cache: &[u8]) -> Option<PathBuf> {
+    let generation = u64::from_le_bytes(cache[216..224].try_into().unwrap());
+    let path = format!("{}.{generation:016x}.memory", cache_path().display());
+    (generation != 0).then(|| PathBuf::from(path))
+}
+
+fn on_disk(files: &[(PathBuf, &[u8])]) -> Arc<dyn Vfs> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    vfs.create_dir(Path::new("/cache"), 0o700).unwrap();
+    for (path, bytes) in files {
+        let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    }
+    vfs
+}
+
+fn keep(path: &Path, bytes: &[u8]) {
+    let os = OsVfs;
+    if os.metadata(path).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
+        let file = os.open(path, OpenOptions::create_new(0o644)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    }
+}
+
+fn check(name: &str, kind: (&str, &str)) {
+    let (cache, store) = written(&options(kind));
+    keep(&fixture(name, "bhc"), &cache);
+    let kept = OsVfs.read(&fixture(name, "bhc"), SIZE_MAX).unwrap();
+    assert_eq!(kept.len(), cache.len(), "the same mailbox takes as many bytes");
+    let mut kept_store = None;
+    if let Some(store) = &store {
+        keep(&fixture(name, "store"), store);
+        kept_store = Some(OsVfs.read(&fixture(name, "store"), SIZE_MAX).unwrap());
+    }
+    let mut rng = fastrand::Rng::with_seed(2);
+    let (_, after) = models();
+    for (cache, store) in [(kept, kept_store), (cache, store)] {
+        let mut files = vec![(cache_path(), &cache[..])];
+        if let Some(store) = &store {
+            files.push((store_path(&cache).unwrap(), &store[..]));
+        }
+        let vfs = on_disk(&files);
+        let opened = open(&vfs, &cache_path());
+        assert_eq!(opened.options(), options(kind));
+        compare(&opened, &after, &mut rng).unwrap();
+        assert_eq!(verify(vfs, &cache_path()).unwrap().damage, None);
+    }
 }
 
 #[test]
-fn version_1_stays_readable() {
-    let written = written();
-    let os = OsVfs;
-    if os.metadata(&fixture()).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
-        let file = os.open(&fixture(), OpenOptions::create_new(0o644)).unwrap();
-        file.write_all_at(&written, 0).unwrap();
+fn version_2_stays_readable() {
+    for (name, kind) in FIXTURES {
+        check(name, *kind);
     }
-    let kept = os.read(&fixture(), SIZE_MAX).unwrap();
-    assert_eq!(kept.len(), written.len(), "the same mailbox takes as many bytes");
-    let mut rng = fastrand::Rng::with_seed(2);
-    let (_, after) = models();
-    for bytes in [kept, written] {
-        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        vfs.create_dir(Path::new("/cache"), 0o700).unwrap();
-        let file = vfs.open(&cache_path(), OpenOptions::create(0o600)).unwrap();
-        file.write_all_at(&bytes, 0).unwrap();
-        compare(&open(&vfs, &cache_path()), &after, &mut rng).unwrap();
-        assert_eq!(verify(vfs, &cache_path()).unwrap().damage, None);
-    }
+}
+
+#[test]
+fn version_1_is_built_anew() {
+    let kept = OsVfs.read(&fixture("cache-v1", "bhc"), SIZE_MAX).unwrap();
+    let vfs = on_disk(&[(cache_path(), &kept)]);
+    let opened = Snapshot::open(Arc::clone(&vfs), &cache_path(), ID).unwrap();
+    assert!(matches!(opened, Opened::Discarded { reason: "of another version" }));
+    assert_eq!(verify(vfs, &cache_path()).unwrap().damage, Some("of another version".to_owned()));
 }

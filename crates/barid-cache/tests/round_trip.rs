@@ -1,15 +1,20 @@
 //! What a build puts into a cache comes out of it.
 
-use crate::world::{Model, build, cache_path, compare, mem, open};
+use crate::world::{KINDS, Model, build_as, cache_path, compare, mem, open, options};
 
 fn check(seed: u64, count: usize, files: bool) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut model = Model::new();
     model.add(&mut rng, count, files, 5);
-    let vfs = mem();
-    let built = build(&vfs, &cache_path(), &model, &mut rng);
-    compare(&built, &model, &mut rng).unwrap();
-    compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
+    for kind in KINDS {
+        let vfs = mem();
+        let options = options(*kind);
+        let built = build_as(&vfs, &cache_path(), &model, &mut rng, &options);
+        compare(&built, &model, &mut rng).unwrap();
+        let opened = open(&vfs, &cache_path());
+        assert_eq!((opened.options(), built.options()), (options, options), "{kind:?}");
+        compare(&opened, &model, &mut rng).unwrap();
+    }
 }
 
 #[test]

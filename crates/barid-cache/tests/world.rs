@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use barid_cache::{
     Builder, CacheOptions, Delta, Finish, IdHash, Opened, Place, Record, RecordBuf, Snapshot,
+    StoreKind,
 };
 use barid_formats::{Known, Location, ScanReport, ScanStats, ScannedMessage, Sinks, Stamp};
+use barid_kv::Compression;
 use barid_message::{HeaderFields, Profile, base_subject, message_id, message_ids, parse_date};
 use barid_state::{Identity, MessageKey};
 use barid_types::{
@@ -234,6 +236,26 @@ fn location(message: &Message) -> Location<'_> {
     }
 }
 
+/// What caches can be made with, apart from the usual.
+pub(crate) const KINDS: &[(&str, &str)] = &[
+    ("native", "none"),
+    ("native", "lz4"),
+    ("native", "zstd:1"),
+    ("memory", "none"),
+    ("memory", "lz4"),
+    ("memory", "zlib"),
+    ("memory", "zstd:1"),
+    ("memory", "zstd+dict"),
+];
+
+/// What a user asks for by these words.
+pub(crate) fn options((store, compression): (&str, &str)) -> CacheOptions {
+    CacheOptions {
+        store: StoreKind::parse(store).unwrap(),
+        compression: Compression::parse(compression).unwrap(),
+    }
+}
+
 /// Builds a cache of the whole model.
 pub(crate) fn build(
     vfs: &Arc<dyn Vfs>,
@@ -241,7 +263,18 @@ pub(crate) fn build(
     model: &Model,
     rng: &mut fastrand::Rng,
 ) -> Snapshot {
-    let builder = Builder::create(Arc::clone(vfs), path, &CacheOptions::default()).unwrap();
+    build_as(vfs, path, model, rng, &CacheOptions::default())
+}
+
+/// As [`build`], with options.
+pub(crate) fn build_as(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    model: &Model,
+    rng: &mut fastrand::Rng,
+    options: &CacheOptions,
+) -> Snapshot {
+    let builder = Builder::create(Arc::clone(vfs), path, options).unwrap();
     let new_uids = scan(&builder, &model.messages, rng);
     let report = ScanReport { new_uids, ..model.report() };
     let keep = |uid: Uid, _: FlagSet, _: KeywordMask| {

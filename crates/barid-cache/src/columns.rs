@@ -1,0 +1,191 @@
+//! The columns of a cache file, written at the end of a build.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use barid_formats::ScanReport;
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
+use barid_vfs::File;
+
+use crate::builder::{Finish, KeepModSeq};
+use crate::codec::{u32_at, u64_at};
+use crate::column::{ColumnWriter, Extent, Kind, PackedColumns, align};
+use crate::core_row::{MODSEQ_AT, UID_AT};
+use crate::error::{Error, Result, ScanFault};
+use crate::heap::HeapBlock;
+use crate::pack::BlockTable;
+use crate::rows::ChunkRows;
+use crate::thread_row::ThreadRow;
+
+/// What writing the core column found.
+pub(crate) struct Numbered {
+    pub(crate) core: Extent,
+    pub(crate) first_uids: Vec<Uid>,
+    pub(crate) recent: u32,
+    pub(crate) unseen: u32,
+}
+
+/// Writes the columns, one after the other, and frees what is written.
+pub(crate) struct Columns<'a> {
+    pub(crate) file: &'a dyn File,
+    pub(crate) generation: u64,
+    pub(crate) end: u64,
+    pub(crate) path: &'a Path,
+    pub(crate) packed: Option<PackedColumns>,
+}
+
+pub(crate) type Chunks = BTreeMap<u32, ChunkRows>;
+
+impl Columns<'_> {
+    fn write(
+        &mut self,
+        kind: Kind,
+        fill: impl FnOnce(&mut ColumnWriter<'_>) -> Result<()>,
+    ) -> Result<Extent> {
+        // Packed blocks lie anywhere.
+        let start = if self.packed.is_some() { self.end } else { align(self.end) };
+        let packed = self.packed.as_mut();
+        let mut writer = ColumnWriter::new(self.file, self.generation, kind, start, packed);
+        fill(&mut writer)?;
+        let (extent, end) = writer.finish().map_err(Error::at(self.path))?;
+        self.end = end;
+        Ok(extent)
+    }
+
+    /// Writes the table of packed blocks behind the columns; where it is, if they are packed.
+    pub(crate) fn write_table(&mut self) -> Result<Option<u64>> {
+        let Some(packed) = &self.packed else { return Ok(None) };
+        let table = BlockTable::encode(self.generation, &packed.blocks);
+        self.file.write_all_at(&table, self.end).map_err(Error::at(self.path))?;
+        let start = self.end;
+        self.end += table.len() as u64;
+        Ok(Some(start))
+    }
+
+    pub(crate) fn write_core(
+        &mut self,
+        chunks: &mut Chunks,
+        numbering: &mut Numbering<'_>,
+    ) -> Result<Numbered> {
+        let (mut recent, mut unseen, mut rows) = (0, 0, 0u64);
+        let mut first_uids = Vec::new();
+        let path = self.path;
+        let core = self.write(Kind::Core, |writer| {
+            for chunk in chunks.values_mut() {
+                for row in chunk.core.iter_mut() {
+                    let uid = numbering.number(row)?;
+                    if rows.is_multiple_of(Kind::Core.rows_per_block()) {
+                        first_uids.push(uid);
+                    }
+                    rows += 1;
+                    writer.push(row).map_err(Error::at(path))?;
+                }
+                recent += chunk.recent;
+                unseen += chunk.unseen;
+                chunk.core = Default::default();
+            }
+            Ok(())
+        })?;
+        if rows > u64::from(crate::limits::MESSAGES_MAX) {
+            return Err(Error::Scan(ScanFault::TooMany));
+        }
+        numbering.finish()?;
+        Ok(Numbered { core, first_uids, recent, unseen })
+    }
+
+    pub(crate) fn write_thread(&mut self, chunks: &mut Chunks) -> Result<Extent> {
+        let mut first = 0u32;
+        let path = self.path;
+        self.write(Kind::Thread, |writer| {
+            for chunk in chunks.values_mut() {
+                for row in chunk.thread.iter() {
+                    let mut thread = ThreadRow::decode(row);
+                    thread.references_start = thread.references_start.saturating_add(first);
+                    writer.push(&thread.encode()).map_err(Error::at(path))?;
+                }
+                let count = chunk.references.rows();
+                first = first.checked_add(count).ok_or(Error::Scan(ScanFault::TooMany))?;
+                chunk.thread = Default::default();
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn write_references(&mut self, chunks: &mut Chunks) -> Result<Extent> {
+        let path = self.path;
+        self.write(Kind::References, |writer| {
+            for chunk in chunks.values_mut() {
+                for row in chunk.references.iter() {
+                    writer.push(row).map_err(Error::at(path))?;
+                }
+                chunk.references = Default::default();
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn write_heap(&mut self, blocks: &[HeapBlock]) -> Result<Extent> {
+        let path = self.path;
+        self.write(Kind::Heap, |writer| {
+            blocks
+                .iter()
+                .try_for_each(|block| writer.push(&block.encode()).map_err(Error::at(path)))
+        })
+    }
+
+    pub(crate) fn write_first_uids(&mut self, uids: &[Uid]) -> Result<Extent> {
+        let path = self.path;
+        let row = |uid: &Uid| uid.get().to_le_bytes();
+        self.write(Kind::FirstUids, |writer| {
+            uids.iter().try_for_each(|uid| writer.push(&row(uid)).map_err(Error::at(path)))
+        })
+    }
+}
+
+/// Gives rows their UIDs and modseqs; the default finds that they have them.
+#[derive(Default)]
+pub(crate) struct Numbering<'a> {
+    new_uids: std::slice::Iter<'a, Uid>,
+    previous: u32,
+    modseq: Option<ModSeq>,
+    pub(crate) highest: ModSeq,
+    keep: Option<KeepModSeq<'a>>,
+}
+
+impl<'a> Numbering<'a> {
+    pub(crate) fn new(report: &'a ScanReport, finish: &Finish<'a>) -> Self {
+        Self {
+            new_uids: report.new_uids.iter(),
+            modseq: Some(finish.modseq),
+            keep: finish.keep,
+            ..Self::default()
+        }
+    }
+
+    fn number(&mut self, row: &mut [u8]) -> Result<Uid> {
+        let uid = match Uid::new(u32_at(row, UID_AT)) {
+            Some(uid) => uid,
+            None => *self.new_uids.next().ok_or(Error::Scan(ScanFault::UidCount))?,
+        };
+        if uid.get() <= self.previous {
+            return Err(Error::Scan(ScanFault::UidOrder));
+        }
+        self.previous = uid.get();
+        row[UID_AT..UID_AT + 4].copy_from_slice(&uid.get().to_le_bytes());
+        if let Some(modseq) = self.modseq {
+            let (flags, keywords) = (FlagSet::from_bits(row[4]), KeywordMask(u64_at(row, 32)));
+            let kept = self.keep.and_then(|keep| keep(uid, flags, keywords));
+            let modseq = kept.unwrap_or(modseq);
+            self.highest = self.highest.max(modseq);
+            row[MODSEQ_AT..MODSEQ_AT + 8].copy_from_slice(&modseq.get().to_le_bytes());
+        }
+        Ok(uid)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.new_uids.next() {
+            Some(_) => Err(Error::Scan(ScanFault::UidCount)),
+            None => Ok(()),
+        }
+    }
+}

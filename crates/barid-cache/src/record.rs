@@ -1,0 +1,202 @@
+//! Header records (`docs/formats/cache.md`, "Header records").
+
+use barid_message::HeaderFields;
+
+use crate::codec::{Put, Reader, u32_at};
+use crate::limits::FIELD_LEN_MAX;
+
+/// How many header fields a record can hold.
+pub(crate) const FIELD_COUNT: usize = 11;
+/// Set among the present fields if the fields that were cut follow.
+const BIT_CUT: u16 = 1 << 15;
+/// Bytes before a record where records follow each other.
+const FRAME_HEAD_LEN: usize = 4;
+
+/// The header fields of one message: raw bodies, still folded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// `Date`.
+    pub date: Option<&'a [u8]>,
+    /// `From`.
+    pub from: Option<&'a [u8]>,
+    /// `Sender`.
+    pub sender: Option<&'a [u8]>,
+    /// `Reply-To`.
+    pub reply_to: Option<&'a [u8]>,
+    /// `To`.
+    pub to: Option<&'a [u8]>,
+    /// `Cc`.
+    pub cc: Option<&'a [u8]>,
+    /// `Bcc`.
+    pub bcc: Option<&'a [u8]>,
+    /// `Subject`.
+    pub subject: Option<&'a [u8]>,
+    /// `Message-ID`.
+    pub message_id: Option<&'a [u8]>,
+    /// `In-Reply-To`.
+    pub in_reply_to: Option<&'a [u8]>,
+    /// `References`.
+    pub references: Option<&'a [u8]>,
+    /// Whether some field is longer in the message than here.
+    pub cut: bool,
+}
+
+impl<'a> From<&HeaderFields<'a>> for Record<'a> {
+    fn from(fields: &HeaderFields<'a>) -> Self {
+        Self {
+            date: fields.date,
+            from: fields.from,
+            sender: fields.sender,
+            reply_to: fields.reply_to,
+            to: fields.to,
+            cc: fields.cc,
+            bcc: fields.bcc,
+            subject: fields.subject,
+            message_id: fields.message_id,
+            in_reply_to: fields.in_reply_to,
+            references: fields.references,
+            cut: false,
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    fn fields(&self) -> [Option<&'a [u8]>; FIELD_COUNT] {
+        [
+            self.date,
+            self.from,
+            self.sender,
+            self.reply_to,
+            self.to,
+            self.cc,
+            self.bcc,
+            self.subject,
+            self.message_id,
+            self.in_reply_to,
+            self.references,
+        ]
+    }
+
+    /// Appends the record to `out`; tells whether a field had to be cut.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> bool {
+        let fields = self.fields();
+        let (mut present, mut cut) = (0u16, 0u16);
+        for (index, field) in fields.iter().enumerate() {
+            let Some(field) = field else { continue };
+            present |= 1 << index;
+            if field.len() > FIELD_LEN_MAX {
+                cut |= 1 << index;
+            }
+        }
+        if cut == 0 {
+            out.put_u16(present);
+        } else {
+            out.put_u16(present | BIT_CUT);
+            out.put_u16(cut);
+        }
+        for field in fields.iter().flatten() {
+            out.put_varint(field.len().min(FIELD_LEN_MAX));
+        }
+        for field in fields.iter().flatten() {
+            out.extend_from_slice(&field[..field.len().min(FIELD_LEN_MAX)]);
+        }
+        cut != 0
+    }
+
+    /// Reads a record; `None` if `bytes` are not exactly one.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let present = reader.u16()?;
+        let cut = if present & BIT_CUT != 0 { reader.u16()? } else { 0 };
+        let mut lens = [0; FIELD_COUNT];
+        for (index, len) in lens.iter_mut().enumerate() {
+            if present >> index & 1 == 1 {
+                *len = reader.varint()?;
+            }
+        }
+        let mut fields = [None; FIELD_COUNT];
+        for (index, field) in fields.iter_mut().enumerate() {
+            if present >> index & 1 == 1 {
+                *field = Some(reader.take(lens[index])?);
+            }
+        }
+        let [date, from, sender, reply_to, to, cc, bcc, subject, id, in_reply_to, references] =
+            fields;
+        reader.0.is_empty().then_some(Self {
+            date,
+            from,
+            sender,
+            reply_to,
+            to,
+            cc,
+            bcc,
+            subject,
+            message_id: id,
+            in_reply_to,
+            references,
+            cut: cut != 0,
+        })
+    }
+
+    /// The record at the front of `bytes`, where records follow each other.
+    pub(crate) fn framed(bytes: &[u8]) -> Option<&[u8]> {
+        let (head, rest) = bytes.split_at_checked(FRAME_HEAD_LEN)?;
+        rest.get(..u32_at(head, 0) as usize)
+    }
+
+    /// Bytes that a record takes where records follow each other.
+    pub(crate) fn framed_len(record: &[u8]) -> usize {
+        FRAME_HEAD_LEN + record.len()
+    }
+}
+
+/// Appends the record that `fill` appends, as it stands where records follow each other.
+pub(crate) fn put_framed<T>(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let start = out.len();
+    out.put_u32(0);
+    let value = fill(out);
+    let len = (out.len() - start - FRAME_HEAD_LEN) as u32;
+    out[start..start + FRAME_HEAD_LEN].copy_from_slice(&len.to_le_bytes());
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(record: Record<'_>) {
+        let mut bytes = b"before".to_vec();
+        let cut = put_framed(&mut bytes, |out| record.encode(out));
+        bytes.extend_from_slice(b"after");
+        let body = Record::framed(&bytes[6..]).unwrap();
+        let decoded = Record::decode(body).unwrap();
+        assert_eq!(decoded.cut, cut);
+        for (got, put) in decoded.fields().iter().zip(record.fields()) {
+            assert_eq!(*got, put.map(|body| &body[..body.len().min(FIELD_LEN_MAX)]));
+        }
+        for len in 6..bytes.len() - 5 {
+            assert_eq!(Record::framed(&bytes[6..len]), None, "cut at {len}");
+        }
+        for len in 0..body.len() {
+            assert_eq!(Record::decode(&body[..len]), None, "cut at {len}");
+        }
+    }
+
+    #[test]
+    fn records_come_back() {
+        check(Record::default());
+        check(Record { date: Some(b""), references: Some(b"<a@b> <c@d>"), ..Record::default() });
+        check(Record { subject: Some(&[b'x'; 300]), to: Some(b"a"), ..Record::default() });
+    }
+
+    #[test]
+    fn a_huge_field_is_cut_and_marked() {
+        let huge = vec![b'x'; FIELD_LEN_MAX + 1];
+        let record = Record { cc: Some(&huge), bcc: Some(b"b"), ..Record::default() };
+        let mut bytes = Vec::new();
+        assert!(record.encode(&mut bytes));
+        let decoded = Record::decode(&bytes).unwrap();
+        assert_eq!(decoded.cc.map(<[u8]>::len), Some(FIELD_LEN_MAX));
+        assert_eq!((decoded.bcc, decoded.cut), (Some(&b"b"[..]), true));
+    }
+}

@@ -1,0 +1,320 @@
+//! Records in a key-value store, read.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barid_kv::compress::{Decoder, Dictionary};
+use barid_kv::{Reader, Store};
+use barid_vfs::Vfs;
+
+use super::keys::{
+    ABOUT, About, dictionary_in, dictionary_key, number_in, record_key, seed, store_path,
+};
+use super::{Contents, Fault, Read, RecordStore, Show, Wanted, show_gathered};
+use crate::core_row::HeapRef;
+use crate::error::{Damage, Error, Result};
+use crate::header::Header;
+use crate::limits::GATHER_BYTES_MAX;
+use crate::options::StoreKind;
+use crate::record::Record;
+
+/// The first window of a reading that may end early.
+const WINDOW: usize = 256;
+/// So many of the 256 records that share a prefix must be wanted for the prefix to be scanned.
+const SCAN_MIN: usize = 48;
+
+/// The store of the records of one cache, opened when a record is wanted.
+#[derive(Debug)]
+pub(crate) struct KvRecords {
+    pub(crate) store: Store,
+    pub(crate) generation: u64,
+    /// The cache file, for errors: it is that which is to be removed.
+    cache: PathBuf,
+    session: Mutex<Option<Session>>,
+}
+
+/// An open store.
+#[derive(Debug)]
+struct Session {
+    reader: Reader,
+    decoder: Decoder,
+    dictionaries: Dictionaries,
+    generation: u64,
+    ordered: bool,
+}
+
+/// The dictionaries of a store, by id, from 1.
+#[derive(Debug, Default)]
+pub(super) struct Dictionaries(Vec<Option<Arc<Dictionary>>>);
+
+impl Dictionaries {
+    pub(super) fn get(&self, id: u8) -> Option<Arc<Dictionary>> {
+        self.0.get(usize::from(id).checked_sub(1)?)?.clone()
+    }
+
+    /// Reads those that `about` speaks of; a damaged one is left out.
+    fn read(reader: &mut Reader, about: &About) -> barid_kv::Result<Self> {
+        let mut all = Vec::new();
+        for id in 1..=about.dictionary {
+            let mut dictionary = None;
+            reader.get(&dictionary_key(id), &mut |value| {
+                let bytes = dictionary_in(about.generation, id, value);
+                dictionary = bytes.and_then(|bytes| Dictionary::new(id, bytes, 1)).map(Arc::new);
+            })?;
+            all.push(dictionary);
+        }
+        Ok(Self(all))
+    }
+}
+
+/// A wanted record by its place in the list, on the way to its bytes.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    at: HeapRef,
+    index: u32,
+}
+
+/// Takes a wanted record's index and its bytes, or what is wrong; `false` ends the reading.
+type Found<'a> = dyn FnMut(u32, std::result::Result<&[u8], Damage>) -> bool + 'a;
+
+impl KvRecords {
+    /// The records of a cache with this header, if they lie in a store.
+    pub(crate) fn of(vfs: &Arc<dyn Vfs>, cache: &Path, header: &Header) -> Option<Self> {
+        let StoreKind::Kv(choice) = header.options.store else { return None };
+        let generation = header.records.generation;
+        let path = store_path(cache, generation, &header.options);
+        Some(Self {
+            store: Store::new(Arc::clone(vfs), path, choice),
+            generation,
+            cache: cache.to_owned(),
+            session: Mutex::default(),
+        })
+    }
+
+    fn damaged(&self, kind: Damage) -> Error {
+        Error::damaged(&self.cache, 0, kind)
+    }
+
+    /// An error of the store, as one of the cache.
+    pub(crate) fn error(&self, error: barid_kv::Error) -> Error {
+        use barid_kv::Error as Kv;
+        match error {
+            Kv::NotFound { .. } | Kv::Damaged { .. } | Kv::TooLong { .. } => {
+                self.damaged(Damage::Store)
+            }
+            error => Error::Store(error),
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> Result<Session> {
+        let wrap = |error| self.error(error);
+        let mut reader = self.store.read().map_err(wrap)?;
+        let mut about = None;
+        reader.get(ABOUT, &mut |value| about = About::decode(value)).map_err(wrap)?;
+        let about = about.filter(|about| about.generation == self.generation);
+        let about = about.ok_or_else(|| self.damaged(Damage::Store))?;
+        let dictionaries = Dictionaries::read(&mut reader, &about).map_err(wrap)?;
+        let ordered = self.store.choice().kv.capabilities().ordered;
+        let (decoder, generation) = (Decoder::new(), self.generation);
+        Ok(Session { reader, decoder, dictionaries, generation, ordered })
+    }
+
+    /// Does something in the session, which is opened if it is not open.
+    fn with<T>(&self, act: impl FnOnce(&mut Session) -> barid_kv::Result<T>) -> Result<T> {
+        let mut guard = self.session();
+        let session = match &mut *guard {
+            Some(session) => session,
+            none => none.insert(self.open()?),
+        };
+        let done = act(session);
+        if done.is_err() {
+            *guard = None;
+        }
+        done.map_err(|error| self.error(error))
+    }
+}
+
+impl RecordStore for KvRecords {
+    fn read(&self, wanted: &[Wanted<'_>], _few: bool, show: &mut Show<'_>) -> Result<Read> {
+        let stored = wanted.iter().enumerate().filter_map(|(index, wanted)| match wanted {
+            Wanted::Stored(at) => Some(Item { at: *at, index: index as u32 }),
+            Wanted::Here(_) => None,
+        });
+        let mut items: Vec<Item> = stored.collect();
+        let mut gathered = Gathered {
+            bytes: Vec::new(),
+            places: vec![0..0; wanted.len()],
+            fault: None,
+            too_much: false,
+        };
+        if !items.is_empty() {
+            // The visitor may read on its own, so it is not called before the session is free.
+            self.with(|session| {
+                session.fetch(&mut items, &mut |index, record| gathered.take(index, record))
+            })?;
+        }
+        if let Some(kind) = gathered.fault {
+            return Err(self.damaged(kind));
+        }
+        if gathered.too_much && wanted.len() > 1 {
+            return Ok(Read::TooMuch);
+        }
+        show_gathered(wanted, &gathered.bytes, &gathered.places, show)
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    fn check(&self, wanted: &[HeapRef], fault: &mut Fault<'_>) -> Result<()> {
+        let items = wanted.iter().enumerate();
+        let mut items: Vec<Item> =
+            items.map(|(index, at)| Item { at: *at, index: index as u32 }).collect();
+        self.with(|session| {
+            session.fetch(&mut items, &mut |index, record| {
+                match record {
+                    Ok(record) if Record::decode(record).is_some() => {}
+                    Ok(_) => fault(index as usize, Damage::Bounds),
+                    Err(kind) => fault(index as usize, kind),
+                }
+                true
+            })
+        })
+    }
+
+    fn contents(&self) -> Result<Contents> {
+        let mut contents = Contents::default();
+        self.with(|session| {
+            contents.dictionaries = session.dictionary_ids();
+            session.reader.scan(b"r", &mut |key, _| {
+                contents.numbers.extend(number_in(key));
+                true
+            })
+        })?;
+        contents.numbers.sort_unstable();
+        Ok(contents)
+    }
+
+    fn dictionaries(&self) -> Result<Vec<u8>> {
+        self.with(|session| Ok(session.dictionary_ids()))
+    }
+
+    fn release(&self) {
+        *self.session() = None;
+    }
+}
+
+/// Records one behind the other.
+struct Gathered {
+    bytes: Vec<u8>,
+    places: Vec<Range<usize>>,
+    fault: Option<Damage>,
+    too_much: bool,
+}
+
+impl Gathered {
+    fn take(&mut self, index: u32, record: std::result::Result<&[u8], Damage>) -> bool {
+        match record {
+            Ok(record) => {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(record);
+                self.places[index as usize] = start..self.bytes.len();
+                self.too_much = self.bytes.len() > GATHER_BYTES_MAX && self.places.len() > 1;
+                !self.too_much
+            }
+            Err(kind) => {
+                self.fault = Some(kind);
+                false
+            }
+        }
+    }
+}
+
+impl Session {
+    fn dictionary_ids(&self) -> Vec<u8> {
+        let known = (1..).zip(&self.dictionaries.0);
+        known.filter_map(|(id, dictionary)| dictionary.as_ref().map(|_| id)).collect()
+    }
+
+    /// Finds records in the order of their numbers: those of a prefix by a scan where many are
+    /// wanted and the store has them in order, others one by one.
+    fn fetch(&mut self, items: &mut [Item], found: &mut Found<'_>) -> barid_kv::Result<()> {
+        if !items.is_sorted_by_key(|item| item.at.block) {
+            items.sort_unstable_by_key(|item| item.at.block);
+        }
+        for group in items.chunk_by(|one, two| one.at.block >> 8 == two.at.block >> 8) {
+            let go_on = if self.ordered && group.len() >= SCAN_MIN {
+                self.scan(group, found)?
+            } else {
+                self.get(group, found)?
+            };
+            if !go_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, items: &[Item], found: &mut Found<'_>) -> barid_kv::Result<bool> {
+        let Self { reader, decoder, dictionaries, generation, .. } = self;
+        for item in items {
+            let mut go_on = true;
+            let here = reader.get(&record_key(item.at.block), &mut |value| {
+                go_on = show(item, value, *generation, decoder, dictionaries, found);
+            })?;
+            if !here {
+                go_on = found(item.index, Err(Damage::Missing));
+            }
+            if !go_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn scan(&mut self, items: &[Item], found: &mut Found<'_>) -> barid_kv::Result<bool> {
+        let Self { reader, decoder, dictionaries, generation, .. } = self;
+        let (mut rest, mut go_on) = (items, true);
+        let prefix = &record_key(items[0].at.block)[..4];
+        reader.scan(prefix, &mut |key, value| {
+            let Some(number) = number_in(key) else { return true };
+            while let Some((item, later)) = rest.split_first() {
+                if item.at.block > number {
+                    return true;
+                }
+                rest = later;
+                go_on = match item.at.block == number {
+                    true => show(item, value, *generation, decoder, dictionaries, found),
+                    false => found(item.index, Err(Damage::Missing)),
+                };
+                if !go_on {
+                    return false;
+                }
+            }
+            false
+        })?;
+        for item in rest {
+            go_on = go_on && found(item.index, Err(Damage::Missing));
+        }
+        Ok(go_on)
+    }
+}
+
+/// Decodes a value and shows it.
+fn show(
+    item: &Item,
+    value: &[u8],
+    generation: u64,
+    decoder: &mut Decoder,
+    dictionaries: &Dictionaries,
+    found: &mut Found<'_>,
+) -> bool {
+    let seed = seed(generation, item.at.block, item.at.offset);
+    let record = decoder.decode(seed, value, &|id| dictionaries.get(id));
+    found(item.index, record.map_err(Damage::from))
+}

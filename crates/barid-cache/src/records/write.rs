@@ -1,0 +1,335 @@
+//! Records in a key-value store, written.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+
+use barid_kv::compress::{Dictionary, Encoder, Method, RatioWatch, Trainer};
+use barid_kv::{Batch, Choice, Compression, Store, Writer};
+use barid_vfs::Vfs;
+
+use super::keys::{
+    ABOUT, About, DICTIONARY_MAX, dictionary_in, dictionary_key, dictionary_value, record_key,
+    store_path,
+};
+use super::sink::{KvSink, Writing};
+use crate::core_row::HeapRef;
+use crate::error::{Damage, Error, Result, ScanFault};
+use crate::header::RecordsHead;
+use crate::limits::{KV_BATCH_LEN, KV_HELD_LEN, KV_NUMBERS};
+use crate::options::CacheOptions;
+use crate::random::random_u64;
+
+/// Writes the records of a cache to its store, from any number of threads.
+///
+/// A new store that is dropped before [`KvWriter::keep`] is removed.
+#[derive(Debug)]
+pub(crate) struct KvWriter {
+    store: Store,
+    /// The cache file, for errors.
+    cache: PathBuf,
+    compression: Compression,
+    writing: Writing,
+    head: RecordsHead,
+    next: AtomicU32,
+    writer: Mutex<Option<Writer>>,
+    /// Collects what a dictionary is made of, until there is one or it is known that there is none.
+    training: Mutex<Trainer>,
+    dictionary: OnceLock<Option<Arc<Dictionary>>>,
+    /// Records that no row will name.
+    void: Mutex<Vec<u32>>,
+    about: Mutex<About>,
+    is_new: bool,
+    trained: OnceLock<()>,
+}
+
+impl KvWriter {
+    /// Makes a new store beside `cache`.
+    pub(crate) fn create(
+        vfs: &Arc<dyn Vfs>,
+        cache: &Path,
+        options: &CacheOptions,
+        choice: Choice,
+    ) -> Result<Self> {
+        let generation = random_u64().max(1);
+        let path = store_path(cache, generation, options);
+        let store = Store::new(Arc::clone(vfs), path, choice);
+        let head = RecordsHead { generation, ..RecordsHead::default() };
+        let about = About { generation, ..About::default() };
+        let writer = match store.create() {
+            Ok(writer) => writer,
+            Err(error) => {
+                let _ = store.remove();
+                return Err(Error::Store(error));
+            }
+        };
+        Ok(Self::with(store, cache, options, head, about, writer, true))
+    }
+
+    /// Goes on with the store of a cache, whose `head` says which records count. What a writer put
+    /// there that did not come to its end is removed; `added` records at most are to come.
+    pub(crate) fn update(
+        store: &Store,
+        cache: &Path,
+        options: &CacheOptions,
+        head: RecordsHead,
+        added: u32,
+    ) -> Result<Self> {
+        let wrap = |error| wrap(cache, error);
+        let mut writer = store.write().map_err(wrap)?;
+        let mut about = None;
+        writer.get(ABOUT, &mut |value| about = About::decode(value)).map_err(wrap)?;
+        let about = about.filter(|about| about.generation == head.generation);
+        let mut about = about.ok_or_else(|| Error::damaged(cache, 0, Damage::Store))?;
+        let mut batch = Batch::new();
+        let promised = head.next.saturating_add(added).saturating_add(KV_NUMBERS);
+        let left_behind = head.next..about.next;
+        about.next = about.next.max(promised);
+        // First of all, so that what follows is swept if this does not come to its end either.
+        batch.put(ABOUT, &about.encode());
+        for number in left_behind {
+            batch.delete(&record_key(number));
+            if batch.bytes_len() >= KV_BATCH_LEN {
+                writer.apply(&batch).map_err(wrap)?;
+                batch.clear();
+            }
+        }
+        writer.apply(&batch).map_err(wrap)?;
+        let dictionary = current_dictionary(&mut writer, &about, options).map_err(wrap)?;
+        let this = Self::with(store.clone(), cache, options, head, about, writer, false);
+        if !about.since.has_decayed(&about.at_training) || about.dictionary == DICTIONARY_MAX {
+            if let Some(dictionary) = dictionary {
+                let _ = this.dictionary.set(Some(Arc::new(dictionary)));
+            }
+        }
+        Ok(this)
+    }
+
+    fn with(
+        store: Store,
+        cache: &Path,
+        options: &CacheOptions,
+        head: RecordsHead,
+        about: About,
+        writer: Writer,
+        is_new: bool,
+    ) -> Self {
+        let writing = Writing { generation: head.generation, salt: random_u64() as u32 };
+        Self {
+            store,
+            cache: cache.to_owned(),
+            compression: options.compression,
+            writing,
+            next: AtomicU32::new(head.next),
+            head,
+            writer: Mutex::new(Some(writer)),
+            training: Mutex::new(Trainer::new(0)),
+            dictionary: OnceLock::new(),
+            void: Mutex::default(),
+            about: Mutex::new(about),
+            is_new,
+            trained: OnceLock::new(),
+        }
+    }
+
+    /// Puts the record that `fill` appends.
+    pub(crate) fn put<T>(
+        &self,
+        sink: &mut KvSink,
+        fill: impl FnOnce(&mut Vec<u8>) -> T,
+    ) -> Result<(HeapRef, T)> {
+        let number = self.number(sink)?;
+        sink.raw.clear();
+        let value = fill(&mut sink.raw);
+        if sink.encoder.is_some() || self.prepare(sink)? {
+            sink.encode(self.writing, number);
+            if sink.numbers.is_empty() || sink.batch.bytes_len() >= KV_BATCH_LEN {
+                self.apply(&mut sink.batch)?;
+            }
+        } else {
+            sink.hold(number);
+        }
+        Ok((HeapRef { block: number, offset: self.writing.salt }, value))
+    }
+
+    /// The next number; they are handed out in stretches, so that keys mostly ascend.
+    fn number(&self, sink: &mut KvSink) -> Result<u32> {
+        if let Some(number) = sink.numbers.next() {
+            return Ok(number);
+        }
+        let more = |next: u32| next.checked_add(KV_NUMBERS);
+        let first = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let first = first.map_err(|_| Error::Scan(ScanFault::TooMany))?;
+        sink.numbers = first + 1..first + KV_NUMBERS;
+        Ok(first)
+    }
+
+    /// Gives the sink its encoder, unless the dictionary is still to be made.
+    fn prepare(&self, sink: &mut KvSink) -> Result<bool> {
+        if self.compression.method == Method::ZstdDict && self.dictionary.get().is_none() {
+            let training = match self.training.try_lock() {
+                Ok(training) => Some(training),
+                Err(TryLockError::Poisoned(training)) => Some(training.into_inner()),
+                // Another trains: that takes its time, but not for ever.
+                Err(TryLockError::WouldBlock) if sink.held.len() < KV_HELD_LEN => None,
+                Err(TryLockError::WouldBlock) => Some(lock(&self.training)),
+            };
+            if let Some(mut training) = training
+                && self.dictionary.get().is_none()
+            {
+                training.add(&sink.raw);
+                if training.is_enough() {
+                    self.train(&mut training)?;
+                }
+            }
+        }
+        self.equip(sink)
+    }
+
+    /// Gives the sink its encoder if it is known which; encodes what was held.
+    fn equip(&self, sink: &mut KvSink) -> Result<bool> {
+        let dictionary = match (self.compression.method, self.dictionary.get()) {
+            (Method::ZstdDict, None) => return Ok(false),
+            (Method::ZstdDict, Some(dictionary)) => dictionary.as_ref(),
+            _ => None,
+        };
+        sink.encoder = Some(Encoder::new(self.compression, dictionary));
+        let raw = std::mem::take(&mut sink.raw);
+        sink.encode_held(self.writing, &mut |batch| self.apply(batch))?;
+        sink.raw = raw;
+        Ok(true)
+    }
+
+    /// Makes a dictionary, or finds that none pays.
+    fn train(&self, training: &mut Trainer) -> Result<()> {
+        let trained = training.train();
+        *training = Trainer::new(0);
+        let dictionary = match trained {
+            Some(bytes) => self.store_dictionary(&bytes)?,
+            None => None,
+        };
+        let _ = self.dictionary.set(dictionary.map(Arc::new));
+        Ok(())
+    }
+
+    /// Puts a dictionary under an id that none has, one that was put for nothing included.
+    fn store_dictionary(&self, bytes: &[u8]) -> Result<Option<Dictionary>> {
+        let mut about = lock(&self.about);
+        let mut writer = lock(&self.writer);
+        let Some(writer) = &mut *writer else { return Ok(None) };
+        let wrap = |error| wrap(&self.cache, error);
+        let mut id = about.dictionary;
+        let mut taken = true;
+        while taken {
+            let Some(next) = id.checked_add(1) else { return Ok(None) };
+            id = next;
+            taken = writer.get(&dictionary_key(id), &mut |_| {}).map_err(wrap)?;
+        }
+        let Some(dictionary) = Dictionary::new(id, bytes, self.compression.level) else {
+            return Ok(None);
+        };
+        let mut batch = Batch::new();
+        let value = dictionary_value(self.writing.generation, id, bytes);
+        batch.put(&dictionary_key(id), &value);
+        writer.apply(&batch).map_err(wrap)?;
+        about.dictionary = id;
+        let _ = self.trained.set(());
+        Ok(Some(dictionary))
+    }
+
+    fn apply(&self, batch: &mut Batch) -> Result<()> {
+        if let Some(writer) = &mut *lock(&self.writer) {
+            writer.apply(batch).map_err(|error| wrap(&self.cache, error))?;
+        }
+        batch.clear();
+        Ok(())
+    }
+
+    /// Removes records, at the end.
+    pub(crate) fn delete(&self, numbers: impl IntoIterator<Item = u32>) {
+        lock(&self.void).extend(numbers);
+    }
+
+    /// Puts what the sinks still have, and closes the store; it counts once a cache file names it.
+    pub(crate) fn close(&self, sinks: Vec<KvSink>) -> Result<RecordsHead> {
+        let mut watch = RatioWatch::new();
+        if self.compression.method == Method::ZstdDict && self.dictionary.get().is_none() {
+            self.train(&mut lock(&self.training))?;
+        }
+        for mut sink in sinks {
+            if sink.encoder.is_none() {
+                self.equip(&mut sink)?;
+            }
+            if !sink.batch.is_empty() {
+                self.apply(&mut sink.batch)?;
+            }
+            watch.merge(&sink.watch);
+        }
+        let mut batch = Batch::new();
+        for number in lock(&self.void).drain(..) {
+            batch.delete(&record_key(number));
+        }
+        let mut about = *lock(&self.about);
+        about.next = self.next.load(Ordering::Relaxed);
+        if self.is_new || self.trained.get().is_some() {
+            (about.at_training, about.since) = (watch, RatioWatch::new());
+        } else {
+            about.since.merge(&watch);
+        }
+        batch.put(ABOUT, &about.encode());
+        self.apply(&mut batch)?;
+        if let Some(writer) = lock(&self.writer).take() {
+            writer.close().map_err(|error| wrap(&self.cache, error))?;
+        }
+        Ok(RecordsHead {
+            next: about.next,
+            raw_bytes: self.head.raw_bytes + watch.raw,
+            stored_bytes: self.head.stored_bytes + watch.stored,
+            ..self.head
+        })
+    }
+
+    /// Takes note that a cache file names the store.
+    pub(crate) fn keep(mut self) {
+        self.is_new = false;
+    }
+}
+
+impl Drop for KvWriter {
+    fn drop(&mut self) {
+        lock(&self.writer).take();
+        if self.is_new {
+            // What stays behind is removed by the next `CacheDir::prune`.
+            let _ = self.store.remove();
+        }
+    }
+}
+
+/// The dictionary that new records were compressed with so far.
+fn current_dictionary(
+    writer: &mut Writer,
+    about: &About,
+    options: &CacheOptions,
+) -> barid_kv::Result<Option<Dictionary>> {
+    let (id, level) = (about.dictionary, options.compression.level);
+    let mut dictionary = None;
+    if options.compression.method == Method::ZstdDict && id > 0 {
+        writer.get(&dictionary_key(id), &mut |value| {
+            let bytes = dictionary_in(about.generation, id, value);
+            dictionary = bytes.and_then(|bytes| Dictionary::new(id, bytes, level));
+        })?;
+    }
+    Ok(dictionary)
+}
+
+fn wrap(cache: &Path, error: barid_kv::Error) -> Error {
+    use barid_kv::Error as Kv;
+    match error {
+        Kv::NotFound { .. } | Kv::Damaged { .. } => Error::damaged(cache, 0, Damage::Store),
+        error => Error::Store(error),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
