@@ -9,9 +9,9 @@ pub const VALUE_LEN_MAX: usize = 16 * 1024 * 1024;
 /// The longest record that is encoded or decoded; the longest header record has 2.8 MB.
 pub const RECORD_LEN_MAX: usize = 4 * 1024 * 1024;
 /// The longest dictionary.
-pub const DICTIONARY_LEN_MAX: usize = 110 * 1024;
+pub const DICTIONARY_LEN_MAX: usize = 256 * 1024;
 /// Bytes of records that a dictionary is trained from.
-pub const TRAINING_LEN_MAX: usize = 1536 * 1024;
+pub const TRAINING_LEN_MAX: usize = 2 * 1024 * 1024;
 /// The most files in the folder of a store.
 pub const STORE_FILES_MAX: usize = 10_000;
 /// The longest seal of a store.

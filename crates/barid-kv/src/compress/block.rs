@@ -111,23 +111,170 @@ fn check_len(len: usize, max: usize) -> Result<(), Defect> {
 /// Rows to columns; what is left after the last whole row stays at the end.
 fn transpose(rows: &[u8], stride: usize, columns: &mut [u8]) {
     let count = rows.len() / stride;
-    let whole = count * stride;
-    for (at, column) in columns[..whole].chunks_exact_mut(count).enumerate() {
-        for (byte, row) in column.iter_mut().zip(rows.chunks_exact(stride)) {
-            *byte = row[at];
+    let (rows_by_8, bytes_by_8) = (count / 8 * 8, stride / 8 * 8);
+    for row in (0..rows_by_8).step_by(8) {
+        for at in (0..bytes_by_8).step_by(8) {
+            let tile = load(rows, row * stride + at, stride);
+            store(flip(tile), columns, at * count + row, count);
+        }
+        for at in bytes_by_8..stride {
+            for row in row..row + 8 {
+                columns[at * count + row] = rows[row * stride + at];
+            }
         }
     }
-    columns[whole..].copy_from_slice(&rows[whole..]);
+    for row in rows_by_8..count {
+        for at in 0..stride {
+            columns[at * count + row] = rows[row * stride + at];
+        }
+    }
+    columns[count * stride..].copy_from_slice(&rows[count * stride..]);
 }
 
 /// Columns to rows.
 fn restore(columns: &[u8], stride: usize, rows: &mut [u8]) {
     let count = rows.len() / stride;
-    let whole = count * stride;
-    for (index, row) in rows.chunks_exact_mut(stride).enumerate() {
-        for (at, byte) in row.iter_mut().enumerate() {
-            *byte = columns[at * count + index];
+    let (rows_by_8, bytes_by_8) = (count / 8 * 8, stride / 8 * 8);
+    for row in (0..rows_by_8).step_by(8) {
+        for at in (0..bytes_by_8).step_by(8) {
+            let tile = load(columns, at * count + row, count);
+            store(flip(tile), rows, row * stride + at, stride);
+        }
+        for at in bytes_by_8..stride {
+            for row in row..row + 8 {
+                rows[row * stride + at] = columns[at * count + row];
+            }
         }
     }
-    rows[whole..].copy_from_slice(&columns[whole..]);
+    for row in rows_by_8..count {
+        for at in 0..stride {
+            rows[row * stride + at] = columns[at * count + row];
+        }
+    }
+    rows[count * stride..].copy_from_slice(&columns[count * stride..]);
+}
+
+/// Eight runs of eight bytes, `step` bytes apart.
+fn load(bytes: &[u8], start: usize, step: usize) -> [u64; 8] {
+    let bytes = &bytes[start..start + 7 * step + 8];
+    std::array::from_fn(|index| {
+        let (run, _) = bytes[index * step..].split_first_chunk().expect("because it was cut so");
+        u64::from_le_bytes(*run)
+    })
+}
+
+fn store(tile: [u64; 8], bytes: &mut [u8], start: usize, step: usize) {
+    let bytes = &mut bytes[start..start + 7 * step + 8];
+    for (index, run) in tile.iter().enumerate() {
+        bytes[index * step..][..8].copy_from_slice(&run.to_le_bytes());
+    }
+}
+
+/// Transposes eight by eight bytes: swaps quarters, then quarters of each quarter, and so on.
+fn flip(mut tile: [u64; 8]) -> [u64; 8] {
+    for (step, shift, mask) in [
+        (4, 32, 0x0000_0000_ffff_ffff),
+        (2, 16, 0x0000_ffff_0000_ffff),
+        (1, 8, 0x00ff_00ff_00ff_00ff),
+    ] {
+        for index in (0..8).filter(|index| index & step == 0) {
+            let swap = (tile[index] >> shift ^ tile[index + step]) & mask;
+            tile[index] ^= swap << shift;
+            tile[index + step] ^= swap;
+        }
+    }
+    tile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(compression: Compression, stride: u8, raw: &[u8]) -> usize {
+        let mut stored = b"before".to_vec();
+        Packer::new(compression).pack(stride, raw, &mut stored);
+        let stored = &stored[6..];
+        let mut out = b"other".to_vec();
+        let mut unpacker = Unpacker::new();
+        unpacker.unpack(stored, raw.len(), &mut out).unwrap();
+        assert!(out.starts_with(b"other") && &out[5..] == raw, "{compression} {stride}");
+        assert!(stored.len() <= raw.len() + 1);
+        if !raw.is_empty() {
+            let too_long = Defect::TooLong { len: raw.len(), max: raw.len() - 1 };
+            assert_eq!(unpacker.unpack(stored, raw.len() - 1, &mut out), Err(too_long));
+        }
+        assert_eq!(out.len(), 5 + raw.len());
+        stored.len()
+    }
+
+    fn rows(count: u32, stride: usize) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut rows = Vec::new();
+        for index in 0..count {
+            let mut row = vec![0; stride];
+            row[..4].copy_from_slice(&index.to_le_bytes());
+            row[stride - 2..].fill_with(|| random.u8(..));
+            rows.extend(row);
+        }
+        rows
+    }
+
+    #[test]
+    fn blocks_come_back() {
+        for info in Compression::METHODS {
+            let compression = Compression::new(info.method);
+            for stride in [0u8, 1, 7, 8, 12, 40, 96, 255] {
+                let at_least_6 = usize::from(stride).max(6);
+                for count in [0, 1, 2, 7, 8, 9, 31, 300] {
+                    let mut raw = rows(count, at_least_6);
+                    check(compression, stride, &raw);
+                    raw.extend_from_slice(b"left over");
+                    check(compression, stride, &raw);
+                }
+            }
+            check(compression, 0, &vec![0; 65_520]);
+            check(compression, 96, &vec![7; 65_520]);
+        }
+    }
+
+    #[test]
+    fn transposed_rows_are_shorter() {
+        let raw = rows(682, 96);
+        let compression = Compression::new(Method::Zstd);
+        let (plain, transposed) = (check(compression, 0, &raw), check(compression, 96, &raw));
+        assert!(transposed * 4 < plain * 3, "{transposed} {plain}");
+    }
+
+    #[test]
+    fn columns_stand_one_after_another() {
+        let mut columns = vec![0; 20];
+        transpose(b"aAbBcCdDeEfFgGhHiIjx", 2, &mut columns);
+        assert_eq!(columns, b"abcdefghijABCDEFGHIx");
+    }
+
+    #[test]
+    fn damage_never_hurts() {
+        let raw = rows(100, 40);
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut unpacker = Unpacker::new();
+        let mut out = Vec::new();
+        for info in Compression::METHODS {
+            let mut stored = Vec::new();
+            Packer::new(Compression::new(info.method)).pack(40, &raw, &mut stored);
+            for _ in 0..2_000 {
+                let mut damaged = stored.clone();
+                damaged.truncate(random.usize(0..=stored.len()));
+                for _ in 0..random.usize(0..4).min(damaged.len()) {
+                    let at = random.usize(0..damaged.len());
+                    damaged[at] ^= random.u8(1..);
+                }
+                out.clear();
+                let unpacked = unpacker.unpack(&damaged, raw.len(), &mut out);
+                assert!(out.len() <= raw.len() && (unpacked.is_ok() || out.is_empty()));
+            }
+        }
+        assert!(out.capacity() <= 2 * raw.len() && unpacker.columns.capacity() <= 2 * raw.len());
+        assert_eq!(unpacker.unpack(&[], 9, &mut out), Err(Defect::Truncated));
+        assert_eq!(unpacker.unpack(&[9, 1], 9, &mut out), Err(Defect::Coding { coding: 9 }));
+    }
 }

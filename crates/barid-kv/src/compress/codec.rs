@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+use libdeflater::CompressionLvl;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into};
 use zstd_safe::{CCtx, CParameter, DCtx};
 
@@ -96,7 +96,7 @@ pub enum Defect {
 enum Engine {
     None,
     Lz4(CompressTable),
-    Deflate(Compress),
+    Deflate(libdeflater::Compressor),
     Zstd(CCtx<'static>),
     ZstdDict(CCtx<'static>, Arc<Dictionary>),
 }
@@ -115,8 +115,9 @@ impl Compressor {
             (Method::None, _) => Engine::None,
             (Method::Lz4, _) => Engine::Lz4(CompressTable::small()),
             (Method::Zlib, _) => {
-                let level = flate2::Compression::new(level.clamp(1, 9) as u32);
-                Engine::Deflate(Compress::new(level, false))
+                let level = CompressionLvl::new(level.clamp(1, 9));
+                let level = level.expect("because libdeflate has levels 0 to 12");
+                Engine::Deflate(libdeflater::Compressor::new(level))
             }
             (Method::ZstdDict, Some(dictionary)) => {
                 Engine::ZstdDict(CCtx::create(), Arc::clone(dictionary))
@@ -164,12 +165,11 @@ impl Compressor {
                 out.truncate(start + len);
                 Some(Coding::Lz4)
             }
-            Engine::Deflate(stream) => {
+            Engine::Deflate(context) => {
                 out.resize(start + raw.len(), 0);
-                stream.reset();
-                let end = stream.compress(raw, &mut out[start..], FlushCompress::Finish);
-                out.truncate(start + stream.total_out() as usize);
-                matches!(end, Ok(Status::StreamEnd)).then_some(Coding::Deflate)
+                let len = context.deflate_compress(raw, &mut out[start..]).ok()?;
+                out.truncate(start + len);
+                Some(Coding::Deflate)
             }
             Engine::Zstd(context) => {
                 out.resize(start + zstd_safe::compress_bound(raw.len()), 0);
@@ -206,7 +206,7 @@ impl fmt::Debug for Compressor {
 #[derive(Default)]
 pub struct Decompressor {
     zstd: Option<DCtx<'static>>,
-    deflate: Option<Decompress>,
+    deflate: Option<libdeflater::Decompressor>,
     frame: Vec<u8>,
 }
 
@@ -257,33 +257,28 @@ impl Decompressor {
             }
             Coding::Lz4 => decompress_into(stored, raw).map_err(|_| Defect::Payload),
             Coding::Deflate => {
-                let stream = self.deflate.get_or_insert_with(|| Decompress::new(false));
-                stream.reset(false);
-                let end = stream.decompress(stored, raw, FlushDecompress::Finish);
-                let whole = matches!(end, Ok(Status::StreamEnd))
-                    && stream.total_in() == stored.len() as u64;
-                whole.then_some(stream.total_out() as usize).ok_or(Defect::Payload)
+                let context = self.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+                context.deflate_decompress(stored, raw).map_err(|_| Defect::Payload)
             }
             Coding::Zstd | Coding::ZstdBlock => {
-                let lone = coding == Coding::ZstdBlock;
-                let raw_len = u32::try_from(raw.len()).map_err(|_| Defect::Payload)?;
-                zstd_body::restore(stored, lone, raw_len, &mut self.frame)
-                    .ok_or(Defect::Payload)?;
+                self.restore(coding == Coding::ZstdBlock, stored, raw.len())?;
                 let context = self.zstd.get_or_insert_with(DCtx::create);
                 context.decompress(raw, &self.frame).map_err(|_| Defect::Payload)
             }
             Coding::ZstdDict | Coding::ZstdDictBlock => {
                 let dictionary = dictionary.ok_or(Defect::Dictionary { id: 0 })?;
-                let lone = coding == Coding::ZstdDictBlock;
-                let raw_len = u32::try_from(raw.len()).map_err(|_| Defect::Payload)?;
-                zstd_body::restore(stored, lone, raw_len, &mut self.frame)
-                    .ok_or(Defect::Payload)?;
+                self.restore(coding == Coding::ZstdDictBlock, stored, raw.len())?;
                 let context = self.zstd.get_or_insert_with(DCtx::create);
                 let prepared = dictionary.for_decompressing();
                 let filled = context.decompress_using_ddict(raw, &self.frame, prepared);
                 filled.map_err(|_| Defect::Payload)
             }
         }
+    }
+
+    fn restore(&mut self, lone: bool, stored: &[u8], raw_len: usize) -> Result<(), Defect> {
+        let raw_len = u32::try_from(raw_len).map_err(|_| Defect::Payload)?;
+        zstd_body::restore(stored, lone, raw_len, &mut self.frame).ok_or(Defect::Payload)
     }
 }
 

@@ -4,59 +4,132 @@ use super::dictionary::Dictionary;
 use crate::limits::{DICTIONARY_LEN_MAX, TRAINING_LEN_MAX};
 
 /// Fewer records than this have no use for a dictionary.
-const RECORDS_MIN: usize = 256;
-/// How many bytes of samples are wanted for each byte of the dictionary.
-const SAMPLES_PER_BYTE: usize = 8;
+const RECORDS_MIN: usize = 64;
+/// A dictionary is this part of the records it is for: what it saves and what it costs balance.
+const RECORDS_PER_DICTIONARY: u64 = 20;
 /// A dictionary smaller than this is none.
-const DICTIONARY_LEN_MIN: usize = 4 * 1024;
+const DICTIONARY_LEN_MIN: usize = 1024;
 
-/// Collects records to train a dictionary from, up to a bound.
-#[derive(Debug)]
+/// A longer record is no sample.
+const SAMPLE_LEN_MAX: usize = TRAINING_LEN_MAX / 64;
+
+/// Collects records to train a dictionary from, evenly spread over all that are offered.
+///
+/// Holds at most [`TRAINING_LEN_MAX`] bytes: when these are full, every second record goes, and
+/// from then on half as many are taken.
+#[derive(Clone, Debug)]
 pub struct Trainer {
     samples: Vec<u8>,
     lens: Vec<usize>,
-    expected: usize,
-    seen: usize,
+    /// One record of so many is taken.
+    stride: u64,
+    records_seen: u64,
+    raw_seen: u64,
+}
+
+impl Default for Trainer {
+    fn default() -> Self {
+        Self { samples: Vec::new(), lens: Vec::new(), stride: 1, records_seen: 0, raw_seen: 0 }
+    }
 }
 
 impl Trainer {
-    /// A trainer for a mailbox of about this many records: of many, every n-th is taken.
-    pub fn new(records_expected: usize) -> Self {
-        Self { samples: Vec::new(), lens: Vec::new(), expected: records_expected, seen: 0 }
+    /// A trainer that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Offers a record.
     pub fn add(&mut self, raw: &[u8]) {
-        self.seen += 1;
-        if self.samples.len() + raw.len() <= TRAINING_LEN_MAX {
-            self.samples.extend_from_slice(raw);
-            self.lens.push(raw.len());
+        let index = self.records_seen;
+        self.records_seen += 1;
+        self.raw_seen += raw.len() as u64;
+        let wanted = index.is_multiple_of(self.stride) && self.make_room(raw.len());
+        if wanted && index.is_multiple_of(self.stride) {
+            self.take(raw);
         }
     }
 
-    /// Whether more records would not make the dictionary better.
-    pub fn is_enough(&self) -> bool {
-        self.samples.len() >= TRAINING_LEN_MAX / 8 * 7
+    /// Adds what another trainer collected, say that of another thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.records_seen += other.records_seen;
+        self.raw_seen += other.raw_seen;
+        while self.stride < other.stride {
+            self.thin();
+        }
+        let mut rest = &other.samples[..];
+        let step = self.stride / other.stride;
+        for (index, len) in (0u64..).zip(&other.lens) {
+            let (raw, after) = rest.split_at(*len);
+            rest = after;
+            if index.is_multiple_of(step) && self.make_room(raw.len()) {
+                self.take(raw);
+            }
+        }
     }
 
-    /// How many records were taken.
+    /// Whether there is room for a sample, now or after dropping others.
+    fn make_room(&mut self, len: usize) -> bool {
+        let fits = len <= SAMPLE_LEN_MAX;
+        if fits && self.samples.len() + len > TRAINING_LEN_MAX {
+            self.thin();
+        }
+        fits
+    }
+
+    fn take(&mut self, raw: &[u8]) {
+        self.samples.extend_from_slice(raw);
+        self.lens.push(raw.len());
+    }
+
+    /// Drops every second sample.
+    fn thin(&mut self) {
+        self.stride *= 2;
+        let (mut from, mut to) = (0, 0);
+        for (index, len) in self.lens.iter().enumerate() {
+            if index % 2 == 0 {
+                self.samples.copy_within(from..from + len, to);
+                to += len;
+            }
+            from += len;
+        }
+        self.samples.truncate(to);
+        let mut index = 0;
+        self.lens.retain(|_| {
+            index += 1;
+            index % 2 == 1
+        });
+    }
+
+    /// Whether the samples were full once: more of the same would not make the dictionary better,
+    /// only records of another time would.
+    pub fn is_enough(&self) -> bool {
+        self.stride > 1 || self.samples.len() >= TRAINING_LEN_MAX / 8 * 7
+    }
+
+    /// How many samples there are.
     pub fn len(&self) -> usize {
         self.lens.len()
     }
 
-    /// Whether none was taken.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
     }
 
-    /// Trains; `None` if a dictionary would not pay.
-    pub fn train(&self) -> Option<Vec<u8>> {
+    /// Bytes of all records that were offered.
+    pub fn raw_len_seen(&self) -> u64 {
+        self.raw_seen
+    }
+
+    /// Trains a dictionary for records of `raw_len` bytes in all, of which the samples are a part;
+    /// `None` if it would not pay. Takes some 30 ms when the samples are full.
+    pub fn train(&self, raw_len: u64) -> Option<Vec<u8>> {
         if self.lens.len() < RECORDS_MIN {
             return None;
         }
-        let records = self.expected.max(self.seen);
-        let len = self.samples.len() / self.lens.len() * records / SAMPLES_PER_BYTE;
-        let len = len.min(self.samples.len() / SAMPLES_PER_BYTE).min(DICTIONARY_LEN_MAX);
+        let len = (raw_len / RECORDS_PER_DICTIONARY).min(DICTIONARY_LEN_MAX as u64) as usize;
+        let len = len.min(self.samples.len() / 4);
         if len < DICTIONARY_LEN_MIN {
             return None;
         }
@@ -107,5 +180,104 @@ impl RatioWatch {
     /// were compressed right after training.
     pub fn has_decayed(&self, at_training: &Self) -> bool {
         self.records >= WATCHED_MIN && self.permille() * 4 > at_training.permille().max(1) * 5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(random: &mut fastrand::Rng, index: u32) -> Vec<u8> {
+        let id = random.u64(..);
+        format!("From: someone{} <a{}@example.org> {index} {id:x}", id % 9, id % 7).into_bytes()
+    }
+
+    fn check(count: u32) -> Trainer {
+        let mut random = fastrand::Rng::with_seed(6);
+        let mut trainer = Trainer::new();
+        let mut raw_len = 0;
+        for index in 0..count {
+            let raw = record(&mut random, index);
+            raw_len += raw.len() as u64;
+            trainer.add(&raw);
+            assert!(trainer.samples.len() <= TRAINING_LEN_MAX);
+        }
+        assert_eq!(trainer.raw_len_seen(), raw_len);
+        assert_eq!(trainer.lens.iter().sum::<usize>(), trainer.samples.len());
+        trainer
+    }
+
+    #[test]
+    fn samples_are_spread_and_bounded() {
+        let few = check(500);
+        assert_eq!((few.len(), few.is_enough()), (500, false));
+        let many = check(150_000);
+        assert!(many.is_enough() && many.samples.len() > TRAINING_LEN_MAX / 3);
+        assert_eq!(many.len(), 150_000usize.div_ceil(many.stride as usize));
+        let text = String::from_utf8(many.samples.clone()).unwrap();
+        assert!(text.contains("> 0 ") && text.contains("> 40000 ") && text.contains("> 140000 "));
+
+        let mut merged = check(500);
+        merged.merge(&many);
+        assert_eq!(merged.raw_len_seen(), few.raw_len_seen() + many.raw_len_seen());
+        assert_eq!(merged.lens.iter().sum::<usize>(), merged.samples.len());
+        assert!(merged.samples.len() <= TRAINING_LEN_MAX && merged.len() > many.len() / 2);
+    }
+
+    #[test]
+    fn dictionaries_are_as_long_as_the_mailbox_pays_for() {
+        assert_eq!(check(50).train(1 << 30), None);
+        let trainer = check(5_000);
+        assert_eq!(trainer.train(10_000), None);
+        let short = trainer.train(trainer.raw_len_seen()).unwrap();
+        assert!(short.len() as u64 <= trainer.raw_len_seen() / RECORDS_PER_DICTIONARY);
+        let again = trainer.train(trainer.raw_len_seen()).unwrap();
+        assert_eq!(short, again, "the same samples make the same dictionary");
+        assert!(trainer.train(1 << 40).unwrap().len() <= DICTIONARY_LEN_MAX);
+        assert_eq!(Trainer::new().train(1 << 40), None);
+    }
+
+    #[test]
+    fn noise_makes_no_dictionary_or_one_that_works() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let mut trainer = Trainer::new();
+        for _ in 0..500 {
+            let raw: Vec<u8> = (0..random.usize(0..300)).map(|_| random.u8(..)).collect();
+            trainer.add(&raw);
+        }
+        trainer.add(&vec![b'x'; TRAINING_LEN_MAX]);
+        assert!(trainer.samples.len() < 500 * 300);
+        if let Some(bytes) = trainer.train(1 << 20) {
+            assert!(Dictionary::new(1, &bytes, 3).is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_no_dictionary_is_refused() {
+        let bytes = check(5_000).train(1 << 20).unwrap();
+        assert_eq!(Dictionary::new(9, &bytes, 3).map(|found| found.id()), Some(9));
+        assert!(Dictionary::new(9, b"", 3).is_none());
+        assert!(Dictionary::new(9, &bytes[1..], 3).is_none());
+        assert!(Dictionary::new(9, &bytes[..100], 3).is_none());
+        assert!(Dictionary::new(9, &vec![0; 4096], 3).is_none());
+        let mut long = bytes.clone();
+        long.resize(DICTIONARY_LEN_MAX + 1, 0);
+        assert!(Dictionary::new(9, &long, 3).is_none());
+    }
+
+    #[test]
+    fn decay_is_told() {
+        let mut at_training = RatioWatch::new();
+        (0..1_000).for_each(|_| at_training.add(500, 150));
+        assert_eq!(at_training.permille(), 300);
+        let mut watch = RatioWatch::new();
+        (0..999).for_each(|_| watch.add(500, 300));
+        assert!(!watch.has_decayed(&at_training), "too few");
+        watch.add(500, 300);
+        assert!(watch.has_decayed(&at_training));
+        let mut other = RatioWatch::new();
+        (0..50_000).for_each(|_| other.add(500, 160));
+        watch.merge(&other);
+        assert!(!watch.has_decayed(&at_training));
     }
 }

@@ -10,3 +10,4 @@ pub(crate) mod probe;
 pub(crate) mod rocksdb;
 pub(crate) mod tdb;
 pub(crate) mod tokyocabinet;
+pub(crate) mod zdict;
