@@ -1,12 +1,20 @@
 //! The stores there are.
 
-use crate::stores::{bdb, gdbm, lmdb, memory, rocksdb, tdb, tokyocabinet};
+use crate::stores::{bdb, gdbm, kyotocabinet, lmdb, memory, qdbm, rocksdb, tdb, tokyocabinet};
 use crate::{Capabilities, Kv, Library, Result};
 
 /// All stores that a user may choose, in order of preference: lmdb, tokyocabinet, qdbm,
 /// kyotocabinet, rocksdb, gdbm, bdb, tdb.
-pub static STORES: &[&dyn Kv] =
-    &[&lmdb::Lmdb, &tokyocabinet::TokyoCabinet, &rocksdb::Rocksdb, &gdbm::Gdbm, &bdb::Bdb, &tdb::Tdb];
+pub static STORES: &[&dyn Kv] = &[
+    &lmdb::Lmdb,
+    &tokyocabinet::TokyoCabinet,
+    &qdbm::Qdbm,
+    &kyotocabinet::KyotoCabinet,
+    &rocksdb::Rocksdb,
+    &gdbm::Gdbm,
+    &bdb::Bdb,
+    &tdb::Tdb,
+];
 
 /// The store of the tests: one file, written whole at every commit through the file system given.
 pub static MEMORY: &dyn Kv = &memory::Memory;

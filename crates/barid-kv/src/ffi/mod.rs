@@ -4,9 +4,11 @@
 pub(crate) mod bdb;
 pub(crate) mod failure;
 pub(crate) mod gdbm;
+pub(crate) mod kyotocabinet;
 pub(crate) mod library;
 pub(crate) mod lmdb;
 pub(crate) mod probe;
+pub(crate) mod qdbm;
 pub(crate) mod rocksdb;
 pub(crate) mod tdb;
 pub(crate) mod tokyocabinet;

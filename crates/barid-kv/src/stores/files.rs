@@ -78,6 +78,11 @@ impl Written {
         self.purpose == Purpose::Update
     }
 
+    /// Whether batches are to be on stable storage.
+    pub(crate) fn durable(&self) -> bool {
+        self.durable
+    }
+
     /// Brings what was written to stable storage, if that is asked.
     ///
     /// # Errors

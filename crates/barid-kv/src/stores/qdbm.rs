@@ -1,0 +1,159 @@
+//! QDBM's B+ tree.
+//!
+//! Its transactions write pages in place at their end, so that they mend what the program did, not
+//! what a kill did: they are not used, and no batch is atomic.
+
+use std::path::Path;
+
+use crate::ffi::failure::Failure;
+use crate::ffi::qdbm::{self as ffi, Api, Handle, LIBRARY, Mode, Tuning};
+use crate::kv::Visit;
+use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
+use crate::stores::files::{self, Written};
+use crate::stores::outside;
+use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+
+static CAPABILITIES: Capabilities = Capabilities {
+    ordered: true,
+    atomic: false,
+    one_handle: false,
+    folder: false,
+    key_len_max: KEY_LEN_MAX,
+    value_len_max: VALUE_LEN_MAX,
+    // Debian builds it without LZO and bzip2.
+    builtin: &["zlib"],
+};
+
+/// See `docs/design/stores-tuning.md`.
+const TUNING: Tuning =
+    Tuning { leaf_records_max: 1024, node_children_max: 192, leaf_cache: 64, node_cache: 64 };
+/// Buckets of the hash table that finds pages.
+const BUCKETS: i32 = 1021;
+
+/// The kind of store.
+#[derive(Debug)]
+pub(crate) struct Qdbm;
+
+#[derive(Debug)]
+struct Reading {
+    handle: Handle,
+    path: Box<Path>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    handle: Handle,
+    file: Written,
+}
+
+impl Kv for Qdbm {
+    fn name(&self) -> &'static str {
+        "qdbm"
+    }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+    fn library(&self) -> Option<&'static Library> {
+        Some(&LIBRARY)
+    }
+    fn version(&self) -> Result<String> {
+        Api::get().map(ffi::version)
+    }
+    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+        let api = Api::get()?;
+        check_head(place)?;
+        let handle = open(api, place, Mode::Read)?;
+        Ok(Box::new(Reading { handle, path: place.path.into() }))
+    }
+    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+        let api = Api::get()?;
+        let mode = match purpose {
+            Purpose::Create => Mode::Create { deflate: place.builtin == Some("zlib") },
+            Purpose::Update => {
+                check_head(place)?;
+                Mode::Update
+            }
+        };
+        let file = Written::new(place, purpose)?;
+        if purpose == Purpose::Create {
+            let path = outside::c_path(place.path)?;
+            ffi::prepare(api, &path, BUCKETS).map_err(Failure::at(place.path))?;
+        }
+        let mut handle = open(api, place, mode)?;
+        if purpose == Purpose::Create {
+            handle.pack().map_err(Failure::at(place.path))?;
+        }
+        Ok(Box::new(Writing { handle, file }))
+    }
+}
+
+fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
+    let path = outside::c_path(place.path)?;
+    Handle::open(api, &path, mode, &TUNING).map_err(Failure::at(place.path))
+}
+
+/// Looks at the head of the file (depot.c, `dpopen`), which the library does only if it locks.
+fn check_head(place: &Place<'_>) -> Result<()> {
+    let (head, _, len) = files::head::<48>(place)?;
+    let number =
+        |at: usize| head[at..].first_chunk().map_or(-1, |bytes| i32::from_ne_bytes(*bytes));
+    let magic: &[u8] =
+        if cfg!(target_endian = "big") { b"[DEPOT]\n\x0c" } else { b"[depot]\n\x0c" };
+    let (len_told, buckets, records) = (number(24), number(32), number(40));
+    let whole = head.starts_with(magic)
+        && u64::try_from(len_told) == Ok(len)
+        && records > 0
+        && buckets > 0
+        && 48 + 4 * i64::from(buckets) <= i64::from(len_told);
+    if whole { Ok(()) } else { Err(Error::damaged(place.path, "wrong head")) }
+}
+
+impl KvRead for Reading {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.handle.get(key, visit).map_err(Failure::at(&self.path))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
+    }
+}
+
+impl KvRead for Writing {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
+    }
+}
+
+impl KvWrite for Writing {
+    fn apply(&mut self, batch: &Batch) -> Result<()> {
+        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
+        let mut ops = batch.iter();
+        let mut applied = ops.try_for_each(|op| match op {
+            Op::Put { key, value } => self.handle.put(key, value),
+            Op::Delete { key } => self.handle.delete(key),
+        });
+        if applied.is_ok() && self.file.atomic() {
+            applied = self.handle.flush();
+        }
+        applied.map_err(Failure::at(self.file.path()))?;
+        if self.file.atomic() { self.file.sync() } else { Ok(()) }
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        let Self { handle, file } = *self;
+        handle.close().map_err(Failure::at(file.path()))?;
+        file.keep()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::outside::tests;
+
+    #[test]
+    fn round_trip() {
+        tests::round_trip(&Qdbm);
+    }
+}
