@@ -116,6 +116,29 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<
     Ok(())
 }
 
+/// Gives the files of the store `from` the names of those of `to`, which go. A store of one file is
+/// there at every moment, as it was or as it is to be.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn replace(vfs: &dyn Vfs, from: &Path, to: &Path, companions: &[&str]) -> Result<()> {
+    for old in list(vfs, to, companions)?.iter().rev() {
+        let at = beside(to, &old.suffix);
+        match old.metadata.file_type {
+            FileType::Dir => gone(&at, vfs.remove_dir(&at))?,
+            _ if old.suffix.is_empty() => {}
+            _ => gone(&at, vfs.remove_file(&at))?,
+        }
+    }
+    let new = list(vfs, from, companions)?;
+    // What is in a folder goes with it.
+    for new in new.iter().filter(|new| !new.suffix.contains(&b'/')) {
+        let (from, to) = (beside(from, &new.suffix), beside(to, &new.suffix));
+        vfs.rename(&from, &to).map_err(Error::at(&to))?;
+    }
+    Ok(())
+}
+
 /// What is gone already is no error.
 pub(crate) fn gone(path: &Path, removed: std::io::Result<()>) -> Result<()> {
     match removed {
@@ -163,6 +186,21 @@ mod tests {
         check("/d/s", &["", "-log"], &["/d/s.other", "/d/f/in/3"]);
         check("/d/f", &["", "/1", "/in", "/in/2", "/in/3"], &["/d/s.other"]);
         check("/d/none", &[], &["/d/s.other"]);
+    }
+
+    #[test]
+    fn a_store_takes_the_place_of_another() {
+        let vfs = vfs(&["/d/s", "/d/s-log", "/d/s.copy-old", "/d/f/1", "/d/f/in/2", "/d/f.copy/3"]);
+        let check = |path: &str, expected: &[&str]| {
+            let (path, copy) = (Path::new(path), beside(Path::new(path), b".copy"));
+            replace(&*vfs, &copy, path, &["-log", "-old"]).unwrap();
+            let found = list(&*vfs, path, &["-log", "-old"]).unwrap();
+            let suffixes = found.iter().map(|found| str::from_utf8(&found.suffix).unwrap());
+            assert_eq!(suffixes.collect::<Vec<_>>(), expected);
+            assert!(list(&*vfs, &copy, &["-log", "-old"]).unwrap().is_empty());
+        };
+        check("/d/s", &["", "-old"]);
+        check("/d/f", &["", "/3"]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The seal of a store: what its files looked like when the last writer closed it.
 //!
 //! `<path>.seal` exists only while nobody writes. A store whose files are as the seal says was
-//! closed cleanly and not touched since, and its library may be trusted with it. Otherwise it is
-//! probed first. Nothing of a store is ever synced, so a seal counts only until the machine is
-//! started again. `docs/formats/kv-seal.md` has the bytes.
+//! closed cleanly, or read whole without harm, and not touched since. Any other is probed first.
+//! Nothing of a store is ever synced, so a seal counts only until the machine is started again.
+//! `docs/formats/kv-seal.md` has the bytes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,13 +25,23 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const TICK_TRIES: usize = 20;
 const TICK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the files of the store `name` look like, as bytes of a seal.
-pub(crate) fn describe(vfs: &dyn Vfs, name: &str, files: &[Found]) -> Vec<u8> {
+/// What is known of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// The library closed them when it had written: it may read and write them.
+    Closed = 1,
+    /// The library has read all that is in them: it may read them again.
+    Readable = 2,
+}
+
+/// The seal that says this of the files of the store `name`.
+pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[Found]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128 + 64 * files.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&boot(vfs).to_le_bytes());
+    bytes.extend_from_slice(&(known as u32).to_le_bytes());
     put(&mut bytes, name.as_bytes());
     for Found { suffix, metadata } in files {
         put(&mut bytes, suffix);
@@ -60,9 +70,11 @@ fn boot(vfs: &dyn Vfs) -> u64 {
     xxh3_64(&id[..len])
 }
 
-/// Whether the seal of `path` says what `described` does.
-pub(crate) fn holds(vfs: &dyn Vfs, path: &Path, described: &[u8]) -> bool {
-    vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).is_ok_and(|bytes| bytes == described)
+/// What the seal of `path` says of its `files`, as they are now; `None` if it says nothing of them.
+pub(crate) fn read(vfs: &dyn Vfs, path: &Path, name: &str, files: &[Found]) -> Option<Known> {
+    let bytes = vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).ok()?;
+    let says = |known: &Known| describe(vfs, name, *known, files) == bytes;
+    [Known::Closed, Known::Readable].into_iter().find(says)
 }
 
 /// Makes `described` the seal of `path`, whose files last changed at `newest`; `false` if they

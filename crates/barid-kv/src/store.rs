@@ -10,14 +10,19 @@ use std::sync::Arc;
 
 use barid_vfs::{FileType, LockMode, Timestamp, Vfs};
 
-use crate::files::{self, beside};
+use crate::files::{self, Found, beside};
 use crate::kv::Visit;
 use crate::lock::Lock;
 use crate::probe::{opening, probe};
-use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Place, Purpose, Result, seal};
+use crate::seal::{self, Known};
+use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Place, Purpose, Result};
 
 /// What a store's lock is called, after its path.
 const LOCK: &[u8] = b".lock";
+/// What a copy of it is called while it is made.
+const COPY: &[u8] = b".copy";
+/// Bytes of pairs that are copied at once.
+const COPY_BATCH_LEN: usize = 256 * 1024;
 
 /// A place where a store keeps pairs. Opens nothing by itself.
 #[derive(Clone, Debug)]
@@ -91,7 +96,7 @@ impl Store {
         // Looking for what is not there leaves nothing behind.
         self.vfs.symlink_metadata(&self.path).map_err(Error::at(&self.path))?;
         let lock = self.lock(LockMode::Shared)?;
-        self.vouch(true)?;
+        self.vouch_for_reading()?;
         let kv = opening(|| self.choice.kv.read(&self.place()))?;
         let key_len_max = self.choice.kv.capabilities().key_len_max;
         Ok(Reader { kv: Closing(Some(kv)), key_len_max, _lock: lock })
@@ -105,7 +110,10 @@ impl Store {
         self.writer(Purpose::Create)
     }
 
-    /// Begins to write; waits for others to end, but not for long. Probes as [`Store::read`].
+    /// Begins to write; waits for others to end, but not for long.
+    ///
+    /// Whatever was not closed cleanly, or was touched since, is probed as for [`Store::read`], and
+    /// a copy of it takes its place.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -117,7 +125,7 @@ impl Store {
     fn writer(&self, purpose: Purpose) -> Result<Writer> {
         let lock = self.lock(LockMode::Exclusive)?;
         if purpose == Purpose::Update {
-            self.vouch(false)?;
+            self.vouch_for_writing()?;
         }
         seal::remove(&*self.vfs, &self.path)?;
         let kv = opening(|| self.choice.kv.write(&self.place(), purpose))?;
@@ -129,35 +137,90 @@ impl Store {
         Lock::take(&*self.vfs, &self.path, &beside(&self.path, LOCK), mode, alone)
     }
 
-    /// Makes sure that the library may be trusted with what is there: by the seal, or by a probe
-    /// (and a new seal, if so asked). A reader's lock is enough: a probe only reads.
-    fn vouch(&self, reseal: bool) -> Result<()> {
-        let (vfs, path) = (&*self.vfs, &*self.path);
+    /// Makes sure that the library may read what is there: by the seal, or by a probe, which is
+    /// remembered. A reader's lock is enough: a probe only reads.
+    fn vouch_for_reading(&self) -> Result<()> {
         let looks = self.look()?;
-        if seal::holds(vfs, path, &looks.described) {
-            return Ok(());
-        }
-        probe(self.choice.kv, &self.place(), looks.size)?;
-        if reseal && self.look()?.described == looks.described {
-            // Where it cannot be written the next reader probes again.
-            let _ = seal::write(vfs, path, &looks.described, looks.newest);
+        if self.sealed(&looks).is_none() {
+            probe(self.choice.kv, &self.place(), looks.size)?;
+            // A change meanwhile would be sealed with it.
+            let describe = |looks: &Looks| self.describe(looks, Known::Readable);
+            if describe(&self.look()?) == describe(&looks) {
+                self.seal(&looks, Known::Readable);
+            }
         }
         Ok(())
     }
 
+    /// Makes sure that the library may write what is there. Lists of free space and the like are
+    /// followed by nobody who reads, so what can only be read is copied.
+    fn vouch_for_writing(&self) -> Result<()> {
+        let looks = self.look()?;
+        let known = self.sealed(&looks);
+        if known.is_none() {
+            probe(self.choice.kv, &self.place(), looks.size)?;
+        }
+        if known == Some(Known::Closed) || self.choice.kv.trusted() {
+            return Ok(());
+        }
+        self.copy()
+    }
+
+    /// Replaces what is there by a new store of the same pairs.
+    fn copy(&self) -> Result<()> {
+        let (vfs, kv) = (&*self.vfs, self.choice.kv);
+        let copy = Self { path: beside(&self.path, COPY), ..self.clone() };
+        files::remove(vfs, &copy.path, kv.companions())?;
+        let mut from = Closing(Some(opening(|| kv.read(&self.place()))?));
+        let mut to = Closing(Some(opening(|| kv.write(&copy.place(), Purpose::Create))?));
+        let mut batch = Batch::new();
+        let mut applied = Ok(());
+        from.get_mut().scan(b"", &mut |key, value| {
+            batch.put(key, value);
+            if batch.bytes_len() >= COPY_BATCH_LEN {
+                applied = to.get_mut().apply(&batch);
+                batch.clear();
+            }
+            applied.is_ok()
+        })?;
+        applied?;
+        to.get_mut().apply(&batch)?;
+        let to = to.0.take().expect("because nothing else takes it");
+        opening(|| to.close())?;
+        drop(from);
+        seal::remove(vfs, &self.path)?;
+        files::replace(vfs, &copy.path, &self.path, kv.companions())?;
+        match self.path.parent() {
+            Some(parent) if self.durable => vfs.sync_dir(parent).map_err(Error::at(parent)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the seal says.
+    fn sealed(&self, looks: &Looks) -> Option<Known> {
+        seal::read(&*self.vfs, &self.path, self.choice.kv.name(), &looks.found)
+    }
+
+    fn describe(&self, looks: &Looks, known: Known) -> Vec<u8> {
+        seal::describe(&*self.vfs, self.choice.kv.name(), known, &looks.found)
+    }
+
+    /// Seals what looks so. Where that cannot be done the next session probes.
+    fn seal(&self, looks: &Looks, known: Known) {
+        let seal = self.describe(looks, known);
+        // A store that finds damage by itself need not show when it was done.
+        let newest = looks.found.iter().map(|found| found.metadata.changed).max();
+        let newest = newest.filter(|_| !self.choice.kv.trusted());
+        let newest = newest.unwrap_or(Timestamp { unix_nanos: i64::MIN });
+        let _ = seal::write(&*self.vfs, &self.path, &seal, newest);
+    }
+
     /// What the files look like now.
     fn look(&self) -> Result<Looks> {
-        let kv = self.choice.kv;
-        let found = files::list(&*self.vfs, &self.path, kv.companions())?;
+        let found = files::list(&*self.vfs, &self.path, self.choice.kv.companions())?;
         let files = found.iter().filter(|found| found.metadata.file_type != FileType::Dir);
-        // A store that finds damage by itself need not show when it was done.
-        let newest = found.iter().map(|found| found.metadata.changed).max();
-        let newest = newest.filter(|_| !kv.trusted());
-        Ok(Looks {
-            described: seal::describe(&*self.vfs, kv.name(), &found),
-            newest: newest.unwrap_or(Timestamp { unix_nanos: i64::MIN }),
-            size: files.map(|found| found.metadata.size).sum(),
-        })
+        let size = files.map(|found| found.metadata.size).sum();
+        Ok(Looks { found, size })
     }
 
     /// What it takes on the disk; nothing if it is not there. Its lock and seal do not count.
@@ -181,7 +244,9 @@ impl Store {
     pub fn remove(&self) -> Result<()> {
         let (vfs, path) = (&*self.vfs, &*self.path);
         seal::remove(vfs, path)?;
-        files::remove(vfs, path, self.choice.kv.companions())?;
+        for path in [path, &beside(path, COPY)] {
+            files::remove(vfs, path, self.choice.kv.companions())?;
+        }
         let lock = beside(path, LOCK);
         files::gone(&lock, vfs.remove_file(&lock))
     }
@@ -189,8 +254,7 @@ impl Store {
 
 /// What the files of a store look like.
 struct Looks {
-    described: Vec<u8>,
-    newest: Timestamp,
+    found: Vec<Found>,
     size: u64,
 }
 
@@ -284,9 +348,7 @@ impl Writer {
         let Self { mut kv, store, _lock } = self;
         let kv = kv.0.take().expect("because nothing else takes it");
         opening(|| kv.close())?;
-        let looks = store.look()?;
-        // Where it cannot be written the next reader probes.
-        let _ = seal::write(&*store.vfs, &store.path, &looks.described, looks.newest);
+        store.seal(&store.look()?, Known::Closed);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use barid_vfs::{LockMode, MemVfs, OpenOptions, OsVfs, Vfs};
 
 use crate::files::beside;
 use crate::registry::{self, MEMORY};
+use crate::seal::Known;
 use crate::stores::memory::Memory;
 use crate::{
     Batch, Capabilities, Choice, Error, Kv, KvRead, KvWrite, Library, Place, Purpose, Result, Store,
@@ -116,8 +117,12 @@ fn pairs(store: &Store) -> Vec<(String, String)> {
     pairs
 }
 
+fn known(store: &Store) -> Option<Known> {
+    store.sealed(&store.look().unwrap())
+}
+
 fn sealed(store: &Store) -> bool {
-    crate::seal::holds(&*store.vfs, store.path(), &store.look().unwrap().described)
+    known(store).is_some()
 }
 
 /// Gives a byte in the middle of a file the value that it has, which only its times show.
@@ -231,7 +236,20 @@ fn every_store_is_probed_by_a_process_that_has_had_it_open() {
         writer.close().unwrap();
         crate::seal::remove(&*store.vfs, store.path()).unwrap();
         assert_eq!(sorted(pairs(&store)).len(), 3, "{}", kv.name());
-        assert!(sealed(&store), "{}: a probe changes the files", kv.name());
+        assert_eq!(known(&store), Some(Known::Readable), "{}: by a probe", kv.name());
+
+        let inode = || OsVfs.metadata(store.path()).unwrap().inode;
+        let before = inode();
+        let mut writer = store.write().unwrap();
+        assert_ne!(before, inode(), "{}: written as it was", kv.name());
+        writer.apply(&batch(&[("d", "4")])).unwrap();
+        writer.close().unwrap();
+        assert_eq!(known(&store), Some(Known::Closed), "{}", kv.name());
+        let expected = [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")].map(owned);
+        assert_eq!(sorted(pairs(&store)), expected, "{}", kv.name());
+        let before = inode();
+        store.write().unwrap().close().unwrap();
+        assert_eq!(before, inode(), "{}: copied without need", kv.name());
         store.remove().unwrap();
         assert!(crate::files::list(&OsVfs, &folder.0, &[]).unwrap().len() == 1, "{}", kv.name());
     }
