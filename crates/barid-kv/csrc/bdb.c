@@ -17,11 +17,10 @@ struct barid_bdb_options {
 	u_int32_t flags;      /* of DB->open */
 	u_int32_t page_len;   /* of a new file; 0 otherwise */
 	u_int32_t cache_len;
-	size_t map_len;       /* files up to this size are mapped when only read */
 };
 
 const u_int32_t barid_bdb_create_flags = DB_CREATE | DB_EXCL;
-const u_int32_t barid_bdb_read_flags = DB_RDONLY;
+const u_int32_t barid_bdb_read_flags = DB_RDONLY | DB_NOMMAP;
 const int barid_bdb_major = DB_VERSION_MAJOR;
 const int barid_bdb_minor = DB_VERSION_MINOR;
 
@@ -36,17 +35,12 @@ int barid_bdb_open(barid_db_create create, const char *path,
     const struct barid_bdb_options *options, DB **opened)
 {
 	DB *db;
-	DB_ENV *env;
 	int error = create(&db, NULL, 0);
 
 	if (error != 0)
 		return error;
 	db->set_errcall(db, say_nothing);
-	env = db->get_env(db);
-	if (env != NULL)
-		error = env->set_mp_mmapsize(env, options->map_len);
-	if (error == 0)
-		error = db->set_cachesize(db, 0, options->cache_len, 1);
+	error = db->set_cachesize(db, 0, options->cache_len, 1);
 	if (error == 0 && options->page_len != 0)
 		error = db->set_pagesize(db, options->page_len);
 	if (error == 0)

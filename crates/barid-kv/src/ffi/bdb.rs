@@ -36,7 +36,6 @@ struct RawOptions {
     flags: u32,
     page_len: u32,
     cache_len: u32,
-    map_len: usize,
 }
 
 unsafe extern "C" {
@@ -91,8 +90,6 @@ pub(crate) struct Options {
     pub(crate) create: Option<u32>,
     /// Bytes of pages that are kept in memory.
     pub(crate) cache_len: u32,
-    /// The largest file that is mapped when it is only read.
-    pub(crate) map_len: usize,
 }
 
 /// An open file.
@@ -168,8 +165,8 @@ impl Bdb {
             // SAFETY: as above.
             (None, false) => unsafe { barid_bdb_read_flags },
         };
-        let Options { create, cache_len, map_len, .. } = options;
-        let raw = RawOptions { flags, page_len: create.unwrap_or(0), cache_len, map_len };
+        let Options { create, cache_len, .. } = options;
+        let raw = RawOptions { flags, page_len: create.unwrap_or(0), cache_len };
         let mut db = ptr::null_mut();
         // SAFETY: `path` ends with a zero; `db_create` is the library's, `db` a place for a handle.
         let returned = unsafe { barid_bdb_open(api.db_create, path.as_ptr(), &raw, &mut db) };

@@ -15,7 +15,6 @@ pub(crate) struct Options {
     pub(crate) write: bool,
     pub(crate) create: Option<u32>,
     pub(crate) cache_len: u32,
-    pub(crate) map_len: usize,
 }
 
 /// There is none.

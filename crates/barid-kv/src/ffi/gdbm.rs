@@ -67,7 +67,6 @@ const CLOEXEC: c_int = 0x100;
 const BSEXACT: c_int = 0x200;
 const REPLACE: c_int = 1;
 const SETCACHESIZE: c_int = 1;
-const SETCENTFREE: c_int = 4;
 
 const MALLOC_ERROR: c_int = 1;
 const FILE_OPEN_ERROR: c_int = 3;
@@ -151,9 +150,6 @@ impl Gdbm {
         let file = NonNull::new(file).ok_or_else(|| failure(api))?;
         let gdbm = Self { api, file, write: options.write };
         gdbm.set(SETCACHESIZE, options.cache_len)?;
-        if options.create.is_some() {
-            gdbm.set(SETCENTFREE, 1)?;
-        }
         Ok(gdbm)
     }
 

@@ -8,11 +8,12 @@
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::Library;
@@ -46,6 +47,7 @@ crate::library::functions! {
             *const c_char, c_int, c_int, c_int, c_uint, *const c_void, *const c_void,
         ) -> *mut Context,
         tdb_close: fn(*mut Context) -> c_int,
+        tdb_fd: fn(*mut Context) -> c_int,
         tdb_error: fn(*mut Context) -> c_int,
         tdb_errorstr: fn(*mut Context) -> *const c_char,
         tdb_parse_record: fn(*mut Context, Data, Parser, *mut c_void) -> c_int,
@@ -190,15 +192,17 @@ impl Tdb {
         let open_flags = (open_flags | OFlags::CLOEXEC).bits() as c_int;
         let _opening = opening();
         // SAFETY: `path` ends with a zero, and null is allowed for the logging context and the
-        // hash function.
+        // hash function. The library does not say why by the error number in all cases, so that
+        // one from before must not be taken for it.
         let context = unsafe {
             let none = ptr::null();
+            *libc::__errno_location() = 0;
             (api.tdb_open_ex)(path.as_ptr(), hash_size, flags, open_flags, 0o600, none, none)
         };
         let error = io::Error::last_os_error();
         let context = NonNull::new(context).ok_or_else(|| match error.raw_os_error() {
-            Some(code) if code == Errno::IO.raw_os_error() => {
-                Failure::Damaged("not a file of tdb".to_owned())
+            Some(code) if code == 0 || code == Errno::IO.raw_os_error() => {
+                Failure::Damaged("it does not open as a file of tdb".to_owned())
             }
             _ => Failure::Io(error),
         })?;
@@ -285,6 +289,15 @@ impl Tdb {
             _ if self.is(ERR_NOEXIST) => Ok(()),
             _ => Err(self.failure()),
         }
+    }
+
+    /// Gives the pages of a range back to the file system; they read as zeros from then on.
+    pub(crate) fn punch(&mut self, offset: u64, len: u64) {
+        // SAFETY: the context is open, and with it the descriptor.
+        let file = unsafe { BorrowedFd::borrow_raw((self.api.tdb_fd)(self.context.as_ptr())) };
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // Where that cannot be done, the file is as large as it was.
+        let _ = rustix::fs::fallocate(file, how, offset, len);
     }
 
     /// Begins a transaction; all changes are kept in memory until [`Tdb::commit`].

@@ -19,8 +19,6 @@ const CAPABILITIES: Capabilities = Capabilities { ordered: true, ..outside::FILE
 const PAGE_LEN: u32 = 32_768;
 /// Memory for pages.
 const CACHE_LEN: u32 = 4 << 20;
-/// Files are mapped to be read, however large.
-const MAP_LEN: usize = 1 << 40;
 
 /// The kind of store.
 #[derive(Debug)]
@@ -61,7 +59,7 @@ impl Open {
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
         let create = (purpose == Some(Purpose::Create)).then_some(PAGE_LEN);
         let write = purpose.is_some();
-        let options = Options { write, create, cache_len: CACHE_LEN, map_len: MAP_LEN };
+        let options = Options { write, create, cache_len: CACHE_LEN };
         let handle = Handle::open(&outside::c_path(&path)?, options).map_err(Failure::at(&path))?;
         Ok(Self { vfs, path, handle, durable })
     }

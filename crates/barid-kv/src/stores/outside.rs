@@ -79,6 +79,7 @@ pub(crate) fn sync(place: &Place<'_>) -> Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeMap;
+    use std::ffi::OsStr;
     use std::path::PathBuf;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -140,7 +141,10 @@ pub(crate) mod tests {
 
             let pairs = created(&store);
             assert!(store.create().is_err());
+            let before = files(&folder, store.path());
             assert_same(&store, &pairs);
+            assert_eq!(files(&folder, store.path()), before, "{}: readers write", kv.name());
+            assert_read_twice(&folder, &store);
             let pairs = changed(&store, pairs);
             assert_same(&store, &pairs);
             store.remove().unwrap();
@@ -152,11 +156,40 @@ pub(crate) mod tests {
         }
     }
 
+    /// Names, sizes and times of a store's files.
+    fn files(folder: &Folder, path: &Path) -> Vec<(PathBuf, u64, barid_vfs::Timestamp)> {
+        let mut paths = vec![path.to_owned()];
+        if let Ok(dir) = folder.vfs.open_dir(path) {
+            let mut visit = |name: &[u8], _| paths.push(path.join(OsStr::from_bytes(name)));
+            dir.list(&mut visit).unwrap();
+        }
+        paths.sort();
+        let describe = |path: PathBuf| {
+            let found = folder.vfs.metadata(&path).unwrap();
+            (path, found.size, found.modified)
+        };
+        paths.into_iter().map(describe).collect()
+    }
+
+    /// Opens a store twice, where that is said to be allowed.
+    fn assert_read_twice(folder: &Folder, store: &Store) {
+        let Choice { kv, builtin } = store.choice();
+        let place = Place { vfs: &folder.vfs, path: store.path(), builtin, durable: false };
+        let mut first = kv.read(&place).unwrap();
+        if kv.capabilities().one_handle {
+            return;
+        }
+        let mut second = kv.read(&place).unwrap();
+        assert!(first.get(&[0], &mut |_| {}).unwrap() && second.get(&[0], &mut |_| {}).unwrap());
+        drop(first);
+        assert!(second.get(&[0xff; KEY_LEN_MAX], &mut |_| {}).unwrap());
+    }
+
     fn created(store: &Store) -> Pairs {
         let mut random = fastrand::Rng::with_seed(7);
         let mut pairs = Pairs::new();
         for number in 0..3_000_u32 {
-            let len = if number % 100 == 0 { 70_000 } else { random.usize(0..1_500) };
+            let len = if number % 500 == 0 { 70_000 } else { random.usize(0..1_500) };
             let value = (0..len).map(|_| random.u8(b'a'..b'k')).collect();
             pairs.insert([b"r", &number.to_be_bytes()[..]].concat(), value);
         }

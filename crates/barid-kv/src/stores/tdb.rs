@@ -2,12 +2,14 @@
 //!
 //! A new file is written in place, which is whole only when closed. A batch of an update is one
 //! transaction of the library: it lies in memory until it is committed, and what it overwrites is
-//! kept in the file until it is done.
+//! kept in the file until it is done. Whoever opens the file next takes back what was not.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use barid_vfs::Vfs;
+use barid_vfs::{LockKind, LockMode, OpenOptions, Vfs, lock_file};
 
 use crate::ffi::failure::Failure;
 use crate::ffi::tdb::{Api, LIBRARY, Mode, Tdb as Handle};
@@ -17,8 +19,21 @@ use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place,
 
 /// The library refuses to open a file twice in a process.
 const CAPABILITIES: Capabilities = Capabilities { atomic: true, one_handle: true, ..outside::FILE };
-/// Chains that keys are spread over, a prime: 64 KB, and six records in each at 100,000.
-const HASH_SIZE: u16 = 16_411;
+/// Chains that keys are spread over, a prime: 128 KB, and three records in each at 100,000.
+const HASH_SIZE: u16 = 32_771;
+/// How long a reader waits for another that takes back what a killed writer left.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where the first free record is told, in 4 bytes.
+const FREE_LIST_AT: u64 = 168;
+/// Free records that are looked at.
+const FREE_RECORDS_MAX: usize = 10_000;
+/// Head of a record, in 4 bytes each: the next one, its length without this head, the key's, the
+/// value's, the key's hash, a magic number. Free records end with their whole length.
+const HEAD_LEN: u64 = 24;
+const FREE_MAGIC: u32 = 0xd9fe_e666;
+/// What file systems give and take.
+const PAGE_LEN: u64 = 4_096;
 
 /// The kind of store.
 #[derive(Debug)]
@@ -64,7 +79,14 @@ impl Open {
             Some(Purpose::Update) => Mode::Update { sync: durable },
             Some(Purpose::Create) => Mode::Create { hash_size: HASH_SIZE },
         };
-        let handle = Handle::open(&outside::c_path(&path)?, mode).map_err(Failure::at(&path))?;
+        let c_path = outside::c_path(&path)?;
+        let handle = match Handle::open(&c_path, mode) {
+            Err(Failure::Damaged(what)) if mode == Mode::Read => {
+                recover(place)?;
+                Handle::open(&c_path, mode).map_err(|_| Error::damaged(&path, what))?
+            }
+            opened => opened.map_err(Failure::at(&path))?,
+        };
         Ok(Self { vfs, path, handle, purpose, durable })
     }
 
@@ -105,7 +127,10 @@ impl KvWrite for Open {
         self.handle.commit().map_err(self.at())
     }
     fn close(self: Box<Self>) -> Result<()> {
-        let Self { vfs, path, handle, purpose, durable } = *self;
+        let Self { vfs, path, mut handle, purpose, durable } = *self;
+        if purpose == Some(Purpose::Create) {
+            punch(&*vfs, &path, &mut handle).map_err(Error::at(&path))?;
+        }
         drop(handle);
         match durable && purpose == Some(Purpose::Create) {
             true => outside::sync(&Place { vfs: &vfs, path: &path, builtin: None, durable }),
@@ -114,9 +139,124 @@ impl KvWrite for Open {
     }
 }
 
+/// Lets the library take back what a killed writer left, which it does only where it may write.
+fn recover(place: &Place<'_>) -> Result<()> {
+    let Place { vfs, path, .. } = *place;
+    let file = vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
+    let how = (LockKind::Flock, LockMode::Exclusive);
+    lock_file(&**vfs, &*file, path, how, RECOVERY_TIMEOUT)
+        .map_err(|_| Error::Busy { path: path.to_owned() })?;
+    // Of a file that is damaged otherwise, the next opening tells.
+    drop(Handle::open(&outside::c_path(path)?, Mode::Update { sync: false }));
+    Ok(())
+}
+
+/// Gives free space back to the file system: the library makes a file longer by a quarter at a
+/// time, and fills what it got from its end. Of a free record it reads the two ends only.
+fn punch(vfs: &dyn Vfs, path: &Path, handle: &mut Handle) -> io::Result<()> {
+    let file = vfs.open(path, OpenOptions::READ)?;
+    let size = file.metadata()?.size;
+    let read = |offset: u64, len: usize| {
+        let mut bytes = [0; HEAD_LEN as usize];
+        file.read_exact_at(&mut bytes[..len], offset).map(|()| bytes)
+    };
+    let number = |bytes: &[u8; HEAD_LEN as usize], at: usize| {
+        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    let mut start = u64::from(number(&read(FREE_LIST_AT, 4)?, 0));
+    for _ in 0..FREE_RECORDS_MAX {
+        if start == 0 || start + HEAD_LEN > size {
+            break;
+        }
+        let head = read(start, HEAD_LEN as usize)?;
+        let end = start + HEAD_LEN + u64::from(number(&head, 4));
+        // In a file of the other byte order that is not so.
+        if number(&head, 20) != FREE_MAGIC || end > size {
+            break;
+        }
+        let from = (start + HEAD_LEN).next_multiple_of(PAGE_LEN);
+        let to = (end - 4) / PAGE_LEN * PAGE_LEN;
+        if from < to {
+            handle.punch(from, to - from);
+        }
+        start = u64::from(number(&head, 0));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use barid_vfs::OsVfs;
+
     use super::*;
+
+    /// A transaction that was not finished is told by a number in its record.
+    #[test]
+    fn readers_take_back_what_a_killed_writer_left() {
+        const MAGIC: u32 = 0xf53b_c0e7;
+        if !outside::tests::available(&Tdb) {
+            return;
+        }
+        let folder = outside::tests::Folder::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let path = folder.path.join("store");
+        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let mut batch = Batch::new();
+        for (purpose, value) in [(Purpose::Create, b"old"), (Purpose::Update, b"new")] {
+            let mut writer = Tdb.write(&place, purpose).unwrap();
+            batch.clear();
+            (0..100_u8).for_each(|number| batch.put(&[number], value));
+            writer.apply(&batch).unwrap();
+            writer.close().unwrap();
+        }
+        let check = |expected: &[u8]| {
+            let mut reader = Tdb.read(&place).unwrap();
+            for number in 0..100 {
+                assert!(reader.get(&[number], &mut |value| assert_eq!(value, expected)).unwrap());
+            }
+        };
+        check(b"new");
+        let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
+        let mut start = [0; 4];
+        file.read_exact_at(&mut start, 44).unwrap();
+        let magic_at = u64::from(u32::from_le_bytes(start)) + 20;
+        file.write_all_at(&MAGIC.to_le_bytes(), magic_at).unwrap();
+        check(b"old");
+    }
+
+    #[test]
+    fn free_space_of_a_new_file_is_given_back() {
+        if !outside::tests::available(&Tdb) {
+            return;
+        }
+        let folder = outside::tests::Folder::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let path = folder.path.join("store");
+        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let allocated = || vfs.metadata(&path).unwrap().allocated;
+        let mut writer = Tdb.write(&place, Purpose::Create).unwrap();
+        let mut batch = Batch::new();
+        (0..2_000_u32).for_each(|number| batch.put(&number.to_be_bytes(), &[b'v'; 500]));
+        writer.apply(&batch).unwrap();
+        let before = allocated();
+        writer.close().unwrap();
+        assert!(allocated() < before);
+
+        // What was given back is used again.
+        let mut writer = Tdb.write(&place, Purpose::Update).unwrap();
+        (0..2_000_u32).for_each(|number| batch.put(&number.to_le_bytes(), &[b'v'; 500]));
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        let (mut seen, mut reader) = (0, Tdb.read(&place).unwrap());
+        let mut visit = |_: &[u8], value: &[u8]| {
+            assert_eq!(value, [b'v'; 500]);
+            seen += 1;
+            true
+        };
+        reader.scan(b"", &mut visit).unwrap();
+        // Zero is the same in both orders.
+        assert_eq!(seen, 3_999);
+    }
 
     #[test]
     fn round_trip() {
