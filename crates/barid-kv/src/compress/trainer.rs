@@ -23,20 +23,18 @@ pub struct Trainer {
     lens: Vec<usize>,
     /// One record of so many is taken.
     stride: u64,
+    records_expected: u64,
     records_seen: u64,
     raw_seen: u64,
 }
 
-impl Default for Trainer {
-    fn default() -> Self {
-        Self { samples: Vec::new(), lens: Vec::new(), stride: 1, records_seen: 0, raw_seen: 0 }
-    }
-}
-
 impl Trainer {
-    /// A trainer that has seen nothing.
-    pub fn new() -> Self {
-        Self::default()
+    /// A trainer for a mailbox of about this many records; 0 if that is not known, and then it is
+    /// as many as were offered.
+    pub fn new(records_expected: usize) -> Self {
+        let records_expected = records_expected as u64;
+        let (samples, lens) = (Vec::new(), Vec::new());
+        Self { samples, lens, stride: 1, records_expected, records_seen: 0, raw_seen: 0 }
     }
 
     /// Offers a record.
@@ -122,13 +120,19 @@ impl Trainer {
         self.raw_seen
     }
 
-    /// Trains a dictionary for records of `raw_len` bytes in all, of which the samples are a part;
-    /// `None` if it would not pay. Takes some 30 ms when the samples are full.
-    pub fn train(&self, raw_len: u64) -> Option<Vec<u8>> {
+    /// Bytes of all records that the dictionary will be for.
+    fn raw_len_expected(&self) -> u64 {
+        let mean = self.raw_seen / self.records_seen.max(1);
+        self.raw_seen.max(mean.saturating_mul(self.records_expected))
+    }
+
+    /// Trains; `None` if a dictionary would not pay. Takes some 30 ms when the samples are full.
+    pub fn train(&self) -> Option<Vec<u8>> {
         if self.lens.len() < RECORDS_MIN {
             return None;
         }
-        let len = (raw_len / RECORDS_PER_DICTIONARY).min(DICTIONARY_LEN_MAX as u64) as usize;
+        let len = self.raw_len_expected() / RECORDS_PER_DICTIONARY;
+        let len = len.min(DICTIONARY_LEN_MAX as u64) as usize;
         let len = len.min(self.samples.len() / 4);
         if len < DICTIONARY_LEN_MIN {
             return None;
@@ -192,9 +196,9 @@ mod tests {
         format!("From: someone{} <a{}@example.org> {index} {id:x}", id % 9, id % 7).into_bytes()
     }
 
-    fn check(count: u32) -> Trainer {
+    fn check(count: u32, expected: usize) -> Trainer {
         let mut random = fastrand::Rng::with_seed(6);
-        let mut trainer = Trainer::new();
+        let mut trainer = Trainer::new(expected);
         let mut raw_len = 0;
         for index in 0..count {
             let raw = record(&mut random, index);
@@ -209,15 +213,15 @@ mod tests {
 
     #[test]
     fn samples_are_spread_and_bounded() {
-        let few = check(500);
+        let few = check(500, 0);
         assert_eq!((few.len(), few.is_enough()), (500, false));
-        let many = check(150_000);
+        let many = check(150_000, 0);
         assert!(many.is_enough() && many.samples.len() > TRAINING_LEN_MAX / 3);
         assert_eq!(many.len(), 150_000usize.div_ceil(many.stride as usize));
         let text = String::from_utf8(many.samples.clone()).unwrap();
         assert!(text.contains("> 0 ") && text.contains("> 40000 ") && text.contains("> 140000 "));
 
-        let mut merged = check(500);
+        let mut merged = check(500, 0);
         merged.merge(&many);
         assert_eq!(merged.raw_len_seen(), few.raw_len_seen() + many.raw_len_seen());
         assert_eq!(merged.lens.iter().sum::<usize>(), merged.samples.len());
@@ -226,35 +230,35 @@ mod tests {
 
     #[test]
     fn dictionaries_are_as_long_as_the_mailbox_pays_for() {
-        assert_eq!(check(50).train(1 << 30), None);
-        let trainer = check(5_000);
-        assert_eq!(trainer.train(10_000), None);
-        let short = trainer.train(trainer.raw_len_seen()).unwrap();
+        assert_eq!(check(50, 1_000_000).train(), None);
+        assert_eq!(check(200, 0).train(), None);
+        assert_eq!(Trainer::new(1_000_000).train(), None);
+        let trainer = check(5_000, 0);
+        let short = trainer.train().unwrap();
         assert!(short.len() as u64 <= trainer.raw_len_seen() / RECORDS_PER_DICTIONARY);
-        let again = trainer.train(trainer.raw_len_seen()).unwrap();
-        assert_eq!(short, again, "the same samples make the same dictionary");
-        assert!(trainer.train(1 << 40).unwrap().len() <= DICTIONARY_LEN_MAX);
-        assert_eq!(Trainer::new().train(1 << 40), None);
+        assert_eq!(trainer.train().unwrap(), short, "the same samples make the same dictionary");
+        let long = check(5_000, usize::MAX).train().unwrap();
+        assert!(short.len() < long.len() && long.len() <= DICTIONARY_LEN_MAX);
     }
 
     #[test]
     fn noise_makes_no_dictionary_or_one_that_works() {
         let mut random = fastrand::Rng::with_seed(8);
-        let mut trainer = Trainer::new();
+        let mut trainer = Trainer::new(0);
         for _ in 0..500 {
             let raw: Vec<u8> = (0..random.usize(0..300)).map(|_| random.u8(..)).collect();
             trainer.add(&raw);
         }
         trainer.add(&vec![b'x'; TRAINING_LEN_MAX]);
         assert!(trainer.samples.len() < 500 * 300);
-        if let Some(bytes) = trainer.train(1 << 20) {
+        if let Some(bytes) = trainer.train() {
             assert!(Dictionary::new(1, &bytes, 3).is_some());
         }
     }
 
     #[test]
     fn what_is_no_dictionary_is_refused() {
-        let bytes = check(5_000).train(1 << 20).unwrap();
+        let bytes = check(5_000, 0).train().unwrap();
         assert_eq!(Dictionary::new(9, &bytes, 3).map(|found| found.id()), Some(9));
         assert!(Dictionary::new(9, b"", 3).is_none());
         assert!(Dictionary::new(9, &bytes[1..], 3).is_none());

@@ -32,9 +32,9 @@ fn trained(level: i32) -> Arc<Dictionary> {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     let bytes = BYTES.get_or_init(|| {
         let mut random = fastrand::Rng::with_seed(7);
-        let mut trainer = Trainer::new();
+        let mut trainer = Trainer::new(0);
         (0..2_000).for_each(|_| trainer.add(&text_record(&mut random)));
-        trainer.train(trainer.raw_len_seen()).unwrap()
+        trainer.train().unwrap()
     });
     Arc::new(Dictionary::new(3, bytes, level).unwrap())
 }
