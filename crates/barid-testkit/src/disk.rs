@@ -134,6 +134,35 @@ pub fn size(path: &Path) -> io::Result<u64> {
     Ok(fs::metadata(path)?.len())
 }
 
+/// The bytes that the file system has allocated for a tree, its folders too; 0 if nothing is there.
+pub fn allocated(path: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let mut paths = vec![path.to_path_buf()];
+    while let Some(path) = paths.pop() {
+        let metadata = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other?,
+        };
+        bytes += metadata.blocks() * 512;
+        if metadata.is_dir() {
+            paths.extend(list(&path)?);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Puts what was written to the file system of `path` on its disk.
+pub fn sync_file_system(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(path)?)?)
+}
+
+/// Makes the kernel forget the clean pages and names that it keeps of all file systems; what was
+/// written must be on the disk before. Needs the right to write `/proc/sys/vm/drop_caches`.
+pub fn drop_caches() -> io::Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3")
+}
+
 /// Appends to a file that exists.
 pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut OpenOptions::new().append(true).open(path)?, bytes)

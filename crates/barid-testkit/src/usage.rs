@@ -1,7 +1,9 @@
 //! What a process used, from the kernel's accounting.
 //!
 //! Time, CPU and the peak of all resident memory come from `wait4`, exact, at no cost to the
-//! measured process. Anonymous memory (`RssAnon`, what DESIGN.md calls peak memory) has no peak
+//! measured process; faults and blocks from what `getrusage` says of all children before and after
+//! it was reaped, which is exact as long as no other thread reaps a child meanwhile. The peak is at
+//! least that of the measuring process, which therefore must be small. Anonymous memory (`RssAnon`, what DESIGN.md calls peak memory) has no peak
 //! counter in the kernel, so it is sampled from `/proc/PID/status`; that disturbs short runs, so it
 //! is asked for separately ([`Sampling::Every`]) and such runs are not used for times. A run
 //! shorter than the interval has no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`,
@@ -14,6 +16,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use wait4::Wait4;
 
@@ -37,6 +40,14 @@ pub struct Usage {
     pub maxrss: u64,
     /// The highest sample of anonymous memory in bytes, if sampling was asked for.
     pub anon_peak: Option<u64>,
+    /// Page faults that needed no reading (`ru_minflt`).
+    pub minor_faults: u64,
+    /// Page faults that read from a disk (`ru_majflt`).
+    pub major_faults: u64,
+    /// Blocks of 512 bytes that a file system had to read (`ru_inblock`).
+    pub blocks_in: u64,
+    /// Blocks of 512 bytes that a file system was given to write (`ru_oublock`).
+    pub blocks_out: u64,
 }
 
 impl Usage {
@@ -81,8 +92,10 @@ pub fn finish(
     let pid = child.id();
     let (done, watch) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || watch_process(pid, deadline, sampling, &watch));
+    let before = Counters::of_children();
     let result = child.wait4();
     let wall = start.elapsed();
+    let after = Counters::of_children();
     drop(done);
     let anon_peak = watcher.join().expect("because the watcher does not panic");
     let used = result?;
@@ -96,7 +109,34 @@ pub fn finish(
             Sampling::Off => None,
             Sampling::Every(_) => Some(anon_peak).filter(|bytes| *bytes > 0),
         },
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        blocks_in: after.blocks_in.saturating_sub(before.blocks_in),
+        blocks_out: after.blocks_out.saturating_sub(before.blocks_out),
     })
+}
+
+/// What all children that were reaped so far have used together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    minor_faults: u64,
+    major_faults: u64,
+    blocks_in: u64,
+    blocks_out: u64,
+}
+
+impl Counters {
+    /// Zeroes where the kernel does not tell.
+    fn of_children() -> Self {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Self::default() };
+        let count = |value: i64| u64::try_from(value).unwrap_or(0);
+        Self {
+            minor_faults: count(usage.minor_page_faults()),
+            major_faults: count(usage.major_page_faults()),
+            blocks_in: count(usage.block_reads()),
+            blocks_out: count(usage.block_writes()),
+        }
+    }
 }
 
 /// Samples and enforces the deadline until the other end of `watch` is dropped; the peak of the
@@ -154,6 +194,7 @@ mod tests {
         assert!(usage.status.success());
         assert!(usage.user > Duration::ZERO);
         assert!(usage.maxrss > 100_000);
+        assert!(usage.minor_faults > 10);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod user;
 pub use cclient::CClient;
 pub use dovecot::Dovecot;
 pub use imap::{Imap, Reply};
-pub use neomutt::{NeoMutt, NeoMuttRun};
+pub use neomutt::{NeoMutt, NeoMuttEnd, NeoMuttRun, NeoMuttSettings};
 pub use user::PeerUser;
 
 use std::path::{Path, PathBuf};

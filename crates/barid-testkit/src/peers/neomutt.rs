@@ -1,5 +1,6 @@
 //! NeoMutt (Debian `neomutt`) on a terminal of its own.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,8 +24,103 @@ pub struct NeoMutt {
 pub struct NeoMuttRun {
     /// What the process used.
     pub usage: Usage,
-    /// How many messages it says the mailbox holds, if it was asked ([`NeoMutt::count`]).
+    /// How many messages it says the mailbox holds, if it was asked ([`NeoMuttEnd::Count`]).
     pub messages: Option<u32>,
+    /// What it printed on its terminal, escape sequences included.
+    pub screen: String,
+}
+
+/// What NeoMutt does once the mailbox is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeoMuttEnd {
+    /// It leaves at once.
+    Leave,
+    /// It shows how many messages there are, and leaves.
+    Count,
+}
+
+/// What a start of NeoMutt is told.
+#[derive(Clone, Debug)]
+pub struct NeoMuttSettings<'a> {
+    /// The mailbox, as an absolute path.
+    pub maildir: &'a Path,
+    /// The file of the header cache, or a folder for it.
+    pub cache: &'a Path,
+    /// The store of the header cache, by NeoMutt's name.
+    pub store: &'a str,
+    /// The compression of each record, by NeoMutt's name, and its level.
+    pub compression: Option<(&'a str, u8)>,
+    /// What it does at the end.
+    pub end: NeoMuttEnd,
+}
+
+impl NeoMuttSettings<'_> {
+    /// The configuration file.
+    pub fn text(&self) -> String {
+        let maildir = quoted(self.maildir);
+        let mut text = format!(
+            "set read_inc = 0\nset write_inc = 0\n\
+             set folder = {maildir}\nset spool_file = {maildir}\n\
+             set mbox_type = Maildir\n\
+             set maildir_header_cache_verify = no\n\
+             set header_cache_backend = {}\n\
+             set header_cache = {}\n",
+            self.store,
+            quoted(self.cache),
+        );
+        if let Some((method, level)) = self.compression {
+            writeln!(text, "set header_cache_compress_method = {method}")
+                .and_then(|()| writeln!(text, "set header_cache_compress_level = {level}"))
+                .expect("because writing to a string does not fail");
+        }
+        text.push_str("set sort = date\nset quit = yes\nset mail_check_stats = no\n");
+        text.push_str(match self.end {
+            NeoMuttEnd::Leave => "folder-hook . exec exit\n",
+            NeoMuttEnd::Count => {
+                "set status_format = \"count=%m=\"\nfolder-hook . 'push <refresh><exit>'\n"
+            }
+        });
+        text
+    }
+
+    /// Writes the configuration to `rc` and makes the command that starts `program` with it.
+    pub fn command(&self, program: &Path, rc: &Path) -> io::Result<Command> {
+        disk::write(rc, self.text().as_bytes())?;
+        let mut command = Command::new(program);
+        command.arg("-n").arg("-F").arg(rc).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+        Ok(command)
+    }
+}
+
+/// A path as a word of a configuration file.
+fn quoted(path: &Path) -> String {
+    let mut text = String::from("\"");
+    for c in path.to_string_lossy().chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text.push('"');
+    text
+}
+
+impl NeoMuttRun {
+    /// Runs a command that starts NeoMutt to its end, however that is, on a terminal of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn of(mut command: Command, sampling: Sampling) -> io::Result<Self> {
+        let pty = Pty::attach(&mut command)?;
+        let started = Instant::now();
+        let child = command.spawn()?;
+        drop(command);
+        let usage = finish(child, started, Duration::from_secs(ANSWER_TIMEOUT_S), sampling)?;
+        let screen = String::from_utf8_lossy(&pty.output()).into_owned();
+        let count = screen.split("count=").nth(1).and_then(|rest| rest.split('=').next());
+        Ok(Self { usage, messages: count.and_then(|count| count.parse().ok()), screen })
+    }
 }
 
 impl NeoMutt {
@@ -68,51 +164,55 @@ impl NeoMutt {
     /// Opens a Maildir with the header cache (`tokyocabinet`, the one store of Debian's build) and
     /// leaves at once.
     pub fn open(&self, maildir: &Path, sampling: Sampling) -> io::Result<NeoMuttRun> {
-        self.run(maildir, "folder-hook . exec exit\n", sampling)
+        self.run(maildir, NeoMuttEnd::Leave, sampling)
     }
 
     /// Opens a Maildir like [`NeoMutt::open`] and tells how many messages it shows.
     pub fn count(&self, maildir: &Path) -> io::Result<NeoMuttRun> {
-        let note = self.scratch.path().join("count");
-        let hook = format!(
-            "set status_format = \"count=%m=\"\n\
-             folder-hook . 'push <refresh><exit>'\n\
-             # {}\n",
-            note.display()
-        );
-        self.run(maildir, &hook, Sampling::Off)
+        self.run(maildir, NeoMuttEnd::Count, Sampling::Off)
     }
 
-    fn run(&self, maildir: &Path, end: &str, sampling: Sampling) -> io::Result<NeoMuttRun> {
+    fn run(&self, maildir: &Path, end: NeoMuttEnd, sampling: Sampling) -> io::Result<NeoMuttRun> {
         let maildir = std::path::absolute(maildir)?;
-        let rc = self.scratch.path().join("rc");
-        let text = format!(
-            "set read_inc = 0\nset write_inc = 0\n\
-             set folder = \"{maildir}\"\nset spool_file = \"{maildir}\"\n\
-             set mbox_type = Maildir\n\
-             set maildir_header_cache_verify = no\n\
-             set header_cache_backend = tokyocabinet\n\
-             set header_cache = \"{cache}\"\n\
-             set sort = date\nset quit = yes\nset mail_check_stats = no\n{end}",
-            maildir = maildir.display(),
-            cache = self.cache().display(),
-        );
-        disk::write(&rc, text.as_bytes())?;
+        let cache = self.cache();
+        let settings = NeoMuttSettings {
+            maildir: &maildir,
+            cache: &cache,
+            store: "tokyocabinet",
+            compression: None,
+            end,
+        };
+        let mut command = settings.command(&self.program, &self.scratch.path().join("rc"))?;
         self.scratch.hand_over()?;
         self.user.take(&maildir)?;
-        let mut command = Command::new(&self.program);
-        command.arg("-n").arg("-F").arg(&rc).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
         self.user.run_as(&mut command, self.scratch.path());
-        let pty = Pty::attach(&mut command)?;
-        let started = Instant::now();
-        let child = command.spawn()?;
-        drop(command);
-        let usage = finish(child, started, Duration::from_secs(ANSWER_TIMEOUT_S), sampling)?;
-        let screen = String::from_utf8_lossy(&pty.output()).into_owned();
-        if !usage.status.success() {
-            return Err(io::Error::other(format!("neomutt: {}: {screen}", usage.status)));
+        let run = NeoMuttRun::of(command, sampling)?;
+        if !run.usage.status.success() {
+            let (status, screen) = (run.usage.status, &run.screen);
+            return Err(io::Error::other(format!("neomutt: {status}: {screen}")));
         }
-        let count = screen.split("count=").nth(1).and_then(|rest| rest.split('=').next());
-        Ok(NeoMuttRun { usage, messages: count.and_then(|count| count.parse().ok()) })
+        Ok(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_is_named_before_its_file() {
+        let settings = NeoMuttSettings {
+            maildir: Path::new("/m/a \"b\" $c"),
+            cache: Path::new("/c"),
+            store: "lmdb",
+            compression: Some(("zstd", 1)),
+            end: NeoMuttEnd::Leave,
+        };
+        let text = settings.text();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+        assert!(at("header_cache_backend = lmdb") < at("header_cache = \"/c\""));
+        assert!(at("compress_method = zstd") < at("compress_level = 1"));
+        at(r#"set spool_file = "/m/a \"b\" \$c""#);
+        at("folder-hook . exec exit");
     }
 }
