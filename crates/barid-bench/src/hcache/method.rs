@@ -1,0 +1,98 @@
+//! Compression of each record, as barid and NeoMutt name it.
+
+use std::fmt;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// A compression of records and its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    name: &'static str,
+    level: Option<u8>,
+}
+
+/// The methods, as barid names them.
+pub const METHODS: [&str; 5] = ["none", "lz4", "zstd", "zstd+dict", "zlib"];
+
+/// NeoMutt's own level where none is asked for.
+const NEOMUTT_LEVEL: u8 = 1;
+
+impl Method {
+    /// Records as they are.
+    pub const NONE: Self = Self { name: "none", level: None };
+
+    /// Reads `NAME` or `NAME:LEVEL`.
+    ///
+    /// # Errors
+    ///
+    /// For an unknown name, naming those there are, and for a level that is no number.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (name, level) = match text.split_once(':') {
+            Some((name, level)) => (name, Some(level)),
+            None => (text, None),
+        };
+        let known = METHODS.into_iter().find(|known| *known == name);
+        let name =
+            known.with_context(|| format!("{name}: no such compression; there are {METHODS:?}"))?;
+        let level = level.map(|level| level.parse().context(text.to_owned())).transpose()?;
+        ensure!(level.is_none() || name != "none", "{text}: nothing has no level");
+        Ok(Self { name, level })
+    }
+
+    /// Whether records are left as they are.
+    pub fn is_none(self) -> bool {
+        self.name == "none"
+    }
+
+    /// Whether a dictionary is trained.
+    pub(crate) fn has_dictionary(self) -> bool {
+        self.name == "zstd+dict"
+    }
+
+    /// The name without the level.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The method of NeoMutt's that this one is compared with: it knows no dictionaries.
+    pub(crate) fn of_neomutt(self) -> Self {
+        let name = if self.has_dictionary() { "zstd" } else { self.name };
+        Self { name, ..self }
+    }
+
+    /// What NeoMutt is told: its name for the method, and the level.
+    pub(crate) fn neomutt_setting(self) -> Option<(&'static str, u8)> {
+        let level = self.level.unwrap_or(NEOMUTT_LEVEL);
+        (!self.is_none()).then_some((self.of_neomutt().name, level))
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            Some(level) => write!(out, "{}:{level}", self.name),
+            None => out.write_str(self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_read() {
+        let check = |text: &str, setting| {
+            let method = Method::parse(text).unwrap();
+            assert_eq!(method.to_string(), text);
+            assert_eq!(method.neomutt_setting(), setting);
+        };
+        check("none", None);
+        check("lz4", Some(("lz4", 1)));
+        check("zstd+dict", Some(("zstd", 1)));
+        check("zlib:9", Some(("zlib", 9)));
+        for text in ["", "gzip", "zstd:", "zstd:x", "none:1", "zstd:999"] {
+            assert!(Method::parse(text).is_err(), "{text}");
+        }
+    }
+}

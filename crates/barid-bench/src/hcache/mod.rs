@@ -1,0 +1,258 @@
+//! Which header cache is best for a mailbox on a machine: stores times compressions, and NeoMutt
+//! beside them.
+//!
+//! Round 0 checks: through every cache the listing must be what it is without one, and NeoMutt must
+//! see as many messages. Its runs are not timed; the memory is sampled in them. In each later round
+//! every setup is populated from nothing, and reloaded: `barid ls` for every record, the newest 50
+//! for a page. The setup of NeoMutt's with the same store and compression is run right beside it,
+//! so what else the machine does hits both. The mailbox is never written to.
+//!
+//! What was measured is written after each round, and when the bench is told to stop.
+
+mod barid;
+mod charts;
+mod compare;
+mod key;
+mod method;
+mod neomutt;
+mod plan;
+mod report;
+mod results;
+mod rounds;
+mod system;
+mod tables;
+#[cfg(test)]
+mod testing;
+
+pub use key::{Key, NATIVE, System, Work};
+pub use method::{METHODS, Method};
+pub use results::{Results, Run};
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use barid_testkit::disk;
+use barid_testkit::peers::NeoMuttEnd;
+
+use crate::Screen;
+use crate::machine::Machine;
+use neomutt::Build;
+use plan::{Plan, StoreChoice};
+use report::Facts;
+use rounds::{Lab, Progress, Stopped};
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program under test.
+    pub program: PathBuf,
+    /// The mailbox, a Maildir.
+    pub maildir: PathBuf,
+    /// How many rounds.
+    pub times: u32,
+    /// The stores, each `native` or `NAME[:builtin]`; none for all that are usable here.
+    pub stores: Vec<String>,
+    /// The compressions of each record.
+    pub methods: Vec<Method>,
+    /// Whether to run the stores' own compressions as well.
+    pub builtin: bool,
+    /// NeoMutt, if it is to be compared with.
+    pub neomutt: Option<PathBuf>,
+    /// Whether to drop the kernel's caches before each timed run.
+    pub drop_caches: bool,
+    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
+    /// temporary files.
+    pub out: Option<PathBuf>,
+}
+
+/// How a bench ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder with its files.
+    pub folder: PathBuf,
+    /// Whether it was told to stop before its last run.
+    pub interrupted: bool,
+    /// Everything that was measured.
+    pub results: Results,
+    plan: Plan,
+    facts: Facts,
+}
+
+/// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
+///
+/// # Errors
+///
+/// When an option is wrong, a program fails (the error names the command and the file of what it
+/// printed) or gives a wrong answer, or the disk fails. What was measured is written before.
+pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
+    ensure!(options.times > 0, "at least one run is needed");
+    let maildir = std::path::absolute(&options.maildir)?;
+    let is_maildir = ["cur", "new"].iter().all(|name| disk::exists(&maildir.join(name)));
+    ensure!(is_maildir, "{}: not a Maildir (it has no cur and new)", maildir.display());
+    let stores = match options.stores.as_slice() {
+        [] => StoreChoice::all(),
+        names => names.iter().map(|name| StoreChoice::parse(name)).collect::<Result<_>>()?,
+    };
+    let build = options.neomutt.as_deref().map(Build::of).transpose()?;
+    let plan = Plan::new(&stores, &options.methods, options.builtin, build.as_ref())?;
+    if options.drop_caches {
+        rounds::drop_caches()?;
+    }
+    let folder = make_folder(options.out.as_deref())?;
+    screen.line(&format!("Running in {}", folder.display()))?;
+    plan.notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
+    let lab = lab(options, &maildir, &folder, stop);
+    let facts = facts(options, &lab, &plan, &stores, build.as_ref())?;
+    let total = lab.steps(&plan);
+    let has_methods = plan.has_methods;
+    let mut progress = Progress { screen, has_methods, started: Instant::now(), done: 0, total };
+    let mut results = Results::default();
+    let mut after = |results: &Results| report::write(&folder, &facts, &plan, results, false);
+    let ended = lab.run(&plan, &mut results, &mut progress, &mut after);
+    report::write(&folder, &facts, &plan, &results, ended.is_ok())?;
+    let interrupted = match ended {
+        Ok(()) => false,
+        Err(error) if error.is::<Stopped>() => true,
+        Err(error) => {
+            let kept = format!("what was measured before is in {}", folder.display());
+            return Err(error.context(kept));
+        }
+    };
+    Ok(Report { folder, interrupted, results, plan, facts })
+}
+
+fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBool) -> Lab<'a> {
+    let caches = folder.join("work");
+    let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
+        program,
+        maildir: maildir.to_owned(),
+        folder: caches.clone(),
+    });
+    let program = options.program.clone();
+    let barid = barid::Barid { program, maildir: maildir.to_owned(), folder: caches };
+    Lab { barid, neomutt, is_cold: options.drop_caches, times: options.times, stop }
+}
+
+/// A new folder, or an empty one.
+fn make_folder(out: Option<&Path>) -> Result<PathBuf> {
+    let (parent, process) = (std::env::temp_dir(), std::process::id());
+    let numbered = (0..).map(|n| parent.join(format!("barid-bench-hcache-{process}-{n}")));
+    let mut candidates = numbered.take_while(|_| out.is_none());
+    let folder = match out {
+        Some(folder) => {
+            let is_free = !disk::exists(folder) || disk::list(folder).is_ok_and(|l| l.is_empty());
+            ensure!(is_free, "{}: not an empty folder", folder.display());
+            std::path::absolute(folder)?
+        }
+        None => candidates.find(|path| !disk::exists(path)).context("no name is free")?,
+    };
+    let caches = folder.join("work");
+    match disk::create_dir_all(&caches) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            bail!("{}: {error}", folder.display())
+        }
+        other => other.with_context(|| folder.display().to_string())?,
+    }
+    Ok(folder)
+}
+
+fn facts(
+    options: &Options,
+    lab: &Lab<'_>,
+    plan: &Plan,
+    stores: &[StoreChoice],
+    build: Option<&Build>,
+) -> Result<Facts> {
+    let version = |store: &StoreChoice| Some(format!("{} {}", store.store(), store.version()?));
+    let mut versions: Vec<String> = stores.iter().filter_map(version).collect();
+    versions.dedup();
+    let neomutt = build.map(|build| {
+        let (stores, methods) = (build.stores.join(", "), build.methods.join(", "));
+        format!("{}; stores: {stores}; compressions: {methods}", build.version)
+    });
+    let program = lab.barid.version()?;
+    ensure!(!program.is_empty(), "{}: does not tell its version", options.program.display());
+    Ok(Facts {
+        began_unix_s: disk::unix_seconds(),
+        maildir: lab.barid.maildir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        times: options.times,
+        page_cache: if options.drop_caches { "cold" } else { "warm" },
+        barid: program,
+        neomutt,
+        stores: versions,
+        machine: Machine::of(&lab.barid.folder),
+        commands: commands(lab, plan)?,
+        neomuttrc: neomuttrc(lab, plan),
+        notes: plan.notes.clone(),
+    })
+}
+
+/// The command lines of all setups, without the paths of this machine.
+fn commands(lab: &Lab<'_>, plan: &Plan) -> Result<Vec<String>> {
+    let works = [Work::Populate, Work::Reload, Work::Page];
+    let mut lines = Vec::new();
+    for cell in &plan.cells {
+        let line = |work| portable(lab, &system::command_line(&lab.barid.work(&cell.key, work)));
+        lines.extend(works.map(line));
+        if let (Some(key), Some(neomutt)) = (&cell.neomutt, &lab.neomutt) {
+            let place = lab.barid.folder.join(key.file_name());
+            disk::create_dir_all(&place).with_context(|| place.display().to_string())?;
+            let command = neomutt.command(key, NeoMuttEnd::Leave)?;
+            lines.push(portable(lab, &system::command_line(&command)));
+        }
+    }
+    Ok(lines)
+}
+
+/// The configuration of the first setup of NeoMutt's that is run.
+fn neomuttrc(lab: &Lab<'_>, plan: &Plan) -> Option<String> {
+    let text = lab.neomutt.as_ref()?.settings(plan.of_neomutt().next()?, |rc| rc.text());
+    Some(portable(lab, &text))
+}
+
+/// A text with names in place of the paths of this machine.
+fn portable(lab: &Lab<'_>, text: &str) -> String {
+    let folder = lab.barid.folder.parent().unwrap_or(&lab.barid.folder);
+    let mut names = vec![
+        (lab.barid.maildir.as_path(), "MAILDIR"),
+        (folder, "DIR"),
+        (lab.barid.program.as_path(), "barid"),
+    ];
+    names.extend(lab.neomutt.iter().map(|neomutt| (neomutt.program.as_path(), "neomutt")));
+    // A path may lie in another one.
+    names.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
+    let replace =
+        |text: String, (path, name): (&Path, &str)| text.replace(&*path.to_string_lossy(), name);
+    names.into_iter().fold(text.to_owned(), replace)
+}
+
+impl Report {
+    /// The tables for people: `*** populate`, `*** reload`, the newest page, and with NeoMutt the
+    /// ratios.
+    pub fn text(&self) -> String {
+        let times = |work| tables::times(&self.plan, &self.results, work);
+        let mut text = format!(
+            "*** populate\n{}\n*** reload\n{}\n*** reload, newest 50\n{}",
+            times(Work::Populate),
+            times(Work::Reload),
+            times(Work::Page)
+        );
+        if self.facts.neomutt.is_some() {
+            text.push_str("\n*** barid to neomutt\n");
+            text.push_str(&tables::ratios(&self.plan, &self.results).text());
+        }
+        text
+    }
+
+    /// The same for programs: JSON, a line for each setup and work.
+    ///
+    /// # Errors
+    ///
+    /// None that is known.
+    pub fn json_lines(&self) -> Result<Vec<String>> {
+        report::json_lines(&self.plan, &self.results)
+    }
+}

@@ -1,0 +1,239 @@
+//! Which stores and compressions are run, and what each is compared with.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use barid_kv::{Choice, registry};
+
+use super::key::{Key, NATIVE, System};
+use super::method::Method;
+use super::neomutt::Build;
+
+/// The store of NeoMutt's that the native cache is compared with, where it has it.
+const NEOMUTT_USUAL: &str = "tokyocabinet";
+
+/// A setup of barid's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) key: Key,
+    /// The setup of NeoMutt's that is run right after this one.
+    pub(crate) neomutt: Option<Key>,
+    /// Those that it is compared with; empty if NeoMutt has none such.
+    pub(crate) compared_with: Vec<Key>,
+}
+
+/// Everything that is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) cells: Vec<Cell>,
+    /// Whether more than one method is run.
+    pub(crate) has_methods: bool,
+    /// What could not be planned, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A store of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreChoice {
+    store: String,
+    builtin: Option<String>,
+}
+
+impl StoreChoice {
+    /// Reads `NAME[:builtin]` of a store that is usable here.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if text == NATIVE {
+            return Ok(Self { store: text.to_owned(), builtin: None });
+        }
+        let choice = Choice::parse(text).with_context(|| format!("besides {NATIVE}"))?;
+        let name = choice.kv.name();
+        choice.kv.version().with_context(|| format!("{name} cannot be used here"))?;
+        Ok(Self { store: name.to_owned(), builtin: choice.builtin.map(str::to_owned) })
+    }
+
+    /// The native cache and all stores that are usable here.
+    pub(crate) fn all() -> Vec<Self> {
+        let usable = registry::STORES.iter().filter(|store| store.version().is_ok());
+        let names = usable.map(|store| store.name());
+        let bare = |name: &str| Self { store: name.to_owned(), builtin: None };
+        std::iter::once(NATIVE).chain(names).map(bare).collect()
+    }
+
+    /// What the store's library calls its version.
+    pub(crate) fn version(&self) -> Option<String> {
+        registry::find(&self.store).ok()?.version().ok()
+    }
+
+    pub(crate) fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// The compressions that the store has itself.
+    fn builtins(&self) -> &'static [&'static str] {
+        registry::find(&self.store).map_or(&[], |store| store.capabilities().builtin)
+    }
+}
+
+impl Plan {
+    /// Plans stores times methods; with `builtin` also the stores' own compressions, without a
+    /// second one of each record.
+    pub(crate) fn new(
+        stores: &[StoreChoice],
+        methods: &[Method],
+        builtin: bool,
+        neomutt: Option<&Build>,
+    ) -> Result<Self> {
+        ensure!(!methods.is_empty(), "no compression to run");
+        let mut plan = Self { has_methods: methods.len() > 1, ..Self::default() };
+        for choice in stores {
+            for method in methods {
+                plan.add(choice, choice.builtin.clone(), *method);
+            }
+            let own = choice.builtins().iter().filter(|_| builtin && choice.builtin.is_none());
+            for own in own {
+                plan.add(choice, Some((*own).to_owned()), Method::NONE);
+            }
+        }
+        if plan.cells.is_empty() {
+            bail!("nothing to run: {}", plan.notes.join("; "));
+        }
+        if let Some(build) = neomutt {
+            plan.compare(build);
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, choice: &StoreChoice, builtin: Option<String>, method: Method) {
+        let store = choice.store.clone();
+        let key = Key { system: System::Barid, store, builtin, method };
+        if key.is_native() && method.has_dictionary() {
+            self.notes.push(format!("{NATIVE} compresses blocks, not records: no {method}"));
+        } else if !self.cells.iter().any(|cell| cell.key == key) {
+            self.cells.push(Cell { key, neomutt: None, compared_with: Vec::new() });
+        }
+    }
+
+    /// Finds for each setup the one of NeoMutt's with the same store and method. The native cache
+    /// is compared with all of the same method.
+    fn compare(&mut self, build: &Build) {
+        let mut planned: Vec<Key> = Vec::new();
+        for cell in self.cells.iter_mut().filter(|cell| !cell.key.is_native()) {
+            let method = cell.key.method.of_neomutt();
+            if cell.key.builtin.is_none() && build.has(&cell.key.store, method) {
+                cell.take(neomutt_key(&cell.key.store, method), &mut planned);
+            }
+        }
+        let usual = build.stores.iter().find(|store| *store == NEOMUTT_USUAL);
+        for cell in self.cells.iter_mut().filter(|cell| cell.key.is_native()) {
+            let method = cell.key.method.of_neomutt();
+            let same = planned.iter().filter(|key| key.method == method).cloned();
+            cell.compared_with = same.collect();
+            let Some(store) = usual.or(build.stores.first()) else { continue };
+            if cell.compared_with.is_empty() && build.has(store, method) {
+                cell.take(neomutt_key(store, method), &mut planned);
+            }
+        }
+        self.notes.extend(self.lacking(build));
+    }
+
+    /// What NeoMutt lacks, in words.
+    fn lacking(&self, build: &Build) -> Option<String> {
+        let mut lacking: Vec<String> = Vec::new();
+        let mut note = |what: String| {
+            if !lacking.contains(&what) {
+                lacking.push(what);
+            }
+        };
+        for Cell { key, .. } in &self.cells {
+            if !key.is_native() && !build.stores.contains(&key.store) {
+                note(format!("no store {}", key.store));
+            }
+            let method = key.method.of_neomutt();
+            if !method.is_none() && !build.methods.iter().any(|name| name == method.name()) {
+                note(format!("no compression {}", method.name()));
+            }
+        }
+        (!lacking.is_empty()).then(|| format!("{} has {}", build.version, lacking.join(", ")))
+    }
+
+    /// All setups of NeoMutt's.
+    pub(crate) fn of_neomutt(&self) -> impl Iterator<Item = &Key> {
+        self.cells.iter().filter_map(|cell| cell.neomutt.as_ref())
+    }
+}
+
+impl Cell {
+    /// Compares with `key`, and runs it if nobody else does.
+    fn take(&mut self, key: Key, planned: &mut Vec<Key>) {
+        if !planned.contains(&key) {
+            planned.push(key.clone());
+            self.neomutt = Some(key.clone());
+        }
+        self.compared_with = vec![key];
+    }
+}
+
+fn neomutt_key(store: &str, method: Method) -> Key {
+    Key { system: System::NeoMutt, store: store.to_owned(), builtin: None, method }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(stores: &[&str], methods: &[&str], has: (&[&str], &[&str])) -> Plan {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let build = Build { version: "NeoMutt 1".into(), stores: own(has.0), methods: own(has.1) };
+        let choice = |store: &&str| StoreChoice { store: (*store).to_owned(), builtin: None };
+        let stores: Vec<_> = stores.iter().map(choice).collect();
+        let methods: Vec<_> = methods.iter().map(|text| Method::parse(text).unwrap()).collect();
+        Plan::new(&stores, &methods, false, Some(&build)).unwrap()
+    }
+
+    fn names(plan: &Plan) -> Vec<String> {
+        let name = |cell: &Cell| {
+            let ran = cell.neomutt.as_ref().map_or("-".to_owned(), Key::file_name);
+            format!("{} {ran} {}", cell.key.file_name(), cell.compared_with.len())
+        };
+        plan.cells.iter().map(name).collect()
+    }
+
+    #[test]
+    fn each_setup_of_neomutt_runs_once() {
+        let plan = plan(&["native", "lmdb"], &["zstd", "zstd+dict"], (&["lmdb"], &["zstd"]));
+        let expected = [
+            "barid-native-zstd - 1",
+            "barid-lmdb-zstd neomutt-lmdb-zstd 1",
+            "barid-lmdb-zstd+dict - 1",
+        ];
+        assert_eq!(names(&plan), expected);
+        assert_eq!(plan.notes, ["native compresses blocks, not records: no zstd+dict"]);
+    }
+
+    #[test]
+    fn what_neomutt_lacks_is_noted() {
+        let plan = plan(&["native", "lmdb", "tdb"], &["none", "lz4"], (&["qdbm", "tdb"], &[]));
+        let expected = [
+            "barid-native-none - 1",
+            "barid-native-lz4 - 0",
+            "barid-lmdb-none - 0",
+            "barid-lmdb-lz4 - 0",
+            "barid-tdb-none neomutt-tdb-none 1",
+            "barid-tdb-lz4 - 0",
+        ];
+        assert_eq!(names(&plan), expected);
+        assert_eq!(plan.notes, ["NeoMutt 1 has no compression lz4, no store lmdb"]);
+    }
+
+    #[test]
+    fn native_alone_is_compared_all_the_same() {
+        let plan = plan(&["native"], &["none"], (&["qdbm", "tokyocabinet"], &[]));
+        assert_eq!(names(&plan), ["barid-native-none neomutt-tokyocabinet-none 1"]);
+        assert_eq!(plan.of_neomutt().count(), 1);
+    }
+
+    #[test]
+    fn unknown_stores_are_refused() {
+        assert!(StoreChoice::parse("nope").is_err());
+        assert_eq!(StoreChoice::parse("native").unwrap().store(), "native");
+        assert_eq!(StoreChoice::all()[0].store(), "native");
+    }
+}

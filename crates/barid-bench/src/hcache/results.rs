@@ -1,0 +1,120 @@
+//! Every run, and what is asked of them.
+
+use serde::Serialize;
+
+use super::key::{Key, System, Work};
+use super::plan::Cell;
+use crate::{Figures, Ratio, Spread};
+
+/// One run of one program.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The round, counted from 1; 0 is the one that checks and samples, and is not timed.
+    pub round: u32,
+    /// What was done.
+    pub work: Work,
+    /// Who did it.
+    #[serde(flatten)]
+    pub key: Key,
+    /// What it used.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// A column of the table of ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Real time of populating.
+    Populate,
+    /// Real time of reading every record.
+    Reload,
+    /// Real time of the newest page, to NeoMutt's of reading every record: it knows no other.
+    Page,
+    /// Bytes on the disk, with all that reloading added.
+    Size,
+    /// The peak of resident memory in any of the works.
+    Resident,
+    /// The peak of anonymous memory in any of the works.
+    Anonymous,
+}
+
+impl Column {
+    /// All of them, as they stand in the table.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Populate, Self::Reload, Self::Page, Self::Size, Self::Resident, Self::Anonymous];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Populate => "populate",
+            Self::Reload => "reload",
+            Self::Page => "page",
+            Self::Size => "size",
+            Self::Resident => "resident",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+/// Everything that was measured so far.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// How many messages both systems see.
+    pub messages: u64,
+    /// In the order in which they were made.
+    pub runs: Vec<Run>,
+}
+
+impl Results {
+    /// The timed runs of one setup at one work, in their order.
+    pub fn timed(&self, key: &Key, work: Work) -> impl Iterator<Item = &Figures> {
+        let wanted = move |run: &&Run| run.round > 0 && run.work == work && run.key == *key;
+        self.runs.iter().filter(wanted).map(|run| &run.figures)
+    }
+
+    /// One figure of the timed runs.
+    pub(crate) fn values(
+        &self,
+        key: &Key,
+        work: Work,
+        figure: impl Fn(&Figures) -> f64,
+    ) -> Vec<f64> {
+        self.timed(key, work).map(figure).collect()
+    }
+
+    /// The spread of one figure of the timed runs.
+    pub(crate) fn spread(
+        &self,
+        key: &Key,
+        work: Work,
+        figure: impl Fn(&Figures) -> f64,
+    ) -> Option<Spread> {
+        Spread::of(self.timed(key, work).map(figure))
+    }
+
+    /// What is compared in a column.
+    pub(crate) fn column(&self, key: &Key, column: Column) -> Vec<f64> {
+        let real = |figures: &Figures| figures.real_s;
+        let page = if key.system == System::Barid { Work::Page } else { Work::Reload };
+        let own = || self.runs.iter().filter(|run| run.key == *key);
+        let most = |peak: &dyn Fn(&Run) -> Option<u64>| {
+            own().filter_map(peak).max().map(|bytes| bytes as f64).into_iter().collect()
+        };
+        match column {
+            Column::Populate => self.values(key, Work::Populate, real),
+            Column::Reload => self.values(key, Work::Reload, real),
+            Column::Page => self.values(key, page, real),
+            Column::Size => self.values(key, Work::Reload, |figures| figures.disk_bytes as f64),
+            Column::Resident => most(&|run| (run.round > 0).then_some(run.figures.maxrss_bytes)),
+            Column::Anonymous => most(&|run| run.figures.anon_bytes),
+        }
+    }
+
+    /// How a setup stands to what it is compared with; to the best of them, where there are many.
+    pub(crate) fn ratio(&self, cell: &Cell, column: Column) -> Option<Ratio> {
+        let median = |values: &Vec<f64>| Spread::of(values.iter().copied()).map(|s| s.median);
+        let theirs = cell.compared_with.iter().map(|key| self.column(key, column));
+        let theirs = theirs.filter_map(|values| Some((median(&values)?, values)));
+        let (_, best) = theirs.min_by(|one, other| one.0.total_cmp(&other.0))?;
+        Ratio::of(&self.column(&cell.key, column), &best)
+    }
+}

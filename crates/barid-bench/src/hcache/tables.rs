@@ -1,0 +1,176 @@
+//! The tables of a bench, from its results.
+
+use super::key::{Key, System, Work};
+use super::plan::{Cell, Plan};
+use super::results::{Column, Results};
+use crate::Figures;
+use crate::table::Table;
+
+/// Every setup that is run, in the order of the plan, NeoMutt's beside barid's.
+pub(crate) fn keys(plan: &Plan) -> impl Iterator<Item = &Key> {
+    plan.cells.iter().flat_map(|cell| std::iter::once(&cell.key).chain(&cell.neomutt))
+}
+
+/// The mean times of a work, a row for each setup.
+pub(crate) fn times(plan: &Plan, results: &Results, work: Work) -> String {
+    let mut table = Table::new(3, ["", "", "", "real", "user", "sys"]);
+    for key in keys(plan) {
+        let mean = |figure: fn(&Figures) -> f64| {
+            let spread = results.spread(key, work, figure)?;
+            Some(format!("{:.3}", spread.mean))
+        };
+        let times = [mean(|f| f.real_s), mean(|f| f.user_s), mean(|f| f.sys_s)];
+        let [Some(real), Some(user), Some(sys)] = times else { continue };
+        let system = if key.system == System::NeoMutt { "(neomutt)" } else { "" };
+        let method = if plan.has_methods { key.method.to_string() } else { String::new() };
+        table.row(vec![key.choice(), method, system.to_owned(), real, user, sys]);
+    }
+    table.text()
+}
+
+/// The columns of the Markdown logs.
+const LOG_HEAD: [&str; 10] = [
+    "Real",
+    "User",
+    "Sys",
+    "MaxMem",
+    "DBSize",
+    "Backend",
+    "Builtin Compress",
+    "Generic Compress",
+    "PageFaults",
+    "FS Outputs",
+];
+
+/// The means of one system's runs at a work: seconds, kilobytes of 1,024 bytes, major and minor
+/// faults together, blocks of 512 bytes.
+pub(crate) fn log(plan: &Plan, results: &Results, system: System, work: Work) -> String {
+    let mut table = Table::new(0, LOG_HEAD);
+    for key in keys(plan).filter(|key| key.system == system) {
+        let mean = |figure: &dyn Fn(&Figures) -> f64| {
+            results.spread(key, work, figure).map(|spread| spread.mean).unwrap_or_default()
+        };
+        if results.timed(key, work).next().is_none() {
+            continue;
+        }
+        table.row(vec![
+            format!("{:.3}", mean(&|f| f.real_s)),
+            format!("{:.3}", mean(&|f| f.user_s)),
+            format!("{:.3}", mean(&|f| f.sys_s)),
+            format!("{:.0}", mean(&|f| f.maxrss_bytes as f64 / 1024.0)),
+            format!("{:.0}", mean(&|f| f.disk_bytes as f64 / 1024.0)),
+            key.store.clone(),
+            key.builtin.clone().unwrap_or_else(|| "none".to_owned()),
+            key.method.to_string(),
+            format!("{:.0}", mean(&|f| (f.minor_faults + f.major_faults) as f64)),
+            format!("{:.0}", mean(&|f| f.fs_outputs as f64)),
+        ]);
+    }
+    table.markdown()
+}
+
+/// What a setup is compared with, in words.
+fn versus(cell: &Cell) -> String {
+    match cell.compared_with.as_slice() {
+        [] => "-".to_owned(),
+        [one] => format!("{} {}", one.store, one.method),
+        [first, ..] => format!("its best with {}", first.method),
+    }
+}
+
+/// barid to NeoMutt, a row for each setup of barid's.
+pub(crate) fn ratios(plan: &Plan, results: &Results) -> Table {
+    let [a, b, c, d, e, f] = Column::ALL.map(Column::name);
+    let mut table = Table::new(3, ["barid", "", "neomutt", a, b, c, d, e, f]);
+    for cell in &plan.cells {
+        let ratio = |column| {
+            let ratio = results.ratio(cell, column);
+            ratio.map_or_else(|| "-".to_owned(), |ratio| ratio.text_with_spread())
+        };
+        let mut row = vec![cell.key.choice(), cell.key.method.to_string(), versus(cell)];
+        row.extend(Column::ALL.map(ratio));
+        table.row(row);
+    }
+    table
+}
+
+/// Medians and spread of everything, a row for each setup.
+pub(crate) fn medians(plan: &Plan, results: &Results) -> Table {
+    let head = [
+        "system",
+        "store",
+        "compression",
+        "populate s",
+        "reload s",
+        "page s",
+        "size MB",
+        "resident MB",
+        "anonymous MB",
+    ];
+    let mut table = Table::new(3, head);
+    for key in keys(plan) {
+        let seconds = |work| {
+            let spread = results.spread(key, work, |figures| figures.real_s);
+            spread.map_or_else(String::new, |s| {
+                format!("{:.3} ({:.3}-{:.3})", s.median, s.least, s.most)
+            })
+        };
+        let megabytes = |column| {
+            let values = results.column(key, column);
+            crate::Spread::of(values).map_or_else(String::new, |s| format!("{:.1}", s.median / 1e6))
+        };
+        let system = if key.system == System::NeoMutt { "neomutt" } else { "barid" };
+        let mut row = vec![system.to_owned(), key.choice(), key.method.to_string()];
+        row.extend([Work::Populate, Work::Reload, Work::Page].map(seconds));
+        row.extend([Column::Size, Column::Resident, Column::Anonymous].map(megabytes));
+        table.row(row);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hcache::testing;
+
+    #[test]
+    fn times_are_means() {
+        let (plan, results) = testing::plan_and_results();
+        let expected = "                        real   user    sys\n\
+                        lmdb  none             0.600  0.300  0.150\n\
+                        lmdb  none  (neomutt)  6.000  3.000  1.500\n\
+                        lmdb  zstd             0.900  0.450  0.225\n\
+                        lmdb  zstd  (neomutt)  9.000  4.500  2.250\n";
+        assert_eq!(times(&plan, &results, Work::Populate), expected);
+    }
+
+    #[test]
+    fn the_log_has_ten_columns() {
+        let (plan, results) = testing::plan_and_results();
+        let expected = "| Real | User | Sys | MaxMem | DBSize | Backend | Builtin Compress | \
+                        Generic Compress | PageFaults | FS Outputs |\n\
+                        | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n\
+                        | 0.600 | 0.300 | 0.150 | 2000 | 100 | lmdb | none | none | 11 | 7 |\n\
+                        | 0.900 | 0.450 | 0.225 | 2000 | 100 | lmdb | none | zstd | 11 | 7 |\n";
+        assert_eq!(log(&plan, &results, System::Barid, Work::Populate), expected);
+    }
+
+    #[test]
+    fn ratios_have_their_spread() {
+        let (plan, results) = testing::plan_and_results();
+        let text = ratios(&plan, &results).text();
+        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        let expected = "lmdb none lmdb none 1/10.0 (1/20.0-1/5.0) 1/10.0 (1/20.0-1/5.0) \
+                        1/100 (1/200-1/50.0) 1/2.0 1/3.0 -";
+        assert_eq!(row.join(" "), expected);
+    }
+
+    #[test]
+    fn medians_have_their_spread() {
+        let (plan, results) = testing::plan_and_results();
+        let text = medians(&plan, &results).markdown();
+        let expected = "| barid | lmdb | none | 0.600 (0.400-0.800) | 0.600 (0.400-0.800) | \
+                        0.060 (0.040-0.080) | 0.1 | 2.0 |  |";
+        assert!(text.contains(expected), "{text}");
+    }
+}

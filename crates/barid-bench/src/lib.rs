@@ -1,0 +1,20 @@
+//! The benchmark lab behind `barid bench`: workloads, a thin adapter for each system that is
+//! measured, figures from the kernel's accounting of their processes, and reports.
+//!
+//! [`hcache`] is the one bench so far. Both sides of a comparison must give the same answer before
+//! anything is timed, they run in turn on the same mail, and every run is kept.
+//!
+//! Nothing here looks at the terminal or the environment: what is said goes to a [`Screen`].
+
+mod accounting;
+mod chart;
+pub mod hcache;
+pub mod limits;
+mod machine;
+mod screen;
+mod stats;
+mod table;
+
+pub use accounting::Figures;
+pub use screen::Screen;
+pub use stats::{Ratio, Spread};

@@ -1,0 +1,15 @@
+//! Bounds on what a bench may take.
+
+use std::time::Duration;
+
+/// No run of a measured program may take longer.
+pub const RUN_DEADLINE: Duration = Duration::from_secs(3600);
+
+/// How often anonymous memory is looked at, in runs that are not timed.
+pub const SAMPLE_INTERVAL: Duration = Duration::from_micros(500);
+
+/// Bytes read at a time from each of two listings that are compared.
+pub const COMPARE_BUFFER_LEN: usize = 64 * 1024;
+
+/// The longest beginning of a line of a listing that an error shows, in bytes.
+pub const LINE_SHOWN_MAX: usize = 200;

@@ -1,0 +1,105 @@
+//! Middle and spread of what was measured, and of ratios.
+
+use serde::Serialize;
+
+/// What several measurements of one thing have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle one; of an even number the mean of the middle two.
+    pub median: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// The spread of some values; `None` if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(values[middle - 1], values[middle]),
+            _ => values[middle],
+        };
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Some(Self { median, mean, least, most })
+    }
+}
+
+/// How one thing stands to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// Median to median.
+    pub ratio: f64,
+    /// The least ratio of two runs that were made one after the other.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Ratio {
+    /// The ratio of `ours` to `theirs`, runs of the same number made one after the other; `None`
+    /// if there is none, or `theirs` took nothing.
+    pub fn of(ours: &[f64], theirs: &[f64]) -> Option<Self> {
+        let median = Spread::of(theirs.iter().copied())?.median;
+        let ratio = Spread::of(ours.iter().copied())?.median / median;
+        let pairs = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
+        let spread = Spread::of(pairs)?;
+        let is_sound = ratio.is_finite() && spread.most.is_finite();
+        is_sound.then_some(Self { ratio, least: spread.least, most: spread.most })
+    }
+
+    /// `1/9.8`, or `1.25` for what is not clearly less.
+    pub fn text(&self) -> String {
+        fraction(self.ratio)
+    }
+
+    /// `1/9.8 (1/10.1-1/9.2)`, or without the spread where there is none.
+    pub fn text_with_spread(&self) -> String {
+        let (least, most) = (fraction(self.least), fraction(self.most));
+        if least == most {
+            return self.text();
+        }
+        format!("{} ({least}-{most})", self.text())
+    }
+}
+
+/// A ratio below 1 as `1/n`.
+fn fraction(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 0.95 => format!("{ratio:.2}"),
+        _ if ratio > 1.0 / 99.95 => format!("1/{:.1}", 1.0 / ratio),
+        _ => format!("1/{:.0}", 1.0 / ratio),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_stands_in_the_middle() {
+        let spread = Spread::of([5.0, 1.0, 3.0]).unwrap();
+        assert_eq!((spread.median, spread.least, spread.most, spread.mean), (3.0, 1.0, 5.0, 3.0));
+        assert_eq!(Spread::of([1.0, 2.0]).unwrap().median, 1.5);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn ratios_are_fractions() {
+        let check = |ours: &[f64], theirs: &[f64], expected: &str| {
+            assert_eq!(Ratio::of(ours, theirs).unwrap().text_with_spread(), expected);
+        };
+        check(&[1.0, 2.0, 1.0], &[10.0, 10.0, 20.0], "1/10.0 (1/20.0-1/5.0)");
+        check(&[1.0], &[8.0], "1/8.0");
+        check(&[5.0, 6.0], &[4.0, 6.0], "1.10 (1.00-1.25)");
+        check(&[0.001], &[1.5], "1/1500");
+        assert_eq!(Ratio::of(&[1.0], &[]), None);
+        assert_eq!(Ratio::of(&[1.0], &[0.0]), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! The bench with programs that stand for the real ones; the real ones run in the tests of
+//! `barid-cli`.
+
+mod hcache;
+
+#[test]
+fn no_file_is_forgotten() {
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let runner = include_str!("runner.rs");
+    for path in barid_testkit::disk::list(&tests).expect("because it is a folder") {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        assert!(!is_rust || name == "runner" || runner.contains(&format!("mod {name};")), "{name}");
+    }
+}
