@@ -55,6 +55,9 @@ int barid_bdb_open(barid_db_create create, const char *path,
 
 int barid_bdb_close(DB *db) { return db->close(db, 0); }
 
+/* Writes what is in memory only. */
+int barid_bdb_flush(DB *db) { return db->sync(db, 0); }
+
 static DBT dbt(const void *bytes, u_int32_t len)
 {
 	DBT dbt;

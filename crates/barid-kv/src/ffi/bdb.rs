@@ -50,6 +50,7 @@ unsafe extern "C" {
         opened: *mut *mut c_void,
     ) -> c_int;
     fn barid_bdb_close(db: *mut c_void) -> c_int;
+    fn barid_bdb_flush(db: *mut c_void) -> c_int;
     fn barid_bdb_get(
         db: *mut c_void,
         key: *const u8,
@@ -229,6 +230,12 @@ impl Bdb {
         let returned =
             unsafe { barid_bdb_delete(self.db.as_ptr(), key.as_ptr(), key.len() as u32) };
         if returned == NONE { Ok(()) } else { self.done(returned) }
+    }
+
+    /// Hands what is in memory only to the system.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        // SAFETY: the handle is open.
+        self.done(unsafe { barid_bdb_flush(self.db.as_ptr()) })
     }
 
     /// Writes what is in memory only, and closes the file.

@@ -47,6 +47,9 @@ impl Bdb {
     pub(crate) fn delete(&mut self, _key: &[u8]) -> Outcome<()> {
         match *self {}
     }
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        match *self {}
+    }
     pub(crate) fn close(self) -> Outcome<()> {
         match self {}
     }

@@ -13,7 +13,7 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::OFlags;
-use rustix::io::DupFlags;
+use rustix::io::{DupFlags, Errno};
 
 use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
@@ -250,6 +250,7 @@ fn code(api: &Api) -> c_int {
 }
 
 fn failure(api: &Api) -> Failure {
+    const INVALID: c_int = Errno::INVAL.raw_os_error();
     let system = io::Error::last_os_error();
     let code = code(api);
     // SAFETY: takes any number; the text is a constant of the library.
@@ -259,7 +260,10 @@ fn failure(api: &Api) -> Failure {
     };
     match code {
         MALLOC_ERROR => Failure::Io(io::ErrorKind::OutOfMemory.into()),
-        _ if of_system && system.raw_os_error() != Some(0) => Failure::Io(system),
+        // What the system finds invalid is an offset that the file told.
+        _ if of_system && ![Some(0), Some(INVALID)].contains(&system.raw_os_error()) => {
+            Failure::Io(system)
+        }
         FILE_OPEN_ERROR | FILE_SYNC_ERROR => Failure::Io(io::Error::other(text)),
         _ => Failure::Damaged(text),
     }

@@ -16,7 +16,7 @@ use crate::{Batch, Library, Op};
 
 /// Where it comes from.
 pub(crate) static LIBRARY: Library =
-    Library { names: &["librocksdb.so.7.8", "librocksdb.so.8.9"], package: "librocksdb7.8" };
+    Library { names: &["librocksdb.so.7.8"], package: "librocksdb7.8" };
 
 /// Any of the library's objects.
 type Object = *mut c_void;

@@ -209,18 +209,29 @@ impl Tdb {
         Ok(Self { api, context })
     }
 
-    fn failure(&self) -> Failure {
+    /// What failed while reading. The file is mapped, so that the system has no part in it.
+    fn read_failure(&self) -> Failure {
+        match self.error() {
+            (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
+            (_, text) => Failure::Damaged(text),
+        }
+    }
+
+    fn write_failure(&self) -> Failure {
         let system = io::Error::last_os_error();
+        match self.error() {
+            (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
+            (ERR_CORRUPT, text) => Failure::Damaged(text),
+            (ERR_IO, _) if system.raw_os_error() != Some(0) => Failure::Io(system),
+            (_, text) => Failure::Io(io::Error::other(text)),
+        }
+    }
+
+    fn error(&self) -> (c_int, String) {
         // SAFETY: the context is open; the text is a constant of the library.
-        let (code, text) = unsafe {
+        unsafe {
             let text = CStr::from_ptr((self.api.tdb_errorstr)(self.context.as_ptr()));
             ((self.api.tdb_error)(self.context.as_ptr()), text.to_string_lossy().into_owned())
-        };
-        match code {
-            ERR_OOM => Failure::Io(io::ErrorKind::OutOfMemory.into()),
-            ERR_IO if system.raw_os_error().is_some_and(|code| code != 0) => Failure::Io(system),
-            ERR_CORRUPT | ERR_IO => Failure::Damaged(text),
-            _ => Failure::Io(io::Error::other(text)),
         }
     }
 
@@ -230,7 +241,7 @@ impl Tdb {
     }
 
     fn done(&self, returned: c_int) -> Outcome<()> {
-        if returned == 0 { Ok(()) } else { Err(self.failure()) }
+        if returned == 0 { Ok(()) } else { Err(self.write_failure()) }
     }
 
     /// Shows the value of `key` where it lies; `false` if there is none.
@@ -245,7 +256,7 @@ impl Tdb {
         match returned {
             0 => Ok(true),
             _ if self.is(ERR_NOEXIST) => Ok(false),
-            _ => Err(self.failure()),
+            _ => Err(self.read_failure()),
         }
     }
 
@@ -258,7 +269,7 @@ impl Tdb {
             (self.api.tdb_traverse_read)(self.context.as_ptr(), on_scan, call)
         };
         call.finish();
-        if returned < 0 { Err(self.failure()) } else { Ok(()) }
+        if returned < 0 { Err(self.read_failure()) } else { Ok(()) }
     }
 
     /// Gives `key` the value.
@@ -275,7 +286,7 @@ impl Tdb {
             return Ok(());
         }
         if !self.is(ERR_EXISTS) {
-            return Err(self.failure());
+            return Err(self.write_failure());
         }
         let returned = store(REPLACE);
         self.done(returned)
@@ -287,7 +298,7 @@ impl Tdb {
         match unsafe { (self.api.tdb_delete)(self.context.as_ptr(), Data::of(key)) } {
             0 => Ok(()),
             _ if self.is(ERR_NOEXIST) => Ok(()),
-            _ => Err(self.failure()),
+            _ => Err(self.write_failure()),
         }
     }
 

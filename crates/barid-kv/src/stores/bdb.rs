@@ -29,6 +29,7 @@ struct Open {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     handle: Handle,
+    purpose: Option<Purpose>,
     durable: bool,
 }
 
@@ -61,7 +62,7 @@ impl Open {
         let write = purpose.is_some();
         let options = Options { write, create, cache_len: CACHE_LEN };
         let handle = Handle::open(&outside::c_path(&path)?, options).map_err(Failure::at(&path))?;
-        Ok(Self { vfs, path, handle, durable })
+        Ok(Self { vfs, path, handle, purpose, durable })
     }
 }
 
@@ -81,13 +82,18 @@ impl KvWrite for Open {
             Op::Put { key, value } => self.handle.put(key, value),
             Op::Delete { key } => self.handle.delete(key),
         });
-        done.map_err(Failure::at(&self.path))
+        done.map_err(Failure::at(&self.path))?;
+        if !(self.durable && self.purpose == Some(Purpose::Update)) {
+            return Ok(());
+        }
+        self.handle.flush().map_err(Failure::at(&self.path))?;
+        outside::sync(&*self.vfs, &self.path)
     }
     fn close(self: Box<Self>) -> Result<()> {
-        let Self { vfs, path, handle, durable } = *self;
+        let Self { vfs, path, handle, durable, .. } = *self;
         handle.close().map_err(Failure::at(&path))?;
         match durable {
-            true => outside::sync(&Place { vfs: &vfs, path: &path, builtin: None, durable }),
+            true => outside::sync(&*vfs, &path),
             false => Ok(()),
         }
     }

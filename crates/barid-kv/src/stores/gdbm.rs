@@ -30,6 +30,7 @@ struct Open {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     handle: Handle,
+    purpose: Option<Purpose>,
     durable: bool,
 }
 
@@ -63,7 +64,7 @@ impl Open {
         let (write, map) = (purpose.is_some(), purpose.is_none());
         let options = Options { write, create, cache_len: CACHE_LEN, map };
         let handle = Handle::open(&outside::c_path(&path)?, options).map_err(Failure::at(&path))?;
-        Ok(Self { vfs, path, handle, durable })
+        Ok(Self { vfs, path, handle, purpose, durable })
     }
 }
 
@@ -83,13 +84,17 @@ impl KvWrite for Open {
             Op::Put { key, value } => self.handle.put(key, value),
             Op::Delete { key } => self.handle.delete(key),
         });
-        done.map_err(Failure::at(&self.path))
+        done.map_err(Failure::at(&self.path))?;
+        if !(self.durable && self.purpose == Some(Purpose::Update)) {
+            return Ok(());
+        }
+        outside::sync(&*self.vfs, &self.path)
     }
     fn close(self: Box<Self>) -> Result<()> {
-        let Self { vfs, path, handle, durable } = *self;
+        let Self { vfs, path, handle, durable, .. } = *self;
         drop(handle);
         match durable {
-            true => outside::sync(&Place { vfs: &vfs, path: &path, builtin: None, durable }),
+            true => outside::sync(&*vfs, &path),
             false => Ok(()),
         }
     }

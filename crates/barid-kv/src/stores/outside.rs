@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use barid_vfs::OpenOptions;
+use barid_vfs::{OpenOptions, Vfs};
 
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::{Batch, Capabilities, Error, Op, Place, Purpose, Result};
@@ -66,12 +66,12 @@ pub(crate) fn check_lens(path: &Path, capabilities: &Capabilities, batch: &Batch
 ///
 /// # Errors
 /// What the file system says.
-pub(crate) fn sync(place: &Place<'_>) -> Result<()> {
-    let at = || Error::at(place.path);
-    let file = place.vfs.open(place.path, OpenOptions::default()).map_err(at())?;
+pub(crate) fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let at = || Error::at(path);
+    let file = vfs.open(path, OpenOptions::READ).map_err(at())?;
     file.sync_all().map_err(at())?;
-    match place.path.parent() {
-        Some(parent) => place.vfs.sync_dir(parent).map_err(at()),
+    match path.parent() {
+        Some(parent) => vfs.sync_dir(parent).map_err(at()),
         None => Ok(()),
     }
 }
@@ -84,7 +84,7 @@ pub(crate) mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use barid_vfs::{OsVfs, Vfs};
+    use barid_vfs::OsVfs;
 
     use super::*;
     use crate::{Choice, Kv, Store};
@@ -136,6 +136,8 @@ pub(crate) mod tests {
         for builtin in builtins.map(Some).chain([None]) {
             let folder = Folder::new();
             let store = folder.store("store", Choice { kv, builtin });
+            // Stable storage makes no difference to what is found.
+            let store = if builtin.is_none() { store.durable() } else { store };
             assert!(matches!(store.read(), Err(Error::NotFound { .. })));
             assert!(matches!(store.write(), Err(Error::NotFound { .. })));
 

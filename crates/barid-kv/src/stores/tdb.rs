@@ -133,7 +133,7 @@ impl KvWrite for Open {
         }
         drop(handle);
         match durable && purpose == Some(Purpose::Create) {
-            true => outside::sync(&Place { vfs: &vfs, path: &path, builtin: None, durable }),
+            true => outside::sync(&*vfs, &path),
             false => Ok(()),
         }
     }
