@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
+use crate::stores::files;
 
 /// Where it comes from.
 pub(crate) static LIBRARY: Library = Library { names: &["libqdbm.so.14"], package: "libqdbm14" };
@@ -202,7 +203,7 @@ impl Handle {
         let villa = self.villa.as_ptr();
         // SAFETY: the handle is live; the bytes are as many as is said, and are copied.
         let put = unsafe { (self.api.vlput)(villa, key, key_len, value, value_len, OVERWRITE) };
-        self.check(put)
+        self.check_written(put)
     }
 
     /// Removes a key, if it is there.
@@ -210,14 +211,17 @@ impl Handle {
         let (key, key_len) = parts(key)?;
         // SAFETY: the handle is live; the key's bytes are `key_len`.
         let deleted = unsafe { (self.api.vlout)(self.villa.as_ptr(), key, key_len) };
-        self.check_found(deleted).map(drop)
+        match self.check_found(deleted) {
+            Err(_) => self.check_written(deleted),
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Writes what is still to be written to the file.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is live.
         let flushed = unsafe { (self.api.vlmemflush)(self.villa.as_ptr()) };
-        self.check(flushed)
+        self.check_written(flushed)
     }
 
     /// Writes what is still to be written, and closes the file.
@@ -226,7 +230,7 @@ impl Handle {
         std::mem::forget(self);
         // SAFETY: the handle is live, and nobody uses it afterwards.
         let closed = unsafe { (api.vlclose)(villa.as_ptr()) };
-        if closed == 0 { Err(failure(api)) } else { Ok(()) }
+        if closed == 0 { Err(files::full().unwrap_or_else(|| failure(api))) } else { Ok(()) }
     }
 
     /// As [`Handle::check`], where that something is not there is no failure.
@@ -235,6 +239,14 @@ impl Handle {
             return Ok(false);
         }
         self.check(found).map(|()| true)
+    }
+
+    /// As [`Handle::check`] for what writes.
+    fn check_written(&self, done: c_int) -> Outcome<()> {
+        match files::full() {
+            Some(full) if done == 0 => Err(full),
+            _ => self.check(done),
+        }
     }
 
     fn check(&self, done: c_int) -> Outcome<()> {

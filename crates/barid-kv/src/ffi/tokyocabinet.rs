@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
+use crate::stores::files;
 
 /// Where it comes from.
 pub(crate) static LIBRARY: Library =
@@ -221,7 +222,7 @@ impl Handle {
         let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
         // SAFETY: the object is live; the bytes are as many as is said, and are copied.
         let put = unsafe { (self.api.tcbdbput)(self.bdb.as_ptr(), key, key_len, value, value_len) };
-        self.check(put)
+        self.check_written(put)
     }
 
     /// Removes a key, if it is there.
@@ -229,21 +230,24 @@ impl Handle {
         let (key, key_len) = parts(key)?;
         // SAFETY: the object is live; the key's bytes are `key_len`.
         let deleted = unsafe { (self.api.tcbdbout)(self.bdb.as_ptr(), key, key_len) };
-        self.check_found(deleted).map(drop)
+        match self.check_found(deleted) {
+            Err(_) => self.check_written(deleted),
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Begins a transaction.
     pub(crate) fn begin(&mut self) -> Outcome<()> {
         // SAFETY: the object is live.
         let begun = unsafe { (self.api.tcbdbtranbegin)(self.bdb.as_ptr()) };
-        self.check(begun)
+        self.check_written(begun)
     }
 
     /// Ends a transaction: what was written since it began is there.
     pub(crate) fn commit(&mut self) -> Outcome<()> {
         // SAFETY: the object is live.
         let committed = unsafe { (self.api.tcbdbtrancommit)(self.bdb.as_ptr()) };
-        self.check(committed)
+        self.check_written(committed)
     }
 
     /// Ends a transaction: what was written since it began is not there.
@@ -257,7 +261,7 @@ impl Handle {
     pub(crate) fn close(self) -> Outcome<()> {
         // SAFETY: the object is live; `Drop` deletes it afterwards, which is right for a closed one.
         let closed = unsafe { (self.api.tcbdbclose)(self.bdb.as_ptr()) };
-        self.check(closed)
+        self.check_written(closed)
     }
 
     /// As [`Handle::check`], where that something is not there is no fault.
@@ -267,6 +271,14 @@ impl Handle {
             return Ok(false);
         }
         self.check(found).map(|()| true)
+    }
+
+    /// As [`Handle::check`] for what writes.
+    fn check_written(&self, done: bool) -> Outcome<()> {
+        match files::full() {
+            Some(full) if !done => Err(full),
+            _ => self.check(done),
+        }
     }
 
     fn check(&self, done: bool) -> Outcome<()> {

@@ -1,11 +1,24 @@
 //! What the stores share whose library opens a file by its name.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_vfs::{File, FileType, OpenOptions, Vfs};
 
+use crate::ffi::failure::Failure;
 use crate::{Error, Place, Purpose, Result};
+
+/// What the system said last, if that is that nothing more can be written. Libraries tell it as
+/// damage when they look for what they could not write.
+pub(crate) fn full() -> Option<Failure> {
+    let last = io::Error::last_os_error();
+    let full = matches!(
+        last.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    );
+    full.then_some(Failure::Io(last))
+}
 
 /// The path with a suffix.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {

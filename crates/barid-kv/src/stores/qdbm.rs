@@ -95,10 +95,11 @@ fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
 /// Looks at the head of the file (depot.c, `dpopen`), which the library does only if it locks.
 fn check_head(place: &Place<'_>) -> Result<()> {
     let (head, _, len) = files::head::<48>(place)?;
-    let number =
-        |at: usize| head[at..].first_chunk().map_or(-1, |bytes| i32::from_ne_bytes(*bytes));
-    let magic: &[u8] =
-        if cfg!(target_endian = "big") { b"[DEPOT]\n\x0c" } else { b"[depot]\n\x0c" };
+    // The library writes numbers as they lie in memory.
+    let big = cfg!(target_endian = "big");
+    let magic = if big { b"[DEPOT]\n\x0c" } else { b"[depot]\n\x0c" };
+    let number = if big { i32::from_be_bytes } else { i32::from_le_bytes };
+    let number = |at: usize| head[at..].first_chunk().copied().map_or(-1, number);
     let (len_told, buckets, records) = (number(24), number(32), number(40));
     let whole = head.starts_with(magic)
         && u64::try_from(len_told) == Ok(len)
