@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use barid_vfs::{File, FileType, OpenOptions, Timestamp, Vfs, atomic_replace};
+use barid_vfs::{FileType, OpenOptions, Timestamp, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::{Found, beside, gone};
@@ -92,23 +92,19 @@ pub(crate) fn write(
         return Ok(false);
     }
     let seal = beside(path, SUFFIX);
-    let mut later = false;
-    let fill = |file: &dyn File| {
-        for tries in 0..TICK_TRIES {
-            file.write_all_at(described, 0)?;
-            later = file.metadata()?.changed > newest;
-            if later || tries + 1 == TICK_TRIES {
-                break;
-            }
-            vfs.sleep(TICK_PAUSE);
+    let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+    let file = vfs.open(&seal, options).map_err(Error::at(&seal))?;
+    // What is written in part is no seal, so nothing is renamed into place.
+    for _ in 0..TICK_TRIES {
+        file.write_all_at(&[0], 0).map_err(Error::at(&seal))?;
+        if file.metadata().map_err(Error::at(&seal))?.changed > newest {
+            file.write_all_at(described, 0).map_err(Error::at(&seal))?;
+            return Ok(true);
         }
-        if later { Ok(()) } else { Err(std::io::ErrorKind::TimedOut.into()) }
-    };
-    match atomic_replace(vfs, &seal, 0o600, false, fill) {
-        Ok(_) => Ok(true),
-        Err(_) if !later => Ok(false),
-        Err(error) => Err(Error::at(&seal)(error)),
+        vfs.sleep(TICK_PAUSE);
     }
+    remove(vfs, path)?;
+    Ok(false)
 }
 
 /// Removes the seal of `path`, if there is one.

@@ -5,9 +5,11 @@
 //! but once.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use barid_vfs::{OpenOptions, Vfs};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Env, MdbError, PutFlags, RoTxn, WithoutTls};
 
@@ -149,6 +151,7 @@ impl KvRead for Reader {
 }
 
 struct Writer {
+    vfs: Arc<dyn Vfs>,
     path: PathBuf,
     database: Database,
     env: Env<WithoutTls>,
@@ -168,10 +171,10 @@ impl Writer {
         let path = place.path;
         let size = match (place.vfs.metadata(path), purpose) {
             (Ok(_), Purpose::Create) => {
-                let source = std::io::ErrorKind::AlreadyExists.into();
+                let source = ErrorKind::AlreadyExists.into();
                 return Err(Error::Io { path: path.to_owned(), source });
             }
-            (Err(error), Purpose::Create) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            (Err(error), Purpose::Create) if error.kind() == ErrorKind::NotFound => 0,
             (found, _) => found.map_err(Error::at(path))?.size,
         };
         let mode = if place.durable { Mode::Durable } else { Mode::Write };
@@ -182,7 +185,8 @@ impl Writer {
             let txn = env.read_txn()?;
             let greatest = database.last(&txn)?.map_or(Vec::new(), |(key, _)| key.to_vec());
             drop(txn);
-            Ok(Self { path: path.to_owned(), database, env, map_size, greatest })
+            let (vfs, path) = (Arc::clone(place.vfs), path.to_owned());
+            Ok(Self { vfs, path, database, env, map_size, greatest })
         };
         begin().map_err(failed(path))
     }
@@ -209,6 +213,25 @@ impl Writer {
         self.map_size = map_size(needed.max(self.map_size.saturating_mul(2)) as u64);
         resize(&mut self.env, self.map_size)?;
         self.find_greatest()
+    }
+
+    /// A write that the disk had room for but in part is an unspecific error to the library.
+    fn cause(&self, error: heed::Error, batch: &Batch) -> heed::Error {
+        let too_large = || {
+            let file = self.vfs.open(&self.path, OpenOptions::WRITE).ok()?;
+            let size = file.metadata().ok()?.size;
+            let reserved = file.allocate(size, (batch.bytes_len() + MAP_UNIT) as u64);
+            let _ = file.set_len(size);
+            let error = reserved.err()?;
+            let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind());
+            full.then_some(heed::Error::Io(error))
+        };
+        match &error {
+            heed::Error::Io(source) if source.raw_os_error() == Some(libc::EIO) => {
+                too_large().unwrap_or(error)
+            }
+            _ => error,
+        }
     }
 
     fn find_greatest(&mut self) -> heed::Result<()> {
@@ -244,7 +267,7 @@ impl KvWrite for Writer {
             // The first error is the one to report.
             let _ = self.find_greatest();
         }
-        applied.map_err(failed(&self.path))
+        applied.map_err(|error| self.cause(error, batch)).map_err(failed(&self.path))
     }
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
@@ -310,10 +333,8 @@ fn failed(path: &Path) -> impl FnOnce(heed::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use barid_vfs::OsVfs;
     use std::collections::BTreeMap;
-    use std::sync::Arc;
-
-    use barid_vfs::{OsVfs, Vfs};
 
     use super::*;
 
