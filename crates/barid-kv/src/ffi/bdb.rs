@@ -282,8 +282,14 @@ impl Drop for Cursor<'_> {
 }
 
 fn failure(api: &Api, code: c_int) -> Failure {
+    /// What the library says when a page cannot be written, whatever the reason.
+    const IO: c_int = 5;
     /// What the system says of a page that is not there, or of a file that is none of the library.
     const INVALID: c_int = 22;
+    let system = io::Error::last_os_error();
+    if code == IO && system.kind() == io::ErrorKind::StorageFull {
+        return Failure::Io(system);
+    }
     if code > 0 && code != INVALID {
         return Failure::Io(io::Error::from_raw_os_error(code));
     }

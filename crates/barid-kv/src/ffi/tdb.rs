@@ -66,6 +66,7 @@ const NOLOCK: c_int = 4;
 const NOSYNC: c_int = 64;
 const INCOMPATIBLE_HASH: c_int = 2048;
 
+const SUCCESS: c_int = 0;
 const ERR_CORRUPT: c_int = 1;
 const ERR_IO: c_int = 2;
 const ERR_OOM: c_int = 4;
@@ -220,6 +221,9 @@ impl Tdb {
     fn write_failure(&self) -> Failure {
         let system = io::Error::last_os_error();
         match self.error() {
+            // The library tells no reason when it cannot make a file longer.
+            (SUCCESS, _) => Failure::Io(io::ErrorKind::StorageFull.into()),
+            _ if system.kind() == io::ErrorKind::StorageFull => Failure::Io(system),
             (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
             (ERR_CORRUPT, text) => Failure::Damaged(text),
             (ERR_IO, _) if system.raw_os_error() != Some(0) => Failure::Io(system),
