@@ -227,6 +227,8 @@ impl Tdb {
             (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
             (ERR_CORRUPT, text) => Failure::Damaged(text),
             (ERR_IO, _) if system.raw_os_error() != Some(0) => Failure::Io(system),
+            // A write that was cut short is no error to the system.
+            (ERR_IO, _) => Failure::Io(io::ErrorKind::StorageFull.into()),
             (_, text) => Failure::Io(io::Error::other(text)),
         }
     }
