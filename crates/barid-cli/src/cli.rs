@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{cache, completions, demo, folders, ls, man, show, status, thread};
+use crate::commands::{bench, cache, completions, demo, folders, ls, man, show, status, thread};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::style::ColorChoice;
@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Thread(thread::ThreadArgs),
     Folders(folders::FoldersArgs),
     Cache(cache::CacheArgs),
+    Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -100,6 +101,7 @@ impl Command {
             Self::Thread(args) => thread::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Cache(args) => cache::run(context, args),
+            Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Man(args) => man::run(context, args),

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 15] = [
     &[],
     &["status"],
     &["ls"],
@@ -14,6 +14,8 @@ const COMMANDS: [&[&str]; 13] = [
     &["cache", "verify"],
     &["cache", "clear"],
     &["cache", "prune"],
+    &["bench"],
+    &["bench", "hcache"],
     &["demo"],
     &["completions"],
 ];

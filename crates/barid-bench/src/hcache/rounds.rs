@@ -157,21 +157,23 @@ impl Lab<'_> {
         }
     }
 
-    /// One run; with the disk at rest, and in round 0 with samples of the memory.
+    /// One run; in round 0 with samples of the memory. What it wrote is on the disk before the next.
     fn step(&self, round: u32, key: &Key, work: Work, results: &mut Results) -> Result<()> {
         let system = self.system(key);
         if work == Work::Populate {
             system.forget(key)?;
         }
         self.stoppable(Ok(()))?;
-        let folder = &self.barid.folder;
-        disk::sync_file_system(folder).with_context(|| folder.display().to_string())?;
         if self.is_cold && round > 0 {
             drop_caches()?;
         }
         let sampling = if round == 0 { Sampling::Every(SAMPLE_INTERVAL) } else { Sampling::Off };
         let figures = self.stoppable(system.run(key, work, sampling))?;
         results.runs.push(Run { round, work, key: key.clone(), figures });
+        if work == Work::Populate {
+            let folder = &self.barid.folder;
+            disk::sync_file_system(folder).with_context(|| folder.display().to_string())?;
+        }
         Ok(())
     }
 

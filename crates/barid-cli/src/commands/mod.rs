@@ -1,5 +1,6 @@
 //! The commands, one file each: what it is asked with (`Args`) and what it does (`run`).
 
+pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod completions;
 pub(crate) mod demo;
