@@ -1,5 +1,7 @@
 //! The folder that caches lie in.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +10,16 @@ use std::sync::Arc;
 use barid_vfs::{FileType, Metadata, Vfs, is_temporary};
 
 use crate::error::{Error, Result};
+use crate::options::CacheOptions;
 use crate::snapshot::{Opened, Snapshot};
 
 /// What stands behind the id in the name of a cache file.
 const SUFFIX: &str = ".bhc";
 /// Hexadecimal digits of an id.
 const ID_LEN: usize = 32;
-/// Seconds after which a temporary file is taken for left behind.
+/// Hexadecimal digits of the generation of a store.
+const GENERATION_LEN: usize = 16;
+/// Seconds after which what nobody names is taken for left behind.
 const TEMPORARY_AGE_MIN: i64 = 3600;
 
 /// The name of the cache file of a mailbox.
@@ -36,7 +41,7 @@ pub struct CacheEntry {
     pub id: u128,
     /// The cache file.
     pub path: PathBuf,
-    /// Bytes of it and of its derived columns.
+    /// Bytes allocated for it, its store and its derived columns.
     pub bytes: u64,
     /// What is in it, unless it is no use: then why, in one line.
     pub content: std::result::Result<CacheContent, &'static str>,
@@ -53,6 +58,12 @@ pub struct CacheContent {
     pub format: String,
     /// Its messages.
     pub messages: u32,
+    /// What it was made with.
+    pub options: CacheOptions,
+    /// Bytes of its header records.
+    pub raw_bytes: u64,
+    /// What they take, before the store adds to it.
+    pub stored_bytes: u64,
 }
 
 /// What was removed.
@@ -66,10 +77,25 @@ pub struct Pruned {
     pub bytes: u64,
 }
 
-/// A file of the folder.
+/// A file of the folder, or a folder of a store.
 struct Found {
     name: Vec<u8>,
     metadata: Metadata,
+    /// Bytes allocated, for a folder those of all that is in it.
+    bytes: u64,
+    /// What it is.
+    part: Part,
+}
+
+/// What a file of a mailbox's cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The cache file itself, its lock or a derived column.
+    Cache,
+    /// A part of the store of a generation.
+    Store(u64),
+    /// What a writer has not finished, or never will.
+    Temporary,
 }
 
 /// The files of the folder by the mailbox they belong to, and those left behind.
@@ -79,8 +105,16 @@ struct Files {
     left_behind: Vec<Found>,
 }
 
+/// The cache among the files of an id, and which of the files are parts of it.
+struct Judged<'a> {
+    entry: Option<CacheEntry>,
+    own: Vec<&'a Found>,
+    /// Stores that no cache names, long untouched.
+    left_behind: Vec<&'a Found>,
+}
+
 impl CacheDir {
-    /// Names a folder, which need not exist.
+    /// The folder `path`; it may be missing.
     pub fn new(vfs: Arc<dyn Vfs>, path: &Path) -> Self {
         Self { vfs, path: path.to_owned() }
     }
@@ -88,14 +122,15 @@ impl CacheDir {
     /// The caches of the folder, by id. Opens each.
     pub fn list(&self) -> Result<Vec<CacheEntry>> {
         let files = self.files()?;
-        files.by_id.iter().filter_map(|(id, files)| self.entry(*id, files).transpose()).collect()
+        let entries = files.by_id.iter().map(|(id, files)| Ok(self.judge(*id, files)?.entry));
+        entries.filter_map(Result::transpose).collect()
     }
 
-    /// Bytes of all caches, derived columns and leftovers.
+    /// Bytes allocated for all caches, stores, derived columns and leftovers.
     pub fn total_bytes(&self) -> Result<u64> {
         let files = self.files()?;
         let all = files.by_id.values().flatten().chain(&files.left_behind);
-        Ok(all.map(|file| file.metadata.size).sum())
+        Ok(all.map(|file| file.bytes).sum())
     }
 
     /// Removes the caches of mailboxes for which `is_gone` says so, those that are no use, and what
@@ -104,15 +139,16 @@ impl CacheDir {
         let files = self.files()?;
         let mut pruned = Pruned::default();
         for (id, files) in &files.by_id {
-            let entry = self.entry(*id, files)?;
-            let remove = match entry.as_ref().map(|entry| &entry.content) {
+            let judged = self.judge(*id, files)?;
+            let remove = match judged.entry.as_ref().map(|entry| &entry.content) {
                 Some(Ok(content)) => is_gone(content),
                 Some(Err(_)) | None => true,
             };
             if remove {
-                pruned.caches += u32::from(entry.is_some());
-                self.remove(files, &mut pruned)?;
+                pruned.caches += u32::from(judged.entry.is_some());
+                self.remove(judged.own, &mut pruned)?;
             }
+            self.remove(judged.left_behind, &mut pruned)?;
         }
         self.remove(&files.left_behind, &mut pruned)?;
         Ok(pruned)
@@ -123,23 +159,27 @@ impl CacheDir {
         let files = self.files()?;
         let mut pruned = Pruned::default();
         for (id, files) in &files.by_id {
-            let name = file_name(*id);
-            pruned.caches += u32::from(files.iter().any(|file| file.name == name.as_bytes()));
-            self.remove(files, &mut pruned)?;
+            self.clear_files(*id, files, &mut pruned)?;
         }
         self.remove(&files.left_behind, &mut pruned)?;
         Ok(pruned)
     }
 
-    /// Removes the cache of one mailbox, with its derived columns.
+    /// Removes the cache of one mailbox, with its store and its derived columns.
     pub fn clear_one(&self, id: u128) -> Result<Pruned> {
         let files = self.files()?;
         let mut pruned = Pruned::default();
         if let Some(files) = files.by_id.get(&id) {
-            pruned.caches += 1;
-            self.remove(files, &mut pruned)?;
+            self.clear_files(id, files, &mut pruned)?;
         }
         Ok(pruned)
+    }
+
+    fn clear_files(&self, id: u128, files: &[Found], pruned: &mut Pruned) -> Result<()> {
+        let judged = self.judge(id, files)?;
+        pruned.caches += u32::from(judged.entry.is_some());
+        self.remove(judged.own, pruned)?;
+        self.remove(judged.left_behind, pruned)
     }
 
     fn files(&self) -> Result<Files> {
@@ -150,53 +190,78 @@ impl CacheDir {
         };
         let mut names = Vec::new();
         let mut visit = |name: &[u8], file_type: FileType| {
-            if matches!(file_type, FileType::File | FileType::Other) {
+            if file_type != FileType::Symlink {
                 names.push(name.to_vec());
             }
         };
         dir.list(&mut visit).map_err(Error::at(&self.path))?;
         let now = self.vfs.now().unix_seconds();
         for name in names {
+            let Some((id, part)) = part_of(&name) else { continue };
             let Ok(metadata) = dir.metadata(&name) else { continue };
-            let id = id_of(&name);
-            let temporary = is_temporary_name(&name, id.is_some());
-            if temporary {
-                if now - metadata.modified.unix_seconds() >= TEMPORARY_AGE_MIN {
-                    files.left_behind.push(Found { name, metadata });
-                }
-            } else if let Some(id) = id {
-                files.by_id.entry(id).or_default().push(Found { name, metadata });
+            let bytes = match (metadata.file_type, part) {
+                (FileType::Dir, Part::Store(_)) => tree::bytes(&*self.vfs, &self.at(&name)),
+                (FileType::Dir, _) => continue,
+                _ => metadata.allocated,
+            };
+            let found = Found { name, metadata, bytes, part };
+            match (part, id) {
+                (Part::Temporary, _) if found.is_young(now) => {}
+                (Part::Temporary, _) | (_, None) => files.left_behind.push(found),
+                (_, Some(id)) => files.by_id.entry(id).or_default().push(found),
             }
         }
         Ok(files)
     }
 
-    /// The cache among the files of an id; `None` if there are only others.
-    fn entry(&self, id: u128, files: &[Found]) -> Result<Option<CacheEntry>> {
-        let path = self.path.join(file_name(id));
-        let content = match Snapshot::open(Arc::clone(&self.vfs), &path, id)? {
-            Opened::Absent => return Ok(None),
-            Opened::Discarded { reason } => Err(reason),
-            Opened::Fresh(snapshot) => Ok(CacheContent {
-                mailbox: snapshot.meta().path.clone(),
-                inode: snapshot.meta().inode,
-                format: snapshot.meta().format.clone(),
-                messages: snapshot.len(),
-            }),
-        };
-        let bytes = files.iter().map(|file| file.metadata.size).sum();
-        Ok(Some(CacheEntry { id, path, bytes, content }))
+    fn at(&self, name: &[u8]) -> PathBuf {
+        self.path.join(std::ffi::OsStr::from_bytes(name))
     }
 
-    fn remove(&self, files: &[Found], pruned: &mut Pruned) -> Result<()> {
+    /// Opens the cache of an id, if there is one, to see what is what.
+    fn judge<'a>(&self, id: u128, files: &'a [Found]) -> Result<Judged<'a>> {
+        let path = self.path.join(file_name(id));
+        let opened = Snapshot::open(Arc::clone(&self.vfs), &path, id)?;
+        let generation = match &opened {
+            Opened::Fresh(snapshot) => snapshot.base.header.records.generation,
+            _ => 0,
+        };
+        let now = self.vfs.now().unix_seconds();
+        let mut judged = Judged { entry: None, own: Vec::new(), left_behind: Vec::new() };
         for file in files {
-            let path = self.path.join(std::ffi::OsStr::from_bytes(&file.name));
-            match self.vfs.remove_file(&path) {
+            match file.part {
+                Part::Store(of) if of != generation && file.is_young(now) => {}
+                Part::Store(of) if of != generation => judged.left_behind.push(file),
+                _ => judged.own.push(file),
+            }
+        }
+        let content = match opened {
+            Opened::Absent => return Ok(judged),
+            Opened::Discarded { reason } => Err(reason),
+            Opened::Fresh(snapshot) => Ok(content_of(&snapshot)),
+        };
+        let bytes = judged.own.iter().map(|file| file.bytes).sum();
+        judged.entry = Some(CacheEntry { id, path, bytes, content });
+        Ok(judged)
+    }
+
+    fn remove<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Found>,
+        pruned: &mut Pruned,
+    ) -> Result<()> {
+        for file in files {
+            let path = self.at(&file.name);
+            let removed = match file.metadata.file_type {
+                FileType::Dir => tree::remove(&*self.vfs, &path),
+                _ => self.vfs.remove_file(&path).map(|()| 1),
+            };
+            match removed {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(Error::at(&path)(error)),
-                Ok(()) => {
-                    pruned.files += 1;
-                    pruned.bytes += file.metadata.size;
+                Ok(files) => {
+                    pruned.files += files;
+                    pruned.bytes += file.bytes;
                 }
             }
         }
@@ -204,40 +269,80 @@ impl CacheDir {
     }
 }
 
-/// The id that a file name begins with, if it is one of a cache or what lies beside it.
-fn id_of(name: &[u8]) -> Option<u128> {
-    let (digits, rest) = name.split_at_checked(ID_LEN)?;
-    let rest = rest.strip_prefix(SUFFIX.as_bytes())?;
-    let digits = std::str::from_utf8(digits).ok()?;
-    let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    (lower && (rest.is_empty() || rest[0] == b'.')).then_some(())?;
-    u128::from_str_radix(digits, 16).ok()
+impl Found {
+    /// Whether a writer may still be at work on it.
+    fn is_young(&self, now: i64) -> bool {
+        now - self.metadata.modified.unix_seconds() < TEMPORARY_AGE_MIN
+    }
 }
 
-fn is_temporary_name(name: &[u8], has_id: bool) -> bool {
-    let of_builder = has_id && name[ID_LEN + SUFFIX.len()..].starts_with(b".tmp");
-    of_builder || is_temporary(name)
+fn content_of(snapshot: &Snapshot) -> CacheContent {
+    let (meta, records) = (snapshot.meta(), &snapshot.base.header.records);
+    CacheContent {
+        mailbox: meta.path.clone(),
+        inode: meta.inode,
+        format: meta.format.clone(),
+        messages: snapshot.len(),
+        options: snapshot.options(),
+        raw_bytes: records.raw_bytes,
+        stored_bytes: records.stored_bytes,
+    }
+}
+
+/// The id that a file name begins with, and what the file is of its cache; `None` if it is none of
+/// ours. Leftovers of [`barid_vfs::atomic_replace`] have no id.
+fn part_of(name: &[u8]) -> Option<(Option<u128>, Part)> {
+    if is_temporary(name) {
+        return Some((None, Part::Temporary));
+    }
+    let (digits, rest) = name.split_at_checked(ID_LEN)?;
+    let rest = rest.strip_prefix(SUFFIX.as_bytes())?;
+    let id = u128::from_str_radix(hexadecimal(digits)?, 16).ok()?;
+    let part = match rest {
+        [] => Part::Cache,
+        rest if rest.starts_with(b".tmp") => Part::Temporary,
+        [b'.', rest @ ..] => generation_of(rest).map_or(Part::Cache, Part::Store),
+        _ => return None,
+    };
+    Some((Some(id), part))
+}
+
+/// The generation that the name of a store begins with.
+fn generation_of(rest: &[u8]) -> Option<u64> {
+    let (digits, rest) = rest.split_at_checked(GENERATION_LEN)?;
+    let digits = hexadecimal(digits).filter(|_| rest.starts_with(b"."))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<&str> {
+    let lower = digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    std::str::from_utf8(digits).ok().filter(|_| lower)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(name: &str, id: Option<u128>, temporary: bool) {
-        assert_eq!(id_of(name.as_bytes()), id, "{name}");
-        assert_eq!(is_temporary_name(name.as_bytes(), id.is_some()), temporary, "{name}");
+    fn check(name: &str, expected: Option<(Option<u128>, Part)>) {
+        assert_eq!(part_of(name.as_bytes()), expected, "{name}");
     }
 
     #[test]
     fn names_tell_what_a_file_is() {
         let name = file_name(0xabc);
-        check(&name, Some(0xabc), false);
-        check(&format!("{name}.lock"), Some(0xabc), false);
-        check(&format!("{name}.sort-date"), Some(0xabc), false);
-        check(&format!("{name}.tmp0123456789abcdef"), Some(0xabc), true);
-        check(&format!("{name}x"), None, false);
-        check(&name.replace('a', "A"), None, false);
-        check("notes.txt", None, false);
-        check("", None, false);
+        let ours = |part| Some((Some(0xabc), part));
+        check(&name, ours(Part::Cache));
+        check(&format!("{name}.lock"), ours(Part::Cache));
+        check(&format!("{name}.sort-date"), ours(Part::Cache));
+        check(&format!("{name}.tmp0123456789abcdef"), ours(Part::Temporary));
+        for of_store in ["lmdb", "lmdb.lock", "rocksdb", "tdb.seal"] {
+            let name = format!("{name}.00000000000000ff.{of_store}");
+            check(&name, ours(Part::Store(255)));
+        }
+        check(&format!("{name}.00000000000000ff"), ours(Part::Cache));
+        check(&format!("{name}x"), None);
+        check(&name.replace('a', "A"), None);
+        check("notes.txt", None);
+        check("", None);
     }
 }

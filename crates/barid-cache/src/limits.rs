@@ -42,3 +42,7 @@ pub const KV_NUMBERS: u32 = 512;
 pub const KV_HELD_LEN: usize = 4 * 1024 * 1024;
 /// Rows that are copied together when a cache is written anew.
 pub const REWRITE_ROWS: usize = 4_096;
+/// Folders within the folder of a store that are looked into.
+pub const STORE_FOLDERS_DEEP: u32 = 2;
+/// Records that are not what was written, of which a verification says which they are.
+pub const FAULTS_LISTED_MAX: usize = 1_000;

@@ -1,8 +1,9 @@
-//! Reading a whole cache file to see whether every part of it is what was written.
+//! Reading a whole cache to see whether every part of it is what was written.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_types::Uid;
 use barid_vfs::Vfs;
 
 use crate::base::{Cursor, HeapCursor};
@@ -10,6 +11,8 @@ use crate::codec::u32_at;
 use crate::column::Kind;
 use crate::core_row::{CORE_ROW_LEN, Core, Place};
 use crate::error::{Damage, Error, Result};
+use crate::limits::{FAULTS_LISTED_MAX, REWRITE_ROWS};
+use crate::record::Record;
 use crate::snapshot::{Opened, Snapshot};
 use crate::thread_row::ThreadRow;
 
@@ -24,15 +27,39 @@ pub struct VerifyReport {
     pub log_records: u64,
     /// Bytes behind the last of them: a record that was interrupted. No damage.
     pub torn_bytes: u64,
-    /// What is wrong: why the file cannot be opened, or the first damage found.
+    /// What is wrong: why the cache cannot be opened, or the first damage found.
     pub damage: Option<String>,
+    /// Header records that are not what was written, in the order of rows, up to
+    /// [`FAULTS_LISTED_MAX`].
+    pub faults: Vec<RecordFault>,
+    /// How many there are.
+    pub faulty_records: u64,
+    /// Those of them that are not there.
+    pub missing_records: u64,
+    /// Those of them whose dictionary is not known.
+    pub undecodable_records: u64,
+    /// Records of messages that are gone; they are removed when the log is compacted. No damage.
+    pub stale_records: u64,
+    /// The ids of the dictionaries.
+    pub dictionaries: Vec<u8>,
 }
 
-/// Checks every block, every reference from one to another, and every log record of the cache file
-/// at `path`. Costs a read of the whole file.
+/// A header record that is not what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordFault {
+    /// The row of its message.
+    pub row: u32,
+    /// The UID.
+    pub uid: Uid,
+    /// What is wrong.
+    pub kind: Damage,
+}
+
+/// Checks every block, every reference from one to another, every header record and every log
+/// record of the cache at `path`. Costs a read of all of it.
 ///
 /// # Errors
-/// What the file system says, a missing file included.
+/// What the file system says, a missing file included; [`Error::Store`].
 pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
     let snapshot = match Snapshot::open_any(Arc::clone(&vfs), path)? {
         Opened::Fresh(snapshot) => snapshot,
@@ -48,10 +75,23 @@ pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
         torn_bytes: file_len.saturating_sub(snapshot.log_end),
         ..VerifyReport::default()
     };
-    let checked = check_blocks(&snapshot, &mut report).and_then(|()| check_rows(&snapshot));
-    match checked {
-        Err(error) if error.is_damage() => report.damage = Some(error.to_string()),
-        result => result?,
+    let checks = [check_blocks, check_rows, check_records, check_store];
+    for check in checks {
+        match check(&snapshot, &mut report) {
+            Err(error) if error.is_damage() => {
+                report.damage.get_or_insert_with(|| error.to_string());
+            }
+            result => result?,
+        }
+    }
+    if let (Some(first), None) = (report.faults.first(), &report.damage) {
+        let count = report.faulty_records;
+        report.damage = Some(format!(
+            "{}: header records that are not what was written: {count}, the first of UID {}: {}",
+            path.display(),
+            first.uid.get(),
+            first.kind
+        ));
     }
     Ok(report)
 }
@@ -72,7 +112,7 @@ fn check_blocks(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
-fn check_rows(snapshot: &Snapshot) -> Result<()> {
+fn check_rows(snapshot: &Snapshot, _: &mut VerifyReport) -> Result<()> {
     let base = &snapshot.base;
     let wrong = |kind: Kind| base.damaged(base.header.extents[kind.index()].start, Damage::Bounds);
     let mut cores = Cursor::new(base, Kind::Core);
@@ -102,4 +142,75 @@ fn check_rows(snapshot: &Snapshot) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The rows that are there, with their cores as far as those can be read.
+fn live_cores(snapshot: &Snapshot) -> impl Iterator<Item = (u32, u32, Core)> {
+    let mut cores = snapshot.core_cursor();
+    let rows = (0..).zip(snapshot.physical_rows(0));
+    rows.filter_map(move |(row, physical)| {
+        let core = cores.get(physical).ok()?;
+        Some((row, physical, core))
+    })
+}
+
+/// Finds every record that is not what was written.
+fn check_records(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
+    let store = snapshot.base.records();
+    let mut rows = live_cores(snapshot);
+    loop {
+        let (mut stored, mut items) = (Vec::new(), Vec::new());
+        let mut seen = 0;
+        for (row, physical, core) in rows.by_ref().take(REWRITE_ROWS) {
+            seen += 1;
+            match snapshot.overlay.added(physical) {
+                None => {
+                    stored.push(core.heap);
+                    items.push((row, core.uid));
+                }
+                Some(added) if Record::decode(snapshot.overlay.record(added)).is_some() => {}
+                Some(_) => report.note(RecordFault { row, uid: core.uid, kind: Damage::Bounds }),
+            }
+        }
+        let mut faults = Vec::new();
+        store.check(&stored, &mut |index, kind| {
+            let (row, uid) = items[index];
+            faults.push(RecordFault { row, uid, kind });
+        })?;
+        faults.sort_unstable_by_key(|fault| fault.row);
+        faults.into_iter().for_each(|fault| report.note(fault));
+        if seen < REWRITE_ROWS {
+            return Ok(());
+        }
+    }
+}
+
+/// Compares what a store has with what is wanted of it.
+fn check_store(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
+    let contents = snapshot.base.records().contents()?;
+    report.dictionaries = contents.dictionaries;
+    if contents.numbers.is_empty() {
+        return Ok(());
+    }
+    let base_len = snapshot.base_len();
+    let stored = live_cores(snapshot).filter(|(_, physical, _)| *physical < base_len);
+    let mut named: Vec<u32> = stored.map(|(_, _, core)| core.heap.block).collect();
+    named.sort_unstable();
+    let is_stale = |number: &&u32| named.binary_search(number).is_err();
+    report.stale_records = contents.numbers.iter().filter(is_stale).count() as u64;
+    Ok(())
+}
+
+impl VerifyReport {
+    fn note(&mut self, fault: RecordFault) {
+        self.faulty_records += 1;
+        match fault.kind {
+            Damage::Missing => self.missing_records += 1,
+            Damage::Dictionary => self.undecodable_records += 1,
+            _ => {}
+        }
+        if self.faults.len() < FAULTS_LISTED_MAX {
+            self.faults.push(fault);
+        }
+    }
 }

@@ -3,23 +3,31 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot};
+use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot, verify};
 use barid_formats::ScanReport;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use crate::changes::change;
 use crate::world::{
-    History, ID, Model, build, cache_path, compare, finish, identity, open, scan, scan_nothing,
+    History, ID, Model, build, build_as, cache_path, compare, finish, identity, open, options,
+    scan, scan_nothing,
 };
 
 const SEEDS: u64 = 12;
+/// The seed of a crash after which everything is on the disk: as if the process had been killed.
+const EVERYTHING_KEPT: u64 = 1;
 
 /// A build, changes, another build, and changes until a new file is written.
-fn live(vfs: &Arc<dyn Vfs>, history: &mut History, rng: &mut fastrand::Rng) {
+fn live(
+    vfs: &Arc<dyn Vfs>,
+    history: &mut History,
+    rng: &mut fastrand::Rng,
+    options: &CacheOptions,
+) {
     let mut model = Model::new();
     model.add(rng, 30, true, 1);
     history.note(&model);
-    let mut snapshot = build(vfs, &cache_path(), &model, rng);
+    let mut snapshot = build_as(vfs, &cache_path(), &model, rng, options);
     for round in 0..2 {
         for _ in 0..3 {
             snapshot = change(&snapshot, &mut model, rng);
@@ -30,23 +38,29 @@ fn live(vfs: &Arc<dyn Vfs>, history: &mut History, rng: &mut fastrand::Rng) {
         if round == 0 {
             model.step += 1;
             history.note(&model);
-            snapshot = build(vfs, &cache_path(), &model, rng);
+            snapshot = build_as(vfs, &cache_path(), &model, rng, options);
         }
     }
     let generation = snapshot.meta().generation;
     while snapshot.meta().generation == generation {
-        model.step += 1;
-        model.highest_modseq += 1;
-        let new_from = model.messages.len();
-        model.add(rng, 1, true, model.highest_modseq);
-        model.messages[new_from].header = large_header();
-        history.note(&model);
-        let delta = Delta::new(&snapshot);
-        let new_uids = scan(&delta, &model.messages[new_from..], rng);
-        let report = ScanReport { new_uids, ..model.report() };
-        snapshot = delta.apply(&report, &finish(&identity(), model.highest_modseq)).unwrap();
+        snapshot = add_large(&snapshot, history, rng);
     }
     scan_nothing(&snapshot, history, rng);
+}
+
+/// The next step of the history: a message whose record is large.
+fn add_large(known: &Snapshot, history: &mut History, rng: &mut fastrand::Rng) -> Snapshot {
+    let mut model = history.model_of(known);
+    model.step += 1;
+    model.highest_modseq += 1;
+    let new_from = model.messages.len();
+    model.add(rng, 1, true, model.highest_modseq);
+    model.messages[new_from].header = large_header();
+    history.note(&model);
+    let delta = Delta::new(known);
+    let new_uids = scan(&delta, &model.messages[new_from..], rng);
+    let report = ScanReport { new_uids, ..model.report() };
+    delta.apply(&report, &finish(&identity(), model.highest_modseq)).unwrap()
 }
 
 fn large_header() -> Vec<u8> {
@@ -56,19 +70,34 @@ fn large_header() -> Vec<u8> {
 
 #[test]
 fn a_crash_leaves_a_cache_that_is_right_or_none() {
+    crash_everywhere(&CacheOptions::default());
+}
+
+#[test]
+fn a_crash_leaves_a_cache_in_a_store_that_is_right_or_none() {
+    crash_everywhere(&options(("memory", "none")));
+    crash_everywhere(&options(("memory", "zstd+dict")));
+}
+
+fn crash_everywhere(options: &CacheOptions) {
     let (mut rng, mut history) = (fastrand::Rng::with_seed(50), History::default());
     let world = CrashVfs::new(&MemVfs::new());
     let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
-    live(&vfs, &mut history, &mut rng);
+    live(&vfs, &mut history, &mut rng, options);
     let mut found = [0; 2];
+    let mut killed = None;
     for point in 0..=world.points() {
         for seed in 0..SEEDS {
             let disk: Arc<dyn Vfs> = Arc::new(world.crash_at(point, seed));
             let step = history.step_found(&disk, &mut rng);
             found[usize::from(step.is_some())] += 1;
+            // Nothing is lost when only the process dies, and time runs forward.
+            if seed == EVERYTHING_KEPT {
+                assert!(step >= killed, "point {point}: {step:?} after {killed:?}");
+                killed = step;
+            }
         }
     }
-    println!("cache: {} crash points, {SEEDS} seeds each, {found:?}", world.points() + 1);
     assert!(world.points() >= 40, "{}", world.points());
     // Without barriers most crashes leave nothing of use, but the extremes do.
     assert!(found.iter().all(|count| *count >= 50), "{found:?}");
@@ -122,10 +151,15 @@ fn rebuild(vfs: &Arc<dyn Vfs>, model: &Model, rng: &mut fastrand::Rng) -> barid_
 /// What is left after a crash can be worked on.
 #[test]
 fn work_goes_on_after_a_crash() {
+    work_after_crash(&CacheOptions::default());
+    work_after_crash(&options(("memory", "zstd")));
+}
+
+fn work_after_crash(options: &CacheOptions) {
     let (mut rng, mut history) = (fastrand::Rng::with_seed(52), History::default());
     let world = CrashVfs::new(&MemVfs::new());
     let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
-    live(&vfs, &mut history, &mut rng);
+    live(&vfs, &mut history, &mut rng, options);
     let mut worked = 0;
     for point in (0..=world.points()).step_by(3) {
         let disk: Arc<dyn Vfs> = Arc::new(world.crash_at(point, 1));
@@ -139,6 +173,44 @@ fn work_goes_on_after_a_crash() {
         }
     }
     assert!(worked >= 10, "{worked}");
+}
+
+/// A compaction that is stopped anywhere is done again by the next process, with other records under
+/// the same numbers; whatever of both is then lost, nobody is shown a wrong one.
+#[test]
+fn an_interrupted_compaction_is_repeated() {
+    let kind = options(("memory", "none"));
+    let (mut rng, mut history) = (fastrand::Rng::with_seed(54), History::default());
+    let world = CrashVfs::new(&MemVfs::new());
+    let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
+    let from = {
+        live(&vfs, &mut history, &mut rng, &kind);
+        world.points().saturating_sub(12)
+    };
+    let mut compacted = 0;
+    for point in (from..=world.points()).step_by(4) {
+        let first = world.crash_at(point, EVERYTHING_KEPT);
+        let again = CrashVfs::new(&first);
+        let vfs: Arc<dyn Vfs> = Arc::new(again.vfs());
+        let mut snapshot = open(&vfs, &cache_path());
+        let mut after = History(vec![history.model_of(&snapshot)]);
+        let generation = snapshot.meta().generation;
+        for _ in 0..3 {
+            snapshot = add_large(&snapshot, &mut after, &mut rng);
+        }
+        compacted += usize::from(snapshot.meta().generation != generation);
+        assert!(snapshot.store_error().is_none());
+        for crash in (again.points().saturating_sub(20)..=again.points()).step_by(3) {
+            for seed in 5..8 {
+                let disk: Arc<dyn Vfs> = Arc::new(again.crash_at(crash, seed));
+                after.step_found(&disk, &mut rng);
+            }
+        }
+        assert_eq!(after.step_found(&vfs, &mut rng), after.0.last().map(|model| model.step));
+        let report = verify(vfs, &cache_path()).unwrap();
+        assert_eq!((report.damage, report.stale_records), (None, 0));
+    }
+    assert!(compacted >= 1, "{compacted}");
 }
 
 /// A log that cannot be compacted would grow for ever.

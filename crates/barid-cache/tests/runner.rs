@@ -10,4 +10,5 @@ mod fixture;
 mod folder;
 mod processes;
 mod round_trip;
+mod stores;
 mod world;

@@ -41,7 +41,16 @@ struct Session {
     decoder: Decoder,
     dictionaries: Dictionaries,
     generation: u64,
+    next: u32,
     ordered: bool,
+}
+
+/// What a store says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Promised {
+    /// Records are numbered below this, those of a writer that did not come to its end included.
+    pub(crate) next: u32,
+    pub(crate) dictionaries: Vec<u8>,
 }
 
 /// The dictionaries of a store, by id, from 1.
@@ -120,8 +129,15 @@ impl KvRecords {
         let about = about.ok_or_else(|| self.damaged(Damage::Store))?;
         let dictionaries = Dictionaries::read(&mut reader, &about).map_err(wrap)?;
         let ordered = self.store.choice().kv.capabilities().ordered;
-        let (decoder, generation) = (Decoder::new(), self.generation);
-        Ok(Session { reader, decoder, dictionaries, generation, ordered })
+        let About { generation, next, .. } = about;
+        Ok(Session { reader, decoder: Decoder::new(), dictionaries, generation, next, ordered })
+    }
+
+    /// What the store says of itself.
+    pub(crate) fn promised(&self) -> Result<Promised> {
+        self.with(|session| {
+            Ok(Promised { next: session.next, dictionaries: session.dictionary_ids() })
+        })
     }
 
     /// Does something in the session, which is opened if it is not open.
@@ -198,10 +214,6 @@ impl RecordStore for KvRecords {
         })?;
         contents.numbers.sort_unstable();
         Ok(contents)
-    }
-
-    fn dictionaries(&self) -> Result<Vec<u8>> {
-        self.with(|session| Ok(session.dictionary_ids()))
     }
 
     fn release(&self) {

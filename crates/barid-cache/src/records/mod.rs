@@ -69,11 +69,6 @@ pub(crate) trait RecordStore: Debug + Send + Sync {
     /// Looks at all that is there.
     fn contents(&self) -> Result<Contents>;
 
-    /// The ids of its dictionaries.
-    fn dictionaries(&self) -> Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-
     /// Ends what was begun in order to read.
     fn release(&self) {}
 }

@@ -20,6 +20,9 @@ use crate::limits::{KV_BATCH_LEN, KV_HELD_LEN, KV_NUMBERS};
 use crate::options::CacheOptions;
 use crate::random::random_u64;
 
+/// How many records a mailbox is taken to have whose end is not in sight.
+const RECORDS_EXPECTED: usize = 50_000;
+
 /// Writes the records of a cache to its store, from any number of threads.
 ///
 /// A new store that is dropped before [`KvWriter::keep`] is removed.
@@ -97,10 +100,10 @@ impl KvWriter {
         writer.apply(&batch).map_err(wrap)?;
         let dictionary = current_dictionary(&mut writer, &about, options).map_err(wrap)?;
         let this = Self::with(store.clone(), cache, options, head, about, writer, false);
-        if !about.since.has_decayed(&about.at_training) || about.dictionary == DICTIONARY_MAX {
-            if let Some(dictionary) = dictionary {
-                let _ = this.dictionary.set(Some(Arc::new(dictionary)));
-            }
+        let fits =
+            !about.since.has_decayed(&about.at_training) || about.dictionary == DICTIONARY_MAX;
+        if let (true, Some(dictionary)) = (fits, dictionary) {
+            let _ = this.dictionary.set(Some(Arc::new(dictionary)));
         }
         Ok(this)
     }
@@ -202,8 +205,14 @@ impl KvWriter {
 
     /// Makes a dictionary, or finds that none pays.
     fn train(&self, training: &mut Trainer) -> Result<()> {
-        let trained = training.train();
-        *training = Trainer::new(0);
+        let mut samples = std::mem::replace(training, Trainer::new(0));
+        if samples.is_enough() {
+            // More are on their way: a dictionary that costs little among many.
+            let mut of_many = Trainer::new(RECORDS_EXPECTED);
+            of_many.merge(&samples);
+            samples = of_many;
+        }
+        let trained = samples.train();
         let dictionary = match trained {
             Some(bytes) => self.store_dictionary(&bytes)?,
             None => None,
@@ -268,6 +277,9 @@ impl KvWriter {
         let mut batch = Batch::new();
         for number in lock(&self.void).drain(..) {
             batch.delete(&record_key(number));
+            if batch.bytes_len() >= KV_BATCH_LEN {
+                self.apply(&mut batch)?;
+            }
         }
         let mut about = *lock(&self.about);
         about.next = self.next.load(Ordering::Relaxed);

@@ -1,0 +1,201 @@
+//! Caches whose records lie in key-value stores, and moving between stores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_cache::{CacheDir, Opened, RecordBuf, Snapshot, StoreKind, convert, verify};
+use barid_kv::{Batch, Store};
+use barid_vfs::{MemVfs, Vfs};
+
+use crate::changes::change;
+use crate::world::{ID, KINDS, Model, build_as, cache_path, compare, open, options};
+
+struct Cache {
+    disk: MemVfs,
+    vfs: Arc<dyn Vfs>,
+    model: Model,
+    rng: fastrand::Rng,
+}
+
+/// A cache of some 300 messages, with a log.
+fn cache(seed: u64, kind: (&str, &str)) -> (Cache, Snapshot) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let disk = MemVfs::new();
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let mut model = Model::new();
+    model.add(&mut rng, 300, true, 1);
+    let mut snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &options(kind));
+    for _ in 0..4 {
+        snapshot = change(&snapshot, &mut model, &mut rng);
+    }
+    (Cache { disk, vfs, model, rng }, snapshot)
+}
+
+/// The store of a cache.
+fn store(vfs: &Arc<dyn Vfs>, snapshot: &Snapshot) -> Store {
+    let StoreKind::Kv(choice) = snapshot.options().store else { panic!("a store of its own") };
+    let generation = snapshot.figures().unwrap().generation;
+    snapshot.release();
+    let path = format!("{}.{generation:016x}.{}", cache_path().display(), choice.kv.name());
+    Store::new(Arc::clone(vfs), PathBuf::from(path), choice)
+}
+
+/// The names of the stores' files, without locks and seals.
+fn stores(disk: &MemVfs) -> usize {
+    let mut count = 0;
+    let dir = disk.open_dir(Path::new("/cache")).unwrap();
+    dir.list(&mut |name, _| count += usize::from(name.ends_with(b".memory"))).unwrap();
+    count
+}
+
+/// Does something to the records of a store behind its cache's back.
+fn meddle(store: &Store, act: impl FnOnce(&mut Batch, &[(Vec<u8>, Vec<u8>)])) {
+    let mut pairs = Vec::new();
+    let mut reader = store.read().unwrap();
+    let mut keep = |key: &[u8], value: &[u8]| {
+        pairs.push((key.to_vec(), value.to_vec()));
+        true
+    };
+    reader.scan(b"", &mut keep).unwrap();
+    drop(reader);
+    let mut batch = Batch::new();
+    act(&mut batch, &pairs);
+    let mut writer = store.write().unwrap();
+    writer.apply(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_cache_is_moved_between_all_stores() {
+    let (Cache { disk, vfs, model, mut rng }, snapshot) = cache(100, KINDS[0]);
+    let seed = snapshot.hash_seed();
+    let mut last = KINDS[0];
+    let kinds = KINDS.iter().flat_map(|one| KINDS.iter().flat_map(move |two| [one, two]));
+    for kind in kinds {
+        let options = options(*kind);
+        let moved = convert(Arc::clone(&vfs), &cache_path(), ID, &options).unwrap().unwrap();
+        assert_eq!((moved.options(), moved.hash_seed()), (options, seed));
+        compare(&moved, &model, &mut rng).unwrap();
+        compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
+        assert_eq!(stores(&disk), usize::from(kind.0 == "memory"), "{last:?} to {kind:?}");
+        let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
+        assert_eq!((report.damage, report.stale_records), (None, 0));
+        last = *kind;
+    }
+}
+
+#[test]
+fn moving_nothing_moves_nothing() {
+    let (Cache { vfs, .. }, snapshot) = cache(101, ("memory", "zstd"));
+    let none = convert(Arc::clone(&vfs), &cache_path(), ID + 1, &options(KINDS[0])).unwrap();
+    assert!(none.is_none(), "of another mailbox");
+    let same = snapshot.convert(&options(("memory", "zstd"))).unwrap().unwrap();
+    assert_eq!(same.meta().generation, snapshot.meta().generation);
+    // Who has not seen the last change has no right to move it.
+    let before = open(&vfs, &cache_path());
+    let mut after = open(&vfs, &cache_path());
+    after.restamp(after.meta().stamp, b"more").unwrap();
+    assert!(before.convert(&options(KINDS[0])).unwrap().is_none());
+}
+
+#[test]
+fn every_damaged_record_is_named() {
+    for compression in ["none", "zstd:1"] {
+        let mut rng = fastrand::Rng::with_seed(102);
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let mut model = Model::new();
+        model.add(&mut rng, 300, true, 1);
+        let kind = options(("memory", compression));
+        let snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &kind);
+        let store = store(&vfs, &snapshot);
+        let mut rows = Vec::new();
+        meddle(&store, |batch, pairs| {
+            let records: Vec<_> = pairs.iter().filter(|(key, _)| key[0] == b'r').collect();
+            for (count, (key, value)) in records.iter().step_by(7).enumerate() {
+                match count % 3 {
+                    0 => batch.delete(key),
+                    1 => batch.put(key, &value[..value.len() / 2]),
+                    // A record that is right, but another's.
+                    _ => batch.put(key, &records[count].1),
+                }
+                rows.push(key.clone());
+            }
+        });
+        let opened = open(&vfs, &cache_path());
+        let mut buffer = RecordBuf::default();
+        let damaged = |row: &u32| match opened.record(*row, &mut buffer) {
+            Err(error) => error.is_damage(),
+            Ok(_) => false,
+        };
+        let unreadable: Vec<u32> = (0..opened.len()).filter(damaged).collect();
+        opened.release();
+        let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
+        let named: Vec<u32> = report.faults.iter().map(|fault| fault.row).collect();
+        assert_eq!(named, unreadable);
+        assert_eq!(report.faulty_records as usize, unreadable.len());
+        assert_eq!(unreadable.len(), rows.len());
+        assert!(report.missing_records > 0 && report.missing_records < report.faulty_records);
+        for fault in &report.faults {
+            assert_eq!(fault.uid.get(), model.messages[fault.row as usize].uid);
+        }
+        assert!(report.damage.unwrap().contains("header records that are not what was written"));
+    }
+}
+
+#[test]
+fn what_is_too_much_or_missing_is_told() {
+    let (Cache { vfs, mut rng, mut model, .. }, snapshot) = cache(103, ("memory", "none"));
+    let gone = snapshot.expunged_rows().iter().filter(|row| **row < snapshot.base_len()).count();
+    assert_eq!(snapshot.figures().unwrap().stale_records as usize, gone);
+    let store = store(&vfs, &snapshot);
+    meddle(&store, |batch, _| batch.put(b"r\xff\xff\xff\xff", b"left behind"));
+    let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
+    assert_eq!((report.damage, report.stale_records as usize), (None, gone + 1));
+    // Without what it says of itself a store is none.
+    meddle(&store, |batch, _| batch.delete(b"m"));
+    let opened = open(&vfs, &cache_path());
+    assert!(opened.record(0, &mut RecordBuf::default()).unwrap_err().is_damage());
+    opened.discard().unwrap();
+    assert!(matches!(Snapshot::open(Arc::clone(&vfs), &cache_path(), ID), Ok(Opened::Absent)));
+    let dir = CacheDir::new(Arc::clone(&vfs), Path::new("/cache"));
+    let names = |vfs: &Arc<dyn Vfs>| {
+        let mut names = Vec::new();
+        let dir = vfs.open_dir(Path::new("/cache")).unwrap();
+        dir.list(&mut |name, _| names.push(String::from_utf8(name.to_vec()).unwrap())).unwrap();
+        names
+    };
+    assert_eq!(names(&vfs), ["box.bhc.lock"]);
+    assert_eq!(dir.list().unwrap().len(), 0);
+    let built = build_as(&vfs, &cache_path(), &model, &mut rng, &options(("memory", "none")));
+    change(&built, &mut model, &mut rng);
+}
+
+#[test]
+fn a_dictionary_that_is_lost_is_told() {
+    let mut rng = fastrand::Rng::with_seed(104);
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let mut model = Model::new();
+    model.add(&mut rng, 2_000, false, 1);
+    let kind = options(("memory", "zstd+dict"));
+    let snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &kind);
+    let figures = snapshot.figures().unwrap();
+    assert_eq!((figures.dictionaries, figures.stale_records), (vec![1], 0));
+    assert!(figures.stored_bytes < figures.raw_bytes);
+    let store = store(&vfs, &snapshot);
+    meddle(&store, |batch, _| batch.delete(b"d\x01"));
+    let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
+    assert!(report.undecodable_records > 1_000 && report.damage.is_some());
+    assert_eq!(report.faulty_records, report.undecodable_records);
+    assert_eq!(report.dictionaries, []);
+}
+
+/// Another process built the cache anew while this one has the old one open.
+#[test]
+fn who_comes_too_late_removes_nothing() {
+    let (Cache { vfs, model, mut rng, .. }, _) = cache(105, ("memory", "none"));
+    let late = open(&vfs, &cache_path());
+    build_as(&vfs, &cache_path(), &model, &mut rng, &options(("memory", "lz4")));
+    assert!(late.record(0, &mut RecordBuf::default()).unwrap_err().is_damage());
+    late.discard().unwrap();
+    compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
+}
