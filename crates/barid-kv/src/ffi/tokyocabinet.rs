@@ -45,6 +45,8 @@ crate::library::functions! {
         tcbdbtranbegin: fn(*mut Bdb) -> bool,
         tcbdbtrancommit: fn(*mut Bdb) -> bool,
         tcbdbtranabort: fn(*mut Bdb) -> bool,
+        tcbdbmemsync: fn(*mut Bdb, bool) -> bool,
+        tcbdbcacheclear: fn(*mut Bdb) -> bool,
         tcbdbcurnew: fn(*mut Bdb) -> *mut Cursor,
         tcbdbcurdel: fn(*mut Cursor),
         tcbdbcurfirst: fn(*mut Cursor) -> bool,
@@ -243,17 +245,23 @@ impl Handle {
         self.check_written(begun)
     }
 
-    /// Ends a transaction: what was written since it began is there.
+    /// Ends a transaction: what was written since it began is there. If it fails, the transaction
+    /// is still to be aborted.
     pub(crate) fn commit(&mut self) -> Outcome<()> {
+        let (api, bdb) = (self.api, self.bdb.as_ptr());
+        // A commit that could not write its pages would leave those in memory as they are, and
+        // write them when the file is closed; so they are written before.
         // SAFETY: the object is live.
-        let committed = unsafe { (self.api.tcbdbtrancommit)(self.bdb.as_ptr()) };
+        let committed = unsafe { (api.tcbdbmemsync)(bdb, false) && (api.tcbdbtrancommit)(bdb) };
         self.check_written(committed)
     }
 
     /// Ends a transaction: what was written since it began is not there.
     pub(crate) fn abort(&mut self) -> Outcome<()> {
+        let (api, bdb) = (self.api, self.bdb.as_ptr());
+        // Pages that could not be written count as written, and are only dropped by the latter.
         // SAFETY: the object is live.
-        let aborted = unsafe { (self.api.tcbdbtranabort)(self.bdb.as_ptr()) };
+        let aborted = unsafe { (api.tcbdbtranabort)(bdb) && (api.tcbdbcacheclear)(bdb) };
         self.check(aborted)
     }
 

@@ -86,6 +86,15 @@ impl Written {
         &self.path
     }
 
+    /// Its length.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn size(&self) -> Result<u64> {
+        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        Ok(metadata.size)
+    }
+
     /// Whether each batch is to be there whole or not at all.
     pub(crate) fn atomic(&self) -> bool {
         self.purpose == Purpose::Update

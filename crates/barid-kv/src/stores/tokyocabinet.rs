@@ -43,6 +43,9 @@ const TUNING: Tuning = Tuning {
     node_cache: 64,
 };
 
+/// What a transaction needs besides its pages.
+const ROOM: u64 = 1 << 20;
+
 /// The kind of store.
 #[derive(Debug)]
 pub(crate) struct TokyoCabinet;
@@ -193,6 +196,19 @@ impl KvRead for Writing {
 }
 
 impl Writing {
+    /// Looks whether a transaction has room. The library does not mind when it cannot note a
+    /// bucket that it overwrites, and then cannot put it back.
+    fn check_room(&self, batch: &Batch) -> Result<()> {
+        let at = || Error::at(self.file.path());
+        let disk = rustix::fs::statvfs(self.file.path()).map_err(|errno| at()(errno.into()))?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        // Each change may write a page anew, and note what the old one was.
+        let pages = batch.len() as u64 * u64::from(TUNING.leaf_len_max);
+        let file_len = self.file.size()?;
+        let needed = 2 * (pages.min(file_len) + batch.bytes_len() as u64) + ROOM;
+        if free < needed { Err(at()(std::io::ErrorKind::StorageFull.into())) } else { Ok(()) }
+    }
+
     fn apply_all(&mut self, batch: &Batch) -> Outcome<()> {
         batch.iter().try_for_each(|op| match op {
             Op::Put { key, value } => self.handle.put(key, value),
@@ -207,16 +223,16 @@ impl KvWrite for Writing {
         if !self.file.atomic() {
             return self.apply_all(batch).map_err(Failure::at(self.file.path()));
         }
+        self.check_room(batch)?;
         if !self.wal {
             self.file.create_beside(WAL)?;
             self.wal = true;
         }
         self.handle.begin().map_err(Failure::at(self.file.path()))?;
-        let mut applied = self.apply_all(batch);
-        if applied.is_ok() {
-            applied = self.handle.commit();
-        } else if let Err(failure) = self.handle.abort() {
-            applied = Err(failure);
+        let applied = self.apply_all(batch).and_then(|()| self.handle.commit());
+        if applied.is_err() {
+            // The first error tells more than what it leads to.
+            drop(self.handle.abort());
         }
         applied.map_err(Failure::at(self.file.path()))
     }
