@@ -1,0 +1,5 @@
+//! What may befall a store: damaged files, a killed writer, a full disk.
+
+pub(crate) mod damage;
+pub(crate) mod full;
+pub(crate) mod killed;

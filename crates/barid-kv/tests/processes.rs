@@ -1,0 +1,188 @@
+//! Several processes, or threads of one, with one store.
+
+use std::path::Path;
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use barid_kv::{Batch, Choice, Error, Reader, Result, Store, Writer};
+
+use crate::child::{Child, tell};
+use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
+
+for_each_store!(one_writes, crate::processes::one_writes_three_read);
+for_each_store!(two_write, crate::processes::two_write_at_once);
+for_each_store!(threads, crate::processes::threads_of_one_process);
+
+/// How long a child may be silent.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often a session may find the store in use before that is a failure.
+const BUSY_MAX: u32 = 20;
+const KEYS: u32 = 50;
+const SESSIONS: u32 = 15;
+/// Batches of one session.
+const BATCHES: u32 = 2;
+const LAST: u32 = SESSIONS * BATCHES;
+
+fn key(n: u32) -> Vec<u8> {
+    [&b"r"[..], &n.to_be_bytes()].concat()
+}
+
+/// Every key gets a value of this step.
+fn step(batch: &mut Batch, step: u32) {
+    batch.clear();
+    let content = step.to_le_bytes().repeat(3 + step as usize % 200);
+    (0..KEYS).for_each(|n| batch.put(&key(n), &framed(&key(n), &content)));
+}
+
+/// The step that every key has.
+fn found_step(reader: &mut Reader) -> u32 {
+    let pairs = reader.pairs(b"r").unwrap();
+    assert_eq!(pairs.len(), KEYS as usize, "pairs found");
+    let step_of = |key: &[u8], value: &[u8]| {
+        let content = content(key, value).expect("because a value is whole");
+        u32::from_le_bytes(content[..4].try_into().unwrap())
+    };
+    let found = step_of(&pairs[0].0, &pairs[0].1);
+    for (key, value) in &pairs {
+        assert_eq!(step_of(key, value), found, "a batch that was read in part");
+        assert_eq!(reader.value(key).unwrap().as_ref(), Some(value));
+    }
+    found
+}
+
+/// Tries again while another session takes its time.
+fn patient<T>(open: impl Fn() -> Result<T>) -> T {
+    for _ in 0..BUSY_MAX {
+        match open() {
+            Err(Error::Busy { .. }) => {}
+            other => return other.unwrap(),
+        }
+    }
+    panic!("in use for ever");
+}
+
+fn create(store: &Store, fill: impl FnOnce(&mut Batch)) {
+    let mut writer = store.create().unwrap();
+    let mut batch = Batch::new();
+    fill(&mut batch);
+    writer.apply(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn writes(store: &Store) {
+    let mut batch = Batch::new();
+    for session in 0..SESSIONS {
+        let mut writer: Writer = patient(|| store.write());
+        for nth in 1..=BATCHES {
+            step(&mut batch, session * BATCHES + nth);
+            writer.apply(&batch).unwrap();
+        }
+        writer.close().unwrap();
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// Reads until the last step is there; tells how many it saw.
+fn reads(store: &Store) -> u32 {
+    let (mut last, mut seen) = (0, 0);
+    while last < LAST {
+        let mut reader = patient(|| store.read());
+        let found = found_step(&mut reader);
+        // The session is a snapshot: nothing changes while it lasts.
+        assert_eq!(found_step(&mut reader), found);
+        drop(reader);
+        assert!(found >= last, "an older state than before");
+        assert!(found.is_multiple_of(BATCHES), "half a session");
+        seen += u32::from(found > last);
+        last = found;
+        sleep(Duration::from_millis(1));
+    }
+    seen
+}
+
+fn opened(args: &[&str]) -> Store {
+    store(Choice::parse(args[0]).unwrap(), Path::new(args[1]))
+}
+
+pub(crate) fn child_writes(args: &[&str]) {
+    writes(&opened(args));
+}
+
+pub(crate) fn child_reads(args: &[&str]) {
+    tell(&reads(&opened(args)).to_string());
+}
+
+/// Adds keys of its own, and to a counter that it reads in the same session.
+pub(crate) fn child_counts(args: &[&str]) {
+    let store = opened(args);
+    let mut batch = Batch::new();
+    for n in 0..LAST {
+        let mut writer = patient(|| store.write());
+        let counter = writer.value(b"counter").unwrap().unwrap();
+        let counter = u32::from_le_bytes(counter.try_into().unwrap()) + 1;
+        batch.clear();
+        batch.put(b"counter", &counter.to_le_bytes());
+        batch.put(format!("{}-{n}", args[2]).as_bytes(), &counter.to_le_bytes());
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        sleep(Duration::from_micros(300));
+    }
+}
+
+/// Readers see states of the writer, whole, and none older than before.
+fn one_writes_three_read(name: &str) {
+    let Some(choice) = choice(name) else { return };
+    let world = World::new();
+    let store = world.store(choice);
+    create(&store, |batch| step(batch, 0));
+    let path = store.path().to_str().unwrap();
+    let mut readers: Vec<Child> = (0..2).map(|_| Child::spawn("read", &[name, path])).collect();
+    let writer = Child::spawn("write", &[name, path]);
+    let seen = reads(&store);
+    writer.finish(SILENCE);
+    for reader in readers.drain(..) {
+        assert_eq!(reader.finish(SILENCE).len(), 1);
+    }
+    eprintln!("{name}: {seen} of {SESSIONS} states seen");
+    assert_eq!(found_step(&mut store.read().unwrap()), LAST);
+}
+
+/// No batch is lost, and none is made from what was there before the other's.
+fn two_write_at_once(name: &str) {
+    let Some(choice) = choice(name) else { return };
+    let world = World::new();
+    let store = world.store(choice);
+    create(&store, |batch| batch.put(b"counter", &0_u32.to_le_bytes()));
+    let path = store.path().to_str().unwrap();
+    let writers = ["a", "b"].map(|id| Child::spawn("count", &[name, path, id]));
+    for writer in writers {
+        writer.finish(SILENCE);
+    }
+    let mut reader = store.read().unwrap();
+    let counter = reader.value(b"counter").unwrap();
+    assert_eq!(counter.unwrap(), (2 * LAST).to_le_bytes(), "sessions counted");
+    let mut counts: Vec<u32> = Vec::new();
+    for id in ["a-", "b-"] {
+        let pairs = reader.pairs(id.as_bytes()).unwrap();
+        assert_eq!(pairs.len(), LAST as usize, "keys of one writer");
+        counts.extend(
+            pairs.iter().map(|(_, count)| u32::from_le_bytes(count[..].try_into().unwrap())),
+        );
+    }
+    counts.sort_unstable();
+    assert!(counts.iter().copied().eq(1..=2 * LAST), "each session saw the one before");
+}
+
+/// As processes, so threads; whether a library allows two handles in one process or not.
+fn threads_of_one_process(name: &str) {
+    let Some(choice) = choice(name) else { return };
+    let world = World::new();
+    let store = world.store(choice);
+    create(&store, |batch| step(batch, 0));
+    scope(|scope| {
+        scope.spawn(|| writes(&store));
+        scope.spawn(|| reads(&store));
+        reads(&store);
+    });
+    assert_eq!(found_step(&mut store.read().unwrap()), LAST);
+}
