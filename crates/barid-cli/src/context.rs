@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use barid::caches::{self, Recovery};
 use barid::vfs::OsVfs;
-use barid::{Mailbox, MailboxSpec, NoteKind, OpenOptions};
+use barid::{Mailbox, MailboxSpec, NoteKind, OpenOptions, Progress, ProgressFn};
 
 use crate::cli::GlobalArgs;
 use crate::dirs;
@@ -85,6 +86,8 @@ impl Context {
     /// How mailboxes are opened, as the global options say.
     pub(crate) fn open_options(&self) -> anyhow::Result<OpenOptions> {
         let mut options = OpenOptions::new(self.cache_dir(), self.state_dir()?);
+        options.store = self.global.store;
+        options.compression = self.global.compress;
         options.read_only = self.global.read_only;
         options.full_check = self.global.full_check;
         Ok(options)
@@ -109,38 +112,63 @@ impl Context {
         work: impl FnOnce(&OpenOptions) -> barid::Result<T>,
     ) -> anyhow::Result<T> {
         let mut options = self.open_options()?;
-        let line = (!self.global.quiet && io::stderr().is_terminal())
-            .then(|| Arc::new(ProgressLine::new()));
-        options.progress = line.clone().map(|line| {
-            Arc::new(move |progress: barid::Progress| line.update(progress.done, progress.total))
-                as Arc<dyn Fn(barid::Progress) + Send + Sync>
+        self.with_line("reading", |progress| {
+            options.progress = progress;
+            work(&options)
+        })
+    }
+
+    /// Does long work that tells its progress, which stands on a line after `verb`.
+    pub(crate) fn with_line<T>(
+        &self,
+        verb: &'static str,
+        work: impl FnOnce(Option<ProgressFn>) -> barid::Result<T>,
+    ) -> anyhow::Result<T> {
+        let is_shown = !self.global.quiet && io::stderr().is_terminal();
+        let line = is_shown.then(|| Arc::new(ProgressLine::new(verb)));
+        let progress = line.clone().map(|line| {
+            Arc::new(move |progress: Progress| line.update(progress.done, progress.total))
+                as ProgressFn
         });
-        let result = work(&options);
+        let result = work(progress);
         if let Some(line) = line {
             line.clear();
         }
         Ok(result?)
     }
 
-    fn print_notes(&self, mailbox: &Mailbox) {
+    /// Prints what an opening has noted, as far as it is of interest.
+    pub(crate) fn print_notes(&self, mailbox: &Mailbox) {
         for note in mailbox.notes() {
             if note.kind == NoteKind::Unreadable {
                 self.is_incomplete.set(true);
             }
             match note.kind {
                 NoteKind::Mailbox if !self.global.verbose => {}
+                NoteKind::Converted => self.detail(&note.text),
                 _ => self.warn(&note.text),
             }
         }
     }
 
-    /// Removes the cache whose damage is the error, if that is what it is. A cache is checked as it
-    /// is read, so damage may show itself after the mailbox was opened.
-    pub(crate) fn discards_damaged_cache(&self, error: &anyhow::Error) -> bool {
-        let Some(Ok(true)) = error.downcast_ref().map(barid::caches::remove_damaged) else {
-            return false;
-        };
-        self.warn(&format!("{error}; it is made anew"));
+    /// Prepares for doing the command once more after an error of the cache, if that is what it is.
+    /// A cache is checked as it is read, so damage may show itself after the mailbox was opened.
+    pub(crate) fn recovers(&mut self, error: &anyhow::Error) -> bool {
+        let Some(cause) = error.downcast_ref() else { return false };
+        let Ok(options) = self.open_options() else { return false };
+        let Ok(Some(recovery)) = caches::recover(cause, &options) else { return false };
+        match recovery {
+            Recovery::Anew(kept_in) => {
+                self.global.store = self.global.store.or(kept_in.map(|kept| kept.store));
+                self.global.compress =
+                    self.global.compress.or(kept_in.map(|kept| kept.compression));
+                self.warn(&format!("{error}; it is made anew"));
+            }
+            Recovery::Without => {
+                self.global.no_cache = true;
+                self.warn(&format!("{error}; everything is read from the mailbox instead"));
+            }
+        }
         true
     }
 
@@ -173,7 +201,7 @@ impl Context {
 }
 
 /// Parses `PATH` or `FORMAT:PATH`. The path may have bytes that are no UTF-8.
-fn parse_spec(text: &OsStr) -> MailboxSpec {
+pub(crate) fn parse_spec(text: &OsStr) -> MailboxSpec {
     let spec = MailboxSpec::parse(&text.to_string_lossy());
     let bytes = text.as_bytes();
     let path = match (spec.format, bytes.iter().position(|byte| *byte == b':')) {

@@ -3,6 +3,7 @@
 //! This file only assembles: `cli.rs` says what can be asked, `commands/` holds one file per
 //! subcommand, `output/` what is printed, `exit.rs` how the program ends.
 
+mod choices;
 mod cli;
 mod commands;
 mod context;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     let mut context = context::Context::new(cli.global);
     let mut result = cli.command.run(&mut context);
     if let Err(error) = &result
-        && context.discards_damaged_cache(error)
+        && context.recovers(error)
         && context.out.take_back()
     {
         result = cli.command.run(&mut context);

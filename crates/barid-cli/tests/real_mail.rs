@@ -5,6 +5,7 @@ mod dates;
 mod formats;
 mod overload;
 mod peers;
+mod stores;
 mod torture;
 
 use std::collections::BTreeMap;
@@ -43,15 +44,21 @@ impl Mail {
         assert!(files.len() >= count_min, "{corpus}: {} files", files.len());
         let messages = files.iter().enumerate().map(|(number, path)| message(number, path));
         let mail = Self { world: World::new(), messages: messages.collect() };
-        mail.write_maildir();
+        mail.write_maildir(&mail.world, mail.messages.len());
         let mail = Arc::new(mail);
         made.push((corpus, Arc::downgrade(&mail)));
         Some(mail)
     }
 
-    fn write_maildir(&self) {
-        let writer = MaildirWriter::create(&self.world.path("maildir")).unwrap();
-        for (number, message) in self.messages.iter().enumerate() {
+    /// Writes the first messages as a Maildir of another world.
+    pub(crate) fn write_part(&self, world: &World, count: usize) -> String {
+        self.write_maildir(world, count);
+        text_of(world.path("maildir"))
+    }
+
+    fn write_maildir(&self, world: &World, count: usize) {
+        let writer = MaildirWriter::create(&world.path("maildir")).unwrap();
+        for (number, message) in self.messages.iter().take(count).enumerate() {
             let mut name = format!("{}.M{number}P1.host", 1_000_000_000 + number);
             if number % 2 == 0 {
                 name.push_str(&format!(",S={}", message.bytes.len()));

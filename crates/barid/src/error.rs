@@ -1,8 +1,10 @@
 //! What can go wrong, and what a user can do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barid_types::Uid;
+
+use crate::OpenOptions;
 
 /// The result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -74,6 +76,7 @@ impl Error {
             Self::Mailbox(Formats::Damaged { .. }) => ErrorKind::Corrupt,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
+            Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
         }
     }
@@ -96,8 +99,43 @@ impl Error {
             Self::Cache(error) if error.is_damage() => {
                 Some("run it again: the cache is made anew".to_owned())
             }
+            Self::Cache(error) if is_unavailable(error).is_some() => Some(
+                "`barid cache stores` lists the stores, and how to get those that are missing"
+                    .to_owned(),
+            ),
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
         }
+    }
+}
+
+/// The store whose library cannot be used here, if that is the error.
+pub(crate) fn is_unavailable(error: &barid_cache::Error) -> Option<&'static str> {
+    match error {
+        barid_cache::Error::Store(barid_kv::Error::Unavailable { store, .. }) => Some(store),
+        _ => None,
+    }
+}
+
+/// Whether the cache may be sound, and only cannot be used here or now.
+pub(crate) fn is_out_of_reach(error: &barid_cache::Error) -> bool {
+    use barid_kv::Error as Store;
+    matches!(error, barid_cache::Error::Store(Store::Unavailable { .. } | Store::Busy { .. }))
+}
+
+/// Whether the error is that the store which was asked for cannot be used here.
+pub(crate) fn is_refused(error: &barid_cache::Error, options: &OpenOptions) -> bool {
+    let asked = options.store.map(|store| store.name());
+    options.cache_dir.is_some() && asked.is_some() && is_unavailable(error) == asked
+}
+
+/// The file that is damaged, if that is the error.
+pub(crate) fn damaged_file(error: &barid_cache::Error) -> Option<&Path> {
+    use barid_cache::Error as Cache;
+    use barid_kv::Error as Store;
+    match error {
+        Cache::Damaged { path, .. }
+        | Cache::Store(Store::Damaged { path, .. } | Store::NotFound { path }) => Some(path),
+        _ => None,
     }
 }

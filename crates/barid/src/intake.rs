@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use barid_cache::{Builder, Delta, Snapshot};
+use barid_cache::{Builder, CacheOptions, Delta, Snapshot};
 use barid_formats::{ScanSink, ScannedMessage, SinkError, Sinks};
 
-use crate::mailbox::CachePlace;
+use crate::opening::CachePlace;
 
 /// The sinks of one scan.
 ///
@@ -13,6 +13,7 @@ use crate::mailbox::CachePlace;
 /// [`Builder`]; any other collects its few messages in a [`Delta`].
 pub(crate) struct Intake<'a> {
     place: &'a CachePlace,
+    options: CacheOptions,
     delta: Option<Delta<'a>>,
     builder: OnceLock<Result<Builder, barid_cache::Error>>,
 }
@@ -26,9 +27,15 @@ pub(crate) enum Taken<'a> {
 }
 
 impl<'a> Intake<'a> {
-    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known.
-    pub(crate) fn new(place: &'a CachePlace, known: Option<&'a Snapshot>) -> Self {
-        let intake = Self { place, delta: known.map(Delta::new), builder: OnceLock::new() };
+    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known. A new
+    /// cache is made as `options` say.
+    pub(crate) fn new(
+        place: &'a CachePlace,
+        options: CacheOptions,
+        known: Option<&'a Snapshot>,
+    ) -> Self {
+        let delta = known.map(Delta::new);
+        let intake = Self { place, options, delta, builder: OnceLock::new() };
         if intake.delta.is_none() {
             intake.expect_whole();
         }
@@ -55,10 +62,8 @@ impl Sinks for Intake<'_> {
     }
 
     fn expect_whole(&self) {
-        self.builder.get_or_init(|| {
-            let options = barid_cache::CacheOptions::default();
-            Builder::create(Arc::clone(&self.place.vfs), &self.place.path, &options)
-        });
+        let CachePlace { vfs, path, .. } = self.place;
+        self.builder.get_or_init(|| Builder::create(Arc::clone(vfs), path, &self.options));
     }
 }
 

@@ -3,7 +3,7 @@
 use barid_cache::{Derived, Snapshot};
 
 use crate::Window;
-use crate::mailbox::CachePlace;
+use crate::opening::CachePlace;
 
 /// A derived snapshot is written anew when one row in so many is not covered by it.
 const UNCOVERED_PART: u32 = 16;

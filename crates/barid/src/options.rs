@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use barid_cache::{CacheOptions, StoreKind};
+use barid_kv::Compression;
+
 /// How far a long operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -23,6 +26,13 @@ pub struct OpenOptions {
     pub cache_dir: Option<PathBuf>,
     /// Where the UID ledgers are kept. They must survive: without them UIDs change.
     pub state_dir: PathBuf,
+    /// What the cache is to be kept in. `None` leaves a cache where it is, and makes a new one in
+    /// the native store. A cache that is elsewhere is moved, without reading the mailbox. Means
+    /// nothing without [`OpenOptions::cache_dir`].
+    pub store: Option<StoreKind>,
+    /// How the cache is to be compressed. `None` leaves a cache as it is, and does not compress a
+    /// new one. As [`OpenOptions::store`] otherwise.
+    pub compression: Option<Compression>,
     /// Write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state are
     /// written.
     pub read_only: bool,
@@ -40,10 +50,20 @@ impl OpenOptions {
         Self {
             cache_dir,
             state_dir,
+            store: None,
+            compression: None,
             read_only: false,
             full_check: false,
             threads: 0,
             progress: None,
+        }
+    }
+
+    /// What a cache that is in `now` is to be in.
+    pub(crate) fn cache_options(&self, now: CacheOptions) -> CacheOptions {
+        CacheOptions {
+            store: self.store.unwrap_or(now.store),
+            compression: self.compression.unwrap_or(now.compression),
         }
     }
 }
@@ -53,9 +73,19 @@ impl fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("cache_dir", &self.cache_dir)
             .field("state_dir", &self.state_dir)
+            .field("store", &self.store)
+            .field("compression", &self.compression)
             .field("read_only", &self.read_only)
             .field("full_check", &self.full_check)
             .field("threads", &self.threads)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a cache is in, in words: `lmdb, zstd:19`.
+pub(crate) fn in_words(options: CacheOptions) -> String {
+    match options.compression {
+        Compression::NONE => options.store.to_string(),
+        compression => format!("{}, {compression}", options.store),
     }
 }

@@ -36,6 +36,7 @@ impl Mailbox {
     pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
         let view = View::new(&self.snapshot);
         let rows = self.sorted_by(program, window, &view);
+        self.snapshot.release();
         view.into_result()?;
         Ok(rows)
     }

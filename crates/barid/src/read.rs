@@ -4,7 +4,7 @@ use barid_formats::{Error as FormatError, Location, ReadAs};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
-use crate::{Error, Mailbox, Result};
+use crate::{Error, Mailbox, Progress, Result};
 
 /// The bytes of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,12 @@ impl Mailbox {
                 unknown.push(core.uid);
             }
         })?;
+        let (progress, total) = (self.options.progress.clone(), unknown.len() as u64);
         let mut found = Vec::with_capacity(unknown.len());
-        for uid in unknown {
+        for (done, uid) in (0..).zip(unknown) {
+            if let Some(progress) = &progress {
+                progress(Progress { done, total });
+            }
             match self.read(uid, ReadAs::Message) {
                 Ok(message) => found.push((uid, barid_message::rfc822_size(&message.bytes))),
                 Err(Error::NoSuchMessage { .. }) => {}
@@ -86,6 +90,8 @@ impl Mailbox {
         if sizes.is_empty() {
             return Ok(());
         }
-        Ok(self.snapshot.set_rfc822_sizes(&sizes)?)
+        let written = self.snapshot.set_rfc822_sizes(&sizes);
+        self.snapshot.release();
+        Ok(written?)
     }
 }

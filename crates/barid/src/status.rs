@@ -57,6 +57,8 @@ pub struct Status {
 pub enum NoteKind {
     /// The cache: it was discarded, or cannot be kept.
     Cache,
+    /// The cache: it was moved to the store that was asked for, as it should be.
+    Converted,
     /// The mailbox: something in it is not as it should be.
     Mailbox,
     /// A message: it cannot be read now. It is listed with what is known of it, and every opening

@@ -54,9 +54,6 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// How many rows are asked of the cache at a time, so that a visitor that stops early costs little.
-const ROWS_AT_A_TIME: usize = 4096;
-
 impl Mailbox {
     /// Visits summaries of `rows` in the order given, until `visit` says `false`.
     ///
@@ -70,15 +67,10 @@ impl Mailbox {
         visit: &mut dyn FnMut(&Summary<'_>) -> bool,
     ) -> Result<()> {
         let names = &self.snapshot.meta().keywords;
-        let mut go_on = true;
-        for some in rows.chunks(ROWS_AT_A_TIME) {
-            self.snapshot.records(some, &mut |row, core, record| {
-                go_on = go_on && visit(&Summary::new(row, core, record, names));
-            })?;
-            if !go_on {
-                break;
-            }
-        }
-        Ok(())
+        let result = self.snapshot.records_while(rows, &mut |row, core, record| {
+            visit(&Summary::new(row, core, record, names))
+        });
+        self.snapshot.release();
+        Ok(result?)
     }
 }

@@ -75,6 +75,8 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
     let scratch = Scratch::new("demo").context("the temporary folder cannot be made")?;
     let folder = scratch.path().to_owned();
     let mut options = OpenOptions::new(Some(folder.join("cache")), folder.join("state"));
+    options.store = context.global.store;
+    options.compression = context.global.compress;
     options.full_check = context.global.full_check;
     let written = Instant::now();
     say(context, &format!("Making {} in {}", counted(args.messages, "message"), folder.display()))?;

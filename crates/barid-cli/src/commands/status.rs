@@ -44,7 +44,7 @@ pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
-fn cache_state_name(state: CacheState) -> &'static str {
+pub(crate) fn cache_state_name(state: CacheState) -> &'static str {
     match state {
         CacheState::None => "none",
         CacheState::Populated => "populated",

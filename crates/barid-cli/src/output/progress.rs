@@ -14,6 +14,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A line on standard error that is overwritten as the work goes on, and removed when it is done.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
+    /// What is done, at the beginning of the line.
+    verb: &'static str,
     started: Instant,
     /// When the line was last written; `None` while it is not there.
     written: Mutex<Option<Instant>>,
@@ -21,8 +23,8 @@ pub(crate) struct ProgressLine {
 
 impl ProgressLine {
     /// Starts the clock.
-    pub(crate) fn new() -> Self {
-        Self { started: Instant::now(), written: Mutex::new(None) }
+    pub(crate) fn new(verb: &'static str) -> Self {
+        Self { verb, started: Instant::now(), written: Mutex::new(None) }
     }
 
     /// Shows how far the work is, if that is due. Called from any thread; one that finds another
@@ -37,7 +39,7 @@ impl ProgressLine {
             return;
         }
         *written = Some(Instant::now());
-        let line = format!("\r{}\x1b[K", describe(done, total, elapsed));
+        let line = format!("\r{}\x1b[K", describe(self.verb, done, total, elapsed));
         // A terminal that takes no output is no reason to stop working.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
@@ -59,16 +61,16 @@ impl Drop for ProgressLine {
 }
 
 /// `reading  45 %  123,456/s  3 s left`
-fn describe(done: u64, total: u64, elapsed: Duration) -> String {
+fn describe(verb: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     let rate = done as f64 / seconds;
     if total == 0 || done == 0 {
-        return format!("reading  {}", grouped(done));
+        return format!("{verb}  {}", grouped(done));
     }
     let done = done.min(total);
     let percent = done as f64 / total as f64 * 100.0;
     let left = (total - done) as f64 / rate;
-    format!("reading  {percent:.0} %  {}/s  {left:.0} s left", scaled(rate))
+    format!("{verb}  {percent:.0} %  {}/s  {left:.0} s left", scaled(rate))
 }
 
 /// A rate with three digits: `812`, `54.2 k`, `1.20 G`.
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn progress_tells_rate_and_time_left() {
         let check = |done, total, millis, expected| {
-            assert_eq!(describe(done, total, Duration::from_millis(millis)), expected);
+            assert_eq!(describe("reading", done, total, Duration::from_millis(millis)), expected);
         };
         check(0, 100, 1000, "reading  0");
         check(5, 0, 1000, "reading  5");

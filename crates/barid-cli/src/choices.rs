@@ -1,0 +1,70 @@
+//! The values of `--store` and `--compress`.
+
+use std::ffi::OsStr;
+
+use barid::{Compression, StoreKind};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, Error};
+
+/// Reads `NAME` or `NAME:BUILTIN`; whether its library is here is seen when it is used.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreParser;
+
+/// Reads `METHOD` or `METHOD:LEVEL`.
+#[derive(Clone, Debug)]
+pub(crate) struct CompressionParser;
+
+type Values = Box<dyn Iterator<Item = PossibleValue>>;
+
+impl TypedValueParser for StoreParser {
+    type Value = StoreKind;
+
+    fn parse_ref(
+        &self,
+        cmd: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<StoreKind, Error> {
+        let parsed = StoreKind::parse(&value.to_string_lossy());
+        parsed.map_err(|error| invalid(cmd, arg, value, &error))
+    }
+
+    fn possible_values(&self) -> Option<Values> {
+        Some(Box::new(barid::stores::names().map(PossibleValue::new)))
+    }
+}
+
+impl TypedValueParser for CompressionParser {
+    type Value = Compression;
+
+    fn parse_ref(
+        &self,
+        cmd: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Compression, Error> {
+        let parsed = Compression::parse(&value.to_string_lossy());
+        parsed.map_err(|error| invalid(cmd, arg, value, &error))
+    }
+
+    fn possible_values(&self) -> Option<Values> {
+        let names = Compression::METHODS.iter().map(|info| info.name);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
+}
+
+/// `error: invalid value 'lmbd' for '--store <NAME>': ...`, and the usage.
+fn invalid(
+    cmd: &Command,
+    arg: Option<&Arg>,
+    value: &OsStr,
+    error: &dyn std::error::Error,
+) -> Error {
+    let arg = arg.map(ToString::to_string).unwrap_or_default();
+    let value = value.to_string_lossy();
+    let text = format!("invalid value '{value}' for '{arg}': {error}\n");
+    let mut error = Error::raw(ErrorKind::ValueValidation, text).with_cmd(cmd);
+    error.insert(ContextKind::InvalidValue, ContextValue::String(value.into_owned()));
+    error
+}

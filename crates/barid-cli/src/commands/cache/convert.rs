@@ -1,0 +1,108 @@
+//! `barid cache convert`: moves caches between stores and compressions.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use barid::caches::{self, Converted};
+use clap::{Args, ValueHint};
+
+use super::figures::{kept_in, write_options};
+use super::not_cached;
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, WithHint, report};
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, duration, size};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid cache convert --store lmdb --compress zstd+dict ~/Maildir
+  barid cache convert --compress none ~/Maildir
+  barid cache convert --store native --compress none ~/mail/*.mbox";
+
+/// Move the caches of mailboxes to another store or compression
+///
+/// Needs --store or --compress, or both; what is not given stays as it is. The mailbox is not read,
+/// and need not be there. Until the new cache is whole the old one stays in use.
+///
+/// Exit status: 1 if a MAILBOX has no cache.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct ConvertArgs {
+    /// The mailboxes: paths, or FORMAT:PATH
+    #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    mailboxes: Vec<OsString>,
+}
+
+/// Moves the caches one after the other.
+pub(super) fn run(
+    context: &mut Context,
+    dir: &Path,
+    args: &ConvertArgs,
+) -> anyhow::Result<Outcome> {
+    let (store, compression) = (context.global.store, context.global.compress);
+    if store.is_none() && compression.is_none() {
+        return Err(WithHint::error(
+            "nothing to convert to",
+            "give --store NAME, --compress METHOD, or both; `barid cache stores` lists the stores",
+        ));
+    }
+    let mut outcome = Outcome::Done;
+    for mailbox in &args.mailboxes {
+        let started = Instant::now();
+        let path = parse_spec(mailbox).path;
+        let converted = caches::convert(dir, &path, store, compression);
+        match converted
+            .map_err(anyhow::Error::from)
+            .and_then(|found| found.ok_or_else(|| not_cached(mailbox)))
+        {
+            Ok(converted) => print(context, mailbox, &converted, started.elapsed())?,
+            Err(error) if args.mailboxes.len() > 1 => {
+                outcome = Outcome::Incomplete;
+                report(context, &error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(outcome)
+}
+
+/// `/home/ann/Maildir: from native to lmdb, zstd: 34.2 MB, now 12.0 MB, in 0.4 s; ...`
+fn print(
+    context: &mut Context,
+    mailbox: &OsStr,
+    converted: &Converted,
+    elapsed: Duration,
+) -> anyhow::Result<()> {
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "cache_converted");
+        json.key("mailbox").bytes(mailbox.as_encoded_bytes());
+        json.key("messages").number(converted.messages.into());
+        json.key("from").open(b'{');
+        write_options(&mut json, &converted.from);
+        json.key("bytes").number(converted.bytes_before);
+        json.close(b'}');
+        json.key("to").open(b'{');
+        write_options(&mut json, &converted.to);
+        json.key("bytes").number(converted.bytes_after);
+        json.close(b'}');
+        json.key("elapsed_ms").millis(elapsed);
+        json.end_line();
+        return Ok(());
+    }
+    let mailbox = visible(mailbox.as_encoded_bytes());
+    let (from, to) = (kept_in(&converted.from), kept_in(&converted.to));
+    let (before, after) = (size(converted.bytes_before), size(converted.bytes_after));
+    let text = if converted.from == converted.to {
+        format!("{mailbox}: is in {to} already, {after}")
+    } else {
+        let messages = counted(converted.messages.into(), "message");
+        let elapsed = duration(elapsed);
+        format!(
+            "{mailbox}: {messages} from {from} ({before}) to {to} ({after}) in {elapsed}; \
+             the mailbox was not read"
+        )
+    };
+    Ok(context.out.line(&text)?)
+}

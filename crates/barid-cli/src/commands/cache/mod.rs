@@ -1,0 +1,98 @@
+//! `barid cache`: what is kept of mailboxes, filling it, moving it and getting rid of it.
+
+mod convert;
+mod figures;
+mod populate;
+mod remove;
+mod status;
+mod stores;
+mod verify;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::context::{Context, parse_spec};
+use crate::exit::{NotThere, Outcome, WithHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid cache populate ~/Maildir           fill the cache, print nothing of the mail
+  barid cache status                       what is cached, and how large it is
+  barid cache verify ~/Maildir             check every block and record of one cache
+  barid cache convert --store lmdb --compress zstd ~/Maildir
+  barid cache clear ~/Maildir              forget one mailbox
+  barid cache prune                        forget mailboxes that are gone
+  barid cache stores                       what caches can be kept in on this machine
+
+A cache can be deleted at any time: no UID changes, and the next command makes it anew.";
+
+/// Fill, inspect, verify, convert and remove caches
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CacheArgs {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+/// What to do with caches.
+#[derive(Debug, Subcommand)]
+enum CacheCommand {
+    Populate(populate::PopulateArgs),
+    Status(status::StatusArgs),
+    Verify(verify::VerifyArgs),
+    Convert(convert::ConvertArgs),
+    Clear(remove::ClearArgs),
+    Prune(remove::PruneArgs),
+    Stores(stores::StoresArgs),
+}
+
+/// One mailbox whose cache is meant, or all of the cache folder.
+#[derive(Clone, Debug, Args)]
+struct OneOrAll {
+    /// Only the cache of this mailbox
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: Option<OsString>,
+}
+
+impl OneOrAll {
+    /// The path of the mailbox.
+    fn path(&self) -> Option<std::path::PathBuf> {
+        self.mailbox.as_deref().map(|mailbox| parse_spec(mailbox).path)
+    }
+
+    /// Fails where a mailbox was named and nothing of it is cached.
+    fn must_be_cached(&self, found: bool) -> anyhow::Result<()> {
+        match &self.mailbox {
+            Some(mailbox) if !found => Err(not_cached(mailbox)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &mut Context, args: &CacheArgs) -> anyhow::Result<Outcome> {
+    if let CacheCommand::Stores(_) = &args.command {
+        return stores::run(context);
+    }
+    let dir = context.cache_dir().ok_or_else(|| {
+        WithHint::error("there is no cache folder", "name one with --cache-dir DIR")
+    })?;
+    match &args.command {
+        CacheCommand::Populate(args) => populate::run(context, args),
+        CacheCommand::Status(args) => status::run(context, &dir, args),
+        CacheCommand::Verify(args) => verify::run(context, &dir, args),
+        CacheCommand::Convert(args) => convert::run(context, &dir, args),
+        CacheCommand::Clear(args) => remove::clear(context, &dir, args),
+        CacheCommand::Prune(_) => remove::prune(context, &dir),
+        CacheCommand::Stores(_) => Ok(Outcome::Done),
+    }
+}
+
+fn not_cached(mailbox: &OsStr) -> anyhow::Error {
+    NotThere::error(
+        format!("{}: no cache of this mailbox", Path::new(mailbox).display()),
+        "`barid cache status` lists what is cached, `barid cache populate` fills a cache",
+    )
+}

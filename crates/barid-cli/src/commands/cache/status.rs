@@ -1,0 +1,135 @@
+//! `barid cache status`: what is cached, in what, and how large it is.
+
+use std::path::Path;
+
+use barid::caches::{self, CacheEntry, CacheFigures, EntryState};
+use clap::Args;
+
+use super::OneOrAll;
+use super::figures::{kept_in, write_figures};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, grouped, size};
+use crate::output::table::{Align, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid cache status                       a line for each cache
+  barid cache status ~/Maildir             all there is to know of one
+  barid cache status --json | jq 'select(.store != \"native\") | .mailbox'";
+
+/// List the caches, what they are kept in and their sizes
+///
+/// Only their headers are read. RATIO is how much smaller header records are than they would be
+/// uncompressed. A cache that is damaged is made anew when its mailbox is opened.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    which: OneOrAll,
+}
+
+/// Prints a table, or all figures of what was asked for.
+pub(super) fn run(context: &mut Context, dir: &Path, args: &StatusArgs) -> anyhow::Result<Outcome> {
+    let mut entries = caches::list_of(dir, args.which.path().as_deref())?;
+    args.which.must_be_cached(!entries.is_empty())?;
+    entries.sort_by(|one, other| one.mailbox_path.cmp(&other.mailbox_path));
+    if context.global.json {
+        entries.iter().for_each(|entry| write_json(context.out.buffer(), entry));
+        return Ok(Outcome::Done);
+    }
+    if args.which.mailbox.is_some() || context.global.verbose {
+        entries.iter().for_each(|entry| write_all(context.out.buffer(), entry));
+        return Ok(Outcome::Done);
+    }
+    if !entries.is_empty() {
+        write_table(context.out.buffer(), &entries);
+    }
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    let caches = counted(entries.len() as u64, "cache");
+    context.out.line(&format!("{caches}, {} in {}", size(bytes), dir.display()))?;
+    Ok(Outcome::Done)
+}
+
+fn write_table(out: &mut Vec<u8>, entries: &[CacheEntry]) {
+    const ALIGNS: [Align; 7] = {
+        use Align::{Left, Right};
+        [Right, Right, Left, Left, Left, Right, Left]
+    };
+    let mut table = Table::new(&ALIGNS);
+    let head = ["SIZE", "MESSAGES", "FORMAT", "STORE", "COMPRESSION", "RATIO", "MAILBOX"];
+    table.row(head.map(str::to_owned));
+    for entry in entries {
+        let state = match &entry.state {
+            EntryState::Ok => String::new(),
+            EntryState::Damaged(reason) => format!("  (damaged: {reason})"),
+        };
+        let mailbox = format!("{}{state}", entry.mailbox_path.display());
+        let of = |text: &dyn Fn(&CacheFigures) -> String| {
+            entry.figures.as_ref().map(text).unwrap_or_default()
+        };
+        table.row([
+            size(entry.bytes),
+            grouped(entry.messages.into()),
+            visible(entry.format.as_bytes()),
+            of(&|figures| figures.options.store.to_string()),
+            of(&|figures| figures.options.compression.to_string()),
+            of(&|figures| ratio(figures).unwrap_or_default()),
+            visible(mailbox.as_bytes()),
+        ]);
+    }
+    table.write(out, "");
+}
+
+fn ratio(figures: &CacheFigures) -> Option<String> {
+    figures.ratio().map(|ratio| format!("{ratio:.1}"))
+}
+
+/// All there is to know of a cache, a line for each.
+fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
+    row("mailbox", visible(entry.mailbox_path.as_os_str().as_encoded_bytes()));
+    row("file", visible(entry.file.as_os_str().as_encoded_bytes()));
+    if let EntryState::Damaged(reason) = &entry.state {
+        row("damaged", visible(reason.as_bytes()));
+    }
+    row("format", visible(entry.format.as_bytes()));
+    row("messages", grouped(entry.messages.into()));
+    row("size", size(entry.bytes));
+    if let Some(figures) = &entry.figures {
+        row("kept in", kept_in(&figures.options));
+        row("generation", format!("{:016x}", figures.generation));
+        let raw = size(figures.records_raw_bytes);
+        let ratio = ratio(figures).map(|ratio| format!(", {ratio}:1")).unwrap_or_default();
+        row("records", format!("{}, {raw} uncompressed{ratio}", size(figures.records_bytes)));
+        row("stale records", grouped(figures.stale_records));
+        let ids: Vec<String> = figures.dictionaries.iter().map(ToString::to_string).collect();
+        let none = || "none".to_owned();
+        row("dictionaries", if ids.is_empty() { none() } else { ids.join(", ") });
+    }
+    table.write(out, "");
+    out.push(b'\n');
+}
+
+fn write_json(out: &mut Vec<u8>, entry: &CacheEntry) {
+    let mut json = Json::line(out, "cache");
+    json.key("mailbox").bytes(entry.mailbox_path.as_os_str().as_encoded_bytes());
+    json.key("file").bytes(entry.file.as_os_str().as_encoded_bytes());
+    json.key("messages").number(entry.messages.into());
+    json.key("format").str(&entry.format);
+    match &entry.figures {
+        Some(figures) => write_figures(&mut json, figures),
+        None => json.key("bytes").number(entry.bytes),
+    }
+    match &entry.state {
+        EntryState::Ok => json.key("state").str("ok"),
+        EntryState::Damaged(reason) => {
+            json.key("state").str("damaged");
+            json.key("reason").str(reason);
+        }
+    }
+    json.end_line();
+}

@@ -1,0 +1,266 @@
+//! Caches in every store: `--store`, `--compress` and the verbs of `barid cache`.
+
+use barid_testkit::skip_or_fail;
+use serde_json::Value;
+
+use crate::support::{Run, World};
+
+/// The methods of `--compress`.
+pub(crate) const METHODS: [&str; 5] = ["none", "lz4", "zstd", "zstd+dict", "zlib"];
+
+/// Every way to keep a cache that works on this machine: the arguments for each. What is missing is
+/// told, and with `CI=true` it fails.
+pub(crate) fn ways(world: &World) -> Vec<Vec<String>> {
+    let mut ways = Vec::new();
+    for store in usable(world) {
+        let name = store["name"].as_str().unwrap();
+        let way = |store: &str, method: &str| {
+            ["--store", store, "--compress", method].map(str::to_owned).to_vec()
+        };
+        ways.extend(METHODS.map(|method| way(name, method)));
+        for builtin in store["compressions"].as_array().unwrap() {
+            ways.push(way(&format!("{name}:{}", builtin.as_str().unwrap()), "none"));
+        }
+    }
+    ways
+}
+
+/// The lines of `cache stores` of those that can be used, the native one first.
+pub(crate) fn usable(world: &World) -> Vec<Value> {
+    let (usable, missing): (Vec<Value>, Vec<Value>) =
+        world.json(&["cache", "stores"]).into_iter().partition(|store| store["usable"] == true);
+    for store in missing {
+        skip_or_fail(&format!("the store {}: {}", store["name"], store["missing"]));
+    }
+    assert_eq!(usable[0]["name"], "native");
+    usable
+}
+
+/// A Maildir of so many messages of some variety.
+fn maildir(world: &World, count: usize) -> String {
+    let messages: Vec<String> = (0..count)
+        .map(|n| {
+            format!(
+                "From: Ann {n} <ann{n}@example.org>\nTo: list@example.org\n\
+                 Subject: Re: number {}\nMessage-ID: <{n}@example.org>\n\
+                 References: <{}@example.org>\nDate: Tue, 5 Mar 2024 12:22:{:02} +0100\n\nx\n",
+                n / 3,
+                n / 2,
+                n % 60
+            )
+        })
+        .collect();
+    world.maildir("box", &messages.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn run(world: &World, args: &[&str], way: &[String]) -> Run {
+    let way: Vec<&str> = way.iter().map(String::as_str).collect();
+    world.run(&[args, &way].concat())
+}
+
+/// Runs the program with a way to keep caches; it must succeed without a word.
+fn ok(world: &World, args: &[&str], way: &[String]) -> String {
+    let run = run(world, args, way);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?} {way:?}");
+    run.text()
+}
+
+fn of<'a>(lines: &'a [Value], mailbox: &str) -> &'a Value {
+    lines.iter().find(|line| line["mailbox"] == mailbox).unwrap()
+}
+
+#[test]
+fn a_cache_stays_in_its_store_until_it_is_moved() {
+    let world = World::new();
+    let path = maildir(&world, 50);
+    let expected = world.ok(&["ls", &path, "--no-cache"]);
+    for way in ways(&world) {
+        let (store, compression) = (way[1].as_str(), way[3].as_str());
+        let check = |args: &[&str], way: &[String]| {
+            assert_eq!(ok(&world, args, way), expected, "{args:?} {way:?}");
+            let status = world.json(&["cache", "status", &path, "--cache-dir", "c"]);
+            let name = store.split(':').next().unwrap();
+            assert_eq!(status[0]["store"], name);
+            assert_eq!(status[0]["builtin"].as_str(), store.split_once(':').map(|two| two.1));
+            assert_eq!(status[0]["compression"], compression);
+            assert_eq!((&status[0]["messages"], &status[0]["state"]), (&50.into(), &"ok".into()));
+        };
+        check(&["ls", &path, "--cache-dir", "c"], &way);
+        check(&["ls", &path, "--cache-dir", "c"], &[]);
+        check(&["ls", &path, "--cache-dir", "c"], &way);
+        let verified = world.json(&["cache", "verify", &path, "--cache-dir", "c"]);
+        assert_eq!(verified[0]["ok"], true, "{way:?} {verified:?}");
+    }
+    // All of them were one cache, moved from store to store: none has left a file behind.
+    world.ok(&["cache", "convert", &path, "--cache-dir", "c", "--store", "native"]);
+    let left: Vec<String> = world.list("c");
+    assert!(left.len() <= 3, "{left:?}");
+}
+
+#[test]
+fn moving_is_told_with_verbose() {
+    let world = World::new();
+    let path = maildir(&world, 5);
+    world.ok(&["ls", &path]);
+    let run = world.run(&["ls", &path, "-v", "--compress", "zstd:5"]);
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.starts_with("note: ") && run.stderr.contains("zstd:5"), "{}", run.stderr);
+    let run = world.run(&["ls", &path, "-v", "--compress", "zstd:5"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn populate_fills_without_listing() {
+    let world = World::new();
+    let path = maildir(&world, 30);
+    for way in ways(&world) {
+        world.ok(&["cache", "clear"]);
+        let text = ok(&world, &["cache", "populate", &path, "--json"], &way);
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&line["type"], &line["state"]),
+            (&"cache_populated".into(), &"populated".into())
+        );
+        assert_eq!((&line["messages"], &line["messages_read"]), (&30.into(), &30.into()));
+        for key in ["bytes", "records_bytes", "records_raw_bytes"] {
+            assert!(line[key].as_u64() > Some(0), "{key}: {line}");
+        }
+        let again = world.json(&["cache", "populate", &path]);
+        assert_eq!((&again[0]["state"], &again[0]["messages_read"]), (&"fresh".into(), &0.into()));
+    }
+    let text = world.ok(&["cache", "populate", &path]);
+    assert!(text.contains("30 messages in ") && text.contains("nothing is new"), "{text}");
+}
+
+#[test]
+fn populate_full_finds_sizes() {
+    let world = World::new();
+    let path = maildir(&world, 30);
+    for way in ways(&world) {
+        world.ok(&["cache", "clear"]);
+        ok(&world, &["cache", "populate", "--full", &path], &way);
+        let lines = world.json(&["ls", &path]);
+        for line in &lines {
+            // Nine lines end with one byte each.
+            assert_eq!(line["rfc822_size"].as_u64(), line["size"].as_u64().map(|size| size + 8));
+        }
+        assert_eq!(lines.len(), 30);
+    }
+}
+
+#[test]
+fn populate_goes_on_after_a_mailbox_that_is_none() {
+    let world = World::new();
+    let path = maildir(&world, 3);
+    let run = world.run(&["cache", "populate", "nowhere", &path]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: nowhere: "), "{}", run.stderr);
+    assert!(run.text().contains("3 messages"), "{}", run.text());
+}
+
+#[test]
+fn convert_does_not_need_the_mailbox() {
+    let world = World::new();
+    let path = maildir(&world, 60);
+    let expected = world.ok(&["ls", &path]);
+    for way in ways(&world) {
+        world.rename("box", "elsewhere");
+        let text = ok(&world, &["cache", "convert", &path, "--json"], &way);
+        world.rename("elsewhere", "box");
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&line["type"], &line["messages"]), (&"cache_converted".into(), &60.into()));
+        assert!(line["to"]["bytes"].as_u64() > Some(0), "{line}");
+        let status = &world.json(&["status", &path])[0];
+        assert_eq!(status["cache"]["messages_read"], 0, "{way:?}");
+        assert_eq!(world.ok(&["ls", &path]), expected, "{way:?}");
+    }
+    let again = world.ok(&["cache", "convert", &path, "--compress", "none"]);
+    let told = world.ok(&["cache", "convert", &path, "--compress", "none"]);
+    assert!(told.contains("already"), "{again} {told}");
+    let to = world.ok(&["cache", "convert", &path, "--store", "native", "--compress", "zlib:9"]);
+    assert!(to.contains("60 messages from ") && to.contains("native, zlib:9"), "{to}");
+}
+
+#[test]
+fn convert_wants_something_to_convert() {
+    let world = World::new();
+    let path = maildir(&world, 3);
+    let nothing = world.run(&["cache", "convert", &path]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.stderr.contains("--store") && nothing.stderr.contains("hint: "));
+    let not_there = world.run(&["cache", "convert", &path, "--compress", "zstd"]);
+    assert_eq!((not_there.code, not_there.stdout.len()), (1, 0));
+    assert!(not_there.stderr.contains("no cache of this mailbox"), "{}", not_there.stderr);
+}
+
+#[test]
+fn what_there_is_not_is_named() {
+    let world = World::new();
+    let path = maildir(&world, 1);
+    for (option, value, known) in [
+        ("--store", "lmbd", "tokyocabinet"),
+        ("--store", "lmdb:zstd", "none"),
+        ("--compress", "zst", "zstd+dict"),
+        ("--compress", "zstd:23", "zstd[:1-22]"),
+    ] {
+        let run = world.run(&["ls", &path, option, value]);
+        assert_eq!((run.code, run.stdout.len()), (2, 0), "{value}");
+        assert!(run.stderr.contains(option) && run.stderr.contains(known), "{}", run.stderr);
+        assert!(run.stderr.contains("Usage: "), "{}", run.stderr);
+    }
+    let run = world.run(&["ls", &path, "--no-cache", "--store", "native"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+}
+
+#[test]
+fn stores_are_listed() {
+    let world = World::new();
+    let lines = world.json(&["cache", "stores"]);
+    let names: Vec<&str> = lines.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    for name in ["native", "lmdb", "rocksdb", "gdbm", "qdbm", "kyotocabinet", "tokyocabinet", "tdb"]
+    {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for line in &lines {
+        assert_eq!(line["type"], "store");
+        let has_version = line["version"].as_str().is_some_and(|version| !version.is_empty());
+        assert_eq!(line["usable"] == true, has_version, "{line}");
+        assert_eq!(line["usable"] == true, line["missing"].is_null(), "{line}");
+    }
+    let text = world.ok(&["cache", "stores"]);
+    assert!(names.iter().all(|name| text.contains(name)) && text.contains("zstd+dict"), "{text}");
+    // Nothing is needed for it, not even a home.
+    let output = world.command().env_remove("HOME").args(["cache", "stores"]).output().unwrap();
+    assert!(output.status.success());
+}
+
+#[test]
+fn damage_of_a_store_costs_a_warning() {
+    let world = World::new();
+    let path = maildir(&world, 400);
+    let expected = world.ok(&["ls", &path, "--no-cache"]);
+    for way in ways(&world) {
+        world.ok(&["cache", "clear"]);
+        ok(&world, &["ls", &path], &way);
+        let largest = |world: &World| {
+            let files = barid_testkit::disk::list_files(&world.path("home/.cache/barid")).unwrap();
+            files.into_iter().max_by_key(|file| barid_testkit::disk::read(file).unwrap().len())
+        };
+        let file = largest(&world).unwrap();
+        let mut bytes = barid_testkit::disk::read(&file).unwrap();
+        let (from, to) = (bytes.len() / 4, bytes.len() / 4 * 3);
+        bytes[from..to].iter_mut().for_each(|byte| *byte ^= 0x55);
+        barid_testkit::disk::write(&file, &bytes).unwrap();
+        let verified = world.run(&["cache", "verify", &path]);
+        assert_eq!(verified.code, 2, "{way:?} {file:?}: {}", verified.text());
+        let run = world.run(&["ls", &path]);
+        assert_eq!((run.code, run.text()), (0, expected.clone()), "{way:?}");
+        assert!(run.stderr.starts_with("warning: "), "{way:?}: {}", run.stderr);
+        let again = world.run(&["ls", &path]);
+        assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{way:?}");
+        assert_eq!(again.text(), expected, "{way:?}");
+        let status = world.json(&["cache", "status"]);
+        let store = way[1].split(':').next().unwrap();
+        assert_eq!(of(&status, &path)["store"], store, "{way:?}: it is made as it was");
+    }
+}

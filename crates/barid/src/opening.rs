@@ -1,0 +1,384 @@
+//! The steps of opening a mailbox, told in `mailbox.rs`, before there is a snapshot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid_cache::{CacheOptions, Finish, Opened, Snapshot};
+use barid_formats::{DefectKind, EmptyKnown, Format, Known, Racy, ScanContext, ScanReport, Stamp};
+use barid_state::{Identity, Ledger};
+use barid_types::ModSeq;
+use barid_vfs::{MemVfs, Vfs};
+
+use crate::error::{is_out_of_reach, is_refused, is_unavailable};
+use crate::intake::{Intake, Taken};
+use crate::modseqs::ModSeqs;
+use crate::options::in_words;
+use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result};
+
+/// How often a scan is begun anew when the mailbox or the cache changes under it.
+const SCANS_MAX: u32 = 5;
+/// How long to wait for another process that hands out UIDs or a mod-sequence.
+const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the cache is: a file, and the file system that it is on.
+#[derive(Clone, Debug)]
+pub(crate) struct CachePlace {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) path: PathBuf,
+    pub(crate) on_disk: bool,
+}
+
+impl CachePlace {
+    pub(crate) fn of(vfs: &Arc<dyn Vfs>, options: &OpenOptions, identity: &Identity) -> Self {
+        match &options.cache_dir {
+            Some(dir) => Self {
+                vfs: Arc::clone(vfs),
+                path: dir.join(barid_cache::file_name(identity.id)),
+                on_disk: true,
+            },
+            None => Self::in_memory(identity),
+        }
+    }
+
+    fn in_memory(identity: &Identity) -> Self {
+        let path = Path::new("/").join(barid_cache::file_name(identity.id));
+        Self { vfs: Arc::new(MemVfs::new()), path, on_disk: false }
+    }
+}
+
+/// What an opening has found before there is a snapshot.
+pub(crate) struct Opening<'a> {
+    format: &'a dyn barid_formats::Mailbox,
+    vfs: &'a Arc<dyn Vfs>,
+    options: &'a OpenOptions,
+    identity: &'a Identity,
+    pub(crate) place: CachePlace,
+    ledger: &'a mut Ledger,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) messages_read: u64,
+    /// What the cache is made in if it is made anew: what was asked for, else what it was in.
+    cache_options: CacheOptions,
+}
+
+/// Whether a stamp proves that nothing changed (PROTOCOL, "Open", step 3). What could not be read
+/// is tried again all the same, since no stamp tells whether it can be read now.
+pub(crate) fn is_current(
+    format: &dyn barid_formats::Mailbox,
+    snapshot: &Snapshot,
+    stamp: &Stamp,
+    full_check: bool,
+) -> bool {
+    let stored = &snapshot.meta().stamp;
+    let is_same = !full_check && stored.same_files(stamp) && stored.racy() == Racy::No;
+    is_same && !format.has_unread(snapshot.state())
+}
+
+impl<'a> Opening<'a> {
+    pub(crate) fn new(
+        format: &'a dyn barid_formats::Mailbox,
+        vfs: &'a Arc<dyn Vfs>,
+        options: &'a OpenOptions,
+        identity: &'a Identity,
+        place: CachePlace,
+        ledger: &'a mut Ledger,
+    ) -> Self {
+        let cache_options = options.cache_options(CacheOptions::default());
+        let (notes, messages_read) = (Vec::new(), 0);
+        Self { format, vfs, options, identity, place, ledger, notes, messages_read, cache_options }
+    }
+
+    /// A cache that is made anew is to be as this one, as far as nothing else was asked for.
+    pub(crate) fn keep_options_of(&mut self, snapshot: &Snapshot) {
+        if self.place.on_disk {
+            self.cache_options = self.options.cache_options(snapshot.options());
+        }
+    }
+
+    pub(crate) fn bring_up_to_date(&mut self) -> Result<(Snapshot, CacheState)> {
+        let known = self.stored()?;
+        let stamp = self.format.stamp()?;
+        match known {
+            Some(snapshot)
+                if is_current(self.format, &snapshot, &stamp, self.options.full_check) =>
+            {
+                Ok((snapshot, CacheState::Fresh))
+            }
+            known => {
+                // What only grew is cheap to look at once more.
+                let grew = known.as_ref().is_some_and(|k| stamp.is_growth_of(&k.meta().stamp));
+                if !grew {
+                    self.settle(&stamp);
+                }
+                self.scan(known)
+            }
+        }
+    }
+
+    /// Waits until a change from now on cannot hide behind an equal stamp, if that takes only a few
+    /// clock ticks: otherwise the next opening would have to look at everything again. Setting the
+    /// mailbox's attribute is such a change.
+    fn settle(&self, stamp: &Stamp) {
+        if let Some(wait) = stamp.wait().filter(|wait| !wait.is_zero()) {
+            self.vfs.sleep(wait);
+        }
+    }
+
+    /// The cache as it is on disk, if it is of use.
+    pub(crate) fn stored(&mut self) -> Result<Option<Snapshot>> {
+        let CachePlace { vfs, path, .. } = &self.place;
+        match Snapshot::open(Arc::clone(vfs), path, self.identity.id) {
+            Ok(Opened::Fresh(snapshot)) => {
+                self.keep_options_of(&snapshot);
+                if self.belongs(&snapshot) { self.converted(snapshot) } else { Ok(None) }
+            }
+            Ok(Opened::Absent) => Ok(None),
+            Ok(Opened::Discarded { reason }) => {
+                self.note_cache(format!("{}: rebuilt, it was {reason}", path.display()));
+                Ok(None)
+            }
+            Err(error) => {
+                self.do_without(&error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The cache in the store that was asked for; it is moved there if it is in another.
+    fn converted(&mut self, snapshot: Snapshot) -> Result<Option<Snapshot>> {
+        let (now, wanted) = (snapshot.options(), self.cache_options);
+        if !self.place.on_disk || now == wanted {
+            return Ok(Some(snapshot));
+        }
+        let result = snapshot.convert(&wanted);
+        let (now, wanted) = (in_words(now), in_words(wanted));
+        let path = self.format.path().display();
+        match result {
+            Ok(Some(converted)) => {
+                let text = format!("{path}: the cache was moved from {now} to {wanted}");
+                self.notes.push(Note { kind: NoteKind::Converted, text });
+                Ok(Some(converted))
+            }
+            Ok(None) => {
+                let text = format!("{path}: the cache stays in {now}: another process writes it");
+                self.notes.push(Note { kind: NoteKind::Converted, text });
+                Ok(Some(snapshot))
+            }
+            Err(error) if is_refused(&error, self.options) => Err(error.into()),
+            Err(error) if is_unavailable(&error).is_some() => {
+                self.note_cache(format!("{path}: the cache is made anew in {wanted}: {error}"));
+                Ok(None)
+            }
+            Err(error) if error.is_damage() => {
+                self.do_over(&mut Some(snapshot), &error);
+                Ok(None)
+            }
+            Err(error) => {
+                self.note_cache(format!("{path}: the cache stays in {now}: {error}"));
+                Ok(Some(snapshot))
+            }
+        }
+    }
+
+    /// Whether the UIDs of a cache still are those of the mailbox: not if they came from a ledger
+    /// that is lost or that another process began anew.
+    fn belongs(&self, snapshot: &Snapshot) -> bool {
+        let told = self.ledger.uidvalidity();
+        let is_same = told.is_none_or(|told| told == snapshot.meta().uidvalidity);
+        self.format.caps().uids || (!self.ledger.is_new() && is_same)
+    }
+
+    fn note_cache(&mut self, text: String) {
+        self.notes.push(Note { kind: NoteKind::Cache, text });
+    }
+
+    /// Goes on with a cache in memory.
+    fn do_without(&mut self, error: &barid_cache::Error) {
+        self.note_cache(format!("the cache cannot be used: {error}"));
+        self.place = CachePlace::in_memory(self.identity);
+    }
+
+    /// Scans until what was found is stored, on disk if possible.
+    pub(crate) fn scan(&mut self, known: Option<Snapshot>) -> Result<(Snapshot, CacheState)> {
+        let mut known = known;
+        for _ in 0..SCANS_MAX {
+            let place = self.place.clone();
+            let previous = known.as_ref();
+            let options = if place.on_disk { self.cache_options } else { CacheOptions::default() };
+            let intake = Intake::new(&place, options, previous);
+            let mut report = match self.scan_into(&intake, previous) {
+                Ok(report) => report,
+                Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => continue,
+                Err(error) => {
+                    // The cache is no reason to fail: start from nothing, or without it.
+                    let cause = cache_error(error, intake)?;
+                    self.do_over_unless_refused(&mut known, cause)?;
+                    continue;
+                }
+            };
+            self.messages_read += report.stats.messages_read;
+            let modseq = self.announce(&report, previous)?;
+            let defects = std::mem::take(&mut report.defects);
+            match self.store(intake, report, previous, modseq) {
+                Ok(Some((snapshot, state))) => {
+                    if let Some(error) = snapshot.store_error() {
+                        self.note_cache(format!("the cache cannot be written: {error}"));
+                    }
+                    self.note_defects(&defects);
+                    return Ok((snapshot, state));
+                }
+                // Nothing known holds, which the format found out too late for a new file.
+                Ok(None) => known = None,
+                Err(error) => self.do_over_unless_refused(&mut known, error)?,
+            }
+        }
+        Err(Error::KeepsChanging { path: self.format.path().to_owned() })
+    }
+
+    /// As [`Opening::do_over`]; the error itself is given back if it is about the library of the
+    /// store that was asked for: who names a store is to know that it cannot be had.
+    fn do_over_unless_refused(
+        &mut self,
+        known: &mut Option<Snapshot>,
+        error: barid_cache::Error,
+    ) -> Result<()> {
+        if is_refused(&error, self.options) {
+            return Err(error.into());
+        }
+        self.do_over(known, &error);
+        Ok(())
+    }
+
+    /// After an error of the cache: first without what it knew, then without the file. What is
+    /// sound, though it cannot be used now, stays for others.
+    pub(crate) fn do_over(&mut self, known: &mut Option<Snapshot>, error: &barid_cache::Error) {
+        match known.take() {
+            Some(snapshot) if !is_out_of_reach(error) => {
+                self.note_cache(format!("{}: rebuilt: {error}", snapshot.path().display()));
+                let _ = snapshot.discard();
+            }
+            _ => self.do_without(error),
+        }
+    }
+
+    fn scan_into(&mut self, intake: &Intake<'_>, known: Option<&Snapshot>) -> Result<ScanReport> {
+        let progress = self.options.progress.clone();
+        let progress = progress
+            .map(|progress| move |done: u64, total: u64| progress(Progress { done, total }));
+        let mut context = ScanContext {
+            ledger: self.ledger,
+            read_only: self.options.read_only,
+            full_check: self.options.full_check,
+            threads: self.options.threads,
+            progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
+        };
+        let nothing = EmptyKnown::default();
+        let known: &dyn Known = match known {
+            Some(snapshot) => snapshot,
+            None => &nothing,
+        };
+        Ok(self.format.scan(known, intake, &mut context)?)
+    }
+
+    /// Makes UIDs and mod-sequence durable; what changed gets the mod-sequence returned.
+    fn announce(&mut self, report: &ScanReport, known: Option<&Snapshot>) -> Result<ModSeq> {
+        let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
+        if known.is_some() && !changed_anything(report) {
+            // UIDs may have moved from the ledger to the mailbox, and the scan left that to us.
+            let committed = self.ledger.commit();
+            self.ledger.unlock();
+            committed?;
+            return Ok(highest.max(self.ledger.highest_modseq()));
+        }
+        // Others hand out mod-sequences, too: what they gave is read again under the lock.
+        self.ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+        let modseq = highest.max(self.ledger.highest_modseq()).next();
+        self.ledger.raise_modseq(modseq);
+        let committed = self.ledger.commit();
+        self.ledger.unlock();
+        committed?;
+        if !self.ledger.is_persistent() && known.is_none() {
+            let dir = self.options.state_dir.display();
+            let text = format!("{dir}: cannot be written: UIDs may change");
+            self.notes.push(Note { kind: NoteKind::State, text });
+        }
+        Ok(modseq)
+    }
+
+    /// Writes what was found; `None` if it must be scanned again as a whole.
+    fn store(
+        &self,
+        intake: Intake<'_>,
+        report: ScanReport,
+        known: Option<&Snapshot>,
+        modseq: ModSeq,
+    ) -> barid_cache::Result<Option<(Snapshot, CacheState)>> {
+        let before = match known {
+            Some(known) if report.reset && same_terms(known, &report) => ModSeqs::of(known)?,
+            _ => ModSeqs::default(),
+        };
+        let keep = |uid, flags, keywords| before.unchanged(uid, flags, keywords);
+        let keep: Option<barid_cache::KeepModSeq<'_>> = Some(&keep);
+        let format = self.format.format().name();
+        let finish = Finish { identity: self.identity, format, modseq, keep };
+        let state = |state| if self.place.on_disk { state } else { CacheState::None };
+        match intake.taken()? {
+            Taken::Whole(builder) => {
+                let how = if known.is_some() { CacheState::Updated } else { CacheState::Populated };
+                Ok(Some((builder.finish(&report, &finish)?, state(how))))
+            }
+            Taken::New(_) if report.reset => Ok(None),
+            Taken::New(delta) => {
+                let snapshot = delta.apply(&report, &finish)?;
+                Ok(Some((snapshot, state(CacheState::Updated))))
+            }
+        }
+    }
+
+    fn note_defects(&mut self, defects: &[barid_formats::MailboxDefect]) {
+        let is_one_file = self.format.format() != Format::Maildir;
+        let note = |defect: &barid_formats::MailboxDefect| {
+            let place = match defect.uid {
+                Some(uid) => format!("UID {uid}: "),
+                None if is_one_file => format!("at offset {}: ", defect.offset),
+                None => String::new(),
+            };
+            let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
+            let kind = match defect.kind {
+                DefectKind::Structure => NoteKind::Mailbox,
+                DefectKind::Unreadable => NoteKind::Unreadable,
+            };
+            Note { kind, text }
+        };
+        let notes: Vec<Note> = defects.iter().map(note).collect();
+        self.notes.extend(notes);
+    }
+}
+
+fn changed_anything(report: &ScanReport) -> bool {
+    report.reset
+        || report.stats.messages_read > 0
+        || !report.expunged.is_empty()
+        || !report.changed.is_empty()
+}
+
+/// Whether UIDs and slots of keywords mean what they meant.
+fn same_terms(known: &Snapshot, report: &ScanReport) -> bool {
+    let meta = known.meta();
+    meta.uidvalidity == report.uidvalidity
+        && report.keywords.names().starts_with(meta.keywords.names())
+}
+
+/// The cache's error behind that of a scan, or else that of the scan.
+fn cache_error(error: Error, intake: Intake<'_>) -> Result<barid_cache::Error> {
+    match error {
+        Error::Mailbox(barid_formats::Error::Sink(cause)) => match cause.downcast() {
+            Ok(cause) => Ok(*cause),
+            Err(cause) => match intake.taken() {
+                Err(error) => Ok(error),
+                Ok(_) => Err(barid_formats::Error::Sink(cause).into()),
+            },
+        },
+        error => Err(error),
+    }
+}
