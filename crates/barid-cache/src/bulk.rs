@@ -6,7 +6,6 @@ use crate::base::Cursor;
 use crate::column::Kind;
 use crate::core_row::Core;
 use crate::error::Result;
-use crate::limits::GATHER_ROWS_MAX;
 use crate::record::Record;
 use crate::records::{Read, Wanted};
 use crate::snapshot::Snapshot;
@@ -19,13 +18,14 @@ impl Snapshot {
     /// Visits cores and header fields of rows in the order given.
     ///
     /// Rows may be in any order: where that would read the same blocks over and over, up to
-    /// [`GATHER_ROWS_MAX`] of them are gathered in the order of the store first.
+    /// [`crate::limits::GATHER_ROWS_MAX`] of them are gathered in the order of the store first.
     pub fn records(
         &self,
         rows: &[u32],
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>),
     ) -> Result<()> {
-        self.visit_records(rows, GATHER_ROWS_MAX, &mut |row, core, record| {
+        let window = self.base.records().windows().1;
+        self.visit_records(rows, window, &mut |row, core, record| {
             visit(row, core, record);
             true
         })
@@ -38,7 +38,7 @@ impl Snapshot {
         rows: &[u32],
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>) -> bool,
     ) -> Result<()> {
-        self.visit_records(rows, self.base.records().window(), visit)
+        self.visit_records(rows, self.base.records().windows().0, visit)
     }
 
     fn visit_records(
@@ -48,11 +48,14 @@ impl Snapshot {
         visit: &mut dyn FnMut(u32, &Core, &Record<'_>) -> bool,
     ) -> Result<()> {
         let store = self.base.records();
+        let mut window_max = store.windows().1;
         let mut rest = rows;
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(window));
             let items = self.items(now)?;
-            let wanted: Vec<Wanted<'_>> = items.iter().map(|item| self.wanted(item)).collect();
+            wanted.clear();
+            wanted.extend(items.iter().map(|item| self.wanted(item)));
             let few = now.len() <= BULK_ROWS_MIN;
             let read = store.read(&wanted, few, &mut |index, record| {
                 let item = &items[index];
@@ -61,10 +64,13 @@ impl Snapshot {
             })?;
             match read {
                 Read::Stopped => break,
-                Read::TooMuch => window = (now.len() / 4).max(1),
+                Read::TooMuch => {
+                    window_max = (now.len() / 4).max(1);
+                    window = window_max;
+                }
                 Read::Done => {
                     rest = later;
-                    window = (window * 4).min(GATHER_ROWS_MAX);
+                    window = (window * 4).min(window_max);
                 }
             }
         }

@@ -21,6 +21,8 @@ use crate::record::Record;
 
 /// The first window of a reading that may end early.
 const WINDOW: usize = 256;
+/// The largest window: what is gathered of it stays in the processor's caches.
+const WINDOW_MAX: usize = 4_096;
 /// So many of the 256 records that share a prefix must be wanted for the prefix to be scanned.
 const SCAN_MIN: usize = 48;
 
@@ -183,8 +185,8 @@ impl RecordStore for KvRecords {
         show_gathered(wanted, &gathered.bytes, &gathered.places, show)
     }
 
-    fn window(&self) -> usize {
-        WINDOW
+    fn windows(&self) -> (usize, usize) {
+        (WINDOW, WINDOW_MAX)
     }
 
     fn check(&self, wanted: &[HeapRef], fault: &mut Fault<'_>) -> Result<()> {

@@ -57,8 +57,8 @@ pub(crate) trait RecordStore: Debug + Send + Sync {
     /// `few` says that others of the same neighbourhood will be wanted soon.
     fn read(&self, wanted: &[Wanted<'_>], few: bool, show: &mut Show<'_>) -> Result<Read>;
 
-    /// How many records to ask for at a time at first, if not all may be wanted.
-    fn window(&self) -> usize;
+    /// How many records to ask for at a time: at first if not all may be wanted, and at most.
+    fn windows(&self) -> (usize, usize);
 
     /// Tells which of the records are not what was written.
     ///

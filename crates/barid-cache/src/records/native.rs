@@ -4,7 +4,7 @@ use super::{Contents, Fault, Read, RecordStore, Show, Wanted};
 use crate::base::{Base, HeapCursor};
 use crate::core_row::HeapRef;
 use crate::error::{Damage, Error, Result};
-use crate::limits::GATHER_BYTES_MAX;
+use crate::limits::{GATHER_BYTES_MAX, GATHER_ROWS_MAX};
 use crate::record::Record;
 
 /// One in how many records may lie in another block than the one before for records to be read as
@@ -32,8 +32,8 @@ impl RecordStore for Base {
         Ok(Read::Done)
     }
 
-    fn window(&self) -> usize {
-        WINDOW
+    fn windows(&self) -> (usize, usize) {
+        (WINDOW, GATHER_ROWS_MAX)
     }
 
     fn check(&self, wanted: &[HeapRef], fault: &mut Fault<'_>) -> Result<()> {
