@@ -13,7 +13,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::output::escape::visible;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -168,7 +167,8 @@ impl Screen for Terminal<'_> {
         if self.context.global.json || self.context.global.quiet {
             return Ok(());
         }
-        self.context.out.line(&visible(text.as_bytes()))?;
+        // The columns stay; a path in the text may have any characters.
+        self.context.out.line(&text.replace(char::is_control, "\u{fffd}"))?;
         self.context.out.flush()
     }
 

@@ -1,0 +1,126 @@
+//! `barid bench hcache`, on few messages, with the real programs.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use barid_testkit::corpus::Corpus;
+use barid_testkit::peers::program;
+use barid_testkit::skip_or_fail;
+use serde_json::Value;
+
+use crate::support::World;
+
+const LEN: u64 = 200;
+
+/// A world with a Maildir `mail` of generated messages.
+fn world() -> World {
+    let world = World::new();
+    Corpus::new(1, LEN).write_maildir(&world.path("mail")).unwrap();
+    world
+}
+
+/// `results.json` of the bench in the folder `out`.
+fn results(world: &World) -> Value {
+    serde_json::from_slice(&world.read("out/results.json")).unwrap()
+}
+
+fn check_files(world: &World, rows: usize) {
+    for name in ["log_init.md", "log_reload.md", "log_reload_page.md"] {
+        let log = String::from_utf8(world.read(&format!("out/{name}"))).unwrap();
+        let head = "| Real | User | Sys | MaxMem | DBSize | Backend | Builtin Compress \
+                    | Generic Compress | PageFaults | FS Outputs |";
+        assert_eq!(log.lines().next(), Some(head), "{name}");
+        assert_eq!(log.lines().count(), 2 + rows, "{log}");
+    }
+    for name in ["populate.svg", "reload.svg", "size.svg", "summary.md"] {
+        assert!(!world.read(&format!("out/{name}")).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn stores_are_measured_and_the_mailbox_is_left_alone() {
+    let world = world();
+    let before = world.list("mail");
+    let args = ["bench", "hcache", "-m", "mail", "-t", "1", "-b", "native lmdb", "-o", "out"];
+    let text = world.ok(&[&args[..], &["-c", "none,zstd+dict"]].concat());
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("Running in /") && lines[0].ends_with("/out"), "{text}");
+    for line in [
+        " 0 - checking   - native none",
+        " 1 - populating - lmdb zstd+dict",
+        " 1 - reloading  - lmdb none",
+        "*** populate",
+        "*** reload",
+    ] {
+        assert!(lines.contains(&line), "{line} in {text}");
+    }
+    check_files(&world, 3);
+    let results = results(&world);
+    assert_eq!((&results["complete"], &results["messages"]), (&true.into(), &LEN.into()));
+    let sizes = results["summary"].as_array().unwrap();
+    assert_eq!(sizes.len(), 3 * 3);
+    assert!(sizes.iter().all(|size| size["disk_bytes"]["median"].as_f64().unwrap() > 4096.0));
+    assert_eq!(world.list("mail"), before);
+    assert_eq!(world.list("."), ["mail", "out"]);
+}
+
+#[test]
+fn neomutt_stands_beside() {
+    let Some(neomutt) = program("neomutt") else {
+        return skip_or_fail("NeoMutt (Debian package neomutt)");
+    };
+    let world = world();
+    let args = ["bench", "hcache", "-m", "mail", "-t", "1", "-b", "native", "-o", "out", "-e"];
+    let lines = world.json(&[&args[..], &[neomutt.to_str().unwrap()]].concat());
+    let works: Vec<_> = lines.iter().map(|line| (&line["system"], &line["work"])).collect();
+    assert_eq!(works.len(), 5, "{works:?}");
+    check_files(&world, 1);
+    for name in ["log_init_neomutt.md", "log_reload_neomutt.md"] {
+        assert!(world.has(&format!("out/{name}")), "{name}");
+    }
+    let results = results(&world);
+    let ratios = &results["ratios"][0]["ratios"];
+    for column in ["populate", "reload", "page", "size", "resident"] {
+        assert!(ratios[column]["ratio"].as_f64().unwrap() > 0.0, "{column}");
+    }
+}
+
+#[test]
+fn an_interrupted_bench_leaves_what_it_measured() {
+    let world = world();
+    let args = ["bench", "hcache", "-m", "mail", "-t", "1000", "-b", "native", "-o", "out"];
+    let mut command = world.command();
+    let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let kill = format!("kill -INT {}", child.id());
+    let mut is_asked = false;
+    for line in lines {
+        if line == " 3 - populating - native" {
+            assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+            is_asked = true;
+        }
+    }
+    assert!(is_asked);
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let results = results(&world);
+    assert_eq!(results["complete"], false);
+    assert!(results["runs"].as_array().unwrap().len() >= 3 * 3);
+    check_files(&world, 1);
+}
+
+#[test]
+fn wrong_options_are_told() {
+    let world = world();
+    for (args, expected) in [
+        (&["-m", "nowhere"][..], "not a Maildir"),
+        (&["-m", "mail", "-b", "nope"], "no such store"),
+        (&["-m", "mail", "-c", "gzip"], "no such compression"),
+        (&["-m", "mail", "-t", "0"], "at least one run"),
+        (&["-m", "mail", "-e", "/bin/true"], "names no storage"),
+        (&["-m", "mail", "-o", "mail"], "not an empty folder"),
+    ] {
+        let run = world.run(&[&["bench", "hcache"], args].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+    }
+}
