@@ -176,10 +176,9 @@ impl CacheDir {
     }
 
     fn clear_files(&self, id: u128, files: &[Found], pruned: &mut Pruned) -> Result<()> {
-        let judged = self.judge(id, files)?;
-        pruned.caches += u32::from(judged.entry.is_some());
-        self.remove(judged.own, pruned)?;
-        self.remove(judged.left_behind, pruned)
+        let name = file_name(id);
+        pruned.caches += u32::from(files.iter().any(|file| file.name == name.as_bytes()));
+        self.remove(files, pruned)
     }
 
     fn files(&self) -> Result<Files> {

@@ -108,6 +108,11 @@ fn crash_everywhere(options: &CacheOptions) {
 /// Every call fails in turn: a build says so and leaves what was there, a change stays in memory.
 #[test]
 fn failing_calls() {
+    every_call_fails(&CacheOptions::default());
+    every_call_fails(&options(("memory", "zstd:1")));
+}
+
+fn every_call_fails(options: &CacheOptions) {
     let mut runs = 0;
     for call in 0.. {
         let (mut rng, mut history) = (fastrand::Rng::with_seed(51), History::default());
@@ -116,7 +121,7 @@ fn failing_calls() {
         let mut model = Model::new();
         model.add(&mut rng, 40, false, 1);
         history.note(&model);
-        build(&plain, &cache_path(), &model, &mut rng);
+        build_as(&plain, &cache_path(), &model, &mut rng, options);
         let faulty = FaultVfs::new(disk.clone(), Fault::nth(call));
         let vfs: Arc<dyn Vfs> = Arc::new(faulty.clone());
         if let Ok(Opened::Fresh(snapshot)) = Snapshot::open(Arc::clone(&vfs), &cache_path(), ID) {
@@ -129,7 +134,7 @@ fn failing_calls() {
         }
         model.step += 1;
         history.note(&model);
-        let built = rebuild(&vfs, &model, &mut rng);
+        let built = rebuild(&vfs, &model, &mut rng, options);
         let found = history.step_found(&plain, &mut rng);
         assert!(found.is_some(), "call {call}");
         assert!(built.is_err() || found == Some(model.step), "call {call}");
@@ -141,8 +146,13 @@ fn failing_calls() {
     assert!(runs >= 20, "{runs}");
 }
 
-fn rebuild(vfs: &Arc<dyn Vfs>, model: &Model, rng: &mut fastrand::Rng) -> barid_cache::Result<()> {
-    let builder = Builder::create(Arc::clone(vfs), &cache_path(), &CacheOptions::default())?;
+fn rebuild(
+    vfs: &Arc<dyn Vfs>,
+    model: &Model,
+    rng: &mut fastrand::Rng,
+    options: &CacheOptions,
+) -> barid_cache::Result<()> {
+    let builder = Builder::create(Arc::clone(vfs), &cache_path(), options)?;
     let new_uids = scan(&builder, &model.messages, rng);
     let report = ScanReport { new_uids, ..model.report() };
     builder.finish(&report, &finish(&identity(), 1)).map(drop)

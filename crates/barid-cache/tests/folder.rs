@@ -8,7 +8,7 @@ use barid_cache::{Builder, CacheDir, CacheOptions, Finish, file_name};
 use barid_state::Identity;
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
-use crate::world::{Model, finish, scan};
+use crate::world::{Model, finish, options, scan};
 
 fn folder() -> (Arc<dyn Vfs>, CacheDir) {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
@@ -93,4 +93,42 @@ fn clearing_leaves_what_is_not_ours() {
 fn a_folder_that_is_missing_is_empty() {
     let dir = CacheDir::new(Arc::new(MemVfs::new()), Path::new("/none"));
     assert_eq!((dir.list().unwrap(), dir.clear().unwrap()), Default::default());
+}
+
+#[test]
+fn stores_belong_to_their_caches() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let mut rng = fastrand::Rng::with_seed(81);
+    let mut model = Model::new();
+    model.add(&mut rng, 50, false, 1);
+    let kind = options(("memory", "lz4"));
+    for id in [3, 7] {
+        let identity = Identity { id, path: PathBuf::from(format!("/mail/{id}")), inode: 5 };
+        let builder = Builder::create(Arc::clone(&vfs), &path(id), &kind).unwrap();
+        let new_uids = scan(&builder, &model.messages, &mut rng);
+        let report = barid_formats::ScanReport { new_uids, ..model.report() };
+        builder.finish(&report, &finish(&identity, 1)).unwrap();
+    }
+    let dir = CacheDir::new(Arc::clone(&vfs), Path::new("/caches"));
+    let entries = dir.list().unwrap();
+    let content = entries[0].content.as_ref().unwrap();
+    assert_eq!(content.options, kind);
+    assert!(content.stored_bytes > 0 && content.stored_bytes < content.raw_bytes);
+    assert!(entries[0].bytes > vfs.metadata(&path(3)).unwrap().allocated);
+    // What no cache names may still be made; later it is left behind.
+    let orphan = format!("{}.00000000000000aa.rocksdb", file_name(3));
+    vfs.create_dir(&Path::new("/caches").join(&orphan), 0o700).unwrap();
+    put(&vfs, &format!("{orphan}/000001.sst"));
+    put(&vfs, &format!("{}.00000000000000ab.lmdb", file_name(5)));
+    let before = names(&vfs).len();
+    assert_eq!(dir.prune(&|_| false).unwrap().files, 0);
+    vfs.sleep(Duration::from_secs(4000));
+    let pruned = dir.prune(&|content| content.mailbox == Path::new("/mail/7")).unwrap();
+    assert_eq!(pruned.caches, 1);
+    assert!(pruned.files >= 4, "{pruned:?}");
+    let left = names(&vfs);
+    assert!(left.len() < before && left.iter().all(|name| name.starts_with(&file_name(3))));
+    assert!(left.iter().any(|name| name.ends_with(".memory")));
+    dir.clear_one(3).unwrap();
+    assert_eq!(names(&vfs), Vec::<String>::new());
 }

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_cache::{CacheDir, Opened, RecordBuf, Snapshot, StoreKind, convert, verify};
-use barid_kv::{Batch, Store};
-use barid_vfs::{MemVfs, Vfs};
+use barid_cache::{CacheDir, Delta, Opened, RecordBuf, Snapshot, StoreKind, convert, verify};
+use barid_formats::ScanReport;
+use barid_kv::{Batch, Store, registry};
+use barid_vfs::{MemVfs, OsVfs, Vfs};
 
 use crate::changes::change;
-use crate::world::{ID, KINDS, Model, build_as, cache_path, compare, open, options};
+use crate::world::{
+    ID, KINDS, Model, build_as, cache_path, compare, finish, identity, open, options, scan,
+};
 
 struct Cache {
     disk: MemVfs,
@@ -198,4 +201,109 @@ fn who_comes_too_late_removes_nothing() {
     assert!(late.record(0, &mut RecordBuf::default()).unwrap_err().is_damage());
     late.discard().unwrap();
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
+}
+
+/// When mail comes that looks otherwise, a new dictionary is made of it; what was there stays
+/// readable with the old one.
+#[test]
+fn a_dictionary_that_no_longer_fits_is_replaced() {
+    let mut rng = fastrand::Rng::with_seed(106);
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let mut model = Model::new();
+    model.add(&mut rng, 2_000, false, 1);
+    let kind = options(("memory", "zstd+dict"));
+    let mut snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &kind);
+    let mut compactions = 0;
+    while compactions < 3 {
+        model.step += 1;
+        model.highest_modseq += 1;
+        let (from, modseq) = (model.messages.len(), model.highest_modseq);
+        model.add(&mut rng, 500, false, modseq);
+        for message in &mut model.messages[from..] {
+            let word =
+                |rng: &mut fastrand::Rng| format!("{:016x}{:016x}", rng.u64(..), rng.u64(..));
+            let header = format!(
+                "From: \"{} of the other place\" <{}@elsewhere.example>\nSubject: {} {}\n\n",
+                word(&mut rng),
+                word(&mut rng),
+                word(&mut rng),
+                word(&mut rng)
+            );
+            message.header = header.into_bytes();
+        }
+        let generation = snapshot.meta().generation;
+        let delta = Delta::new(&snapshot);
+        let new_uids = scan(&delta, &model.messages[from..], &mut rng);
+        let report = ScanReport { new_uids, ..model.report() };
+        snapshot = delta.apply(&report, &finish(&identity(), model.highest_modseq)).unwrap();
+        compactions += usize::from(snapshot.meta().generation != generation);
+    }
+    assert_eq!(snapshot.figures().unwrap().dictionaries, [1, 2]);
+    compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
+    assert_eq!(verify(vfs, &cache_path()).unwrap().damage, None);
+}
+
+/// The stores of libraries, as far as those are here, on a disk.
+#[test]
+fn stores_of_libraries_hold_caches() {
+    let disk = TempDir::new();
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let mut tried = 0;
+    for (index, kv) in registry::STORES.iter().enumerate() {
+        if kv.version().is_err() {
+            continue;
+        }
+        let mut rng = fastrand::Rng::with_seed(107);
+        let path = disk.0.join(format!("{index:032x}.bhc"));
+        let mut model = Model::new();
+        model.add(&mut rng, 1_200, true, 1);
+        let compression = ["none", "zstd+dict", "lz4"][index % 3];
+        let kind = options((kv.name(), compression));
+        let mut snapshot = build_as(&vfs, &path, &model, &mut rng, &kind);
+        compare(&snapshot, &model, &mut rng).unwrap();
+        let generation = snapshot.meta().generation;
+        while snapshot.meta().generation == generation {
+            snapshot = change(&snapshot, &mut model, &mut rng);
+            assert!(snapshot.store_error().is_none());
+        }
+        let opened = open(&vfs, &path);
+        compare(&opened, &model, &mut rng).unwrap();
+        opened.release();
+        let report = verify(Arc::clone(&vfs), &path).unwrap();
+        assert_eq!((report.damage, report.stale_records), (None, 0), "{}", kv.name());
+        tried += 1;
+    }
+    let dir = CacheDir::new(Arc::clone(&vfs), &disk.0);
+    assert_eq!(dir.list().unwrap().len(), tried);
+    assert_eq!(dir.clear().unwrap().caches as usize, tried);
+    let mut names = Vec::new();
+    let left = vfs.open_dir(&disk.0).unwrap();
+    left.list(&mut |name, _| names.push(String::from_utf8(name.to_vec()).unwrap())).unwrap();
+    assert_eq!(names, Vec::<String>::new());
+}
+
+/// A folder on the disk that is removed in the end.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new() -> Self {
+        let name = format!("barid-cache-{}-{}", std::process::id(), fastrand::u64(..));
+        let path = std::env::temp_dir().join(name);
+        OsVfs.create_dir(&path, 0o700).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let mut names = Vec::new();
+        if let Ok(dir) = OsVfs.open_dir(&self.0) {
+            let _ = dir.list(&mut |name, _| names.push(name.to_vec()));
+        }
+        for name in names {
+            use std::os::unix::ffi::OsStrExt as _;
+            let _ = OsVfs.remove_file(&self.0.join(std::ffi::OsStr::from_bytes(&name)));
+        }
+        let _ = OsVfs.remove_dir(&self.0);
+    }
 }
