@@ -106,8 +106,8 @@ fn everything_is_measured_and_written() {
     assert_eq!(results["ratios"].as_array().unwrap().len(), 2);
     assert!(results["ratios"][0]["ratios"]["populate"]["ratio"].as_f64().unwrap() > 0.0);
     let summary = text(&folder, "summary.md");
-    let command = "barid --cache-dir DIR/work/barid-native-zstd/cache --state-dir \
-                   DIR/work/barid-native-zstd/state --read-only --store native --compress zstd \
+    let command = "barid --cache-dir DIR/setups/barid-native-zstd/cache --state-dir \
+                   DIR/setups/barid-native-zstd/state --read-only --store native --compress zstd \
                    cache populate MAILDIR\n";
     assert!(summary.contains(command), "{summary}");
     assert!(!summary.contains(&*scratch.path().to_string_lossy()), "{summary}");

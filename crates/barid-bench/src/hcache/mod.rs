@@ -125,7 +125,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
 }
 
 fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBool) -> Lab<'a> {
-    let caches = folder.join("work");
+    let caches = folder.join("setups");
     let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
         program,
         maildir: maildir.to_owned(),
@@ -149,7 +149,7 @@ fn make_folder(out: Option<&Path>) -> Result<PathBuf> {
         }
         None => candidates.find(|path| !disk::exists(path)).context("no name is free")?,
     };
-    let caches = folder.join("work");
+    let caches = folder.join("setups");
     match disk::create_dir_all(&caches) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             bail!("{}: {error}", folder.display())

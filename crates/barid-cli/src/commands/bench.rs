@@ -28,9 +28,9 @@ Examples:
   barid bench hcache -m ~/Maildir -e neomutt          beside NeoMutt's header cache
   barid bench hcache -m ~/Maildir --builtin --drop-caches -o results
 
-Files in DIR: summary.md, results.json, log_init.md, log_reload.md (every record), log_reload_page.md
-(the newest 50), the charts populate.svg, reload.svg and size.svg; with NeoMutt log_init_neomutt.md
-and log_reload_neomutt.md.
+Files in DIR: summary.md, results.json, log_init.md, log_reload.md (every record),
+log_reload_page.md (the newest 50), the charts populate.svg, reload.svg and size.svg; with NeoMutt
+log_init_neomutt.md and log_reload_neomutt.md.
 
 Exit status: 2 if it was interrupted; what was measured so far is in DIR all the same.";
 
