@@ -3,11 +3,12 @@
 //! Time, CPU and the peak of all resident memory come from `wait4`, exact, at no cost to the
 //! measured process; faults and blocks from what `getrusage` says of all children before and after
 //! it was reaped, which is exact as long as no other thread reaps a child meanwhile. The peak is at
-//! least that of the measuring process, which therefore must be small. Anonymous memory (`RssAnon`, what DESIGN.md calls peak memory) has no peak
-//! counter in the kernel, so it is sampled from `/proc/PID/status`; that disturbs short runs, so it
-//! is asked for separately ([`Sampling::Every`]) and such runs are not used for times. A run
-//! shorter than the interval has no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`,
-//! which is never less, stands for it.
+//! least that of the measuring process, which therefore must be small. Anonymous memory (`RssAnon`,
+//! what DESIGN.md calls peak memory) has no peak counter in the kernel, so it is sampled from
+//! `/proc/PID/status`; that disturbs short runs, so it is asked for separately
+//! ([`Sampling::Every`]) and such runs are not used for times. A run shorter than the interval has
+//! no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`, which is never less, stands for
+//! it.
 
 use std::io;
 use std::path::PathBuf;
