@@ -157,7 +157,8 @@ impl Lab<'_> {
         }
     }
 
-    /// One run; in round 0 with samples of the memory. What it wrote is on the disk before the next.
+    /// One run; in round 0 with samples of the memory. What it wrote is on the disk before the
+    /// next.
     fn step(&self, round: u32, key: &Key, work: Work, results: &mut Results) -> Result<()> {
         let system = self.system(key);
         if work == Work::Populate {
