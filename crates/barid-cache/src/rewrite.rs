@@ -54,14 +54,15 @@ impl Snapshot {
     }
 
     /// Writes a new file in place of the one with the long log and reads that from now on; physical
-    /// rows are numbered anew. `false`, and nothing done, if the store of the records is in use. If
-    /// it fails otherwise the cache is removed, lest it grow for ever.
+    /// rows are numbered anew. `false`, and nothing done, if the store of the records is in use or
+    /// cannot be used here. If it fails otherwise the cache is removed, lest it grow for ever.
     pub(crate) fn compact(&mut self) -> Result<bool> {
+        use barid_kv::Error as Store;
         match self.compacted() {
             Ok(Some(snapshot)) => *self = snapshot,
             Ok(None) => self.stored = Stored::Detached,
             Err(error) if error.is_damage() => return Err(error),
-            Err(Error::Store(barid_kv::Error::Busy { .. })) => return Ok(false),
+            Err(Error::Store(Store::Busy { .. } | Store::Unavailable { .. })) => return Ok(false),
             Err(error) => {
                 let _ = self.discard();
                 self.stored = Stored::Failed(Arc::new(error));
