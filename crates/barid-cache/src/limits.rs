@@ -35,7 +35,9 @@ pub const GATHER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of the name of a kind of derived column that stand in its file name.
 pub const DERIVED_KIND_LEN_MAX: usize = 80;
 /// Bytes of a batch of records after which it is given to a key-value store.
-pub const KV_BATCH_LEN: usize = 256 * 1024;
+pub const KV_BATCH_LEN: usize = 512 * 1024;
+/// Batches that wait for those whose numbers come before theirs.
+pub const KV_BATCHES_WAITING: usize = 4;
 /// Records of a store that are numbered in one stretch.
 pub const KV_NUMBERS: u32 = 512;
 /// Bytes of records that one thread holds while another makes a dictionary of those that it has.

@@ -1,5 +1,6 @@
 //! Records in a key-value store, written.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -16,7 +17,7 @@ use super::sink::{KvSink, Writing};
 use crate::core_row::HeapRef;
 use crate::error::{Damage, Error, Result, ScanFault};
 use crate::header::RecordsHead;
-use crate::limits::{KV_BATCH_LEN, KV_HELD_LEN, KV_NUMBERS};
+use crate::limits::{KV_BATCH_LEN, KV_BATCHES_WAITING, KV_HELD_LEN, KV_NUMBERS};
 use crate::options::CacheOptions;
 use crate::random::random_u64;
 
@@ -36,6 +37,7 @@ pub(crate) struct KvWriter {
     head: RecordsHead,
     next: AtomicU32,
     writer: Mutex<Option<Writer>>,
+    queue: Mutex<Queue>,
     /// Collects what a dictionary is made of, until there is one or it is known that there is none.
     training: Mutex<Trainer>,
     dictionary: OnceLock<Option<Arc<Dictionary>>>,
@@ -126,6 +128,7 @@ impl KvWriter {
             next: AtomicU32::new(head.next),
             head,
             writer: Mutex::new(Some(writer)),
+            queue: Mutex::new(Queue { expected: head.next, ..Queue::default() }),
             training: Mutex::new(Trainer::new(0)),
             dictionary: OnceLock::new(),
             void: Mutex::default(),
@@ -146,7 +149,9 @@ impl KvWriter {
         let value = fill(&mut sink.raw);
         if sink.encoder.is_some() || self.prepare(sink)? {
             sink.encode(self.writing, number);
-            if sink.numbers.is_empty() || sink.batch.bytes_len() >= KV_BATCH_LEN {
+            if sink.numbers.is_empty() {
+                self.apply_in_order(number, &mut sink.batch)?;
+            } else if sink.batch.bytes_len() >= KV_BATCH_LEN {
                 self.apply(&mut sink.batch)?;
             }
         } else {
@@ -246,6 +251,26 @@ impl KvWriter {
         Ok(Some(dictionary))
     }
 
+    /// Applies a batch that ends a stretch of numbers, or lets it wait for the stretches before it:
+    /// a tree that is filled in order is half as large as one that is not.
+    fn apply_in_order(&self, last: u32, batch: &mut Batch) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        let spare = queue.spare.pop().unwrap_or_default();
+        queue.waiting.insert(last, std::mem::replace(batch, spare));
+        while let Some(first) = queue.waiting.first_entry() {
+            let end = first.key().saturating_add(1);
+            let is_next = end - KV_NUMBERS.min(end) <= queue.expected;
+            if !is_next && queue.waiting.len() <= KV_BATCHES_WAITING {
+                break;
+            }
+            let Some((_, mut batch)) = queue.waiting.pop_first() else { break };
+            queue.expected = queue.expected.max(end);
+            self.apply(&mut batch)?;
+            queue.spare.push(batch);
+        }
+        Ok(())
+    }
+
     fn apply(&self, batch: &mut Batch) -> Result<()> {
         if let Some(writer) = &mut *lock(&self.writer) {
             writer.apply(batch).map_err(|error| wrap(&self.cache, error))?;
@@ -273,6 +298,9 @@ impl KvWriter {
                 self.apply(&mut sink.batch)?;
             }
             watch.merge(&sink.watch);
+        }
+        for mut batch in std::mem::take(&mut lock(&self.queue).waiting).into_values() {
+            self.apply(&mut batch)?;
         }
         let mut batch = Batch::new();
         for number in lock(&self.void).drain(..) {
@@ -315,6 +343,16 @@ impl Drop for KvWriter {
             let _ = self.store.remove();
         }
     }
+}
+
+/// Batches whose numbers come after some that are still to come.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The first number of which nothing was applied.
+    expected: u32,
+    /// By their last numbers.
+    waiting: BTreeMap<u32, Batch>,
+    spare: Vec<Batch>,
 }
 
 /// The dictionary that new records were compressed with so far.
