@@ -1,6 +1,6 @@
 //! The seal of a store: what its files looked like when the last writer closed it.
 //!
-//! `<path>.seal` exists only while nobody writes. A store whose files are as the seal says was
+//! While somebody writes, `<path>.seal` only says so. A store whose files are as the seal says was
 //! closed cleanly, or read whole without harm, and not touched since. Any other is probed first.
 //! Nothing of a store is ever synced, so a seal counts only until the machine is started again.
 //! `docs/formats/kv-seal.md` has the bytes.
@@ -13,11 +13,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::{Found, beside, gone};
 use crate::limits::SEAL_LEN_MAX;
-use crate::{Error, Result};
+use crate::{Error, Purpose, Result};
 
 const MAGIC: &[u8; 8] = b"baridSEA";
 const VERSION: u32 = 1;
 const SUFFIX: &[u8] = b".seal";
+/// What stands there while a new store is written, and while an old one is.
+const CREATING: &[u8] = b"baridNEW";
+const UPDATING: &[u8] = b"baridUPD";
 /// Tells one start of the machine from another. File systems that do not have it do not need it.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How often the clock of the file system is looked at until it has moved on; with pauses of
@@ -89,6 +92,7 @@ pub(crate) fn write(
     newest: Timestamp,
 ) -> Result<bool> {
     if described.len() as u64 > SEAL_LEN_MAX {
+        remove(vfs, path)?;
         return Ok(false);
     }
     let seal = beside(path, SUFFIX);
@@ -105,6 +109,24 @@ pub(crate) fn write(
     }
     remove(vfs, path)?;
     Ok(false)
+}
+
+/// Puts in place of the seal that somebody writes, until [`write`] or [`remove`].
+pub(crate) fn begin(vfs: &dyn Vfs, path: &Path, purpose: Purpose) -> Result<()> {
+    let seal = beside(path, SUFFIX);
+    let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+    let says = if purpose == Purpose::Create { CREATING } else { UPDATING };
+    let file = vfs.open(&seal, options).map_err(Error::at(&seal))?;
+    file.write_all_at(says, 0).map_err(Error::at(&seal))
+}
+
+/// What a writer was about that neither closed the store nor said that it failed.
+pub(crate) fn unfinished(vfs: &dyn Vfs, path: &Path) -> Option<Purpose> {
+    match &vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).ok()?[..] {
+        CREATING => Some(Purpose::Create),
+        UPDATING => Some(Purpose::Update),
+        _ => None,
+    }
 }
 
 /// Removes the seal of `path`, if there is one.

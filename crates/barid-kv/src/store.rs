@@ -5,6 +5,7 @@
 //! locked by us, shared by readers and exclusively by a writer, and sessions are short. Nor is a
 //! library trusted with a file that it did not close itself: see `docs/design/stores.md`.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,11 +125,15 @@ impl Store {
 
     fn writer(&self, purpose: Purpose) -> Result<Writer> {
         let lock = self.lock(LockMode::Exclusive)?;
-        if purpose == Purpose::Update {
-            self.vouch_for_writing()?;
+        let (vfs, path) = (&*self.vfs, &*self.path);
+        match purpose {
+            Purpose::Update => self.vouch_for_writing()?,
+            Purpose::Create if vfs.symlink_metadata(path).is_err() => {}
+            Purpose::Create => return Err(Error::at(path)(ErrorKind::AlreadyExists.into())),
         }
-        seal::remove(&*self.vfs, &self.path)?;
-        let kv = opening(|| self.choice.kv.write(&self.place(), purpose))?;
+        seal::begin(vfs, path, purpose)?;
+        let opened = opening(|| self.choice.kv.write(&self.place(), purpose));
+        let kv = opened.inspect_err(|_| drop(seal::remove(vfs, path)))?;
         Ok(Writer { kv: Closing(Some(kv)), store: self.clone(), _lock: lock })
     }
 
@@ -142,6 +147,7 @@ impl Store {
     fn vouch_for_reading(&self) -> Result<()> {
         let looks = self.look()?;
         if self.sealed(&looks).is_none() {
+            self.was_finished()?;
             probe(self.choice.kv, &self.place(), looks.size)?;
             // A change meanwhile would be sealed with it.
             let describe = |looks: &Looks| self.describe(looks, Known::Readable);
@@ -158,12 +164,25 @@ impl Store {
         let looks = self.look()?;
         let known = self.sealed(&looks);
         if known.is_none() {
+            self.was_finished()?;
             probe(self.choice.kv, &self.place(), looks.size)?;
         }
         if known == Some(Known::Closed) || self.choice.kv.trusted() {
             return Ok(());
         }
         self.copy()
+    }
+
+    /// Refuses what a writer left half way, unless the library takes half a batch back.
+    fn was_finished(&self) -> Result<()> {
+        let what = match seal::unfinished(&*self.vfs, &self.path) {
+            Some(Purpose::Create) => "it was never closed",
+            Some(Purpose::Update) if !self.choice.kv.capabilities().atomic => {
+                "its last writer did not close it"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::damaged(&self.path, what))
     }
 
     /// Replaces what is there by a new store of the same pairs.
@@ -212,7 +231,9 @@ impl Store {
         let newest = looks.found.iter().map(|found| found.metadata.changed).max();
         let newest = newest.filter(|_| !self.choice.kv.trusted());
         let newest = newest.unwrap_or(Timestamp { unix_nanos: i64::MIN });
-        let _ = seal::write(&*self.vfs, &self.path, &seal, newest);
+        if seal::write(&*self.vfs, &self.path, &seal, newest).is_err() {
+            let _ = seal::remove(&*self.vfs, &self.path);
+        }
     }
 
     /// What the files look like now.
@@ -339,8 +360,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the session; what a new store holds counts from now on. Dropped without it, the store
-    /// is probed before it is opened again.
+    /// Ends the session; what a new store holds counts from now on. Dropped without it, a new store
+    /// is damaged, as is one without [`crate::Capabilities::atomic`], and any other is probed before
+    /// it is opened again.
     ///
     /// # Errors
     /// As [`KvWrite::close`].

@@ -68,6 +68,10 @@ fn taken_place(name: &str) {
         let mut writer = store.create().unwrap();
         writer.apply(&some_pairs().0).unwrap();
         drop(writer);
+        for error in [store.read().unwrap_err(), store.write().unwrap_err()] {
+            let void = matches!(error, Error::Damaged { .. } | Error::NotFound { .. });
+            assert!(void, "{choice}: {error:?}");
+        }
         store.remove().unwrap();
         assert_eq!(disk::list(world.scratch.path()).unwrap(), Vec::<PathBuf>::new(), "{choice}");
     }
