@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use barid::{Compression, StoreKind};
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
 /// Reads `NAME` or `NAME:BUILTIN`; whether its library is here is seen when it is used.
@@ -26,8 +26,15 @@ impl TypedValueParser for StoreParser {
         arg: Option<&Arg>,
         value: &OsStr,
     ) -> Result<StoreKind, Error> {
-        let parsed = StoreKind::parse(&value.to_string_lossy());
-        parsed.map_err(|error| invalid(cmd, arg, value, &error))
+        let text = value.to_string_lossy();
+        let name = text.split(':').next().unwrap_or_default();
+        StoreKind::parse(&text).map_err(|error| match barid::stores::names().any(|n| n == name) {
+            true => invalid(cmd, arg, value, &error.to_string()),
+            false => {
+                let known: Vec<&str> = barid::stores::names().collect();
+                invalid(cmd, arg, value, &format!("the stores are {}", known.join(", ")))
+            }
+        })
     }
 
     fn possible_values(&self) -> Option<Values> {
@@ -45,7 +52,7 @@ impl TypedValueParser for CompressionParser {
         value: &OsStr,
     ) -> Result<Compression, Error> {
         let parsed = Compression::parse(&value.to_string_lossy());
-        parsed.map_err(|error| invalid(cmd, arg, value, &error))
+        parsed.map_err(|error| invalid(cmd, arg, value, &error.to_string()))
     }
 
     fn possible_values(&self) -> Option<Values> {
@@ -54,17 +61,12 @@ impl TypedValueParser for CompressionParser {
     }
 }
 
-/// `error: invalid value 'lmbd' for '--store <NAME>': ...`, and the usage.
-fn invalid(
-    cmd: &Command,
-    arg: Option<&Arg>,
-    value: &OsStr,
-    error: &dyn std::error::Error,
-) -> Error {
+/// `error: invalid value 'lmbd' for '--store <NAME>': ...`
+fn invalid(cmd: &Command, arg: Option<&Arg>, value: &OsStr, why: &str) -> Error {
     let arg = arg.map(ToString::to_string).unwrap_or_default();
     let value = value.to_string_lossy();
-    let text = format!("invalid value '{value}' for '{arg}': {error}\n");
-    let mut error = Error::raw(ErrorKind::ValueValidation, text).with_cmd(cmd);
-    error.insert(ContextKind::InvalidValue, ContextValue::String(value.into_owned()));
-    error
+    let text = format!(
+        "invalid value '{value}' for '{arg}': {why}\n\nFor more information, try '--help'.\n"
+    );
+    Error::raw(ErrorKind::ValueValidation, text).with_cmd(cmd)
 }

@@ -110,6 +110,14 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether caches are means and not ends, so that a damaged one may be removed on the way.
+    pub(crate) fn opens_mailboxes(&self) -> bool {
+        match self {
+            Self::Cache(args) => args.opens_mailboxes(),
+            _ => true,
+        }
+    }
+
     /// Does what was asked.
     pub(crate) fn run(&self, context: &mut Context) -> anyhow::Result<Outcome> {
         match self {

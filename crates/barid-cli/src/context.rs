@@ -158,6 +158,7 @@ impl Context {
         let Ok(options) = self.open_options() else { return false };
         let Ok(Some(recovery)) = caches::recover(cause, &options) else { return false };
         match recovery {
+            Recovery::Again => {}
             Recovery::Anew(kept_in) => {
                 self.global.store = self.global.store.or(kept_in.map(|kept| kept.store));
                 self.global.compress =

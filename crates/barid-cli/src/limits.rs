@@ -17,3 +17,6 @@ pub(crate) const ADDRESSES_MAX: usize = 4096;
 
 /// Threads that write lines; more do not make the pipe faster.
 pub(crate) const WRITERS_MAX: usize = 4;
+
+/// How often a command is done once more after an error of the cache.
+pub(crate) const RECOVERIES_MAX: usize = 5;

@@ -22,10 +22,14 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let mut context = context::Context::new(cli.global);
     let mut result = cli.command.run(&mut context);
-    if let Err(error) = &result
-        && context.recovers(error)
-        && context.out.take_back()
-    {
+    for _ in 0..limits::RECOVERIES_MAX {
+        match &result {
+            Err(error)
+                if cli.command.opens_mailboxes()
+                    && context.recovers(error)
+                    && context.out.take_back() => {}
+            _ => break,
+        }
         result = cli.command.run(&mut context);
     }
     exit::finish(&mut context, result)

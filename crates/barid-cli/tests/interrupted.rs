@@ -60,7 +60,6 @@ impl<'a> Mailbox<'a> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn a_killed_writer_costs_nothing() {
     let world = World::new();
     let stores = usable(&world);

@@ -206,7 +206,7 @@ fn what_there_is_not_is_named() {
         let run = world.run(&["ls", &path, option, value]);
         assert_eq!((run.code, run.stdout.len()), (2, 0), "{value}");
         assert!(run.stderr.contains(option) && run.stderr.contains(known), "{}", run.stderr);
-        assert!(run.stderr.contains("Usage: "), "{}", run.stderr);
+        assert!(run.stderr.starts_with("error: invalid value"), "{}", run.stderr);
     }
     let run = world.run(&["ls", &path, "--no-cache", "--store", "native"]);
     assert_eq!(run.code, 2, "{}", run.stderr);
@@ -254,7 +254,8 @@ fn damage_of_a_store_costs_a_warning() {
         let verified = world.run(&["cache", "verify", &path]);
         assert_eq!(verified.code, 2, "{way:?} {file:?}: {}", verified.text());
         let run = world.run(&["ls", &path]);
-        assert_eq!((run.code, run.text()), (0, expected.clone()), "{way:?}");
+        assert_eq!(run.code, 0, "{way:?} {file:?}: {}", run.stderr);
+        assert!(run.text() == expected, "{way:?}");
         assert!(run.stderr.starts_with("warning: "), "{way:?}: {}", run.stderr);
         let again = world.run(&["ls", &path]);
         assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{way:?}");

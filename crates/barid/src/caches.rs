@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_cache::{CacheContent, CacheDir, CacheOptions, Opened, Pruned, Snapshot, StoreKind};
+use barid_cache::{CacheContent, CacheDir, CacheOptions, Figures, Opened, Pruned};
+use barid_cache::{RecordFault, Snapshot, StoreKind};
 use barid_kv::Compression;
+use barid_types::Uid;
 use barid_vfs::{OsVfs, Vfs};
 
 use crate::error::{damaged_file, is_out_of_reach, is_refused};
@@ -28,7 +30,7 @@ pub struct CacheEntry {
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
-    /// Bytes of it and of what is derived from it.
+    /// Bytes allocated for it, its store and what is derived from it.
     pub bytes: u64,
     /// Its messages.
     pub messages: u32,
@@ -45,15 +47,22 @@ pub struct CacheEntry {
 pub struct CacheFigures {
     /// What it is kept in.
     pub options: CacheOptions,
-    /// Names the files of its store.
-    pub generation: u64,
-    /// Bytes of all its files.
+    /// Bytes allocated for its files.
     pub bytes: u64,
-    /// Bytes of its header records as they are stored.
-    pub records_bytes: u64,
     /// Bytes of its header records before they were compressed.
     pub records_raw_bytes: u64,
-    /// Records of messages that are gone; removed when the cache is next written anew.
+    /// Bytes of its header records as they are stored, before the store adds to them.
+    pub records_bytes: u64,
+    /// What only the store itself tells; `None` if it was not asked, or cannot be.
+    pub store: Option<StoreFigures>,
+}
+
+/// What the store of a cache tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Names its files; 0 for the native store.
+    pub generation: u64,
+    /// Records of messages that are gone; removed when the cache is compacted.
     pub stale_records: u64,
     /// The ids of the dictionaries that records were compressed with.
     pub dictionaries: Vec<u8>,
@@ -64,6 +73,19 @@ impl CacheFigures {
     pub fn ratio(&self) -> Option<f64> {
         let (raw, stored) = (self.records_raw_bytes, self.records_bytes);
         (stored > 0).then(|| raw as f64 / stored as f64)
+    }
+}
+
+impl From<Figures> for CacheFigures {
+    fn from(figures: Figures) -> Self {
+        let Figures { generation, stale_records, dictionaries, .. } = figures;
+        Self {
+            options: figures.options,
+            bytes: figures.bytes,
+            records_raw_bytes: figures.raw_bytes,
+            records_bytes: figures.stored_bytes,
+            store: Some(StoreFigures { generation, stale_records, dictionaries }),
+        }
     }
 }
 
@@ -91,6 +113,20 @@ pub struct VerifyReport {
     pub file: PathBuf,
     /// What is wrong with it.
     pub problems: Vec<String>,
+    /// The header records that are not what was written, in the order of the mailbox; the first of
+    /// very many.
+    pub records: Vec<DamagedRecord>,
+}
+
+/// A header record that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedRecord {
+    /// The row of its message.
+    pub row: u32,
+    /// The UID of its message.
+    pub uid: Uid,
+    /// What is wrong.
+    pub what: String,
 }
 
 /// What was removed.
@@ -107,37 +143,61 @@ pub struct ClearReport {
 /// # Errors
 /// What the file system says.
 pub fn list(dir: &Path) -> Result<Vec<CacheEntry>> {
-    list_of(dir, None)
+    Ok(folder(dir).list()?.into_iter().map(CacheEntry::from).collect())
 }
 
-/// As [`list`], the caches of `mailbox` only, if it is given.
+/// As [`list`], the caches of `mailbox` only, if it is given; asks their stores as well.
 ///
 /// # Errors
 /// What the file system says.
-pub fn list_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<CacheEntry>> {
-    let figured = |entry: barid_cache::CacheEntry| {
-        let figures = figures(&entry);
-        CacheEntry { figures, ..entry.into() }
+pub fn list_all_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<CacheEntry>> {
+    let ask = |entry: barid_cache::CacheEntry| {
+        let store = ask_store(&entry);
+        let mut entry = CacheEntry::from(entry);
+        if let Some(figures) = &mut entry.figures {
+            figures.store = store;
+        }
+        entry
     };
-    Ok(entries_of(dir, mailbox)?.into_iter().map(figured).collect())
+    Ok(entries_of(dir, mailbox)?.into_iter().map(ask).collect())
 }
 
-/// Checks every block of the caches of a folder, or of the one of `mailbox`.
+/// What the store of a cache tells of itself; `None` if it cannot be asked.
+fn ask_store(entry: &barid_cache::CacheEntry) -> Option<StoreFigures> {
+    match Snapshot::open(Arc::new(OsVfs), &entry.path, entry.id) {
+        Ok(Opened::Fresh(snapshot)) => CacheFigures::from(snapshot.figures().ok()?).store,
+        _ => None,
+    }
+}
+
+/// Checks every block and every header record of the caches of a folder, or of the one of
+/// `mailbox`.
 ///
 /// # Errors
 /// What the file system says.
 pub fn verify(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<VerifyReport>> {
-    let mut reports = Vec::new();
-    for entry in entries_of(dir, mailbox)? {
-        let found = barid_cache::verify(Arc::new(OsVfs), &entry.path)?;
+    let reports = entries_of(dir, mailbox)?.into_iter().map(|entry| {
+        let found = barid_cache::verify(Arc::new(OsVfs), &entry.path);
         let CacheEntry { mailbox_path, file, .. } = entry.into();
-        reports.push(VerifyReport {
-            mailbox_path,
-            file,
-            problems: found.damage.into_iter().collect(),
-        });
-    }
-    Ok(reports)
+        let (problems, records) = match found {
+            Ok(found) => (found.damage.into_iter().collect(), damaged_records(&found.faults)),
+            Err(error @ barid_cache::Error::Store(_)) => {
+                (vec![format!("cannot be checked: {error}")], Vec::new())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(VerifyReport { mailbox_path, file, problems, records })
+    });
+    reports.collect()
+}
+
+fn damaged_records(faults: &[RecordFault]) -> Vec<DamagedRecord> {
+    let named = |fault: &RecordFault| DamagedRecord {
+        row: fault.row,
+        uid: fault.uid,
+        what: fault.kind.to_string(),
+    };
+    faults.iter().map(named).collect()
 }
 
 /// Moves the cache of `mailbox` to another store or compression, without reading the mailbox; what
@@ -210,6 +270,8 @@ pub fn prune(dir: &Path) -> Result<ClearReport> {
 /// How a program goes on that opens the mailbox anew after an error of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
+    /// As before: the cache was replaced by another process.
+    Again,
     /// As before: the damaged cache was removed. It was kept in this, if that is known.
     Anew(Option<CacheOptions>),
     /// With no cache folder: the cache may be sound, but cannot be used here or now.
@@ -223,7 +285,11 @@ pub enum Recovery {
 /// # Errors
 /// What the file system says.
 pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>> {
-    let Error::Cache(error) = error else { return Ok(None) };
+    let error = match error {
+        Error::Superseded { .. } => return Ok(Some(Recovery::Again)),
+        Error::Cache(error) => error,
+        _ => return Ok(None),
+    };
     if is_refused(error, options) {
         return Ok(None);
     }
@@ -238,29 +304,10 @@ pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>>
     let Some(entry) = dir.list()?.into_iter().find(|entry| lies_beside(&entry.path)) else {
         return Ok(Some(Recovery::Anew(None)));
     };
-    dir.clear_one(entry.id)?;
-    Ok(Some(Recovery::Anew(None)))
-}
-
-/// What a cache is made of; `None` if it cannot tell.
-fn figures(entry: &barid_cache::CacheEntry) -> Option<CacheFigures> {
-    let opened = Snapshot::open(Arc::new(OsVfs), &entry.path, entry.id);
-    let Ok(Opened::Fresh(snapshot)) = opened else { return None };
-    Some(CacheFigures {
-        options: snapshot.options(),
-        generation: 0,
-        bytes: entry.bytes,
-        records_bytes: 0,
-        records_raw_bytes: 0,
-        stale_records: 0,
-        dictionaries: Vec::new(),
-    })
-}
-
-/// What the cache of an open mailbox is made of.
-pub(crate) fn figures_of(dir: &Path, id: u128) -> Result<Option<CacheFigures>> {
-    let entry = folder(dir).list()?.into_iter().find(|entry| entry.id == id);
-    Ok(entry.as_ref().and_then(figures))
+    if dir.clear_one(entry.id).is_err() {
+        return Ok(Some(Recovery::Without));
+    }
+    Ok(Some(Recovery::Anew(entry.content.ok().map(|content| content.options))))
 }
 
 fn folder(dir: &Path) -> CacheDir {
@@ -280,14 +327,33 @@ fn entries_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<barid_cache::Cac
 
 impl From<barid_cache::CacheEntry> for CacheEntry {
     fn from(entry: barid_cache::CacheEntry) -> Self {
-        let barid_cache::CacheEntry { path, bytes, content, .. } = entry;
-        let (mailbox_path, messages, format, state) = match content {
-            Ok(content) => (content.mailbox, content.messages, content.format, EntryState::Ok),
-            Err(reason) => {
-                (PathBuf::new(), 0, String::new(), EntryState::Damaged(reason.to_owned()))
-            }
-        };
-        Self { mailbox_path, file: path, bytes, messages, format, state, figures: None }
+        let barid_cache::CacheEntry { path: file, bytes, content, .. } = entry;
+        match content {
+            Ok(content) => Self {
+                mailbox_path: content.mailbox,
+                file,
+                bytes,
+                messages: content.messages,
+                format: content.format,
+                state: EntryState::Ok,
+                figures: Some(CacheFigures {
+                    options: content.options,
+                    bytes,
+                    records_raw_bytes: content.raw_bytes,
+                    records_bytes: content.stored_bytes,
+                    store: None,
+                }),
+            },
+            Err(reason) => Self {
+                mailbox_path: PathBuf::new(),
+                file,
+                bytes,
+                messages: 0,
+                format: String::new(),
+                state: EntryState::Damaged(reason.to_owned()),
+                figures: None,
+            },
+        }
     }
 }
 

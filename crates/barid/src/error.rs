@@ -19,6 +19,13 @@ pub enum Error {
     /// The cache, where going on without it was no way out.
     #[error(transparent)]
     Cache(#[from] barid_cache::Error),
+    /// Another process has put another cache in the place of the one that is open; a
+    /// [`crate::Mailbox::refresh`] or a new opening finds it.
+    #[error("{}: another process has replaced this cache", path.display())]
+    Superseded {
+        /// The cache file.
+        path: PathBuf,
+    },
     /// The UID ledger.
     #[error(transparent)]
     State(#[from] barid_state::Error),
@@ -96,6 +103,7 @@ impl Error {
             Self::State(_) | Self::Mailbox(Formats::State(_)) => {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
+            Self::Superseded { .. } => Some("run it again".to_owned()),
             Self::Cache(error) if error.is_damage() => {
                 Some("run it again: the cache is made anew".to_owned())
             }
@@ -129,13 +137,17 @@ pub(crate) fn is_refused(error: &barid_cache::Error, options: &OpenOptions) -> b
     options.cache_dir.is_some() && asked.is_some() && is_unavailable(error) == asked
 }
 
-/// The file that is damaged, if that is the error.
+/// The file that is damaged or cannot be read, if that is the error. What a library says of bytes
+/// that make no sense to it is often that a call failed.
 pub(crate) fn damaged_file(error: &barid_cache::Error) -> Option<&Path> {
     use barid_cache::Error as Cache;
     use barid_kv::Error as Store;
     match error {
         Cache::Damaged { path, .. }
-        | Cache::Store(Store::Damaged { path, .. } | Store::NotFound { path }) => Some(path),
+        | Cache::Io { path, .. }
+        | Cache::Store(
+            Store::Damaged { path, .. } | Store::NotFound { path } | Store::Io { path, .. },
+        ) => Some(path),
         _ => None,
     }
 }

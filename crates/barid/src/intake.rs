@@ -21,7 +21,7 @@ pub(crate) struct Intake<'a> {
 /// What a scan left in its [`Intake`].
 pub(crate) enum Taken<'a> {
     /// The whole mailbox.
-    Whole(Builder),
+    Whole(Box<Builder>),
     /// What was new.
     New(Delta<'a>),
 }
@@ -45,7 +45,7 @@ impl<'a> Intake<'a> {
     /// What was taken; the error is the cache's, which could not be written.
     pub(crate) fn taken(self) -> Result<Taken<'a>, barid_cache::Error> {
         match (self.builder.into_inner(), self.delta) {
-            (Some(builder), _) => builder.map(Taken::Whole),
+            (Some(builder), _) => builder.map(|builder| Taken::Whole(Box::new(builder))),
             (None, Some(delta)) => Ok(Taken::New(delta)),
             (None, None) => unreachable!("without a delta the builder is made at once"),
         }

@@ -200,7 +200,7 @@ pub(crate) fn threads_of_texts(
     snapshot: &Snapshot,
     algorithm: ThreadAlgorithm,
     profile: Profile,
-) -> Result<std::result::Result<Threads, QueryError>> {
+) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
     // c-client compares subjects without regard to case once more where they alone decide.
     let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
     let mut texts = Texts { folds, ..Texts::default() };

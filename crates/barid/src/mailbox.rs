@@ -15,9 +15,9 @@ use barid_state::{Access, Identity, Ledger};
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::{OsVfs, Vfs};
 
-use crate::caches::{self, CacheFigures};
-use crate::error::is_refused;
-use crate::opening::{CachePlace, Opening, is_current};
+use crate::caches::CacheFigures;
+use crate::error::{damaged_file, is_refused};
+use crate::opening::{CachePlace, Opening, is_current, is_superseded};
 use crate::{CacheStatus, Error, Note, OpenOptions, Result, Status};
 
 /// An open mailbox.
@@ -91,6 +91,22 @@ impl Mailbox {
         self.scan_against(full_check, |opening| opening.stored())
     }
 
+    /// Ends a reading of the cache: what was begun in a store of records ends with it, and what is
+    /// missing of a cache that was replaced meanwhile is no damage.
+    pub(crate) fn done<T>(&self, result: barid_cache::Result<T>) -> Result<T> {
+        self.snapshot.release();
+        let Self { snapshot, place, identity, .. } = self;
+        match result {
+            Err(error)
+                if damaged_file(&error).is_some()
+                    && is_superseded(snapshot, place, identity.id) =>
+            {
+                Err(Error::Superseded { path: self.snapshot.path().to_owned() })
+            }
+            result => Ok(result?),
+        }
+    }
+
     /// Goes on after an error of the cache: says so in [`Mailbox::notes`] and reads the mailbox
     /// anew. A damaged cache is discarded and made again as it was; the second time, or where the
     /// cache is sound but its store cannot be used now, it is answered from memory. Any other error
@@ -104,6 +120,9 @@ impl Mailbox {
     /// that [`OpenOptions::store`] names; else as [`Mailbox::open`].
     pub fn heal(&mut self, error: Error) -> Result<()> {
         use barid_cache::Error as Cache;
+        if let Error::Superseded { .. } = error {
+            return self.rescan(false);
+        }
         let Error::Cache(cause @ (Cache::Damaged { .. } | Cache::Io { .. } | Cache::Store(_))) =
             error
         else {
@@ -156,15 +175,15 @@ impl Mailbox {
         }
     }
 
-    /// What its cache is made of; `None` if it is in memory.
+    /// What its cache is made of, sort orders and threads not counted; `None` if it is in memory.
     ///
     /// # Errors
-    /// What the file system says.
+    /// What the file system says; a damaged store.
     pub fn cache_figures(&self) -> Result<Option<CacheFigures>> {
-        match &self.options.cache_dir {
-            Some(dir) if self.place.on_disk => caches::figures_of(dir, self.identity.id),
-            _ => Ok(None),
+        if !self.place.on_disk {
+            return Ok(None);
         }
+        Ok(Some(self.done(self.snapshot.figures())?.into()))
     }
 
     /// Its format.

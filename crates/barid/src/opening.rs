@@ -74,6 +74,13 @@ pub(crate) fn is_current(
     is_same && !format.has_unread(snapshot.state())
 }
 
+/// Whether another file than that of the snapshot is in its place.
+pub(crate) fn is_superseded(snapshot: &Snapshot, place: &CachePlace, id: u128) -> bool {
+    let generation = snapshot.meta().generation;
+    let opened = Snapshot::open(Arc::clone(&place.vfs), &place.path, id);
+    matches!(opened, Ok(Opened::Fresh(now)) if now.meta().generation != generation)
+}
+
 impl<'a> Opening<'a> {
     pub(crate) fn new(
         format: &'a dyn barid_formats::Mailbox,
@@ -170,6 +177,9 @@ impl<'a> Opening<'a> {
                 Ok(None)
             }
             Err(error) if error.is_damage() => {
+                if is_superseded(&snapshot, &self.place, self.identity.id) {
+                    return Ok(Some(snapshot));
+                }
                 self.do_over(&mut Some(snapshot), &error);
                 Ok(None)
             }

@@ -36,8 +36,7 @@ impl Mailbox {
     pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
         let view = View::new(&self.snapshot);
         let rows = self.sorted_by(program, window, &view);
-        self.snapshot.release();
-        view.into_result()?;
+        self.done(view.into_result())?;
         Ok(rows)
     }
 
@@ -123,8 +122,8 @@ impl<'a> View<'a> {
         Self { snapshot, profile: Profile::Rfc, error: RefCell::default() }
     }
 
-    fn into_result(self) -> Result<()> {
-        self.error.into_inner().map_or(Ok(()), |error| Err(error.into()))
+    fn into_result(self) -> barid_cache::Result<()> {
+        self.error.into_inner().map_or(Ok(()), Err)
     }
 
     /// Whether all keys so far were those of the messages.

@@ -70,7 +70,6 @@ impl Mailbox {
         let result = self.snapshot.records_while(rows, &mut |row, core, record| {
             visit(&Summary::new(row, core, record, names))
         });
-        self.snapshot.release();
-        Ok(result?)
+        self.done(result)
     }
 }

@@ -51,9 +51,8 @@ impl Mailbox {
     /// # Errors
     /// A damaged cache.
     pub fn threads_as(&self, algorithm: ThreadAlgorithm, profile: Profile) -> Result<Threads> {
-        let threads = threads_of_texts(&self.snapshot, algorithm, profile);
-        self.snapshot.release();
-        Ok(threads?.expect("because the columns were made together"))
+        let threads = self.done(threads_of_texts(&self.snapshot, algorithm, profile))?;
+        Ok(threads.expect("because the columns were made together"))
     }
 
     fn kept(&self, kind: String) -> Kept<'_> {

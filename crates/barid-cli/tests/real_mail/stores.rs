@@ -71,7 +71,6 @@ fn change(mail: &Mail, world: &World) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn every_way_to_keep_a_cache() {
     let Some(mail) = Mail::of("dev-list-man", COUNT) else { return };
     let world = World::new();
@@ -115,7 +114,6 @@ fn every_way_to_keep_a_cache() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn every_store_holds_a_large_mailbox() {
     let Some(mail) = Mail::of("dev-list-man", COUNT) else { return };
     let path = mail.maildir();

@@ -27,11 +27,12 @@ pub(super) fn write_options(json: &mut Json<'_>, options: &CacheOptions) {
 pub(super) fn write_figures(json: &mut Json<'_>, figures: &CacheFigures) {
     write_options(json, &figures.options);
     json.key("bytes").number(figures.bytes);
-    json.key("generation").str(&format!("{:016x}", figures.generation));
     json.key("records_raw_bytes").number(figures.records_raw_bytes);
     json.key("records_bytes").number(figures.records_bytes);
-    json.key("stale_records").number(figures.stale_records);
+    let Some(store) = &figures.store else { return };
+    json.key("generation").str(&format!("{:016x}", store.generation));
+    json.key("stale_records").number(store.stale_records);
     json.key("dictionaries").open(b'[');
-    figures.dictionaries.iter().for_each(|id| json.number((*id).into()));
+    store.dictionaries.iter().for_each(|id| json.number((*id).into()));
     json.close(b']');
 }

@@ -36,6 +36,13 @@ pub(crate) struct CacheArgs {
     command: CacheCommand,
 }
 
+impl CacheArgs {
+    /// Whether caches are filled as mailboxes are opened.
+    pub(crate) fn opens_mailboxes(&self) -> bool {
+        matches!(self.command, CacheCommand::Populate(_))
+    }
+}
+
 /// What to do with caches.
 #[derive(Debug, Subcommand)]
 enum CacheCommand {

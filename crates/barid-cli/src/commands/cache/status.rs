@@ -22,8 +22,9 @@ Examples:
 
 /// List the caches, what they are kept in and their sizes
 ///
-/// Only their headers are read. RATIO is how much smaller header records are than they would be
-/// uncompressed. A cache that is damaged is made anew when its mailbox is opened.
+/// RATIO is how much smaller header records are than they would be uncompressed. Only the headers
+/// of the cache files are read; with MAILBOX, --verbose or --json the stores are asked as well. A
+/// cache that is damaged is made anew when its mailbox is opened.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct StatusArgs {
@@ -33,14 +34,17 @@ pub(super) struct StatusArgs {
 
 /// Prints a table, or all figures of what was asked for.
 pub(super) fn run(context: &mut Context, dir: &Path, args: &StatusArgs) -> anyhow::Result<Outcome> {
-    let mut entries = caches::list_of(dir, args.which.path().as_deref())?;
+    let mailbox = args.which.path();
+    let all = mailbox.is_some() || context.global.verbose || context.global.json;
+    let list = if all { caches::list_all_of(dir, mailbox.as_deref()) } else { caches::list(dir) };
+    let mut entries = list?;
     args.which.must_be_cached(!entries.is_empty())?;
     entries.sort_by(|one, other| one.mailbox_path.cmp(&other.mailbox_path));
     if context.global.json {
         entries.iter().for_each(|entry| write_json(context.out.buffer(), entry));
         return Ok(Outcome::Done);
     }
-    if args.which.mailbox.is_some() || context.global.verbose {
+    if all {
         entries.iter().for_each(|entry| write_all(context.out.buffer(), entry));
         return Ok(Outcome::Done);
     }
@@ -101,14 +105,16 @@ fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
     row("size", size(entry.bytes));
     if let Some(figures) = &entry.figures {
         row("kept in", kept_in(&figures.options));
-        row("generation", format!("{:016x}", figures.generation));
         let raw = size(figures.records_raw_bytes);
         let ratio = ratio(figures).map(|ratio| format!(", {ratio}:1")).unwrap_or_default();
         row("records", format!("{}, {raw} uncompressed{ratio}", size(figures.records_bytes)));
-        row("stale records", grouped(figures.stale_records));
-        let ids: Vec<String> = figures.dictionaries.iter().map(ToString::to_string).collect();
-        let none = || "none".to_owned();
-        row("dictionaries", if ids.is_empty() { none() } else { ids.join(", ") });
+        if let Some(store) = &figures.store {
+            row("generation", format!("{:016x}", store.generation));
+            row("stale records", grouped(store.stale_records));
+            let ids: Vec<String> = store.dictionaries.iter().map(ToString::to_string).collect();
+            let none = || "none".to_owned();
+            row("dictionaries", if ids.is_empty() { none() } else { ids.join(", ") });
+        }
     }
     table.write(out, "");
     out.push(b'\n');

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use barid::caches;
+use barid::caches::{self, DamagedRecord, VerifyReport};
 use clap::Args;
 
 use super::OneOrAll;
@@ -38,29 +38,46 @@ pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyho
             outcome = Outcome::Incomplete;
         }
         if context.global.json {
-            let mut json = Json::line(context.out.buffer(), "cache_verify");
-            json.key("mailbox").bytes(report.mailbox_path.as_os_str().as_encoded_bytes());
-            json.key("file").bytes(report.file.as_os_str().as_encoded_bytes());
-            json.key("ok").bool(ok);
-            json.key("problems").open(b'[');
-            report.problems.iter().for_each(|problem| json.str(problem));
-            json.close(b']');
-            json.end_line();
-            continue;
+            write_json(context.out.buffer(), report);
+        } else {
+            write_lines(context.out.buffer(), report);
         }
-        let mailbox = visible(report.mailbox_path.as_os_str().as_encoded_bytes());
-        match report.problems.as_slice() {
-            [] => context.out.line(&format!("{mailbox}: ok"))?,
-            [problem] => {
-                context.out.line(&format!("{mailbox}: {}", visible(problem.as_bytes())))?;
-            }
-            problems => {
-                context.out.line(&format!("{mailbox}: {} problems", problems.len()))?;
-                for problem in problems {
-                    context.out.line(&format!("  {}", visible(problem.as_bytes())))?;
-                }
-            }
-        }
+        context.out.settle()?;
     }
     Ok(outcome)
+}
+
+fn write_lines(out: &mut Vec<u8>, report: &VerifyReport) {
+    let mut line = |parts: &[&str]| {
+        parts.iter().for_each(|part| out.extend_from_slice(visible(part.as_bytes()).as_bytes()));
+        out.push(b'\n');
+    };
+    let mailbox = String::from_utf8_lossy(report.mailbox_path.as_os_str().as_encoded_bytes());
+    if report.problems.is_empty() {
+        return line(&[&mailbox, ": ok"]);
+    }
+    line(&[&mailbox, ": ", &report.problems.join("; ")]);
+    for DamagedRecord { row, uid, what } in &report.records {
+        line(&["  UID ", &uid.to_string(), ", message ", &(row + 1).to_string(), ": ", what]);
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, report: &VerifyReport) {
+    let mut json = Json::line(out, "cache_verify");
+    json.key("mailbox").bytes(report.mailbox_path.as_os_str().as_encoded_bytes());
+    json.key("file").bytes(report.file.as_os_str().as_encoded_bytes());
+    json.key("ok").bool(report.problems.is_empty());
+    json.key("problems").open(b'[');
+    report.problems.iter().for_each(|problem| json.str(problem));
+    json.close(b']');
+    json.key("records").open(b'[');
+    for DamagedRecord { row, uid, what } in &report.records {
+        json.open(b'{');
+        json.key("uid").number(uid.get().into());
+        json.key("seq").number(u64::from(*row) + 1);
+        json.key("what").str(what);
+        json.close(b'}');
+    }
+    json.close(b']');
+    json.end_line();
 }
