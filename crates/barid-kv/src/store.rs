@@ -360,9 +360,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the session; what a new store holds counts from now on. Dropped without it, a new store
-    /// is damaged, as is one without [`crate::Capabilities::atomic`], and any other is probed before
-    /// it is opened again.
+    /// Ends the session; what a new store holds counts from now on. Dropped without it, a new
+    /// store is damaged, as is one without [`crate::Capabilities::atomic`], and any other is probed
+    /// before it is opened again.
     ///
     /// # Errors
     /// As [`KvWrite::close`].

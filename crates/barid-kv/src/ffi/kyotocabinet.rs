@@ -262,7 +262,7 @@ impl Handle {
     /// Writes what is still to be written, and closes the file.
     pub(crate) fn close(mut self) -> Outcome<()> {
         self.drop_cursor();
-        // SAFETY: the object is live; `Drop` deletes it afterwards, which is right for a closed one.
+        // SAFETY: the object is live; `Drop` deletes it afterwards, as is right for a closed one.
         let closed = unsafe { (self.api.kcdbclose)(self.db.as_ptr()) };
         self.check(closed)
     }

@@ -267,7 +267,7 @@ impl Handle {
 
     /// Writes what is still to be written, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
-        // SAFETY: the object is live; `Drop` deletes it afterwards, which is right for a closed one.
+        // SAFETY: the object is live; `Drop` deletes it afterwards, as is right for a closed one.
         let closed = unsafe { (self.api.tcbdbclose)(self.bdb.as_ptr()) };
         self.check_written(closed)
     }
