@@ -36,8 +36,9 @@ impl<'a> Mailbox<'a> {
             let n = self.count;
             self.count += 1;
             let text = format!(
-                "From: Ann <ann{}@example.org>\nSubject: Re: number {}\nMessage-ID: <{n}@a.example>\n\
-                 References: <{}@a.example> <{}@a.example>\nDate: Tue, 5 Mar 2024 12:22:10 +0100\n\n",
+                "From: Ann <ann{}@example.org>\nSubject: Re: number {}\n\
+                 Message-ID: <{n}@a.example>\nReferences: <{}@a.example> <{}@a.example>\n\
+                 Date: Tue, 5 Mar 2024 12:22:10 +0100\n\n",
                 n % 7,
                 n / 3,
                 n / 2,

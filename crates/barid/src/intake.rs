@@ -27,8 +27,8 @@ pub(crate) enum Taken<'a> {
 }
 
 impl<'a> Intake<'a> {
-    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known. A new
-    /// cache is made as `options` say.
+    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known. A
+    /// new cache is made as `options` say.
     pub(crate) fn new(
         place: &'a CachePlace,
         options: CacheOptions,

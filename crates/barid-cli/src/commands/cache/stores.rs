@@ -54,7 +54,7 @@ pub(super) fn run(context: &mut Context) -> anyhow::Result<Outcome> {
     table.write(context.out.buffer(), "");
     context.out.line("")?;
     context.out.line(
-        "COMPRESSIONS are the store's own: --store NAME:COMPRESSION. With any store --compress may be",
+        "COMPRESSIONS are the store's own: --store NAME:COMPRESSION. With any, --compress may be",
     )?;
     let methods = barid::Compression::METHODS.iter().map(ToString::to_string);
     context.out.line(&format!("one of {}.", methods.collect::<Vec<_>>().join(", ")))?;
