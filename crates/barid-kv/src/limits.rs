@@ -22,5 +22,7 @@ pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
 pub const PROBE_BYTES_PER_SECOND: u64 = 20_000_000;
 /// Address space that a library may use beyond twice the size of the store.
 pub const PROBE_SLACK_LEN: u64 = 2 << 30;
+/// How many times as long a probe may take where the store compresses.
+pub const PROBE_BUILTIN_FACTOR: u32 = 8;
 /// Bytes of the keys that a probe keeps in memory to look them up.
 pub const PROBE_KEYS_LEN_MAX: usize = 64 * 1024 * 1024;

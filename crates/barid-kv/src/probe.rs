@@ -12,7 +12,10 @@ use barid_vfs::{OpenOptions, OsVfs, Vfs};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::ffi::probe::{Bounds, Child, Ending};
-use crate::limits::{PROBE_BYTES_PER_SECOND, PROBE_KEYS_LEN_MAX, PROBE_SLACK_LEN, PROBE_TIME_MIN};
+use crate::limits::{
+    PROBE_BUILTIN_FACTOR, PROBE_BYTES_PER_SECOND, PROBE_KEYS_LEN_MAX, PROBE_SLACK_LEN,
+    PROBE_TIME_MIN,
+};
 use crate::{Error, Kv, Place, Result};
 
 /// Held while a library opens or closes a store, and alone while a child is made: so a child never
@@ -36,6 +39,7 @@ pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
     // What is loaded here need not be loaded there.
     kv.version()?;
     let time = PROBE_TIME_MIN + Duration::from_secs(size / PROBE_BYTES_PER_SECOND);
+    let time = time * if place.builtin.is_some() { PROBE_BUILTIN_FACTOR } else { 1 };
     let slack = size.saturating_mul(2).saturating_add(PROBE_SLACK_LEN);
     let address_space = address_space().map(|bytes| bytes.saturating_add(slack));
     let bounds = Bounds { time, address_space };

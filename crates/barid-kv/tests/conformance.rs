@@ -2,7 +2,9 @@
 
 use barid_kv::{Batch, Choice, Error, Store, Writer, limits};
 
-use crate::world::{Pairs, Session, World, apply, choices, compare, for_each_store, text};
+use crate::world::{
+    Pairs, SLOW_BUILTIN, Session, World, apply, choice, choices, compare, for_each_store, text,
+};
 
 for_each_store!(batches, crate::conformance::random_batches);
 for_each_store!(values, crate::conformance::odd_values);
@@ -87,25 +89,36 @@ impl Twins {
 fn random_batches(name: &str) {
     for (nth, choice) in choices(name).into_iter().enumerate() {
         for seed in 1..=if nth == 0 { 3 } else { 1 } {
-            eprintln!("{choice}, seed {seed}");
-            let world = World::new();
-            let mut twins = Twins::new(&world, choice, seed);
-            let mut writer = twins.store.create().unwrap();
-            for ops in [0, 1, 300, 40] {
-                twins.fill(ops);
-                writer.apply(&twins.batch).unwrap();
-                apply(&mut twins.pairs, &twins.batch);
-            }
-            twins.compare(&mut writer);
-            writer.close().unwrap();
-            twins.read();
-            for session in 0..if nth == 0 { 4 } else { 2 } {
-                eprintln!("session {session}");
-                update(&mut twins);
-                twins.read();
-            }
-            twins.store.remove().unwrap();
+            random_batches_of(choice, seed, if nth == 0 { 4 } else { 2 });
         }
+    }
+}
+
+fn random_batches_of(choice: Choice, seed: u64, sessions: u32) {
+    eprintln!("{choice}, seed {seed}");
+    let world = World::new();
+    let mut twins = Twins::new(&world, choice, seed);
+    let mut writer = twins.store.create().unwrap();
+    for ops in [0, 1, 300, 40] {
+        twins.fill(ops);
+        writer.apply(&twins.batch).unwrap();
+        apply(&mut twins.pairs, &twins.batch);
+    }
+    twins.compare(&mut writer);
+    writer.close().unwrap();
+    twins.read();
+    for session in 0..sessions {
+        eprintln!("session {session}");
+        update(&mut twins);
+        twins.read();
+    }
+    twins.store.remove().unwrap();
+}
+
+#[test]
+fn the_slow_compression() {
+    if let Some(plain) = choice("tokyocabinet") {
+        random_batches_of(Choice { builtin: Some(SLOW_BUILTIN), ..plain }, 1, 1);
     }
 }
 

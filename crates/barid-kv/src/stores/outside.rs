@@ -132,7 +132,8 @@ pub(crate) mod tests {
         if !available(kv) {
             return;
         }
-        let builtins = kv.capabilities().builtin.iter().copied();
+        // tcbs takes minutes for the long runs of one byte here.
+        let builtins = kv.capabilities().builtin.iter().copied().filter(|name| *name != "tcbs");
         for builtin in builtins.map(Some).chain([None]) {
             let folder = Folder::new();
             let store = folder.store("store", Choice { kv, builtin });
