@@ -18,7 +18,8 @@ use crate::snapshot::{Opened, Snapshot, Stored};
 use crate::thread_row::{IdHash, ThreadRow};
 
 /// Writes the cache at `path` of the mailbox `id` in another store or with another compression,
-/// without reading the mailbox; `None` if there is no cache of use, or if another process writes it.
+/// without reading the mailbox; `None` if there is no cache of use, or if another process writes
+/// it.
 ///
 /// The rename of the new cache file is the commit point; then the store of the old one is removed.
 /// Nothing is done if the cache is already as `options` say.

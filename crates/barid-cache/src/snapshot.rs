@@ -262,8 +262,8 @@ impl Snapshot {
         self.stored = Stored::Detached;
     }
 
-    /// Removes the cache; what is open of the file stays readable. Of a cache whose records lie in a
-    /// store nothing is removed once another has its place.
+    /// Removes the cache; what is open of the file stays readable. Of a cache whose records lie in
+    /// a store nothing is removed once another has its place.
     pub fn discard(&self) -> Result<()> {
         let path = &self.base.path;
         if let Some(kv) = &self.base.kv {

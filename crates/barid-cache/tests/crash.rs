@@ -185,8 +185,8 @@ fn work_after_crash(options: &CacheOptions) {
     assert!(worked >= 10, "{worked}");
 }
 
-/// A compaction that is stopped anywhere is done again by the next process, with other records under
-/// the same numbers; whatever of both is then lost, nobody is shown a wrong one.
+/// A compaction that is stopped anywhere is done again by the next process, with other records
+/// under the same numbers; whatever of both is then lost, nobody is shown a wrong one.
 #[test]
 fn an_interrupted_compaction_is_repeated() {
     let kind = options(("memory", "none"));

@@ -1,8 +1,8 @@
 //! Zstandard frames without what we know anyway (RFC 8878 §3.1.1).
 //!
 //! The frame header says how long the content is, which stands in the record; the header of a
-//! lone block says how long the block is, which is all there is. Both are cut off before storing and
-//! made again before decompressing: 10 bytes of a record, 14 with a dictionary, of some 150.
+//! lone block says how long the block is, which is all there is. Both are cut off before storing
+//! and made again before decompressing: 10 bytes of a record, 14 with a dictionary, of some 150.
 
 use super::codec::Coding;
 
