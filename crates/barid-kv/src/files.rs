@@ -139,6 +139,21 @@ pub(crate) fn replace(vfs: &dyn Vfs, from: &Path, to: &Path, companions: &[&str]
     Ok(())
 }
 
+/// The folder that `path` is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Brings the name `path` to stable storage.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn sync_folder_of(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    vfs.sync_dir(folder).map_err(Error::at(folder))
+}
+
 /// What is gone already is no error.
 pub(crate) fn gone(path: &Path, removed: std::io::Result<()>) -> Result<()> {
     match removed {
@@ -201,6 +216,14 @@ mod tests {
         };
         check("/d/s", &["", "-old"]);
         check("/d/f", &["", "/3"]);
+    }
+
+    #[test]
+    fn a_name_alone_is_in_the_folder_that_one_is_in() {
+        let check = |path, expected| assert_eq!(folder_of(Path::new(path)), Path::new(expected));
+        check("s", ".");
+        check("d/s", "d");
+        check("/s", "/");
     }
 
     #[test]

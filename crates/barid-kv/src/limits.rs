@@ -16,6 +16,8 @@ pub const TRAINING_LEN_MAX: usize = 2 * 1024 * 1024;
 pub const STORE_FILES_MAX: usize = 10_000;
 /// The longest seal of a store.
 pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
+/// How often a lock file may be gone, or another, when it is locked.
+pub const LOCK_FILES_MAX: usize = 100;
 /// How long the probe of a store may take, however small it is.
 pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
 /// How much of a store a probe reads in a second at the least.

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file};
 
+use crate::files::folder_of;
+use crate::limits::LOCK_FILES_MAX;
 use crate::{Error, Result};
 
 /// How long a session waits for another to end.
@@ -34,7 +36,7 @@ impl Lock {
         alone: bool,
     ) -> Result<Self> {
         let turn = if alone { Some(Turn::take(vfs, path)?) } else { None };
-        loop {
+        for _ in 0..LOCK_FILES_MAX {
             let file = open(vfs, lock_path, mode).map_err(Error::at(lock_path))?;
             match lock_file(vfs, &*file, lock_path, (LockKind::Flock, mode), LOCK_TIMEOUT) {
                 Ok(()) => {}
@@ -52,6 +54,7 @@ impl Lock {
                 Err(error) => return Err(Error::at(lock_path)(error)),
             }
         }
+        Err(Error::Busy { path: path.to_owned() })
     }
 }
 
@@ -80,8 +83,7 @@ struct Turn {
 
 impl Turn {
     fn take(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
+        let parent = folder_of(path);
         let mut name = vfs.canonicalize(parent).map_err(Error::at(parent))?;
         name.extend(path.file_name());
         let deadline = Instant::now() + LOCK_TIMEOUT;

@@ -120,6 +120,7 @@ const FINE: u8 = 0;
 const DAMAGED: u8 = 1;
 const SYSTEM: u8 = 2;
 const OTHER: u8 = 3;
+const BUSY: u8 = 4;
 
 /// What a child says about what it found.
 fn tell(found: Result<()>) -> Vec<u8> {
@@ -127,6 +128,7 @@ fn tell(found: Result<()>) -> Vec<u8> {
     match found {
         Ok(()) => vec![FINE],
         Err(Error::Damaged { what, .. }) => with(DAMAGED, what.as_bytes()),
+        Err(Error::Busy { .. }) => vec![BUSY],
         Err(Error::Io { source, .. }) => match (source.kind(), source.raw_os_error()) {
             // It was given all that an undamaged store could ask for.
             (io::ErrorKind::OutOfMemory, _) => with(DAMAGED, b"it asks for too much memory"),
@@ -144,6 +146,7 @@ fn hear(path: &Path, answer: &[u8]) -> Result<()> {
     match answer {
         [FINE] => Ok(()),
         [DAMAGED, what @ ..] => Err(Error::damaged(path, text(what))),
+        [BUSY] => Err(Error::Busy { path: path.to_owned() }),
         [SYSTEM, code @ ..] => {
             let code = code.first_chunk().map_or(0, |code| i32::from_le_bytes(*code));
             io(io::Error::from_raw_os_error(code))

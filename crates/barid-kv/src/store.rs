@@ -56,6 +56,10 @@ pub struct Reader {
 pub struct Writer {
     kv: Closing<dyn KvWrite>,
     store: Store,
+    /// Whether a batch that could not be applied left nothing behind.
+    takes_back: bool,
+    /// Whether there may be a part of a batch.
+    torn: bool,
     _lock: Lock,
 }
 
@@ -134,7 +138,10 @@ impl Store {
         seal::begin(vfs, path, purpose)?;
         let opened = opening(|| self.choice.kv.write(&self.place(), purpose));
         let kv = opened.inspect_err(|_| drop(seal::remove(vfs, path)))?;
-        Ok(Writer { kv: Closing(Some(kv)), store: self.clone(), _lock: lock })
+        let atomic = self.choice.kv.capabilities().atomic;
+        let takes_back = atomic && purpose == Purpose::Update;
+        let (kv, store) = (Closing(Some(kv)), self.clone());
+        Ok(Writer { kv, store, takes_back, torn: false, _lock: lock })
     }
 
     fn lock(&self, mode: LockMode) -> Result<Lock> {
@@ -187,9 +194,20 @@ impl Store {
 
     /// Replaces what is there by a new store of the same pairs.
     fn copy(&self) -> Result<()> {
-        let (vfs, kv) = (&*self.vfs, self.choice.kv);
+        let (vfs, companions) = (&*self.vfs, self.choice.kv.companions());
         let copy = Self { path: beside(&self.path, COPY), ..self.clone() };
-        files::remove(vfs, &copy.path, kv.companions())?;
+        files::remove(vfs, &copy.path, companions)?;
+        self.copy_to(&copy).inspect_err(|_| drop(files::remove(vfs, &copy.path, companions)))?;
+        seal::remove(vfs, &self.path)?;
+        files::replace(vfs, &copy.path, &self.path, companions)?;
+        match self.durable {
+            true => files::sync_folder_of(vfs, &self.path),
+            false => Ok(()),
+        }
+    }
+
+    fn copy_to(&self, copy: &Self) -> Result<()> {
+        let kv = self.choice.kv;
         let mut from = Closing(Some(opening(|| kv.read(&self.place()))?));
         let mut to = Closing(Some(opening(|| kv.write(&copy.place(), Purpose::Create))?));
         let mut batch = Batch::new();
@@ -205,14 +223,7 @@ impl Store {
         applied?;
         to.get_mut().apply(&batch)?;
         let to = to.0.take().expect("because nothing else takes it");
-        opening(|| to.close())?;
-        drop(from);
-        seal::remove(vfs, &self.path)?;
-        files::replace(vfs, &copy.path, &self.path, kv.companions())?;
-        match self.path.parent() {
-            Some(parent) if self.durable => vfs.sync_dir(parent).map_err(Error::at(parent)),
-            _ => Ok(()),
-        }
+        opening(|| to.close())
     }
 
     /// What the seal says.
@@ -332,7 +343,9 @@ impl Writer {
     /// As [`KvWrite::apply`]; [`Error::TooLong`], and then nothing of the batch is done.
     pub fn apply(&mut self, batch: &Batch) -> Result<()> {
         self.check(batch)?;
-        self.kv.get_mut().apply(batch)
+        let applied = self.kv.get_mut().apply(batch);
+        self.torn |= applied.is_err() && !self.takes_back;
+        applied
     }
 
     fn check(&self, batch: &Batch) -> Result<()> {
@@ -365,9 +378,13 @@ impl Writer {
     /// before it is opened again.
     ///
     /// # Errors
-    /// As [`KvWrite::close`].
+    /// As [`KvWrite::close`]; [`Error::Damaged`] if a batch failed that the store does not take
+    /// back, and then it is as if this was dropped.
     pub fn close(self) -> Result<()> {
-        let Self { mut kv, store, _lock } = self;
+        if self.torn {
+            return Err(Error::damaged(&self.store.path, "a batch was not written whole"));
+        }
+        let Self { mut kv, store, _lock, .. } = self;
         let kv = kv.0.take().expect("because nothing else takes it");
         opening(|| kv.close())?;
         store.seal(&store.look()?, Known::Closed);

@@ -179,7 +179,7 @@ impl Compressor {
             }
             Engine::ZstdDict(context, dictionary) => {
                 out.resize(start + zstd_safe::compress_bound(raw.len()), 0);
-                let prepared = dictionary.for_compressing();
+                let prepared = dictionary.for_compressing()?;
                 let len = context.compress_using_cdict(&mut out[start..], raw, prepared).ok()?;
                 out.truncate(start + len);
                 cut(out, start, true)

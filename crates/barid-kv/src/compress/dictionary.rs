@@ -21,7 +21,8 @@ pub struct Dictionary {
     id: u8,
     level: i32,
     bytes: Vec<u8>,
-    compressing: OnceLock<CDict<'static>>,
+    /// `None` if libzstd can decompress with it only.
+    compressing: OnceLock<Option<CDict<'static>>>,
     decompressing: DDict<'static>,
 }
 
@@ -54,8 +55,9 @@ impl Dictionary {
         &self.bytes
     }
 
-    pub(super) fn for_compressing(&self) -> &CDict<'static> {
-        self.compressing.get_or_init(|| CDict::create(&self.bytes, self.level))
+    pub(super) fn for_compressing(&self) -> Option<&CDict<'static>> {
+        let prepare = || CDict::try_create(&self.bytes, self.level);
+        self.compressing.get_or_init(prepare).as_ref()
     }
 
     pub(super) fn for_decompressing(&self) -> &DDict<'static> {

@@ -5,8 +5,10 @@
 
 #![expect(unsafe_code, reason = "calls libdb, whose rules its reference manual tells")]
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
 
@@ -126,9 +128,6 @@ fn version_of(api: &Api) -> (c_int, c_int, c_int) {
 /// The library, if it is the one whose header was compiled.
 fn api() -> crate::Result<&'static Api> {
     static SILENCED: Once = Once::new();
-    unsafe extern "C" fn no_fsync(_descriptor: c_int) -> c_int {
-        0
-    }
     let api = Api::get()?;
     let (major, minor, _) = version_of(api);
     // SAFETY: constants of `csrc/bdb.c`.
@@ -140,9 +139,34 @@ fn api() -> crate::Result<&'static Api> {
     // Closing waits for the disk otherwise. Who wants that waits after it.
     SILENCED.call_once(|| {
         // SAFETY: the function does as the one it replaces; called before any handle is made.
-        unsafe { (api.db_env_set_func_fsync)(no_fsync) };
+        unsafe { (api.db_env_set_func_fsync)(fsync) };
     });
     Ok(api)
+}
+
+thread_local! {
+    /// Whether this thread is in a call that is not to wait for the disk.
+    static HASTY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the library has for `fsync`. There is one for the whole process, and whoever else in it
+/// uses the library relies on it.
+unsafe extern "C" fn fsync(descriptor: c_int) -> c_int {
+    if HASTY.get() {
+        return 0;
+    }
+    // SAFETY: the library has it open.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let synced = rustix::io::retry_on_intr(|| rustix::fs::fdatasync(file));
+    synced.map_or_else(rustix::io::Errno::raw_os_error, |()| 0)
+}
+
+/// Makes a call of the library that is not to wait for the disk.
+fn hasty<T>(call: impl FnOnce() -> T) -> T {
+    HASTY.set(true);
+    let returned = call();
+    HASTY.set(false);
+    returned
 }
 
 /// # Safety
@@ -170,7 +194,8 @@ impl Bdb {
         let raw = RawOptions { flags, page_len: create.unwrap_or(0), cache_len };
         let mut db = ptr::null_mut();
         // SAFETY: `path` ends with a zero; `db_create` is the library's, `db` a place for a handle.
-        let returned = unsafe { barid_bdb_open(api.db_create, path.as_ptr(), &raw, &mut db) };
+        let open = || unsafe { barid_bdb_open(api.db_create, path.as_ptr(), &raw, &mut db) };
+        let returned = hasty(open);
         match (returned, NonNull::new(db)) {
             (0, Some(db)) => Ok(Self { api, db }),
             (code, _) => Err(failure(api, code)),
@@ -218,38 +243,39 @@ impl Bdb {
     /// Gives `key` the value.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         // SAFETY: the handle is open, key and value are only read.
-        self.done(unsafe {
+        self.done(hasty(|| unsafe {
             let (key_len, value_len) = (key.len() as u32, value.len() as u32);
             barid_bdb_put(self.db.as_ptr(), key.as_ptr(), key_len, value.as_ptr(), value_len)
-        })
+        }))
     }
 
     /// Removes `key`, if it is there.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         // SAFETY: the handle is open, the key is only read.
-        let returned =
-            unsafe { barid_bdb_delete(self.db.as_ptr(), key.as_ptr(), key.len() as u32) };
+        let delete =
+            || unsafe { barid_bdb_delete(self.db.as_ptr(), key.as_ptr(), key.len() as u32) };
+        let returned = hasty(delete);
         if returned == NONE { Ok(()) } else { self.done(returned) }
     }
 
     /// Hands what is in memory only to the system.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is open.
-        self.done(unsafe { barid_bdb_flush(self.db.as_ptr()) })
+        self.done(hasty(|| unsafe { barid_bdb_flush(self.db.as_ptr()) }))
     }
 
     /// Writes what is in memory only, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
         let bdb = std::mem::ManuallyDrop::new(self);
         // SAFETY: the handle is open, and is never used again.
-        bdb.done(unsafe { barid_bdb_close(bdb.db.as_ptr()) })
+        bdb.done(hasty(|| unsafe { barid_bdb_close(bdb.db.as_ptr()) }))
     }
 }
 
 impl Drop for Bdb {
     fn drop(&mut self) {
         // SAFETY: the handle is open, and is never used again.
-        unsafe { barid_bdb_close(self.db.as_ptr()) };
+        hasty(|| unsafe { barid_bdb_close(self.db.as_ptr()) });
     }
 }
 
@@ -296,4 +322,21 @@ fn failure(api: &Api, code: c_int) -> Failure {
     // SAFETY: takes any number; the text is a constant of the library.
     let text = unsafe { CStr::from_ptr((api.db_strerror)(code)) };
     Failure::Damaged(text.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn others_wait_for_the_disk() {
+        /// What the system says of a pipe that is to reach the disk.
+        const INVALID: c_int = 22;
+        let (pipe, _end) = io::pipe().unwrap();
+        // SAFETY: the descriptor is open.
+        let sync = || unsafe { fsync(pipe.as_raw_fd()) };
+        assert_eq!((sync(), hasty(sync), sync()), (INVALID, 0, INVALID));
+    }
 }

@@ -102,9 +102,10 @@ struct Given(Datum);
 
 impl Given {
     fn bytes(&self) -> &[u8] {
+        let len = usize::try_from(self.0.dsize).unwrap_or(0);
         // SAFETY: the library gives a pointer of `dsize` bytes that are ours; not null, for those
         // are never made `Given`.
-        unsafe { std::slice::from_raw_parts(self.0.dptr.cast(), self.0.dsize as usize) }
+        unsafe { std::slice::from_raw_parts(self.0.dptr.cast(), len) }
     }
 }
 

@@ -2,18 +2,24 @@
 
 #![expect(unsafe_code, reason = "fork and what a child does with itself")]
 
+use std::ffi::{c_int, c_uint};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2};
+
+/// What a child ends with that could not be confined.
+const UNCONFINED: c_int = 113;
+/// The first number of a descriptor that is no standard stream.
+const BEYOND_STREAMS: RawFd = 3;
 
 /// How a child ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +50,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Begins `work` in a child: without core dumps, with `/dev/null` for its standard streams, and
-    /// to be killed with its parent.
+    /// Begins `work` in a child: without core dumps, with `/dev/null` for its standard streams and
+    /// nothing else open, and to be killed with its parent.
     ///
     /// No other thread should be inside code that takes locks which `work` takes; where one is, the
     /// child hangs and is killed.
@@ -63,12 +69,14 @@ impl Child {
             }
             ForkResult::Child => {
                 let done = catch_unwind(AssertUnwindSafe(|| {
-                    confine(bounds)?;
-                    say(told.as_fd(), &work())
+                    let confined = keep_only(&told).and_then(|told| confine(bounds).map(|()| told));
+                    let Ok(told) = confined else { return UNCONFINED };
+                    // SAFETY: it stays open until the process ends.
+                    let told = unsafe { BorrowedFd::borrow_raw(told) };
+                    c_int::from(say(told, &work()).is_err())
                 }));
-                let code = if matches!(done, Ok(Ok(()))) { 0 } else { 1 };
                 // SAFETY: ends the process and runs nothing that was registered for its end.
-                unsafe { libc::_exit(code) }
+                unsafe { libc::_exit(done.unwrap_or(1)) }
             }
         }
     }
@@ -95,6 +103,9 @@ impl Child {
             (true, _) if !said.is_empty() => Ending::Told(said),
             (true, Ok(WaitStatus::Signaled(_, signal, _))) => {
                 Ending::Died(format!("was killed by {signal}"))
+            }
+            (true, Ok(WaitStatus::Exited(_, UNCONFINED))) => {
+                return Err(io::Error::other("a process to read it cannot be confined"));
             }
             (true, Ok(WaitStatus::Exited(_, code))) => Ending::Died(format!("ended with {code}")),
             (true, _) => Ending::Died("ended".to_owned()),
@@ -127,6 +138,25 @@ impl Child {
     }
 }
 
+/// Closes all descriptors of this process, a child, but `told` and the standard streams: a lock, or
+/// an end of a pipe, that another thread of the parent gives back must not live on in here. Gives
+/// the number of `told`. Linux before 5.9 leaves the others open.
+fn keep_only(told: &OwnedFd) -> nix::Result<RawFd> {
+    let mut kept = told.as_raw_fd();
+    if kept < BEYOND_STREAMS {
+        kept = fcntl(told, FcntlArg::F_DUPFD_CLOEXEC(BEYOND_STREAMS))?;
+    }
+    for (first, last) in [(BEYOND_STREAMS, kept - 1), (kept + 1, RawFd::MAX)] {
+        if first <= last {
+            let (first, last, flags): (c_uint, c_uint, c_uint) = (first as _, last as _, 0);
+            // SAFETY: whoever owns these is the parent's: the child uses none of them, and ends
+            // without dropping anything that it has from there.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+        }
+    }
+    Ok(kept)
+}
+
 /// Confines this process, a child, to what it is for.
 fn confine(bounds: Bounds) -> nix::Result<()> {
     use nix::sys::prctl::{set_dumpable, set_pdeathsig};
@@ -147,6 +177,9 @@ fn confine(bounds: Bounds) -> nix::Result<()> {
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     if let Some(bytes) = bounds.address_space {
+        // Whoever started the parent may have allowed it less.
+        let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
+        let bytes = bytes.min(most);
         setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;
     }
     Ok(())
@@ -181,6 +214,34 @@ mod tests {
             Vec::new()
         };
         check(Duration::from_millis(50), sleep, &Ending::Hung);
+    }
+
+    #[test]
+    fn a_child_holds_nothing_that_its_parent_has_open() {
+        let (pipe, _end) = io::pipe().unwrap();
+        let number = pipe.as_raw_fd();
+        // SAFETY: asks about a number.
+        let is_open = move || unsafe { libc::fcntl(number, libc::F_GETFD) } != -1;
+        assert!(is_open());
+        check(Duration::from_secs(600), move || vec![u8::from(is_open())], &Ending::Told(vec![0]));
+    }
+
+    #[test]
+    fn a_child_is_confined_where_less_memory_is_allowed_than_it_is_given() {
+        let time = Duration::from_secs(600);
+        let work = move || {
+            setrlimit(Resource::RLIMIT_AS, 1 << 40, 1 << 40).unwrap();
+            confine(Bounds { time, address_space: Some(1 << 41) }).unwrap();
+            getrlimit(Resource::RLIMIT_AS).unwrap().1.to_le_bytes().to_vec()
+        };
+        check(time, work, &Ending::Told((1_u64 << 40).to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn a_child_that_cannot_be_confined_is_no_answer() {
+        let work = || std::process::exit(UNCONFINED);
+        let bounds = Bounds { time: Duration::from_secs(600), address_space: None };
+        assert!(Child::begin(bounds, work).unwrap().end().is_err());
     }
 
     #[test]

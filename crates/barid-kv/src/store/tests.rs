@@ -6,15 +6,17 @@ use std::sync::Arc;
 use barid_vfs::{LockMode, MemVfs, OpenOptions, OsVfs, Vfs};
 
 use crate::files::beside;
+use crate::kv::Visit;
 use crate::registry::{self, MEMORY};
 use crate::seal::Known;
 use crate::stores::memory::Memory;
 use crate::{
-    Batch, Capabilities, Choice, Error, Kv, KvRead, KvWrite, Library, Place, Purpose, Result, Store,
+    Batch, Capabilities, Choice, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result,
+    Store,
 };
 
 /// Keeps pairs as [`MEMORY`] does, and reads them as a library that was given a damaged file: what
-/// it does is the store's one key.
+/// it does is the store's one key. The key `refuse` cannot be written.
 #[derive(Debug)]
 struct Odd;
 
@@ -57,17 +59,42 @@ impl Kv for Odd {
                 let source = std::io::Error::from_raw_os_error(libc::EACCES);
                 return Err(Error::Io { path, source });
             }
+            b"busy" => return Err(Error::Busy { path }),
             b"other" => return Err(Error::Io { path, source: std::io::Error::other("why") }),
             _ => {}
         }
         Ok(open)
     }
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
-        Memory.write(place, purpose)
+        Ok(Box::new(Refusing(Memory.write(place, purpose)?)))
     }
 }
 
 static ODD: Odd = Odd;
+
+#[derive(Debug)]
+struct Refusing(Box<dyn KvWrite>);
+
+impl KvRead for Refusing {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.0.get(key, visit)
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.0.scan(prefix, visit)
+    }
+}
+
+impl KvWrite for Refusing {
+    fn apply(&mut self, batch: &Batch) -> Result<()> {
+        match batch.iter().any(|op| matches!(op, Op::Put { key: b"refuse", .. })) {
+            true => Err(Error::Choice("refused".to_owned())),
+            false => self.0.apply(batch),
+        }
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        self.0.close()
+    }
+}
 
 /// A folder of the test's own.
 struct Folder(PathBuf);
@@ -198,6 +225,37 @@ fn what_a_library_does_to_the_child_is_told() {
     check("damage", "true: damaged: says the library");
     check("system", "false: Permission denied (os error 13)");
     check("other", "false: why");
+    check("busy", "false: in use by another process");
+}
+
+#[test]
+fn what_holds_a_part_of_a_batch_is_never_sealed() {
+    let folder = Folder::new("torn");
+    let store = folder.store(&ODD);
+    let mut writer = store.create().unwrap();
+    writer.apply(&batch(&[("a", "1")])).unwrap();
+    assert!(writer.apply(&batch(&[("refuse", "")])).is_err());
+    assert!(matches!(writer.close(), Err(Error::Damaged { .. })));
+    assert!(matches!(store.read().map(drop), Err(Error::Damaged { .. })));
+    store.remove().unwrap();
+
+    create(&store, &[("a", "1")]);
+    let mut writer = store.write().unwrap();
+    assert!(writer.apply(&batch(&[("refuse", "")])).is_err());
+    writer.close().unwrap();
+    assert!(sealed(&store), "it takes a batch back");
+}
+
+#[test]
+fn a_copy_that_fails_leaves_nothing() {
+    let folder = Folder::new("copies");
+    let store = folder.store(&ODD);
+    let mut writer = Memory.write(&store.place(), Purpose::Create).unwrap();
+    writer.apply(&batch(&[("refuse", "")])).unwrap();
+    writer.close().unwrap();
+    assert_eq!(store.write().map(drop).unwrap_err().to_string(), "refused");
+    OsVfs.symlink_metadata(&beside(store.path(), super::COPY)).unwrap_err();
+    assert_eq!(pairs(&store), [("refuse", "")].map(owned));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use barid_vfs::{File, FileType, OpenOptions, Vfs};
 
 use crate::ffi::failure::Failure;
+use crate::files::sync_folder_of;
 use crate::{Error, Place, Purpose, Result};
 
 /// What the system said last, if that is that nothing more can be written. Libraries tell it as
@@ -134,11 +135,8 @@ impl Written {
     /// [`Error::Io`].
     pub(crate) fn keep(mut self) -> Result<()> {
         self.sync()?;
-        if self.durable
-            && self.void
-            && let Some(dir) = self.path.parent()
-        {
-            self.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+        if self.durable && self.void {
+            sync_folder_of(&*self.vfs, &self.path)?;
         }
         self.void = false;
         Ok(())

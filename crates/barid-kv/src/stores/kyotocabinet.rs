@@ -134,8 +134,12 @@ fn recover(api: &'static Api, place: &Place<'_>) -> Result<()> {
         return Err(Error::damaged(place.path, "wrong head"));
     }
     // Set while a writer has it open.
-    if head[24] & 1 == 0 || has_another_name(place.path) {
+    if head[24] & 1 == 0 {
         return Ok(());
+    }
+    // Its batches were no transactions, so nothing tells what there is of the last one.
+    if has_another_name(place.path) {
+        return Err(Error::damaged(place.path, "its last writer did not close it"));
     }
     // Readers may come here at the same time.
     let locked = file.try_lock(LockKind::Flock, LockMode::Exclusive);
@@ -198,8 +202,30 @@ impl KvWrite for Writing {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use barid_vfs::{OpenOptions, OsVfs, Vfs};
+
     use super::*;
     use crate::stores::outside::tests;
+
+    #[test]
+    fn what_was_left_half_way_without_transactions_is_damaged() {
+        if !tests::available(&KyotoCabinet) {
+            return;
+        }
+        let folder = tests::Folder::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let path = folder.path.join("a#b");
+        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        KyotoCabinet.write(&place, Purpose::Create).unwrap().close().unwrap();
+        drop(KyotoCabinet.read(&place).unwrap());
+        let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
+        let mut flags = [0];
+        file.read_exact_at(&mut flags, 24).unwrap();
+        file.write_all_at(&[flags[0] | 1], 24).unwrap();
+        assert!(matches!(KyotoCabinet.read(&place).map(drop), Err(Error::Damaged { .. })));
+    }
 
     #[test]
     fn round_trip() {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use barid_vfs::{OpenOptions, Vfs};
 
+use crate::files::sync_folder_of;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::{Batch, Capabilities, Error, Op, Place, Purpose, Result};
 
@@ -70,10 +71,7 @@ pub(crate) fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let at = || Error::at(path);
     let file = vfs.open(path, OpenOptions::READ).map_err(at())?;
     file.sync_all().map_err(at())?;
-    match path.parent() {
-        Some(parent) => vfs.sync_dir(parent).map_err(at()),
-        None => Ok(()),
-    }
+    sync_folder_of(vfs, path)
 }
 
 #[cfg(test)]

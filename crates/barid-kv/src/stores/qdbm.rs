@@ -29,6 +29,10 @@ const TUNING: Tuning =
     Tuning { leaf_records_max: 1024, node_children_max: 192, leaf_cache: 64, node_cache: 64 };
 /// Buckets of the hash table that finds pages.
 const BUCKETS: i32 = 1021;
+/// The library counts the bytes of a file in an `int`, and does not look whether that is enough.
+const FILE_LEN_MAX: u64 = i32::MAX as u64;
+/// Pages that wait in memory to be written: 64 leaves of 1,024 records of 4 KB.
+const WAITING_LEN: u64 = 256 << 20;
 
 /// The kind of store.
 #[derive(Debug)]
@@ -127,9 +131,21 @@ impl KvRead for Writing {
     }
 }
 
+impl Writing {
+    /// Looks whether the file can take a batch.
+    fn check_room(&self, batch: &Batch) -> Result<()> {
+        let needed = self.file.size()?.saturating_add(2 * batch.bytes_len() as u64);
+        if needed.saturating_add(WAITING_LEN) > FILE_LEN_MAX {
+            return Err(Error::at(self.file.path())(std::io::ErrorKind::FileTooLarge.into()));
+        }
+        Ok(())
+    }
+}
+
 impl KvWrite for Writing {
     fn apply(&mut self, batch: &Batch) -> Result<()> {
         outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
+        self.check_room(batch)?;
         let mut ops = batch.iter();
         let mut applied = ops.try_for_each(|op| match op {
             Op::Put { key, value } => self.handle.put(key, value),
@@ -150,8 +166,31 @@ impl KvWrite for Writing {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use barid_vfs::{OpenOptions, OsVfs, Vfs};
+
     use super::*;
     use crate::stores::outside::tests;
+
+    #[test]
+    fn a_file_ends_before_the_library_cannot_count_its_bytes() {
+        if !tests::available(&Qdbm) {
+            return;
+        }
+        let folder = tests::Folder::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let path = folder.path.join("store");
+        let place = Place { vfs: &vfs, path: &path, builtin: None, durable: false };
+        let mut writer = Qdbm.write(&place, Purpose::Create).unwrap();
+        let mut batch = Batch::new();
+        batch.put(b"a", b"1");
+        writer.apply(&batch).unwrap();
+        let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
+        file.set_len(FILE_LEN_MAX - WAITING_LEN).unwrap();
+        let Err(Error::Io { source, .. }) = writer.apply(&batch) else { panic!("applied") };
+        assert_eq!(source.kind(), std::io::ErrorKind::FileTooLarge);
+    }
 
     #[test]
     fn round_trip() {

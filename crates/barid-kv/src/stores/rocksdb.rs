@@ -11,6 +11,7 @@ use barid_vfs::Vfs;
 
 use crate::ffi::failure::Failure;
 use crate::ffi::rocksdb::{Api, Compression, LIBRARY, Mode, Options, Rocksdb as Handle};
+use crate::files::sync_folder_of;
 use crate::kv::Visit;
 use crate::stores::outside;
 use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Place, Purpose, Result};
@@ -123,9 +124,9 @@ impl KvWrite for Open {
             handle.compact();
         }
         drop(handle);
-        match path.parent() {
-            Some(parent) if durable => vfs.sync_dir(parent).map_err(Error::at(&path)),
-            _ => Ok(()),
+        match durable {
+            true => sync_folder_of(&*vfs, &path),
+            false => Ok(()),
         }
     }
 }
