@@ -167,7 +167,9 @@ impl Axis {
 /// Three digits of a value.
 fn number_text(value: f64) -> String {
     match value {
+        _ if value < 0.00995 => format!("{value:.5}"),
         _ if value < 0.0995 => format!("{value:.4}"),
+        _ if value < 0.995 => format!("{value:.3}"),
         _ if value < 9.995 => format!("{value:.2}"),
         _ if value < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
@@ -224,6 +226,17 @@ mod tests {
         check(1.0, 0.2, 1.0);
         assert_eq!(Axis::to(0.97).label(0.2 * 3.0), "0.6");
         assert_eq!(Axis::to(222.0).label(50.0), "50");
+    }
+
+    #[test]
+    fn values_have_three_digits() {
+        let check = |value, expected: &str| assert_eq!(number_text(value), expected);
+        check(0.001_23, "0.00123");
+        check(0.0273, "0.0273");
+        check(0.2842, "0.284");
+        check(0.9999, "1.00");
+        check(28.42, "28.4");
+        check(4321.0, "4321");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) const KINDS: [Kind; 3] = [
     Kind {
         file: "size.svg",
         title: "Size of a header cache on the disk",
-        unit: "megabytes (10^6 bytes) allocated",
+        unit: "megabytes (1,000,000 bytes) allocated",
         work: Work::Reload,
         figure: |figures| figures.disk_bytes as f64 / 1e6,
     },
