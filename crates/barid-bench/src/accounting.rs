@@ -12,9 +12,11 @@ pub struct Figures {
     pub user_s: f64,
     /// CPU time in the kernel, in seconds.
     pub sys_s: f64,
-    /// The peak of all resident memory in bytes, file pages included.
+    /// The peak of all resident memory in bytes, file pages included; not less than
+    /// [`crate::Launched::floor`].
     pub maxrss_bytes: u64,
-    /// The highest sample of anonymous memory in bytes; only of runs that are not timed.
+    /// The highest sample of anonymous memory in bytes; only of runs that are not timed and not
+    /// shorter than the interval.
     pub anon_bytes: Option<u64>,
     /// Page faults that needed no reading.
     pub minor_faults: u64,
@@ -36,7 +38,7 @@ impl Figures {
             user_s: usage.user.as_secs_f64(),
             sys_s: usage.sys.as_secs_f64(),
             maxrss_bytes: usage.maxrss,
-            anon_bytes: usage.anon_peak.map(|_| usage.memory()),
+            anon_bytes: usage.anon_peak,
             minor_faults: usage.minor_faults,
             major_faults: usage.major_faults,
             fs_inputs: usage.blocks_in,

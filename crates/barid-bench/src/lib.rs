@@ -9,6 +9,7 @@
 mod accounting;
 mod chart;
 pub mod hcache;
+mod launcher;
 pub mod limits;
 mod machine;
 mod screen;
@@ -16,5 +17,6 @@ mod stats;
 mod table;
 
 pub use accounting::Figures;
+pub use launcher::{Launched, Launcher, launched};
 pub use screen::Screen;
 pub use stats::{Ratio, Spread};

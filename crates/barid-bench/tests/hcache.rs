@@ -25,6 +25,10 @@ impl Screen for Listener<'_> {
         Ok(())
     }
 
+    fn folder(&mut self, folder: &Path) -> io::Result<()> {
+        self.line(&format!("Running in {}", folder.display()))
+    }
+
     fn status(&mut self, _: &str) {}
 }
 
@@ -41,7 +45,7 @@ fn options(scratch: &Scratch, maildir: &str) -> Options {
         program: program("barid"),
         maildir,
         times: 2,
-        stores: vec!["native".to_owned()],
+        stores: Some(vec!["native".to_owned()]),
         methods: ["none", "zstd", "zlib"].map(|text| Method::parse(text).unwrap()).into(),
         builtin: false,
         neomutt: Some(program("neomutt")),
@@ -113,7 +117,10 @@ fn everything_is_measured_and_written() {
     assert!(!summary.contains(&*scratch.path().to_string_lossy()), "{summary}");
     let said = report.text();
     assert!(said.starts_with("*** populate\n") && said.contains("\n*** reload\n"), "{said}");
+    assert!(said.contains("\n*** size and memory\n"), "{said}");
+    assert!(said.contains("\n(the least peak that can be measured is 2.0 MB)\n"), "{said}");
     assert!(said.contains("\n*** barid to neomutt\n"), "{said}");
+    assert!(said.ends_with("\n(neomutt has none such: native zlib)\n"), "{said}");
     for line in report.json_lines().unwrap() {
         assert!(line.starts_with("{\"v\":1,\"type\":\"bench_hcache\","), "{line}");
     }
@@ -167,7 +174,11 @@ fn a_wrong_listing_is_not_timed() {
 fn wrong_options_are_told_at_once() {
     check_failure("mail", |options| options.times = 0, &["at least one run"]);
     check_failure("mail", |options| options.maildir.push("cur"), &["not a Maildir"]);
-    check_failure("mail", |options| options.stores.push("nope".into()), &["nope: no such store"]);
+    let unknown = |options: &mut Options| options.stores = Some(vec!["nope".into()]);
+    check_failure("mail", unknown, &["nope: no such store; there are native, lmdb"]);
+    let unusable = |options: &mut Options| options.stores = Some(vec!["tdb".into()]);
+    check_failure("mail", unusable, &["tdb cannot be used here: no libtdb"]);
+    check_failure("mail", |options| options.stores = Some(Vec::new()), &["no store to run"]);
     check_failure("mail", |options| options.methods.clear(), &["no compression"]);
     check_failure(
         "mail",

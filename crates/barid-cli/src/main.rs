@@ -19,6 +19,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    // Before anything else, as a process that measures must be small.
+    if let Some(code) = commands::bench::launched() {
+        return code;
+    }
     let cli = cli::Cli::parse();
     let mut context = context::Context::new(cli.global);
     let mut result = cli.command.run(&mut context);

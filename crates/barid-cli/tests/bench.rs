@@ -2,13 +2,16 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use barid_bench::Launcher;
 use barid_testkit::corpus::Corpus;
 use barid_testkit::peers::program;
 use barid_testkit::skip_or_fail;
+use barid_testkit::usage::Sampling;
 use serde_json::Value;
 
-use crate::support::World;
+use crate::support::{World, parse_lines};
 
 const LEN: u64 = 200;
 
@@ -41,8 +44,8 @@ fn check_files(world: &World, rows: usize) {
 fn stores_are_measured_and_the_mailbox_is_left_alone() {
     let world = world();
     let before = world.list("mail");
-    let args = ["bench", "hcache", "-m", "mail", "-t", "1", "-b", "native lmdb", "-o", "out"];
-    let text = world.ok(&[&args[..], &["-c", "none,zstd+dict"]].concat());
+    let args = ["bench", "hcache", "-m", "maildir:mail", "-t", "1", "-b", "native lmdb"];
+    let text = world.ok(&[&args[..], &["-o", "out", "-c", "none,zstd+dict"]].concat());
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("Running in /") && lines[0].ends_with("/out"), "{text}");
     for line in [
@@ -51,6 +54,7 @@ fn stores_are_measured_and_the_mailbox_is_left_alone() {
         " 1 - reloading  - lmdb none",
         "*** populate",
         "*** reload",
+        "*** size and memory",
     ] {
         assert!(lines.contains(&line), "{line} in {text}");
     }
@@ -64,6 +68,28 @@ fn stores_are_measured_and_the_mailbox_is_left_alone() {
     assert_eq!(world.list("."), ["mail", "out"]);
 }
 
+/// Memory of the process that asks for a measurement does not count.
+#[test]
+fn a_small_command_is_small_whoever_measures_it() {
+    const HELD_LEN: usize = 64 << 20;
+    const SMALL_LEN: u64 = 8 << 20;
+    let world = World::new();
+    let held = std::hint::black_box(vec![1_u8; HELD_LEN]);
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_barid").into());
+    let report = world.path("report");
+    for sampling in [Sampling::Off, Sampling::Every(Duration::from_micros(50))] {
+        let deadline = Duration::from_secs(60);
+        let mut command = launcher.wrap(&Command::new("true"), &report, deadline, sampling);
+        let launched = launcher.run(&mut command, &report).unwrap();
+        let usage = launched.usage;
+        assert!(usage.status.success());
+        assert!(launched.floor > 0 && launched.floor < SMALL_LEN, "{launched:?}");
+        assert!(usage.maxrss < SMALL_LEN, "{launched:?}");
+        assert!(usage.anon_peak.unwrap_or(0) <= usage.maxrss, "{launched:?}");
+    }
+    assert!(!world.has("report") && std::hint::black_box(&held).len() == HELD_LEN);
+}
+
 #[test]
 fn neomutt_stands_beside() {
     let Some(neomutt) = program("neomutt") else {
@@ -71,7 +97,11 @@ fn neomutt_stands_beside() {
     };
     let world = world();
     let args = ["bench", "hcache", "-m", "mail", "-t", "1", "-b", "native", "-o", "out", "-e"];
-    let lines = world.json(&[&args[..], &[neomutt.to_str().unwrap()]].concat());
+    let run = world.run(&[&args[..], &[neomutt.to_str().unwrap(), "--json"]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let folder = format!("note: Running in {}\n", world.path("out").display());
+    assert_eq!(run.stderr, folder);
+    let lines = parse_lines(&run.text());
     let works: Vec<_> = lines.iter().map(|line| (&line["system"], &line["work"])).collect();
     assert_eq!(works.len(), 5, "{works:?}");
     check_files(&world, 1);
@@ -114,7 +144,12 @@ fn wrong_options_are_told() {
     for (args, expected) in [
         (&["-m", "nowhere"][..], "not a Maildir"),
         (&["-m", "mail", "-b", "nope"], "no such store"),
-        (&["-m", "mail", "-c", "gzip"], "no such compression"),
+        (&["-m", "mail", "-b", "native:zstd"], "native has no compression of its own"),
+        (&["-m", "mail", "-b", ""], "no store to run; there are native, lmdb"),
+        (&["-m", "mail", "-c", ""], "no compression to run; there are none, lz4"),
+        (&["-m", "mail", "-c", "gzip"], "no compression \"gzip\"; there are none, lz4"),
+        (&["-m", "mail", "-c", "zstd:99"], "zstd: no level \"99\"; there is zstd[:1-22]"),
+        (&["-m", "mbox:mail"], "not a Maildir"),
         (&["-m", "mail", "-t", "0"], "at least one run"),
         (&["-m", "mail", "-e", "/bin/true"], "names no storage"),
         (&["-m", "mail", "-o", "mail"], "not an empty folder"),

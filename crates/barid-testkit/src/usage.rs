@@ -6,12 +6,12 @@
 //! least that of the measuring process, which therefore must be small. Anonymous memory (`RssAnon`,
 //! what DESIGN.md calls peak memory) has no peak counter in the kernel, so it is sampled from
 //! `/proc/PID/status`; that disturbs short runs, so it is asked for separately
-//! ([`Sampling::Every`]) and such runs are not used for times. A run shorter than the interval has
-//! no sample: then [`Usage::anon_peak`] is `None`, and `maxrss`, which is never less, stands for
-//! it.
+//! ([`Sampling::Every`]) and such runs are not used for times. Samples are taken once the process
+//! executes the command: before, it has the memory of the measuring process. A run shorter than the
+//! interval has no sample, and [`Usage::anon_peak`] is `None`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -22,9 +22,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use wait4::Wait4;
 
 use crate::disk;
-
-/// The shortest run whose samples of memory are believed.
-pub const SAMPLED_WALL_MIN: Duration = Duration::from_millis(50);
 
 /// What a finished process used.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +46,6 @@ pub struct Usage {
     pub blocks_in: u64,
     /// Blocks of 512 bytes that a file system was given to write (`ru_oublock`).
     pub blocks_out: u64,
-}
-
-impl Usage {
-    /// The peak of anonymous memory in bytes as sampled; of runs too short for samples to mean
-    /// anything ([`SAMPLED_WALL_MIN`]) `maxrss`, which is never less.
-    pub fn memory(&self) -> u64 {
-        match self.anon_peak {
-            Some(bytes) if self.wall >= SAMPLED_WALL_MIN => bytes,
-            _ => self.maxrss,
-        }
-    }
 }
 
 /// Whether to look at the memory of a running process.
@@ -150,15 +136,14 @@ fn watch_process(
 ) -> u64 {
     // A descriptor of the process cannot come to mean another one, as its number can.
     let process = Pid::from_raw(pid as i32).and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
-    let status_path = PathBuf::from(format!("/proc/{pid}/status"));
+    let mut memory = Memory::of(pid);
     let start = Instant::now();
-    let mut peak = 0;
     loop {
         let left = deadline.saturating_sub(start.elapsed());
         let pause = match sampling {
             Sampling::Off => left,
             Sampling::Every(interval) => {
-                peak = peak.max(rss_anon(&status_path).unwrap_or(0));
+                memory.look();
                 interval.min(left)
             }
         };
@@ -166,16 +151,46 @@ fn watch_process(
             Err(RecvTimeoutError::Timeout) if start.elapsed() >= deadline => {
                 // It may have ended just now, which is as good.
                 process.map(|process| pidfd_send_signal(process, Signal::KILL));
-                return peak;
+                return memory.peak;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return peak,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return memory.peak,
+        }
+    }
+}
+
+/// The peak of a process's anonymous memory as far as it was looked at.
+#[derive(Debug)]
+struct Memory {
+    folder: PathBuf,
+    /// The command line of this process, which the other one has until it executes the command.
+    own_cmdline: Vec<u8>,
+    is_command: bool,
+    /// In bytes.
+    peak: u64,
+}
+
+impl Memory {
+    fn of(pid: u32) -> Self {
+        let own_cmdline = disk::read(Path::new("/proc/self/cmdline")).unwrap_or_default();
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        Self { folder, own_cmdline, is_command: false, peak: 0 }
+    }
+
+    fn look(&mut self) {
+        if !self.is_command {
+            // While the command is being executed there is none.
+            let cmdline = disk::read(&self.folder.join("cmdline")).unwrap_or_default();
+            self.is_command = !cmdline.is_empty() && cmdline != self.own_cmdline;
+        }
+        if self.is_command {
+            self.peak = self.peak.max(rss_anon(&self.folder.join("status")).unwrap_or(0));
         }
     }
 }
 
 /// `RssAnon` of a process in bytes.
-fn rss_anon(status_path: &std::path::Path) -> Option<u64> {
+fn rss_anon(status_path: &Path) -> Option<u64> {
     let text = disk::read_text(status_path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
@@ -196,6 +211,17 @@ mod tests {
         assert!(usage.user > Duration::ZERO);
         assert!(usage.maxrss > 100_000);
         assert!(usage.minor_faults > 10);
+    }
+
+    #[test]
+    fn memory_from_before_the_command_is_not_seen() {
+        const HELD_LEN: usize = 32 << 20;
+        let held = std::hint::black_box(vec![1_u8; HELD_LEN]);
+        let mut command = Command::new("sh");
+        command.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
+        let every = Sampling::Every(Duration::from_micros(10));
+        let usage = measure(&mut command, Duration::from_secs(60), every).unwrap();
+        assert!(usage.anon_peak.unwrap() < held.len() as u64 / 4, "{usage:?}");
     }
 
     #[test]

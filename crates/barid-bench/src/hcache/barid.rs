@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
-use barid_testkit::usage::{Sampling, Usage, measure};
+use barid_testkit::usage::{Sampling, Usage};
 
 use super::compare::compare;
 use super::key::{Key, Work};
 use super::system::{System, command_line, failure, fresh_folder};
-use crate::Figures;
 use crate::limits::RUN_DEADLINE;
+use crate::{Figures, Launcher};
 
 /// The newest page.
 const PAGE: [&str; 5] = ["ls", "--sort", "date", "--limit", "50"];
@@ -23,6 +23,7 @@ pub(crate) struct Barid {
     pub(crate) maildir: PathBuf,
     /// The folder for the caches of this bench.
     pub(crate) folder: PathBuf,
+    pub(crate) launcher: Launcher,
 }
 
 impl Barid {
@@ -31,6 +32,16 @@ impl Barid {
         let output = Command::new(&self.program).arg("--version").output();
         let output = output.with_context(|| self.program.display().to_string())?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// The least peak of resident memory that can be measured, in bytes.
+    pub(crate) fn floor(&self) -> Result<u64> {
+        let mut command = Command::new(&self.program);
+        let report = self.folder.join("usage");
+        command.arg("--version");
+        let mut command = self.launcher.wrap(&command, &report, RUN_DEADLINE, Sampling::Off);
+        let launched = self.launcher.run(command.stdout(Stdio::null()), &report)?;
+        Ok(launched.floor)
     }
 
     fn place(&self, key: &Key) -> PathBuf {
@@ -47,7 +58,7 @@ impl Barid {
             command.arg("--no-cache");
         }
         command.arg("--state-dir").arg(place.join("state")).arg("--read-only").args(words);
-        command.arg(&self.maildir).stdin(Stdio::null());
+        command.arg(&self.maildir);
         command
     }
 
@@ -68,15 +79,18 @@ impl Barid {
     fn measure(
         &self,
         key: &Key,
-        mut command: Command,
+        command: &Command,
         stdout: Stdio,
         sampling: Sampling,
     ) -> Result<Usage> {
-        let line = command_line(&command);
-        let errors = self.place(key).join("stderr");
+        let line = command_line(command);
+        let place = self.place(key);
+        let (errors, report) = (place.join("stderr"), place.join("usage"));
         let file = disk::create(&errors).with_context(|| errors.display().to_string())?;
-        let usage = measure(command.stdout(stdout).stderr(file), RUN_DEADLINE, sampling);
-        let usage = usage.with_context(|| line.clone())?;
+        let mut command = self.launcher.wrap(command, &report, RUN_DEADLINE, sampling);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(file);
+        let launched = self.launcher.run(&mut command, &report);
+        let usage = launched.with_context(|| line.clone())?.usage;
         if !usage.status.success() {
             return Err(failure(&line, &usage, &errors));
         }
@@ -89,7 +103,7 @@ impl Barid {
         let path = self.place(key).join(name);
         let file = disk::create(&path).with_context(|| path.display().to_string())?;
         let command = self.command(key, is_cached, &["ls", "--json"]);
-        self.measure(key, command, file.into(), Sampling::Off)?;
+        self.measure(key, &command, file.into(), Sampling::Off)?;
         Ok(path)
     }
 }
@@ -102,7 +116,7 @@ impl System for Barid {
     }
 
     fn run(&self, key: &Key, work: Work, sampling: Sampling) -> Result<Figures> {
-        let usage = self.measure(key, self.work(key, work), Stdio::null(), sampling)?;
+        let usage = self.measure(key, &self.work(key, work), Stdio::null(), sampling)?;
         let cache = self.place(key).join("cache");
         let bytes = disk::allocated(&cache).with_context(|| cache.display().to_string())?;
         Ok(Figures::new(&usage, bytes))

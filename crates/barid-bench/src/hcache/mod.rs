@@ -19,6 +19,7 @@ mod plan;
 mod report;
 mod results;
 mod rounds;
+mod survey;
 mod system;
 mod tables;
 #[cfg(test)]
@@ -37,24 +38,25 @@ use anyhow::{Context as _, Result, bail, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::NeoMuttEnd;
 
-use crate::Screen;
 use crate::machine::Machine;
+use crate::{Launcher, Screen};
 use neomutt::Build;
 use plan::{Plan, StoreChoice};
 use report::Facts;
 use rounds::{Lab, Progress, Stopped};
+use survey::Survey;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program under test.
+    /// The program under test, which begins with [`crate::launched`].
     pub program: PathBuf,
     /// The mailbox, a Maildir.
     pub maildir: PathBuf,
     /// How many rounds.
     pub times: u32,
-    /// The stores, each `native` or `NAME[:builtin]`; none for all that are usable here.
-    pub stores: Vec<String>,
+    /// The stores, each `native` or `NAME[:builtin]`; `None` for all that are usable here.
+    pub stores: Option<Vec<String>>,
     /// The compressions of each record.
     pub methods: Vec<Method>,
     /// Whether to run the stores' own compressions as well.
@@ -89,23 +91,24 @@ pub struct Report {
 /// printed) or gives a wrong answer, or the disk fails. What was measured is written before.
 pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
     ensure!(options.times > 0, "at least one run is needed");
+    let chosen = StoreChoice::parse_all(options.stores.as_deref())?;
+    ensure!(!options.methods.is_empty(), "no compression to run");
     let maildir = std::path::absolute(&options.maildir)?;
     let is_maildir = ["cur", "new"].iter().all(|name| disk::exists(&maildir.join(name)));
     ensure!(is_maildir, "{}: not a Maildir (it has no cur and new)", maildir.display());
-    let stores = match options.stores.as_slice() {
-        [] => StoreChoice::all(),
-        names => names.iter().map(|name| StoreChoice::parse(name)).collect::<Result<_>>()?,
-    };
+    let survey = Survey::of(&options.program)?;
+    let stores = StoreChoice::usable(chosen, &survey)?;
     let build = options.neomutt.as_deref().map(Build::of).transpose()?;
     let plan = Plan::new(&stores, &options.methods, options.builtin, build.as_ref())?;
     if options.drop_caches {
         rounds::drop_caches()?;
     }
     let folder = make_folder(options.out.as_deref())?;
-    screen.line(&format!("Running in {}", folder.display()))?;
+    screen.folder(&folder)?;
     plan.notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
     let lab = lab(options, &maildir, &folder, stop);
-    let facts = facts(options, &lab, &plan, &stores, build.as_ref())?;
+    let versions = versions(&stores, &survey);
+    let facts = facts(options, &lab, &plan, versions, build.as_ref())?;
     let total = lab.steps(&plan);
     let has_methods = plan.has_methods;
     let mut progress = Progress { screen, has_methods, started: Instant::now(), done: 0, total };
@@ -126,13 +129,15 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
 
 fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBool) -> Lab<'a> {
     let caches = folder.join("setups");
+    let launcher = Launcher::new(options.program.clone());
     let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
         program,
         maildir: maildir.to_owned(),
         folder: caches.clone(),
+        launcher: launcher.clone(),
     });
     let program = options.program.clone();
-    let barid = barid::Barid { program, maildir: maildir.to_owned(), folder: caches };
+    let barid = barid::Barid { program, maildir: maildir.to_owned(), folder: caches, launcher };
     Lab { barid, neomutt, is_cold: options.drop_caches, times: options.times, stop }
 }
 
@@ -159,16 +164,24 @@ fn make_folder(out: Option<&Path>) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The stores' names with the versions of their libraries.
+fn versions(stores: &[StoreChoice], survey: &Survey) -> Vec<String> {
+    let version = |choice: &StoreChoice| {
+        let version = survey.version(choice.store()).ok()?;
+        Some(format!("{} {version}", choice.store()))
+    };
+    let mut versions: Vec<String> = stores.iter().filter_map(version).collect();
+    versions.dedup();
+    versions
+}
+
 fn facts(
     options: &Options,
     lab: &Lab<'_>,
     plan: &Plan,
-    stores: &[StoreChoice],
+    stores: Vec<String>,
     build: Option<&Build>,
 ) -> Result<Facts> {
-    let version = |store: &StoreChoice| Some(format!("{} {}", store.store(), store.version()?));
-    let mut versions: Vec<String> = stores.iter().filter_map(version).collect();
-    versions.dedup();
     let neomutt = build.map(|build| {
         let (stores, methods) = (build.stores.join(", "), build.methods.join(", "));
         format!("{}; stores: {stores}; compressions: {methods}", build.version)
@@ -182,7 +195,8 @@ fn facts(
         page_cache: if options.drop_caches { "cold" } else { "warm" },
         barid: program,
         neomutt,
-        stores: versions,
+        stores,
+        maxrss_floor_bytes: lab.barid.floor()?,
         machine: Machine::of(&lab.barid.folder),
         commands: commands(lab, plan)?,
         neomuttrc: neomuttrc(lab, plan),
@@ -230,19 +244,25 @@ fn portable(lab: &Lab<'_>, text: &str) -> String {
 }
 
 impl Report {
-    /// The tables for people: `*** populate`, `*** reload`, the newest page, and with NeoMutt the
-    /// ratios.
+    /// The tables for people: `*** populate`, `*** reload`, the newest page, sizes and memory, and
+    /// with NeoMutt the ratios.
     pub fn text(&self) -> String {
         let times = |work| tables::times(&self.plan, &self.results, work);
         let mut text = format!(
-            "*** populate\n{}\n*** reload\n{}\n*** reload, newest 50\n{}",
+            "*** populate\n{}\n*** reload\n{}\n*** reload, newest 50\n{}\n\
+             *** size and memory\n{}({})\n",
             times(Work::Populate),
             times(Work::Reload),
-            times(Work::Page)
+            times(Work::Page),
+            tables::sizes(&self.plan, &self.results),
+            report::floor(&self.facts)
         );
         if self.facts.neomutt.is_some() {
             text.push_str("\n*** barid to neomutt\n");
-            text.push_str(&tables::ratios(&self.plan, &self.results).text());
+            if self.plan.has_peers() {
+                text.push_str(&tables::ratios(&self.plan, &self.results).text());
+            }
+            text.extend(tables::not_compared(&self.plan).map(|line| line + "\n"));
         }
         text
     }

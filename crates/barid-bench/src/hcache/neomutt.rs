@@ -11,7 +11,8 @@ use barid_testkit::usage::Sampling;
 use super::key::{Key, Work};
 use super::method::Method;
 use super::system::{System, command_line, failure, fresh_folder};
-use crate::Figures;
+use crate::limits::NEOMUTT_DEADLINE;
+use crate::{Figures, Launcher, launcher};
 
 /// What a NeoMutt was built with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +79,7 @@ pub(crate) struct NeoMutt {
     pub(crate) maildir: PathBuf,
     /// The folder for the caches of this bench.
     pub(crate) folder: PathBuf,
+    pub(crate) launcher: Launcher,
 }
 
 impl NeoMutt {
@@ -89,7 +91,10 @@ impl NeoMutt {
         let place = self.place(key);
         let command = self.command(key, end)?;
         let line = command_line(&command);
-        let run = NeoMuttRun::of(command, sampling).with_context(|| line.clone())?;
+        let report = place.join("usage");
+        let command = self.launcher.wrap(&command, &report, NEOMUTT_DEADLINE, sampling);
+        let mut run = NeoMuttRun::of(command, Sampling::Off).with_context(|| line.clone())?;
+        run.usage = launcher::read(&report).with_context(|| line.clone())?.usage;
         if !run.usage.status.success() {
             let screen = place.join("screen");
             disk::write(&screen, run.screen.as_bytes())

@@ -1,11 +1,12 @@
 //! Which stores and compressions are run, and what each is compared with.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use barid_kv::{Choice, registry};
 
 use super::key::{Key, NATIVE, System};
 use super::method::Method;
 use super::neomutt::Build;
+use super::survey::Survey;
 
 /// The store of NeoMutt's that the native cache is compared with, where it has it.
 const NEOMUTT_USUAL: &str = "tokyocabinet";
@@ -38,28 +39,36 @@ pub(crate) struct StoreChoice {
 }
 
 impl StoreChoice {
-    /// Reads `NAME[:builtin]` of a store that is usable here.
+    /// Reads `NAME[:builtin]`, whether or not it is usable here.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        let name = text.split(':').next().unwrap_or_default();
         if text == NATIVE {
             return Ok(Self { store: text.to_owned(), builtin: None });
         }
-        let choice = Choice::parse(text).with_context(|| format!("besides {NATIVE}"))?;
-        let name = choice.kv.name();
-        choice.kv.version().with_context(|| format!("{name} cannot be used here"))?;
+        ensure!(name != NATIVE, "{text}: {NATIVE} has no compression of its own");
+        let is_known = registry::STORES.iter().any(|store| store.name() == name);
+        ensure!(is_known, "{name}: no such store; {}", known());
+        let choice = Choice::parse(text)?;
         Ok(Self { store: name.to_owned(), builtin: choice.builtin.map(str::to_owned) })
     }
 
-    /// The native cache and all stores that are usable here.
-    pub(crate) fn all() -> Vec<Self> {
-        let usable = registry::STORES.iter().filter(|store| store.version().is_ok());
-        let names = usable.map(|store| store.name());
-        let bare = |name: &str| Self { store: name.to_owned(), builtin: None };
-        std::iter::once(NATIVE).chain(names).map(bare).collect()
+    /// Reads some; `None` for the native cache and all stores.
+    pub(crate) fn parse_all(names: Option<&[String]>) -> Result<Option<Vec<Self>>> {
+        let Some(names) = names else { return Ok(None) };
+        ensure!(!names.is_empty(), "no store to run; {}", known());
+        names.iter().map(|name| Self::parse(name)).collect::<Result<_>>().map(Some)
     }
 
-    /// What the store's library calls its version.
-    pub(crate) fn version(&self) -> Option<String> {
-        registry::find(&self.store).ok()?.version().ok()
+    /// Those that were chosen, which must be usable here, or all that are.
+    pub(crate) fn usable(chosen: Option<Vec<Self>>, survey: &Survey) -> Result<Vec<Self>> {
+        let Some(chosen) = chosen else {
+            let bare = |name: &str| Self { store: name.to_owned(), builtin: None };
+            return Ok(std::iter::once(NATIVE).chain(survey.usable()).map(bare).collect());
+        };
+        for choice in chosen.iter().filter(|choice| choice.store != NATIVE) {
+            survey.version(&choice.store)?;
+        }
+        Ok(chosen)
     }
 
     pub(crate) fn store(&self) -> &str {
@@ -70,6 +79,12 @@ impl StoreChoice {
     fn builtins(&self) -> &'static [&'static str] {
         registry::find(&self.store).map_or(&[], |store| store.capabilities().builtin)
     }
+}
+
+/// What may be chosen.
+fn known() -> String {
+    let names: Vec<&str> = registry::STORES.iter().map(|store| store.name()).collect();
+    format!("there are {NATIVE}, {}; see `barid cache stores`", names.join(", "))
 }
 
 impl Plan {
@@ -154,6 +169,17 @@ impl Plan {
         (!lacking.is_empty()).then(|| format!("{} has {}", build.version, lacking.join(", ")))
     }
 
+    /// The setups that NeoMutt has nothing beside.
+    pub(crate) fn without_peer(&self) -> impl Iterator<Item = &Key> {
+        let alone = self.cells.iter().filter(|cell| cell.compared_with.is_empty());
+        alone.map(|cell| &cell.key)
+    }
+
+    /// Whether anything is compared.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.compared_with.is_empty())
+    }
+
     /// All setups of NeoMutt's.
     pub(crate) fn of_neomutt(&self) -> impl Iterator<Item = &Key> {
         self.cells.iter().filter_map(|cell| cell.neomutt.as_ref())
@@ -232,8 +258,28 @@ mod tests {
 
     #[test]
     fn unknown_stores_are_refused() {
-        assert!(StoreChoice::parse("nope").is_err());
+        let check = |text: &str, expected: &str| {
+            let error = StoreChoice::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        };
+        check("nope", "nope: no such store; there are native, lmdb, ");
+        check("nope:zstd", "nope: no such store; there are native, lmdb, ");
+        check("native:zstd", "native:zstd: native has no compression of its own");
+        check("tdb:zstd", "tdb");
         assert_eq!(StoreChoice::parse("native").unwrap().store(), "native");
-        assert_eq!(StoreChoice::all()[0].store(), "native");
+        assert!(StoreChoice::parse_all(Some(&[])).is_err());
+    }
+
+    #[test]
+    fn only_what_is_usable_is_run() {
+        let text = "{\"name\":\"lmdb\",\"version\":\"1\"}\n{\"name\":\"tdb\",\"missing\":\"x\"}\n";
+        let survey = Survey::parse(text).unwrap();
+        let usable = |names: &[&str]| {
+            let chosen = names.iter().map(|name| StoreChoice::parse(name).unwrap()).collect();
+            StoreChoice::usable(Some(chosen), &survey)
+        };
+        let all = StoreChoice::usable(None, &survey).unwrap();
+        assert_eq!(all, usable(&["native", "lmdb"]).unwrap());
+        assert!(usable(&["lmdb", "tdb"]).is_err());
     }
 }

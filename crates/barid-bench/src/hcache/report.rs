@@ -32,6 +32,8 @@ pub(crate) struct Facts {
     pub(crate) neomutt: Option<String>,
     /// Store and version of its library.
     pub(crate) stores: Vec<String>,
+    /// The peak of resident memory of the process that starts what is measured, in bytes.
+    pub(crate) maxrss_floor_bytes: u64,
     pub(crate) machine: Machine,
     /// The command lines, one for each setup and work; `DIR` is the folder of the bench.
     pub(crate) commands: Vec<String>,
@@ -104,8 +106,21 @@ pub(crate) fn write(
 
 fn subtitle(facts: &Facts, results: &Results) -> String {
     let (times, cache) = (facts.times, facts.page_cache);
-    let messages = grouped(results.messages);
-    format!("{messages} messages, {times} runs, {cache} page cache")
+    let messages = counted(results.messages, "message");
+    let runs = counted(times.into(), "run");
+    format!("{messages}, {runs}, {cache} page cache")
+}
+
+/// What holds for the figures of resident memory, in words.
+pub(crate) fn floor(facts: &Facts) -> String {
+    let floor = facts.maxrss_floor_bytes as f64 / 1e6;
+    format!("the least peak that can be measured is {floor:.1} MB")
+}
+
+/// `1 run`, `1,234 runs`.
+fn counted(number: u64, name: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {name}{plural}", grouped(number))
 }
 
 /// `1234567` as `1,234,567`.
@@ -179,11 +194,12 @@ fn summary(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> Str
     if !complete {
         line(format_args!("**Not complete:** the bench ended before its last run.\n"));
     }
-    line(format_args!("- Mailbox: {} messages", grouped(results.messages)));
+    line(format_args!("- Mailbox: {}", counted(results.messages, "message")));
     let (times, cache) = (facts.times, facts.page_cache);
     line(format_args!("- Runs: {times} of each, in turn; page cache {cache}"));
     line(format_args!("- Machine: {}", facts.machine.text()));
     line(format_args!("- Program: {}", facts.barid));
+    line(format_args!("- Memory: {}", floor(facts)));
     line(format_args!("- Libraries: {}", facts.stores.join(", ")));
     if let Some(neomutt) = &facts.neomutt {
         line(format_args!("- Compared with: {neomutt}"));
@@ -191,7 +207,10 @@ fn summary(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> Str
     facts.notes.iter().for_each(|note| line(format_args!("- {note}")));
     if facts.neomutt.is_some() {
         line(format_args!("\n## barid to NeoMutt\n\n{}", RATIOS));
-        line(format_args!("{}", tables::ratios(plan, results).markdown()));
+        if plan.has_peers() {
+            line(format_args!("{}", tables::ratios(plan, results).markdown()));
+        }
+        tables::not_compared(plan).iter().for_each(|text| line(format_args!("{text}")));
     }
     line(format_args!("\n## Medians\n\n{}", MEDIANS));
     line(format_args!("{}", tables::medians(plan, results).markdown()));
@@ -225,5 +244,7 @@ mod tests {
         check(0, "0");
         check(999, "999");
         check(1_234_567, "1,234,567");
+        assert_eq!(counted(1, "run"), "1 run");
+        assert_eq!(counted(1200, "run"), "1,200 runs");
     }
 }

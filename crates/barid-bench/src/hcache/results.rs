@@ -32,7 +32,7 @@ pub(crate) enum Column {
     Page,
     /// Bytes on the disk, with all that reloading added.
     Size,
-    /// The peak of resident memory in any of the works.
+    /// The peak of resident memory in any of the works, also of the runs that are not timed.
     Resident,
     /// The peak of anonymous memory in any of the works.
     Anonymous,
@@ -104,7 +104,7 @@ impl Results {
             Column::Reload => self.values(key, Work::Reload, real),
             Column::Page => self.values(key, page, real),
             Column::Size => self.values(key, Work::Reload, |figures| figures.disk_bytes as f64),
-            Column::Resident => most(&|run| (run.round > 0).then_some(run.figures.maxrss_bytes)),
+            Column::Resident => most(&|run| Some(run.figures.maxrss_bytes)),
             Column::Anonymous => most(&|run| run.figures.anon_bytes),
         }
     }

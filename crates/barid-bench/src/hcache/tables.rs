@@ -21,11 +21,41 @@ pub(crate) fn times(plan: &Plan, results: &Results, work: Work) -> String {
         };
         let times = [mean(|f| f.real_s), mean(|f| f.user_s), mean(|f| f.sys_s)];
         let [Some(real), Some(user), Some(sys)] = times else { continue };
-        let system = if key.system == System::NeoMutt { "(neomutt)" } else { "" };
-        let method = if plan.has_methods { key.method.to_string() } else { String::new() };
-        table.row(vec![key.choice(), method, system.to_owned(), real, user, sys]);
+        let mut row = names(plan, key);
+        row.extend([real, user, sys]);
+        table.row(row);
     }
     table.text()
+}
+
+/// What a cache takes on the disk, and the peak of resident memory in each work, in megabytes; a
+/// row for each setup.
+pub(crate) fn sizes(plan: &Plan, results: &Results) -> String {
+    let mut table =
+        Table::new(3, ["", "", "", "size MB", "populate MB", "reload MB", "newest 50 MB"]);
+    for key in keys(plan) {
+        let most = |work, figure: fn(&Figures) -> u64, decimals: usize| {
+            let spread = results.spread(key, work, |figures| figure(figures) as f64);
+            spread.map_or_else(String::new, |spread| format!("{:.decimals$}", spread.most / 1e6))
+        };
+        let size = most(Work::Reload, |figures| figures.disk_bytes, 3);
+        if size.is_empty() {
+            continue;
+        }
+        let peak = |work| most(work, |figures| figures.maxrss_bytes, 1);
+        let mut row = names(plan, key);
+        row.push(size);
+        row.extend([Work::Populate, Work::Reload, Work::Page].map(peak));
+        table.row(row);
+    }
+    table.text()
+}
+
+/// The first cells of a row.
+fn names(plan: &Plan, key: &Key) -> Vec<String> {
+    let system = if key.system == System::NeoMutt { "(neomutt)" } else { "" };
+    let method = if plan.has_methods { key.method.to_string() } else { String::new() };
+    vec![key.choice(), method, system.to_owned()]
 }
 
 /// The columns of the Markdown logs.
@@ -78,11 +108,18 @@ fn versus(cell: &Cell) -> String {
     }
 }
 
-/// barid to NeoMutt, a row for each setup of barid's.
+/// Which setups are not compared, as NeoMutt has none such; `None` if all are.
+pub(crate) fn not_compared(plan: &Plan) -> Option<String> {
+    let name = |key: &Key| format!("{} {}", key.choice(), key.method);
+    let names: Vec<String> = plan.without_peer().map(name).collect();
+    (!names.is_empty()).then(|| format!("(neomutt has none such: {})", names.join(", ")))
+}
+
+/// barid to NeoMutt, a row for each setup of barid's that NeoMutt has one beside.
 pub(crate) fn ratios(plan: &Plan, results: &Results) -> Table {
     let [a, b, c, d, e, f] = Column::ALL.map(Column::name);
     let mut table = Table::new(3, ["barid", "", "neomutt", a, b, c, d, e, f]);
-    for cell in &plan.cells {
+    for cell in plan.cells.iter().filter(|cell| !cell.compared_with.is_empty()) {
         let ratio = |column| {
             let ratio = results.ratio(cell, column);
             ratio.map_or_else(|| "-".to_owned(), |ratio| ratio.text_with_spread())
@@ -117,7 +154,9 @@ pub(crate) fn medians(plan: &Plan, results: &Results) -> Table {
         };
         let megabytes = |column| {
             let values = results.column(key, column);
-            crate::Spread::of(values).map_or_else(String::new, |s| format!("{:.1}", s.median / 1e6))
+            let decimals = if column == Column::Size { 3 } else { 1 };
+            crate::Spread::of(values)
+                .map_or_else(String::new, |s| format!("{:.decimals$}", s.median / 1e6))
         };
         let system = if key.system == System::NeoMutt { "neomutt" } else { "barid" };
         let mut row = vec![system.to_owned(), key.choice(), key.method.to_string()];
@@ -142,6 +181,26 @@ mod tests {
                         lmdb  zstd             0.900  0.450  0.225\n\
                         lmdb  zstd  (neomutt)  9.000  4.500  2.250\n";
         assert_eq!(times(&plan, &results, Work::Populate), expected);
+    }
+
+    #[test]
+    fn sizes_stand_before_peaks() {
+        let (mut plan, results) = testing::plan_and_results();
+        plan.cells.truncate(1);
+        let expected = "                       size MB  populate MB  reload MB  newest 50 MB\n\
+             lmdb  none               0.102          2.0        2.0           2.0\n\
+             lmdb  none  (neomutt)    0.205          6.1        6.1\n";
+        assert_eq!(sizes(&plan, &results), expected);
+    }
+
+    #[test]
+    fn what_neomutt_lacks_is_one_line() {
+        let (mut plan, results) = testing::plan_and_results();
+        assert_eq!(not_compared(&plan), None);
+        plan.cells[1].compared_with.clear();
+        let expected = "(neomutt has none such: lmdb zstd)";
+        assert_eq!(not_compared(&plan).as_deref(), Some(expected));
+        assert_eq!(ratios(&plan, &results).text().lines().count(), 2);
     }
 
     #[test]
@@ -170,7 +229,7 @@ mod tests {
         let (plan, results) = testing::plan_and_results();
         let text = medians(&plan, &results).markdown();
         let expected = "| barid | lmdb | none | 0.600 (0.400-0.800) | 0.600 (0.400-0.800) | \
-                        0.060 (0.040-0.080) | 0.1 | 2.0 |  |";
+                        0.060 (0.040-0.080) | 0.102 | 2.0 |  |";
         assert!(text.contains(expected), "{text}");
     }
 }

@@ -1,18 +1,21 @@
 //! `barid bench`: what is fastest and smallest for a mailbox on this machine.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use barid_bench::Screen;
 use barid_bench::hcache::{self, Method};
 use clap::{Args, Subcommand, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::context::Context;
+use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
+use crate::output::escape::visible;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,12 +100,15 @@ struct HcacheArgs {
 /// Does what was asked.
 pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Outcome> {
     let BenchCommand::Hcache(args) = &args.command;
-    let methods = words(&args.methods).map(Method::parse).collect::<anyhow::Result<_>>()?;
+    let methods: Vec<_> = words(&args.methods).map(Method::parse).collect::<anyhow::Result<_>>()?;
+    let names = hcache::METHODS.join(", ");
+    ensure!(!methods.is_empty(), "no compression to run; there are {names}");
+    let stores = || words(&args.stores).map(str::to_owned).collect();
     let options = hcache::Options {
         program: std::env::current_exe().context("this program cannot be found")?,
-        maildir: args.maildir.clone(),
+        maildir: maildir(&args.maildir)?,
         times: args.times,
-        stores: words(&args.stores).map(str::to_owned).collect(),
+        stores: (!args.stores.is_empty()).then(stores),
         methods,
         builtin: args.builtin,
         neomutt: args.neomutt.clone(),
@@ -122,6 +128,21 @@ pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Out
         return Ok(Outcome::Incomplete);
     }
     Ok(Outcome::Done)
+}
+
+/// Is a process that measures another one, if this one was started as that; the program then ends
+/// with what is returned.
+pub(crate) fn launched() -> Option<ExitCode> {
+    barid_bench::launched(std::env::args_os())
+}
+
+/// The path of `PATH` or `maildir:PATH`.
+fn maildir(text: &Path) -> anyhow::Result<PathBuf> {
+    let spec = parse_spec(text.as_os_str());
+    let is_maildir =
+        spec.format.is_none() || spec.format == parse_spec(OsStr::new("maildir:")).format;
+    ensure!(is_maildir, "{}: not a Maildir", text.display());
+    Ok(spec.path)
 }
 
 /// The words of a list that may be given in pieces.
@@ -172,6 +193,15 @@ impl Screen for Terminal<'_> {
         self.context.out.flush()
     }
 
+    fn folder(&mut self, folder: &Path) -> io::Result<()> {
+        let text = format!("Running in {}", folder.display());
+        if self.context.global.json || self.context.global.quiet {
+            self.context.error_line("note", &visible(text.as_bytes()));
+            return Ok(());
+        }
+        self.line(&text)
+    }
+
     fn status(&mut self, text: &str) {
         self.clear();
         if self.shows_status {
@@ -194,5 +224,15 @@ mod tests {
     fn lists_are_words_between_blanks_and_commas() {
         let lists = ["lmdb  qdbm,tdb", "", " native "].map(str::to_owned);
         assert_eq!(words(&lists).collect::<Vec<_>>(), ["lmdb", "qdbm", "tdb", "native"]);
+    }
+
+    #[test]
+    fn a_maildir_may_be_named_as_one() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(maildir(Path::new(text)).ok().as_deref(), expected.map(Path::new));
+        };
+        check("a/b", Some("a/b"));
+        check("maildir:a/b", Some("a/b"));
+        check("mbox:a/b", None);
     }
 }
