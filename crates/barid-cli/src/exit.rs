@@ -7,6 +7,7 @@ use anyhow::Error;
 
 use crate::context::Context;
 use crate::output::escape::visible;
+use crate::output::sink::SaidOtherwise;
 
 /// How a command ended that was not stopped by an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ pub(crate) fn is_not_there(error: &Error) -> bool {
 
 /// Writes what is left, reports an error if there is one, and gives the exit code.
 pub(crate) fn finish(context: &mut Context, result: anyhow::Result<Outcome>) -> ExitCode {
-    let result = match context.out.flush() {
+    let result = match context.out.finish() {
         Err(error) if result.is_ok() => Err(error.into()),
         _ => result,
     };
@@ -114,6 +115,10 @@ fn hint(error: &Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(own) = cause.downcast_ref::<WithHint>() {
             return Some(own.hint.clone());
+        }
+        let printing = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if printing.is_some_and(|inner| inner.is::<SaidOtherwise>()) {
+            return Some("run it again".to_owned());
         }
         cause.downcast_ref::<barid::Error>()?.hint()
     })

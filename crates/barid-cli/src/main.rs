@@ -28,10 +28,9 @@ fn main() -> ExitCode {
     let mut result = cli.command.run(&mut context);
     for _ in 0..limits::RECOVERIES_MAX {
         match &result {
-            Err(error)
-                if cli.command.opens_mailboxes()
-                    && context.recovers(error)
-                    && context.out.take_back() => {}
+            Err(error) if cli.command.opens_mailboxes() && context.recovers(error) => {
+                context.out.take_back();
+            }
             _ => break,
         }
         result = cli.command.run(&mut context);

@@ -89,6 +89,31 @@ fn no_cache_folder_is_an_empty_list() {
     assert_eq!(run.code, 1, "{}", run.stderr);
 }
 
+/// What is printed already is not printed again, and nothing of the rest is missing.
+#[test]
+fn damage_found_late_costs_a_warning() {
+    let world = World::new();
+    let subject = "a subject that is as long as many are, and a little longer";
+    let messages: Vec<String> =
+        (0..12_000).map(|n| format!("Subject: {subject} {n}\n\n")).collect();
+    let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+    let path = world.write("box.mbox", mbox(&messages).as_bytes());
+    for args in [["ls", "--json"], ["thread", "--json"]] {
+        let args = [&args[..], &[&path]].concat();
+        let before = world.ok(&args);
+        let file = world.json(&["cache", "status"])[0]["file"].as_str().unwrap().to_owned();
+        let mut cache = barid_testkit::disk::read(file.as_ref()).unwrap();
+        cache[800_000] ^= 1;
+        barid_testkit::disk::write(file.as_ref(), &cache).unwrap();
+        let run = world.run(&args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        assert!(run.text() == before, "{args:?}");
+        assert!(run.stderr.contains("made anew"), "{args:?}: {}", run.stderr);
+        let again = world.run(&args);
+        assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{args:?}");
+    }
+}
+
 #[test]
 fn damage_found_while_listing_costs_a_warning() {
     let world = World::new();

@@ -1,7 +1,7 @@
 //! A program that is killed while it writes a cache, and programs that use one cache at once.
 
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::stores::usable;
 use crate::support::World;
