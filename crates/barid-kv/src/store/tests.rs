@@ -212,6 +212,7 @@ fn what_a_library_does_to_the_child_is_told() {
         let writing = store.write().map(drop).unwrap_err();
         for error in [reading, writing] {
             let damaged = matches!(error, Error::Damaged { .. });
+            assert_eq!(matches!(error, Error::Busy { .. }), does == "busy", "{error:?}");
             let found = format!("{damaged}: {error}");
             let found = found.replace(&format!("{}: ", store.path().display()), "");
             assert_eq!(found, expected, "{does}");
