@@ -36,8 +36,8 @@ pub struct Launcher {
 pub struct Launched {
     /// The kernel's accounting of it.
     pub usage: Usage,
-    /// The peak of the resident memory of the process that started it, in bytes; `maxrss` is never
-    /// much less.
+    /// The peak of the resident memory of the process that started it, until then, in bytes;
+    /// `maxrss` is not less.
     pub floor: u64,
 }
 
@@ -164,8 +164,10 @@ fn launch(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         0 => Sampling::Off,
         micros => Sampling::Every(Duration::from_micros(micros)),
     };
+    // The kernel counts what this process has when it executes the command, and not later.
+    let floor = own_peak();
     let text = match measure(&mut command, Duration::from_secs(deadline), sampling) {
-        Ok(usage) => line(&usage, own_peak()),
+        Ok(usage) => line(&usage, floor),
         Err(error) => format!("error {}: {error}\n", command.get_program().to_string_lossy()),
     };
     disk::write(&report, text.as_bytes())
