@@ -155,7 +155,9 @@ impl Base {
             return Err(self.damaged(0, Damage::Bounds));
         }
         let block = self.block(kind, index)?;
-        Ok(see(&block[at..at + kind.row_len()]))
+        // A table may lead two columns to one block, which was kept for the other.
+        let row = block.get(at..at + kind.row_len());
+        row.map(see).ok_or_else(|| self.damaged(0, Damage::Bounds))
     }
 
     /// The directory entry of a heap block.

@@ -29,17 +29,29 @@ impl Snapshot {
     /// # Errors
     /// What the file system says; what reading the store gives.
     pub fn figures(&self) -> Result<Figures> {
+        let mut figures = self.figures_without_store()?;
+        if let Some(kv) = &self.base.kv {
+            let promised = kv.promised()?;
+            let left_behind = promised.next.saturating_sub(self.base.header.records.next);
+            figures.stale_records += u64::from(left_behind);
+            figures.dictionaries = promised.dictionaries;
+        }
+        Ok(figures)
+    }
+
+    /// As [`Snapshot::figures`], without what only the store can tell: the dictionaries, and the
+    /// records of a writer that did not come to its end. Does not open the store.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn figures_without_store(&self) -> Result<Figures> {
         let path = &self.base.path;
         let records = &self.base.header.records;
         let mut bytes = self.vfs.metadata(path).map_err(Error::at(path))?.allocated;
-        let mut stale_records =
+        let stale_records =
             self.expunged_rows().partition_point(|row| *row < self.base_len()) as u64;
-        let mut dictionaries = Vec::new();
         if let Some(kv) = &self.base.kv {
             bytes += kv.store.space()?.allocated;
-            let promised = kv.promised()?;
-            stale_records += u64::from(promised.next.saturating_sub(records.next));
-            dictionaries = promised.dictionaries;
         }
         Ok(Figures {
             options: self.options(),
@@ -48,7 +60,7 @@ impl Snapshot {
             raw_bytes: records.raw_bytes,
             stored_bytes: records.stored_bytes,
             stale_records,
-            dictionaries,
+            dictionaries: Vec::new(),
         })
     }
 }

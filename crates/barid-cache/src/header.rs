@@ -181,6 +181,7 @@ impl Header {
             Some(start) => {
                 let end = start.checked_add(BlockTable::len_of(&self.extents));
                 end.is_some_and(|end| end <= self.log_start)
+                    && self.extents.iter().all(|extent| extent.start <= start)
             }
         };
         countable

@@ -40,8 +40,11 @@ pub const KV_BATCH_LEN: usize = 512 * 1024;
 pub const KV_BATCHES_WAITING: usize = 4;
 /// Records of a store that are numbered in one stretch.
 pub const KV_NUMBERS: u32 = 512;
-/// Bytes of records that one thread holds while another makes a dictionary of those that it has.
+/// Bytes of records that one thread holds until there is a dictionary, or none is waited for.
 pub const KV_HELD_LEN: usize = 4 * 1024 * 1024;
+/// Records that a writer which did not come to its end can have left in a store: a log of
+/// [`LOG_LEN_MAX`] has fewer messages.
+pub const KV_LEFT_BEHIND_MAX: u32 = 8 * 1024 * 1024;
 /// Rows that are copied together when a cache is written anew.
 pub const REWRITE_ROWS: usize = 4_096;
 /// Folders within the folder of a store that are looked into.

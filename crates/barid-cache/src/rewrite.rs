@@ -46,8 +46,9 @@ impl Snapshot {
             return Ok(Some(self.clone()));
         }
         let Some(_lock) = self.lock()? else { return Ok(None) };
-        let Some((_, len)) = self.open_same()? else { return Ok(None) };
-        if len != self.log_end || !matches!(self.stored, Stored::Yes) {
+        let Some((file, len)) = self.open_same()? else { return Ok(None) };
+        let is_stored = matches!(self.stored, Stored::Yes);
+        if !is_stored || !self.is_last(&*file, len, self.log_end, self.link)? {
             return Ok(None);
         }
         let builder = Builder::instead_of(self, options)?;

@@ -437,7 +437,8 @@ impl Snapshot {
             return Ok(if self.base.rows() > 0 { 0 } else { self.overlay.added_from(uid) });
         };
         let block = self.base.block(Kind::Core, index)?;
-        let rows = block[BLOCK_HEAD_LEN..].chunks_exact(Kind::Core.row_len());
+        let rows = block.get(BLOCK_HEAD_LEN..).unwrap_or_default();
+        let rows = rows.chunks_exact(Kind::Core.row_len());
         let rows: usize = rows.take_while(|row| u32_at(row, UID_AT) < uid).count();
         let physical = index * Kind::Core.rows_per_block() + rows as u64;
         Ok(match physical as u32 {

@@ -78,19 +78,31 @@ impl Snapshot {
         let Some(_lock) = self.lock()? else { return Ok(false) };
         let Some((file, file_len)) = self.open_same()? else { return Ok(false) };
         let path = &self.base.path;
-        if file_len > log_end {
-            let mut tail = vec![0; (file_len - log_end).min(LOG_LEN_MAX) as usize];
-            let len = file.read_full_at(&mut tail, log_end).map_err(Error::at(path))?;
-            if log::next(&tail[..len], link).is_some() {
-                return Ok(false);
-            }
-            file.set_len(log_end).map_err(Error::at(path))?;
-        } else if file_len < log_end {
-            // Cut by something else: what is known here is not what is there.
+        if !self.is_last(&*file, file_len, log_end, link)? {
             return Ok(false);
+        }
+        if file_len > log_end {
+            file.set_len(log_end).map_err(Error::at(path))?;
         }
         file.write_all_at(record, log_end).map_err(Error::at(path))?;
         Ok(true)
+    }
+
+    /// Whether the file, of `file_len` bytes, has no record behind `log_end`; a torn one is none.
+    pub(crate) fn is_last(
+        &self,
+        file: &dyn File,
+        file_len: u64,
+        log_end: u64,
+        link: Link,
+    ) -> Result<bool> {
+        if file_len <= log_end {
+            // Cut by something else: what is known here is not what is there.
+            return Ok(file_len == log_end);
+        }
+        let mut tail = vec![0; (file_len - log_end).min(LOG_LEN_MAX) as usize];
+        let len = file.read_full_at(&mut tail, log_end).map_err(Error::at(&self.base.path))?;
+        Ok(log::next(&tail[..len], link).is_none())
     }
 
     /// Takes the writers' lock; `None` if another keeps it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barid_cache::{CacheDir, Delta, Opened, RecordBuf, Snapshot, StoreKind, convert, verify};
 use barid_formats::ScanReport;
 use barid_kv::{Batch, Store, registry};
-use barid_vfs::{MemVfs, OsVfs, Vfs};
+use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
 use crate::changes::change;
 use crate::world::{
@@ -241,6 +241,49 @@ fn a_dictionary_that_no_longer_fits_is_replaced() {
     assert_eq!(snapshot.figures().unwrap().dictionaries, [1, 2]);
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
     assert_eq!(verify(vfs, &cache_path()).unwrap().damage, None);
+}
+
+/// A power failure may bring back a store as it was before the last compaction.
+#[test]
+fn a_store_that_is_older_than_its_cache_is_damaged() {
+    let mut rng = fastrand::Rng::with_seed(108);
+    let disk = MemVfs::new();
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let mut model = Model::new();
+    model.add(&mut rng, 300, true, 1);
+    let kind = options(("memory", "none"));
+    let mut snapshot = build_as(&vfs, &cache_path(), &model, &mut rng, &kind);
+    let path = store(&vfs, &snapshot).path().to_owned();
+    let before = disk.read(&path, u64::MAX).unwrap();
+    let generation = snapshot.meta().generation;
+    while snapshot.meta().generation == generation {
+        model.step += 1;
+        model.highest_modseq += 1;
+        let (from, modseq) = (model.messages.len(), model.highest_modseq);
+        model.add(&mut rng, 500, true, modseq);
+        let delta = Delta::new(&snapshot);
+        let new_uids = scan(&delta, &model.messages[from..], &mut rng);
+        let report = ScanReport { new_uids, ..model.report() };
+        snapshot = delta.apply(&report, &finish(&identity(), modseq)).unwrap();
+    }
+    let file = disk.open(&path, OpenOptions::WRITE).unwrap();
+    file.set_len(before.len() as u64).unwrap();
+    file.write_all_at(&before, 0).unwrap();
+    let opened = open(&vfs, &cache_path());
+    let error = opened.record(0, &mut RecordBuf::default()).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}
+
+/// A record that a killed process left half written is no process at work.
+#[test]
+fn a_cache_with_a_torn_tail_is_moved() {
+    let (Cache { disk, vfs, model, mut rng }, snapshot) = cache(109, KINDS[0]);
+    let len = disk.metadata(&cache_path()).unwrap().size;
+    let file = disk.open(&cache_path(), OpenOptions::WRITE).unwrap();
+    file.write_all_at(b"BHCL and what never came", len).unwrap();
+    let moved = snapshot.convert(&options(("memory", "lz4"))).unwrap();
+    compare(&moved.expect("because nobody writes"), &model, &mut rng).unwrap();
+    compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
 }
 
 /// The stores of libraries, as far as those are here, on a disk.

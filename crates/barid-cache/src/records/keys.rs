@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use barid_kv::compress::RatioWatch;
 
 use crate::codec::{Put, Reader};
+use crate::header::RecordsHead;
 use crate::options::CacheOptions;
 
 /// The key of what the store says of itself.
@@ -74,6 +75,12 @@ impl About {
         let checksum = xxhash_rust::xxh3::xxh3_64(&out);
         out.put_u64(checksum);
         out
+    }
+
+    /// Whether this is said by the store that a cache file means whose header page says `head`,
+    /// and not by an older state of it, which a power failure may bring back.
+    pub(crate) fn belongs_to(&self, head: &RecordsHead) -> bool {
+        self.generation == head.generation && self.next >= head.next
     }
 
     /// `None` for what is not of this version or not what was written.

@@ -14,7 +14,7 @@ use super::keys::{
 use super::{Contents, Fault, Read, RecordStore, Show, Wanted, show_gathered};
 use crate::core_row::HeapRef;
 use crate::error::{Damage, Error, Result};
-use crate::header::Header;
+use crate::header::{Header, RecordsHead};
 use crate::limits::GATHER_BYTES_MAX;
 use crate::options::StoreKind;
 use crate::record::Record;
@@ -30,7 +30,7 @@ const SCAN_MIN: usize = 48;
 #[derive(Debug)]
 pub(crate) struct KvRecords {
     pub(crate) store: Store,
-    pub(crate) generation: u64,
+    head: RecordsHead,
     /// The cache file, for errors: it is that which is to be removed.
     cache: PathBuf,
     session: Mutex<Option<Session>>,
@@ -93,11 +93,11 @@ impl KvRecords {
     /// The records of a cache with this header, if they lie in a store.
     pub(crate) fn of(vfs: &Arc<dyn Vfs>, cache: &Path, header: &Header) -> Option<Self> {
         let StoreKind::Kv(choice) = header.options.store else { return None };
-        let generation = header.records.generation;
-        let path = store_path(cache, generation, &header.options);
+        let head = header.records;
+        let path = store_path(cache, head.generation, &header.options);
         Some(Self {
             store: Store::new(Arc::clone(vfs), path, choice),
-            generation,
+            head,
             cache: cache.to_owned(),
             session: Mutex::default(),
         })
@@ -127,7 +127,7 @@ impl KvRecords {
         let mut reader = self.store.read().map_err(wrap)?;
         let mut about = None;
         reader.get(ABOUT, &mut |value| about = About::decode(value)).map_err(wrap)?;
-        let about = about.filter(|about| about.generation == self.generation);
+        let about = about.filter(|about| about.belongs_to(&self.head));
         let about = about.ok_or_else(|| self.damaged(Damage::Store))?;
         let dictionaries = Dictionaries::read(&mut reader, &about).map_err(wrap)?;
         let ordered = self.store.choice().kv.capabilities().ordered;

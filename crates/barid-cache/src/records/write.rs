@@ -17,7 +17,9 @@ use super::sink::{KvSink, Writing};
 use crate::core_row::HeapRef;
 use crate::error::{Damage, Error, Result, ScanFault};
 use crate::header::RecordsHead;
-use crate::limits::{KV_BATCH_LEN, KV_BATCHES_WAITING, KV_HELD_LEN, KV_NUMBERS};
+use crate::limits::{
+    KV_BATCH_LEN, KV_BATCHES_WAITING, KV_HELD_LEN, KV_LEFT_BEHIND_MAX, KV_NUMBERS,
+};
 use crate::options::CacheOptions;
 use crate::random::random_u64;
 
@@ -84,7 +86,9 @@ impl KvWriter {
         let mut writer = store.write().map_err(wrap)?;
         let mut about = None;
         writer.get(ABOUT, &mut |value| about = About::decode(value)).map_err(wrap)?;
-        let about = about.filter(|about| about.generation == head.generation);
+        let about = about.filter(|about| {
+            about.belongs_to(&head) && about.next - head.next <= KV_LEFT_BEHIND_MAX
+        });
         let mut about = about.ok_or_else(|| Error::damaged(cache, 0, Damage::Store))?;
         let mut batch = Batch::new();
         let promised = head.next.saturating_add(added).saturating_add(KV_NUMBERS);
@@ -186,7 +190,8 @@ impl KvWriter {
                 && self.dictionary.get().is_none()
             {
                 training.add(&sink.raw);
-                if training.is_enough() {
+                // Long records are no samples: they alone would never be enough.
+                if training.is_enough() || sink.held.len() >= KV_HELD_LEN {
                     self.train(&mut training)?;
                 }
             }
@@ -382,4 +387,60 @@ fn wrap(cache: &Path, error: barid_kv::Error) -> Error {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_vfs::MemVfs;
+
+    use super::*;
+    use crate::options::StoreKind;
+
+    fn create(compression: &str) -> (KvWriter, CacheOptions) {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let store = StoreKind::parse("memory").unwrap();
+        let StoreKind::Kv(choice) = store else { panic!("a store of its own") };
+        let compression = Compression::parse(compression).unwrap();
+        let options = CacheOptions { store, compression };
+        (KvWriter::create(&vfs, Path::new("/box.bhc"), &options, choice).unwrap(), options)
+    }
+
+    #[test]
+    fn long_records_are_not_held_for_ever() {
+        let (kv, _) = create("zstd+dict");
+        let (mut sink, mut most) = (KvSink::default(), 0);
+        for _ in 0..300 {
+            kv.put(&mut sink, |out| out.resize(40_000, b'x')).unwrap();
+            most = most.max(sink.held.len());
+        }
+        assert!(most > 0 && most <= KV_HELD_LEN + 40_000, "{most}");
+        assert_eq!((sink.held.len(), sink.watch.records), (0, 300));
+    }
+
+    #[test]
+    fn a_store_says_what_can_be() {
+        let (kv, options) = create("none");
+        let mut sink = KvSink::default();
+        kv.put(&mut sink, |out| out.push(b'x')).unwrap();
+        let head = kv.close(vec![sink]).unwrap();
+        let store = kv.store.clone();
+        kv.keep();
+        let check = |next: u32, is_sound: bool| {
+            let about = About { generation: head.generation, next, ..About::default() };
+            let mut batch = Batch::new();
+            batch.put(ABOUT, &about.encode());
+            let mut writer = store.write().unwrap();
+            writer.apply(&batch).unwrap();
+            writer.close().unwrap();
+            let updated = KvWriter::update(&store, Path::new("/box.bhc"), &options, head, 1);
+            match updated {
+                Ok(_) => assert!(is_sound, "{next}"),
+                Err(error) => assert!(error.is_damage() && !is_sound, "{next}: {error}"),
+            }
+        };
+        check(head.next, true);
+        check(head.next + 1_000, true);
+        check(head.next - 1, false);
+        check(u32::MAX, false);
+    }
 }
