@@ -132,7 +132,7 @@ impl Builder {
             // A writer waits for all who read, and this process may be one of them.
             old.release();
             let head = base.header.records;
-            builder.kv = Some(KvWriter::update(&kv.store, &base.path, options, head, added)?);
+            builder.kv = Some(KvWriter::update(&kv.store, options, head, added)?);
         }
         Ok(builder)
     }
@@ -164,7 +164,7 @@ impl Builder {
             file,
             generation,
             seed,
-            options: *options,
+            options: options.effective(),
             heap: HeapStore::new(generation, PAGE_LEN as u64),
             kv: None,
             replaced: None,

@@ -45,6 +45,8 @@ pub struct CacheEntry {
     pub bytes: u64,
     /// What is in it, unless it is no use: then why, in one line.
     pub content: std::result::Result<CacheContent, &'static str>,
+    /// What it was made with, as far as that can still be read.
+    pub options: Option<CacheOptions>,
 }
 
 /// What a cache is of.
@@ -126,6 +128,13 @@ impl CacheDir {
         entries.filter_map(Result::transpose).collect()
     }
 
+    /// The cache of one mailbox, if there is one. Opens it.
+    pub fn entry(&self, id: u128) -> Result<Option<CacheEntry>> {
+        let files = self.files_of(Some(id))?;
+        let files = files.by_id.get(&id).map(Vec::as_slice).unwrap_or_default();
+        Ok(self.judge(id, files)?.entry)
+    }
+
     /// Bytes allocated for all caches, stores, derived columns and leftovers.
     pub fn total_bytes(&self) -> Result<u64> {
         let files = self.files()?;
@@ -167,7 +176,7 @@ impl CacheDir {
 
     /// Removes the cache of one mailbox, with its store and its derived columns.
     pub fn clear_one(&self, id: u128) -> Result<Pruned> {
-        let files = self.files()?;
+        let files = self.files_of(Some(id))?;
         let mut pruned = Pruned::default();
         if let Some(files) = files.by_id.get(&id) {
             self.clear_files(id, files, &mut pruned)?;
@@ -182,6 +191,11 @@ impl CacheDir {
     }
 
     fn files(&self) -> Result<Files> {
+        self.files_of(None)
+    }
+
+    /// All files, or those that belong to the cache of one mailbox.
+    fn files_of(&self, only: Option<u128>) -> Result<Files> {
         let mut files = Files::default();
         let dir = match self.vfs.open_dir(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
@@ -197,6 +211,9 @@ impl CacheDir {
         let now = self.vfs.now().unix_seconds();
         for name in names {
             let Some((id, part)) = part_of(&name) else { continue };
+            if only.is_some() && id != only {
+                continue;
+            }
             let Ok(metadata) = dir.metadata(&name) else { continue };
             let bytes = match (metadata.file_type, part) {
                 (FileType::Dir, Part::Store(_)) => tree::bytes(&*self.vfs, &self.at(&name)),
@@ -234,13 +251,22 @@ impl CacheDir {
                 _ => judged.own.push(file),
             }
         }
+        let options;
+        let mut own_bytes = judged.own.iter().map(|file| file.bytes).sum();
         let content = match opened {
             Opened::Absent => return Ok(judged),
-            Opened::Discarded { reason } => Err(reason),
-            Opened::Fresh(snapshot) => Ok(content_of(&snapshot)),
+            Opened::Discarded { reason, options: guessed } => {
+                // Nothing tells which of the stores is its own.
+                own_bytes = files.iter().map(|file| file.bytes).sum();
+                options = guessed;
+                Err(reason)
+            }
+            Opened::Fresh(snapshot) => {
+                options = Some(snapshot.options());
+                Ok(content_of(&snapshot))
+            }
         };
-        let bytes = judged.own.iter().map(|file| file.bytes).sum();
-        judged.entry = Some(CacheEntry { id, path, bytes, content });
+        judged.entry = Some(CacheEntry { id, path, bytes: own_bytes, content, options });
         Ok(judged)
     }
 

@@ -27,7 +27,15 @@ pub enum Error {
         /// What is wrong there.
         kind: Damage,
     },
-    /// The store of the header records cannot be used here or now.
+    /// The cache cannot be opened ([`crate::Opened::Discarded`]); it is to be built again.
+    #[error("{}: no use: {reason}", path.display())]
+    NoUse {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The store of the header records is damaged, or cannot be used here or now.
     #[error(transparent)]
     Store(#[from] barid_kv::Error),
     /// The row does not exist.
@@ -123,8 +131,21 @@ impl Error {
         Self::Damaged { path: path.to_owned(), offset, kind }
     }
 
-    /// Whether the cache file is to be removed and built again.
+    /// A store that is not what was written.
+    pub(crate) fn damaged_store(path: &Path, kind: Damage) -> Self {
+        let what = kind.to_string();
+        Self::Store(barid_kv::Error::Damaged { path: path.to_owned(), what })
+    }
+
+    /// Whether the cache is to be removed and built again: its file or its store is not what was
+    /// written, or the store is gone.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. })
+        use barid_kv::Error as Store;
+        matches!(
+            self,
+            Self::Damaged { .. }
+                | Self::NoUse { .. }
+                | Self::Store(Store::Damaged { .. } | Store::NotFound { .. })
+        )
     }
 }

@@ -137,6 +137,13 @@ impl Header {
         Ok(header)
     }
 
+    /// What a page that is no use still seems to say of store and compression. It is only good to
+    /// make the cache anew as it was.
+    pub(crate) fn options_guessed(page: &[u8]) -> Option<CacheOptions> {
+        let is_one = page.len() == PAGE_LEN && u32_at(page, 8) == VERSION;
+        if is_one { options_in(page) } else { None }
+    }
+
     fn parse(page: &[u8], checksum: u64) -> Option<Self> {
         let mut reader = Reader(&page[24..]);
         let mut header = Self {
@@ -224,8 +231,9 @@ fn options_in(page: &[u8]) -> Option<CacheOptions> {
     if compression.is_empty() && store.is_empty() {
         return Some(CacheOptions::default());
     }
-    Some(CacheOptions {
+    let options = CacheOptions {
         store: StoreKind::parse(store).ok()?,
         compression: Compression::parse(compression).ok()?,
-    })
+    };
+    Some(options.effective())
 }

@@ -25,6 +25,17 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
+    /// What comes of them: the native store compresses whole blocks, for which no dictionary is
+    /// made, so zstd+dict is zstd there.
+    #[must_use]
+    pub fn effective(self) -> Self {
+        let method = match (self.store, self.compression.method) {
+            (StoreKind::Native, Method::ZstdDict) => Method::Zstd,
+            (_, method) => method,
+        };
+        Self { compression: Compression { method, ..self.compression }, ..self }
+    }
+
     /// How blocks are packed. A store of its own for records leaves little in the cache file, and
     /// that is packed as fast as can be; blocks of a file need no dictionary.
     pub(crate) fn packing(&self) -> Option<Compression> {
@@ -55,7 +66,13 @@ impl StoreKind {
     /// # Errors
     /// [`barid_kv::Error::Choice`], naming what there is.
     pub fn parse(text: &str) -> barid_kv::Result<Self> {
-        if text == NATIVE { Ok(Self::Native) } else { Choice::parse(text).map(Self::Kv) }
+        match text.split_once(':') {
+            None if text == NATIVE => Ok(Self::Native),
+            Some((NATIVE, _)) => {
+                Err(barid_kv::Error::Choice(format!("{NATIVE} has no compressions of its own")))
+            }
+            _ => Choice::parse(text).map(Self::Kv),
+        }
     }
 
     /// The name of the store, without its own compression.

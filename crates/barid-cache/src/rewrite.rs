@@ -42,6 +42,7 @@ impl Snapshot {
     /// # Errors
     /// As [`convert`].
     pub fn convert(&self, options: &CacheOptions) -> Result<Option<Self>> {
+        let options = &options.effective();
         if self.options() == *options {
             return Ok(Some(self.clone()));
         }

@@ -40,6 +40,8 @@ pub enum Opened {
     Discarded {
         /// Why, for one line of a report.
         reason: &'static str,
+        /// What it was made with, as far as that can still be read.
+        options: Option<CacheOptions>,
     },
 }
 
@@ -84,7 +86,7 @@ impl Snapshot {
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
         match Self::open_any(vfs, path)? {
             Opened::Fresh(snapshot) if snapshot.base.header.id != id => {
-                Ok(Opened::Discarded { reason: "of another mailbox" })
+                Ok(Opened::Discarded { reason: "of another mailbox", options: None })
             }
             opened => Ok(opened),
         }
@@ -106,10 +108,14 @@ impl Snapshot {
         page.truncate(len);
         let header = match Header::decode(&mut page, file_len) {
             Ok(header) => header,
-            Err(reason) => return Ok(Opened::Discarded { reason }),
+            Err(reason) => {
+                let options = Header::options_guessed(&page);
+                return Ok(Opened::Discarded { reason, options });
+            }
         };
+        let options = Some(header.options);
         let Some(meta) = read_meta(&*file, &header, &page).map_err(Error::at(path))? else {
-            return Ok(Opened::Discarded { reason: "the meta data is damaged" });
+            return Ok(Opened::Discarded { reason: "the meta data is damaged", options });
         };
         let base = Base::new(&vfs, file, metadata.inode, path, header);
         let mut snapshot = Self::from_new_file(vfs, base, meta);
@@ -117,7 +123,7 @@ impl Snapshot {
         if snapshot.meta_is_consistent() {
             Ok(Opened::Fresh(snapshot))
         } else {
-            Ok(Opened::Discarded { reason: "the meta data contradicts itself" })
+            Ok(Opened::Discarded { reason: "the meta data contradicts itself", options })
         }
     }
 

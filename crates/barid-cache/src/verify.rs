@@ -64,7 +64,7 @@ pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
     let snapshot = match Snapshot::open_any(Arc::clone(&vfs), path)? {
         Opened::Fresh(snapshot) => snapshot,
         Opened::Absent => return Err(Error::at(path)(std::io::ErrorKind::NotFound.into())),
-        Opened::Discarded { reason } => {
+        Opened::Discarded { reason, .. } => {
             return Ok(VerifyReport { damage: Some(reason.to_owned()), ..Default::default() });
         }
     };
@@ -86,6 +86,7 @@ pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
     }
     if let (Some(first), None) = (report.faults.first(), &report.damage) {
         let count = report.faulty_records;
+        let path = snapshot.base.kv.as_ref().map_or(path, |kv| kv.store.path());
         report.damage = Some(format!(
             "{}: header records that are not what was written: {count}, the first of UID {}: {}",
             path.display(),

@@ -92,7 +92,7 @@ fn flip(disk: &MemVfs, at: u64, bits: u8) {
 
 fn reason(disk: MemVfs, id: u128) -> &'static str {
     match Snapshot::open(Arc::new(disk), &cache_path(), id).unwrap() {
-        Opened::Discarded { reason } => reason,
+        Opened::Discarded { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }

@@ -155,6 +155,6 @@ fn version_1_is_built_anew() {
     let kept = OsVfs.read(&fixture("cache-v1", "bhc"), SIZE_MAX).unwrap();
     let vfs = on_disk(&[(cache_path(), &kept)]);
     let opened = Snapshot::open(Arc::clone(&vfs), &cache_path(), ID).unwrap();
-    assert!(matches!(opened, Opened::Discarded { reason: "of another version" }));
+    assert!(matches!(opened, Opened::Discarded { reason: "of another version", .. }));
     assert_eq!(verify(vfs, &cache_path()).unwrap().damage, Some("of another version".to_owned()));
 }

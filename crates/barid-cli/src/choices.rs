@@ -15,6 +15,9 @@ pub(crate) struct StoreParser;
 #[derive(Clone, Debug)]
 pub(crate) struct CompressionParser;
 
+/// What else there is.
+const LISTED: &str = "`barid cache stores` tells of each, --compress compresses in any";
+
 type Values = Box<dyn Iterator<Item = PossibleValue>>;
 
 impl TypedValueParser for StoreParser {
@@ -29,10 +32,10 @@ impl TypedValueParser for StoreParser {
         let text = value.to_string_lossy();
         let name = text.split(':').next().unwrap_or_default();
         StoreKind::parse(&text).map_err(|error| match barid::stores::names().any(|n| n == name) {
-            true => invalid(cmd, arg, value, &error.to_string()),
+            true => invalid(cmd, arg, value, &format!("{error}; {LISTED}")),
             false => {
                 let known: Vec<&str> = barid::stores::names().collect();
-                invalid(cmd, arg, value, &format!("the stores are {}", known.join(", ")))
+                invalid(cmd, arg, value, &format!("the stores are {}; {LISTED}", known.join(", ")))
             }
         })
     }

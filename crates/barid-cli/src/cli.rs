@@ -57,22 +57,24 @@ pub(crate) struct GlobalArgs {
     pub(crate) state_dir: Option<PathBuf>,
     /// Keep caches in the store NAME, or in NAME with its own compression BUILTIN
     ///
-    /// Decides for caches that are made; without it they are made in the native store. A cache that
-    /// is in another store is moved, without reading the mailbox. `barid cache stores` lists what
-    /// there is on this machine, and the compressions that stores have of their own.
+    /// Decides for caches that are made; without it they are made in the native store. The cache of
+    /// a mailbox that is opened and is in another store is moved, without reading the mailbox.
+    /// `barid cache stores` lists what there is on this machine, and the compressions that stores
+    /// have of their own.
     #[arg(long, global = true, value_name = "NAME[:BUILTIN]", value_parser = StoreParser)]
     #[arg(conflicts_with = "no_cache")]
     pub(crate) store: Option<StoreKind>,
     /// Compress caches by METHOD, at LEVEL
     ///
-    /// LEVEL is 1 to 22 for zstd and zstd+dict (3 by default), 1 to 9 for zlib (6 by default).
-    /// zstd+dict compresses with a dictionary made from the mailbox itself. Decides for caches that
-    /// are made, and compresses others anew, as --store.
+    /// LEVEL is 1 to 22 for zstd and zstd+dict (3 by default), 1 to 9 for zlib (6 by default), 1
+    /// for lz4. zstd+dict compresses with a dictionary made from the mailbox itself; the native
+    /// store compresses whole blocks and takes it for zstd. Decides for caches that are made, and
+    /// compresses others anew, as --store.
     #[arg(long, global = true, value_name = "METHOD[:LEVEL]", value_parser = CompressionParser)]
     #[arg(conflicts_with = "no_cache")]
     pub(crate) compress: Option<Compression>,
-    /// Use no cache and leave none behind
-    #[arg(long, global = true, conflicts_with = "cache_dir")]
+    /// Use no cache and leave none behind, also with --cache-dir
+    #[arg(long, global = true)]
     pub(crate) no_cache: bool,
     /// Write nothing into the mailbox's folder, not even a missing dovecot-uidlist
     #[arg(long, global = true)]

@@ -145,7 +145,8 @@ impl Context {
             }
             match note.kind {
                 NoteKind::Mailbox if !self.global.verbose => {}
-                NoteKind::Converted => self.detail(&note.text),
+                NoteKind::Converted if self.global.quiet => {}
+                NoteKind::Converted => self.error_line("note", &visible(note.text.as_bytes())),
                 _ => self.warn(&note.text),
             }
         }

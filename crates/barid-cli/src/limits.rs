@@ -20,3 +20,6 @@ pub(crate) const WRITERS_MAX: usize = 4;
 
 /// How often a command is done once more after an error of the cache.
 pub(crate) const RECOVERIES_MAX: usize = 5;
+
+/// Damaged records of a cache that `barid cache verify` names.
+pub(crate) const RECORDS_SHOWN: usize = 10;

@@ -27,8 +27,11 @@ impl Choice {
         let known = kv.capabilities().builtin;
         let builtin = builtin.map(|builtin| {
             known.iter().copied().find(|known| *known == builtin).ok_or_else(|| {
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                Error::Choice(format!("{name}: no compression {builtin:?}; it has {known}"))
+                let why = match known.is_empty() {
+                    true => "has no compressions of its own".to_owned(),
+                    false => format!("has no compression {builtin:?}, but {}", known.join(", ")),
+                };
+                Error::Choice(format!("{name} {why}"))
             })
         });
         Ok(Self { kv, builtin: builtin.transpose()? })

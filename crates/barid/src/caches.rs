@@ -8,11 +8,15 @@ use std::sync::Arc;
 use barid_cache::{CacheContent, CacheDir, CacheOptions, Figures, Opened, Pruned};
 use barid_cache::{RecordFault, Snapshot, StoreKind};
 use barid_kv::Compression;
+use barid_state::Identity;
 use barid_types::Uid;
 use barid_vfs::{OsVfs, Vfs};
 
 use crate::error::{damaged_file, is_out_of_reach, is_refused};
 use crate::{Error, OpenOptions, Result};
+
+/// How often a cache is looked at that others replace meanwhile.
+const TRIES_MAX: u32 = 3;
 
 /// Whether a cache is of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,18 +25,20 @@ pub enum EntryState {
     Ok,
     /// It will be made anew, for this reason.
     Damaged(String),
+    /// It may be sound, but its store cannot be used here or now, for this reason.
+    Unusable(String),
 }
 
 /// One cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// The mailbox when it was last opened; empty if the cache cannot tell.
+    /// The mailbox when it was last opened; empty if neither the cache nor who asks can tell.
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
     /// Bytes allocated for it, its store and what is derived from it.
     pub bytes: u64,
-    /// Its messages.
+    /// Its messages; 0 if the cache cannot tell.
     pub messages: u32,
     /// The name of the mailbox's format; empty if the cache cannot tell.
     pub format: String,
@@ -47,7 +53,7 @@ pub struct CacheEntry {
 pub struct CacheFigures {
     /// What it is kept in.
     pub options: CacheOptions,
-    /// Bytes allocated for its files.
+    /// Bytes allocated for it, its store and what is derived from it.
     pub bytes: u64,
     /// Bytes of its header records before they were compressed.
     pub records_raw_bytes: u64,
@@ -69,19 +75,20 @@ pub struct StoreFigures {
 }
 
 impl CacheFigures {
-    /// How much smaller records are than uncompressed; `None` if there are none.
+    /// How much smaller records are than uncompressed; `None` if there are none, or if the store
+    /// compresses by itself, which does not tell.
     pub fn ratio(&self) -> Option<f64> {
         let (raw, stored) = (self.records_raw_bytes, self.records_bytes);
-        (stored > 0).then(|| raw as f64 / stored as f64)
+        let is_told = self.options.store.builtin().is_none_or(|builtin| builtin == "none");
+        (stored > 0 && is_told).then(|| raw as f64 / stored as f64)
     }
-}
 
-impl From<Figures> for CacheFigures {
-    fn from(figures: Figures) -> Self {
+    /// The figures of a cache whose files take `bytes`.
+    pub(crate) fn new(figures: Figures, bytes: u64) -> Self {
         let Figures { generation, stale_records, dictionaries, .. } = figures;
         Self {
             options: figures.options,
-            bytes: figures.bytes,
+            bytes,
             records_raw_bytes: figures.raw_bytes,
             records_bytes: figures.stored_bytes,
             store: Some(StoreFigures { generation, stale_records, dictionaries }),
@@ -107,12 +114,16 @@ pub struct Converted {
 /// What a check of a whole cache found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// The mailbox.
+    /// The mailbox; empty if neither the cache nor who asks can tell.
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
+    /// What it was made with, as far as that can still be read.
+    pub options: Option<CacheOptions>,
     /// What is wrong with it.
     pub problems: Vec<String>,
+    /// Whether it is damaged, and not only out of reach.
+    pub damaged: bool,
     /// The header records that are not what was written, in the order of the mailbox; the first of
     /// very many.
     pub records: Vec<DamagedRecord>,
@@ -152,22 +163,60 @@ pub fn list(dir: &Path) -> Result<Vec<CacheEntry>> {
 /// What the file system says.
 pub fn list_all_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<CacheEntry>> {
     let ask = |entry: barid_cache::CacheEntry| {
-        let store = ask_store(&entry);
-        let mut entry = CacheEntry::from(entry);
+        let answer = steady(&entry.path, barid_cache::Result::is_err, || ask_store(&entry));
+        let mut entry = named(entry, mailbox);
         if let Some(figures) = &mut entry.figures {
-            figures.store = store;
+            match answer {
+                Ok(answer) => figures.store = answer,
+                Err(error) if is_out_of_reach(&error) => {
+                    entry.state = EntryState::Unusable(error.to_string());
+                }
+                Err(error) => entry.state = EntryState::Damaged(error.to_string()),
+            }
         }
         entry
     };
     Ok(entries_of(dir, mailbox)?.into_iter().map(ask).collect())
 }
 
-/// What the store of a cache tells of itself; `None` if it cannot be asked.
-fn ask_store(entry: &barid_cache::CacheEntry) -> Option<StoreFigures> {
-    match Snapshot::open(Arc::new(OsVfs), &entry.path, entry.id) {
-        Ok(Opened::Fresh(snapshot)) => CacheFigures::from(snapshot.figures().ok()?).store,
-        _ => None,
+/// Does something with the cache at `path`, and again if it went wrong while another process put
+/// another cache in its place.
+fn steady<T>(path: &Path, is_bad: impl Fn(&T) -> bool, act: impl Fn() -> T) -> T {
+    let looks = || OsVfs.metadata(path).ok().map(|found| (found.inode, found.changed));
+    for _ in 1..TRIES_MAX {
+        let before = looks();
+        let done = act();
+        if !is_bad(&done) || looks() == before {
+            return done;
+        }
     }
+    act()
+}
+
+/// What the store of a cache tells of itself.
+fn ask_store(entry: &barid_cache::CacheEntry) -> barid_cache::Result<Option<StoreFigures>> {
+    match Snapshot::open(Arc::new(OsVfs), &entry.path, entry.id)? {
+        Opened::Fresh(snapshot) => Ok(CacheFigures::new(snapshot.figures()?, 0).store),
+        _ => Ok(None),
+    }
+}
+
+/// What the cache of `mailbox` is kept in; `None` if there is none, or if it cannot tell.
+///
+/// # Errors
+/// What the file system says.
+pub fn options_of(dir: &Path, mailbox: &Path) -> Result<Option<CacheOptions>> {
+    let entry = entries_of(dir, Some(mailbox))?.into_iter().next();
+    Ok(entry.and_then(|entry| entry.options))
+}
+
+/// A cache that cannot tell whose it is is that of the mailbox that was asked for.
+fn named(entry: barid_cache::CacheEntry, mailbox: Option<&Path>) -> CacheEntry {
+    let mut entry = CacheEntry::from(entry);
+    if let (Some(mailbox), true) = (mailbox, entry.mailbox_path.as_os_str().is_empty()) {
+        entry.mailbox_path = canonical(mailbox);
+    }
+    entry
 }
 
 /// Checks every block and every header record of the caches of a folder, or of the one of
@@ -176,19 +225,38 @@ fn ask_store(entry: &barid_cache::CacheEntry) -> Option<StoreFigures> {
 /// # Errors
 /// What the file system says.
 pub fn verify(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<VerifyReport>> {
-    let reports = entries_of(dir, mailbox)?.into_iter().map(|entry| {
-        let found = barid_cache::verify(Arc::new(OsVfs), &entry.path);
-        let CacheEntry { mailbox_path, file, .. } = entry.into();
-        let (problems, records) = match found {
-            Ok(found) => (found.damage.into_iter().collect(), damaged_records(&found.faults)),
-            Err(error @ barid_cache::Error::Store(_)) => {
-                (vec![format!("cannot be checked: {error}")], Vec::new())
-            }
-            Err(error) => return Err(error.into()),
-        };
-        Ok(VerifyReport { mailbox_path, file, problems, records })
-    });
-    reports.collect()
+    let entries = entries_of(dir, mailbox)?.into_iter();
+    entries.filter_map(|entry| verify_one(entry, mailbox).transpose()).collect()
+}
+
+/// The report on one cache; `None` if it is gone by now.
+fn verify_one(
+    entry: barid_cache::CacheEntry,
+    mailbox: Option<&Path>,
+) -> Result<Option<VerifyReport>> {
+    let is_bad = |found: &barid_cache::Result<barid_cache::VerifyReport>| {
+        found.as_ref().is_ok_and(|found| found.damage.is_some())
+    };
+    let check = || barid_cache::verify(Arc::new(OsVfs), &entry.path);
+    let found = steady(&entry.path, is_bad, check);
+    let options = entry.options;
+    let CacheEntry { mailbox_path, file, .. } = named(entry, mailbox);
+    let (problems, damaged, records) = match found {
+        Ok(found) => {
+            let damaged = found.damage.is_some();
+            (found.damage.into_iter().collect(), damaged, damaged_records(&found.faults))
+        }
+        Err(error @ barid_cache::Error::Store(_)) => {
+            (vec![format!("cannot be checked: {error}")], false, Vec::new())
+        }
+        Err(barid_cache::Error::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(VerifyReport { mailbox_path, file, options, problems, damaged, records }))
 }
 
 fn damaged_records(faults: &[RecordFault]) -> Vec<DamagedRecord> {
@@ -201,7 +269,7 @@ fn damaged_records(faults: &[RecordFault]) -> Vec<DamagedRecord> {
 }
 
 /// Moves the cache of `mailbox` to another store or compression, without reading the mailbox; what
-/// is not given stays as it is. `None` if there is no cache of use.
+/// is not given stays as it is. `None` if there is no cache.
 ///
 /// Until the new cache is whole the old one stays in use.
 ///
@@ -216,14 +284,19 @@ pub fn convert(
 ) -> Result<Option<Converted>> {
     let Some(entry) = entries_of(dir, Some(mailbox))?.into_iter().next() else { return Ok(None) };
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-    let Opened::Fresh(snapshot) = Snapshot::open(vfs, &entry.path, entry.id)? else {
-        return Ok(None);
+    let snapshot = match Snapshot::open(vfs, &entry.path, entry.id)? {
+        Opened::Fresh(snapshot) => snapshot,
+        Opened::Absent => return Ok(None),
+        Opened::Discarded { reason, .. } => {
+            return Err(barid_cache::Error::NoUse { path: entry.path, reason }.into());
+        }
     };
     let from = snapshot.options();
     let to = CacheOptions {
         store: store.unwrap_or(from.store),
         compression: compression.unwrap_or(from.compression),
     };
+    let to = to.effective();
     let Some(converted) = snapshot.convert(&to)? else {
         return Err(barid_cache::Error::from(barid_kv::Error::Busy { path: entry.path }).into());
     };
@@ -314,15 +387,23 @@ fn folder(dir: &Path) -> CacheDir {
     CacheDir::new(Arc::new(OsVfs), dir)
 }
 
-/// The caches of a folder, or those of `mailbox`, by the path that they were made for.
+/// The caches of a folder, or those of `mailbox`, by the path that they were made for; one that is
+/// no use by the mailbox's identity, which names its file.
 fn entries_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<barid_cache::CacheEntry>> {
     let mut entries = folder(dir).list()?;
     if let Some(mailbox) = mailbox {
-        let path = OsVfs.canonicalize(mailbox).unwrap_or_else(|_| mailbox.to_owned());
-        let is_of = |content: &CacheContent| content.mailbox == path;
-        entries.retain(|entry| entry.content.as_ref().is_ok_and(is_of));
+        let path = canonical(mailbox);
+        let id = Identity::of(&OsVfs, &path, false).ok().map(|identity| identity.id);
+        entries.retain(|entry| match &entry.content {
+            Ok(content) => content.mailbox == path,
+            Err(_) => id == Some(entry.id),
+        });
     }
     Ok(entries)
+}
+
+fn canonical(mailbox: &Path) -> PathBuf {
+    OsVfs.canonicalize(mailbox).unwrap_or_else(|_| mailbox.to_owned())
 }
 
 impl From<barid_cache::CacheEntry> for CacheEntry {

@@ -111,6 +111,9 @@ impl Error {
                 "`barid cache stores` lists the stores, and how to get those that are missing"
                     .to_owned(),
             ),
+            Self::Cache(barid_cache::Error::Store(barid_kv::Error::Busy { .. })) => {
+                Some("run it again when no other program uses the cache".to_owned())
+            }
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
         }
@@ -128,7 +131,25 @@ pub(crate) fn is_unavailable(error: &barid_cache::Error) -> Option<&'static str>
 /// Whether the cache may be sound, and only cannot be used here or now.
 pub(crate) fn is_out_of_reach(error: &barid_cache::Error) -> bool {
     use barid_kv::Error as Store;
-    matches!(error, barid_cache::Error::Store(Store::Unavailable { .. } | Store::Busy { .. }))
+    match error {
+        barid_cache::Error::Store(Store::Unavailable { .. } | Store::Busy { .. }) => true,
+        barid_cache::Error::Io { source, .. }
+        | barid_cache::Error::Store(Store::Io { source, .. }) => is_of_the_system(source),
+        _ => false,
+    }
+}
+
+/// Whether an I/O error says nothing of the file, but that something is full or forbidden.
+fn is_of_the_system(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::StorageFull
+            | Kind::QuotaExceeded
+            | Kind::PermissionDenied
+            | Kind::ReadOnlyFilesystem
+            | Kind::OutOfMemory
+    )
 }
 
 /// Whether the error is that the store which was asked for cannot be used here.
@@ -144,6 +165,7 @@ pub(crate) fn damaged_file(error: &barid_cache::Error) -> Option<&Path> {
     use barid_kv::Error as Store;
     match error {
         Cache::Damaged { path, .. }
+        | Cache::NoUse { path, .. }
         | Cache::Io { path, .. }
         | Cache::Store(
             Store::Damaged { path, .. } | Store::NotFound { path } | Store::Io { path, .. },

@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_cache::Snapshot;
+use barid_cache::{CacheDir, Snapshot};
 use barid_formats::{Format, MailboxSpec};
 use barid_state::{Access, Identity, Ledger};
 use barid_types::{KeywordTable, Uid};
@@ -66,7 +66,7 @@ impl Mailbox {
         let mut opening = Opening::new(&*format, &vfs, options, &identity, place, &mut ledger);
         let (snapshot, state) = opening.bring_up_to_date()?;
         let Opening { place, notes, messages_read, .. } = opening;
-        let cache = CacheStatus { state, messages_read, bytes: snapshot.file_len() };
+        let cache = CacheStatus { state, messages_read };
         snapshot.release();
         let options = options.clone();
         let healed = false;
@@ -153,7 +153,7 @@ impl Mailbox {
         let (snapshot, state) = opening.scan(known)?;
         snapshot.release();
         let Opening { place, notes, messages_read, .. } = opening;
-        self.cache = CacheStatus { state, messages_read, bytes: snapshot.file_len() };
+        self.cache = CacheStatus { state, messages_read };
         (self.snapshot, self.place, self.notes) = (snapshot, place, notes);
         Ok(())
     }
@@ -175,7 +175,25 @@ impl Mailbox {
         }
     }
 
-    /// What its cache is made of, sort orders and threads not counted; `None` if it is in memory.
+    /// Whether what is known of it is in a cache on disk now.
+    pub fn is_cached(&self) -> bool {
+        self.place.on_disk && self.snapshot.store_error().is_none()
+    }
+
+    /// Bytes allocated for its cache, the store and what is derived from it; 0 if the cache is in
+    /// memory. Looks through the cache folder.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn cache_bytes(&self) -> Result<u64> {
+        let Some(dir) = self.place.path.parent().filter(|_| self.place.on_disk) else {
+            return Ok(0);
+        };
+        let entry = CacheDir::new(Arc::clone(&self.place.vfs), dir).entry(self.identity.id)?;
+        Ok(entry.map_or(0, |entry| entry.bytes))
+    }
+
+    /// What its cache is made of; `None` if it is in memory.
     ///
     /// # Errors
     /// What the file system says; a damaged store.
@@ -183,7 +201,8 @@ impl Mailbox {
         if !self.place.on_disk {
             return Ok(None);
         }
-        Ok(Some(self.done(self.snapshot.figures())?.into()))
+        let figures = self.done(self.snapshot.figures())?;
+        Ok(Some(CacheFigures::new(figures, self.cache_bytes()?)))
     }
 
     /// Its format.

@@ -74,11 +74,16 @@ pub(crate) fn is_current(
     is_same && !format.has_unread(snapshot.state())
 }
 
-/// Whether another file than that of the snapshot is in its place.
+/// Whether another file than that of the snapshot is in its place, or none.
 pub(crate) fn is_superseded(snapshot: &Snapshot, place: &CachePlace, id: u128) -> bool {
     let generation = snapshot.meta().generation;
     let opened = Snapshot::open(Arc::clone(&place.vfs), &place.path, id);
-    matches!(opened, Ok(Opened::Fresh(now)) if now.meta().generation != generation)
+    match opened {
+        Ok(Opened::Fresh(now)) => now.meta().generation != generation,
+        // Removed; whoever finds none makes it anew.
+        Ok(Opened::Absent) => true,
+        _ => false,
+    }
 }
 
 impl<'a> Opening<'a> {
@@ -140,8 +145,11 @@ impl<'a> Opening<'a> {
                 if self.belongs(&snapshot) { self.converted(snapshot) } else { Ok(None) }
             }
             Ok(Opened::Absent) => Ok(None),
-            Ok(Opened::Discarded { reason }) => {
-                self.note_cache(format!("{}: rebuilt, it was {reason}", path.display()));
+            Ok(Opened::Discarded { reason, options }) => {
+                let path = path.display().to_string();
+                self.cache_options = self.options.cache_options(options.unwrap_or_default());
+                let anew = in_words(self.cache_options);
+                self.note_cache(format!("{path}: {reason}; the cache is made anew in {anew}"));
                 Ok(None)
             }
             Err(error) => {
@@ -264,7 +272,8 @@ impl<'a> Opening<'a> {
     pub(crate) fn do_over(&mut self, known: &mut Option<Snapshot>, error: &barid_cache::Error) {
         match known.take() {
             Some(snapshot) if !is_out_of_reach(error) => {
-                self.note_cache(format!("{}: rebuilt: {error}", snapshot.path().display()));
+                let anew = in_words(self.cache_options);
+                self.note_cache(format!("{error}; the cache is made anew in {anew}"));
                 let _ = snapshot.discard();
             }
             _ => self.do_without(error),

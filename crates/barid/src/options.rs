@@ -61,10 +61,11 @@ impl OpenOptions {
 
     /// What a cache that is in `now` is to be in.
     pub(crate) fn cache_options(&self, now: CacheOptions) -> CacheOptions {
-        CacheOptions {
+        let options = CacheOptions {
             store: self.store.unwrap_or(now.store),
             compression: self.compression.unwrap_or(now.compression),
-        }
+        };
+        options.effective()
     }
 }
 

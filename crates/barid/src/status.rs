@@ -16,15 +16,13 @@ pub enum CacheState {
     Fresh,
 }
 
-/// What the cache did and costs.
+/// What the cache did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
     /// What it had to do.
     pub state: CacheState,
     /// Messages whose bytes were read from the mailbox.
     pub messages_read: u64,
-    /// Bytes of the cache file.
-    pub bytes: u64,
 }
 
 /// The counts and numbers of a mailbox (RFC 9051 §6.3.11, STATUS).

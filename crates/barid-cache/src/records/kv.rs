@@ -1,7 +1,7 @@
 //! Records in a key-value store, read.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_kv::compress::{Decoder, Dictionary};
@@ -31,8 +31,6 @@ const SCAN_MIN: usize = 48;
 pub(crate) struct KvRecords {
     pub(crate) store: Store,
     head: RecordsHead,
-    /// The cache file, for errors: it is that which is to be removed.
-    cache: PathBuf,
     session: Mutex<Option<Session>>,
 }
 
@@ -98,22 +96,19 @@ impl KvRecords {
         Some(Self {
             store: Store::new(Arc::clone(vfs), path, choice),
             head,
-            cache: cache.to_owned(),
             session: Mutex::default(),
         })
     }
 
     fn damaged(&self, kind: Damage) -> Error {
-        Error::damaged(&self.cache, 0, kind)
+        Error::damaged_store(self.store.path(), kind)
     }
 
     /// An error of the store, as one of the cache.
     pub(crate) fn error(&self, error: barid_kv::Error) -> Error {
         use barid_kv::Error as Kv;
         match error {
-            Kv::NotFound { .. } | Kv::Damaged { .. } | Kv::TooLong { .. } => {
-                self.damaged(Damage::Store)
-            }
+            Kv::TooLong { .. } => self.damaged(Damage::Store),
             error => Error::Store(error),
         }
     }

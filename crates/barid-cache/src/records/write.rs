@@ -1,7 +1,7 @@
 //! Records in a key-value store, written.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -32,8 +32,6 @@ const RECORDS_EXPECTED: usize = 50_000;
 #[derive(Debug)]
 pub(crate) struct KvWriter {
     store: Store,
-    /// The cache file, for errors.
-    cache: PathBuf,
     compression: Compression,
     writing: Writing,
     head: RecordsHead,
@@ -67,29 +65,28 @@ impl KvWriter {
             Ok(writer) => writer,
             Err(error) => {
                 let _ = store.remove();
-                return Err(Error::Store(error));
+                return Err(not_written(error));
             }
         };
-        Ok(Self::with(store, cache, options, head, about, writer, true))
+        Ok(Self::with(store, options, head, about, writer, true))
     }
 
     /// Goes on with the store of a cache, whose `head` says which records count. What a writer put
     /// there that did not come to its end is removed; `added` records at most are to come.
     pub(crate) fn update(
         store: &Store,
-        cache: &Path,
         options: &CacheOptions,
         head: RecordsHead,
         added: u32,
     ) -> Result<Self> {
-        let wrap = |error| wrap(cache, error);
+        let wrap = Error::Store;
         let mut writer = store.write().map_err(wrap)?;
         let mut about = None;
         writer.get(ABOUT, &mut |value| about = About::decode(value)).map_err(wrap)?;
         let about = about.filter(|about| {
             about.belongs_to(&head) && about.next - head.next <= KV_LEFT_BEHIND_MAX
         });
-        let mut about = about.ok_or_else(|| Error::damaged(cache, 0, Damage::Store))?;
+        let mut about = about.ok_or_else(|| Error::damaged_store(store.path(), Damage::Store))?;
         let mut batch = Batch::new();
         let promised = head.next.saturating_add(added).saturating_add(KV_NUMBERS);
         let left_behind = head.next..about.next;
@@ -105,7 +102,7 @@ impl KvWriter {
         }
         writer.apply(&batch).map_err(wrap)?;
         let dictionary = current_dictionary(&mut writer, &about, options).map_err(wrap)?;
-        let this = Self::with(store.clone(), cache, options, head, about, writer, false);
+        let this = Self::with(store.clone(), options, head, about, writer, false);
         let fits =
             !about.since.has_decayed(&about.at_training) || about.dictionary == DICTIONARY_MAX;
         if let (true, Some(dictionary)) = (fits, dictionary) {
@@ -116,7 +113,6 @@ impl KvWriter {
 
     fn with(
         store: Store,
-        cache: &Path,
         options: &CacheOptions,
         head: RecordsHead,
         about: About,
@@ -126,7 +122,6 @@ impl KvWriter {
         let writing = Writing { generation: head.generation, salt: random_u64() as u32 };
         Self {
             store,
-            cache: cache.to_owned(),
             compression: options.compression,
             writing,
             next: AtomicU32::new(head.next),
@@ -236,7 +231,7 @@ impl KvWriter {
         let mut about = lock(&self.about);
         let mut writer = lock(&self.writer);
         let Some(writer) = &mut *writer else { return Ok(None) };
-        let wrap = |error| wrap(&self.cache, error);
+        let wrap = |error| self.error(error);
         let mut id = about.dictionary;
         let mut taken = true;
         while taken {
@@ -278,10 +273,15 @@ impl KvWriter {
 
     fn apply(&self, batch: &mut Batch) -> Result<()> {
         if let Some(writer) = &mut *lock(&self.writer) {
-            writer.apply(batch).map_err(|error| wrap(&self.cache, error))?;
+            writer.apply(batch).map_err(|error| self.error(error))?;
         }
         batch.clear();
         Ok(())
+    }
+
+    /// An error of the store, as one of the cache.
+    fn error(&self, error: barid_kv::Error) -> Error {
+        if self.is_new { not_written(error) } else { Error::Store(error) }
     }
 
     /// Removes records, at the end.
@@ -324,7 +324,7 @@ impl KvWriter {
         batch.put(ABOUT, &about.encode());
         self.apply(&mut batch)?;
         if let Some(writer) = lock(&self.writer).take() {
-            writer.close().map_err(|error| wrap(&self.cache, error))?;
+            writer.close().map_err(|error| self.error(error))?;
         }
         Ok(RecordsHead {
             next: about.next,
@@ -377,12 +377,18 @@ fn current_dictionary(
     Ok(dictionary)
 }
 
-fn wrap(cache: &Path, error: barid_kv::Error) -> Error {
+/// An error of a store that is being made. Nothing of it was ever right, so nothing is damaged: it
+/// cannot be written, be it that the disk is full.
+fn not_written(error: barid_kv::Error) -> Error {
     use barid_kv::Error as Kv;
-    match error {
-        Kv::NotFound { .. } | Kv::Damaged { .. } => Error::damaged(cache, 0, Damage::Store),
-        error => Error::Store(error),
-    }
+    use std::io::{Error as IoError, ErrorKind};
+    Error::Store(match error {
+        Kv::NotFound { path } => Kv::Io { path, source: ErrorKind::NotFound.into() },
+        Kv::Damaged { path, what } => {
+            Kv::Io { path, source: IoError::other(format!("cannot be written: {what}")) }
+        }
+        error => error,
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -432,7 +438,7 @@ mod tests {
             let mut writer = store.write().unwrap();
             writer.apply(&batch).unwrap();
             writer.close().unwrap();
-            let updated = KvWriter::update(&store, Path::new("/box.bhc"), &options, head, 1);
+            let updated = KvWriter::update(&store, &options, head, 1);
             match updated {
                 Ok(_) => assert!(is_sound, "{next}"),
                 Err(error) => assert!(error.is_damage() && !is_sound, "{next}: {error}"),

@@ -34,12 +34,13 @@ pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Ou
     let started = Instant::now();
     let mailbox = context.open(&args.mailbox)?;
     let status = mailbox.status();
+    let bytes = mailbox.cache_bytes()?;
     let elapsed = started.elapsed();
     let path = args.mailbox.as_encoded_bytes();
     if context.global.json {
-        write_json(context.out.buffer(), path, &status, elapsed);
+        write_json(context.out.buffer(), path, &status, bytes, elapsed);
     } else {
-        write_table(context.out.buffer(), path, &status, elapsed);
+        write_table(context.out.buffer(), path, &status, bytes, elapsed);
     }
     Ok(Outcome::Done)
 }
@@ -53,7 +54,7 @@ pub(crate) fn cache_state_name(state: CacheState) -> &'static str {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duration) {
+fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elapsed: Duration) {
     let mut json = Json::line(out, "status");
     json.key("path").bytes(path);
     json.key("format").str(format_name(status.format));
@@ -68,13 +69,13 @@ fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duration
     json.key("cache").open(b'{');
     json.key("state").str(cache_state_name(status.cache.state));
     json.key("messages_read").number(status.cache.messages_read);
-    json.key("bytes").number(status.cache.bytes);
+    json.key("bytes").number(bytes);
     json.close(b'}');
     json.key("elapsed_ms").millis(elapsed);
     json.end_line();
 }
 
-fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duration) {
+fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elapsed: Duration) {
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("mailbox", visible(path));
@@ -91,12 +92,12 @@ fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, elapsed: Duratio
     if status.pending > 0 {
         row("pending", counted(status.pending, "change"));
     }
-    row("cache", describe_cache(status));
+    row("cache", describe_cache(status, bytes));
     row("took", duration(elapsed));
     table.write(out, "");
 }
 
-fn describe_cache(status: &Status) -> String {
+fn describe_cache(status: &Status, bytes: u64) -> String {
     let cache = &status.cache;
     let state = cache_state_name(cache.state);
     let read = match cache.messages_read {
@@ -105,6 +106,6 @@ fn describe_cache(status: &Status) -> String {
     };
     match cache.state {
         CacheState::None => format!("{state}, {read}"),
-        _ => format!("{state}, {read}, {}", size(cache.bytes)),
+        _ => format!("{state}, {read}, {}", size(bytes)),
     }
 }

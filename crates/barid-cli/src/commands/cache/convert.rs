@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use barid::caches::{self, Converted};
+use barid::{CacheOptions, ErrorKind};
 use clap::{Args, ValueHint};
 
-use super::figures::{kept_in, write_options};
+use super::figures::{kept_in, mending, write_options};
 use super::not_cached;
 use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, WithHint, report};
+use crate::exit::{Outcome, WithHint, is_not_there, report};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, size};
@@ -24,9 +25,10 @@ Examples:
 /// Move the caches of mailboxes to another store or compression
 ///
 /// Needs --store or --compress, or both; what is not given stays as it is. The mailbox is not read,
-/// and need not be there. Until the new cache is whole the old one stays in use.
+/// and need not be there. Until the new cache is whole the old one stays in use. zstd+dict is zstd
+/// in the native store, which compresses whole blocks.
 ///
-/// Exit status: 1 if a MAILBOX has no cache.
+/// Exit status: 1 if a MAILBOX has no cache, 2 if a cache could not be moved.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct ConvertArgs {
@@ -54,18 +56,43 @@ pub(super) fn run(
         let path = parse_spec(mailbox).path;
         let converted = caches::convert(dir, &path, store, compression);
         match converted
-            .map_err(anyhow::Error::from)
+            .map_err(|error| with_way_out(context, dir, &path, error))
             .and_then(|found| found.ok_or_else(|| not_cached(mailbox)))
         {
-            Ok(converted) => print(context, mailbox, &converted, started.elapsed())?,
+            Ok(converted) => {
+                print(context, mailbox, &converted, started.elapsed())?;
+                context.out.flush()?;
+            }
             Err(error) if args.mailboxes.len() > 1 => {
-                outcome = Outcome::Incomplete;
+                if !is_not_there(&error) {
+                    outcome = Outcome::Incomplete;
+                } else if outcome == Outcome::Done {
+                    outcome = Outcome::NothingMatched;
+                }
                 report(context, &error);
             }
             Err(error) => return Err(error),
         }
     }
     Ok(outcome)
+}
+
+/// The error of a damaged cache, with what mends it: not this command.
+fn with_way_out(
+    context: &Context,
+    dir: &Path,
+    mailbox: &Path,
+    error: barid::Error,
+) -> anyhow::Error {
+    if error.kind() != ErrorKind::Corrupt {
+        return error.into();
+    }
+    let was = caches::options_of(dir, mailbox).ok().flatten().unwrap_or_default();
+    let wanted = CacheOptions {
+        store: context.global.store.unwrap_or(was.store),
+        compression: context.global.compress.unwrap_or(was.compression),
+    };
+    WithHint::error(error.to_string(), mending(context, mailbox, Some(wanted)))
 }
 
 /// `/home/ann/Maildir: from native to lmdb, zstd: 34.2 MB, now 12.0 MB, in 0.4 s; ...`

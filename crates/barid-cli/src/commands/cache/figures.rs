@@ -1,9 +1,42 @@
 //! What a cache is made of, in words and as JSON.
 
+use std::path::Path;
+
 use barid::caches::CacheFigures;
 use barid::{CacheOptions, Compression};
 
+use crate::context::Context;
 use crate::output::json::Json;
+
+/// What mends a damaged cache, which was kept in `options` if that is known.
+pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOptions>) -> String {
+    if mailbox.as_os_str().is_empty() {
+        return "opening its mailbox makes it anew, `barid cache prune` removes it".to_owned();
+    }
+    let mailbox = in_shell(mailbox);
+    let mut keep = String::new();
+    if let Some(dir) = &context.global.cache_dir {
+        keep.push_str(&format!(" --cache-dir {}", in_shell(dir)));
+    }
+    let mut made = keep.clone();
+    if let Some(CacheOptions { store, compression }) = options {
+        made.push_str(&format!(" --store {store} --compress {compression}"));
+    }
+    format!(
+        "`barid cache clear{keep} {mailbox}`, then `barid cache populate{made} {mailbox}`, \
+         makes it anew"
+    )
+}
+
+/// A path as a shell takes it.
+fn in_shell(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    match path.chars().all(is_plain) && !path.starts_with('-') {
+        true => path.into_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
 
 /// `lmdb, zstd+dict`; a store's own compression stands behind its name.
 pub(super) fn kept_in(options: &CacheOptions) -> String {

@@ -103,3 +103,11 @@ fn not_cached(mailbox: &OsStr) -> anyhow::Error {
         "`barid cache status` lists what is cached, `barid cache populate` fills a cache",
     )
 }
+
+/// What a cache is called: its mailbox, or its file if it cannot tell.
+fn name_of<'a>(mailbox: &'a Path, file: &'a Path) -> &'a OsStr {
+    match mailbox.as_os_str() {
+        name if name.is_empty() => file.file_name().unwrap_or(file.as_os_str()),
+        name => name,
+    }
+}

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use barid::caches::CacheFigures;
 use barid::vfs::OsVfs;
-use barid::{CacheState, Mailbox, Status};
+use barid::{CacheOptions, CacheState, ErrorKind, Mailbox, Note, NoteKind, Status};
 use clap::{Args, ValueHint};
 
 use super::figures::{kept_in, write_figures};
 use crate::commands::status::cache_state_name;
 use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, report};
+use crate::exit::{Outcome, WithHint, report};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, size};
@@ -27,8 +27,9 @@ Examples:
 /// Fill the caches of mailboxes, or bring them up to date, and list nothing
 ///
 /// A cache that there is already only learns what is new: `barid cache clear` before it makes it
-/// from the beginning. A mailbox that cannot be opened is reported and the others are filled all
-/// the same; the exit status is 2 then.
+/// from the beginning. A mailbox that cannot be opened, or whose cache could not be written, or not
+/// where --store and --compress say, is reported and the others are filled all the same; the exit
+/// status is 2 then.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct PopulateArgs {
@@ -45,6 +46,8 @@ struct Filled {
     status: Status,
     figures: Option<CacheFigures>,
     elapsed: Duration,
+    /// Why the cache is not as it was to be.
+    failure: Option<anyhow::Error>,
 }
 
 /// Opens the mailboxes one after the other.
@@ -52,11 +55,18 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
     let mut outcome = Outcome::Done;
     for mailbox in &args.mailboxes {
         match fill(context, mailbox, args.full) {
-            Ok(filled) if context.global.json => {
-                write_json(context.out.buffer(), mailbox, &filled);
-                context.out.settle()?;
+            Ok(filled) => {
+                if context.global.json {
+                    write_json(context.out.buffer(), mailbox, &filled);
+                } else {
+                    context.out.line(&in_words(mailbox, &filled))?;
+                }
+                context.out.flush()?;
+                if let Some(error) = filled.failure {
+                    outcome = Outcome::Incomplete;
+                    report(context, &error);
+                }
             }
-            Ok(filled) => context.out.line(&in_words(mailbox, &filled))?,
             Err(error) if args.mailboxes.len() > 1 => {
                 outcome = Outcome::Incomplete;
                 report(context, &error);
@@ -70,22 +80,67 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
 fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled> {
     let started = Instant::now();
     let spec = parse_spec(mailbox);
-    let opened = context.with_progress(|options| {
+    let (opened, figures) = context.with_progress(|options| {
         let mut opened = Mailbox::open_in(Arc::new(OsVfs), &spec, options)?;
         if full && let Err(error) = opened.fill_rfc822_sizes() {
             opened.heal(error)?;
             opened.fill_rfc822_sizes()?;
         }
-        Ok(opened)
+        let figures = match opened.cache_figures() {
+            Err(error)
+                if error.kind() == ErrorKind::Corrupt
+                    || matches!(error, barid::Error::Superseded { .. }) =>
+            {
+                opened.heal(error)?;
+                opened.cache_figures()
+            }
+            figures => figures,
+        };
+        Ok((opened, figures))
     })?;
     let elapsed = started.elapsed();
     context.print_notes(&opened);
-    Ok(Filled { status: opened.status(), figures: opened.cache_figures()?, elapsed })
+    let (figures, unusable) = match figures {
+        Ok(figures) => (figures, None),
+        Err(error) => (None, Some(anyhow::Error::from(error))),
+    };
+    let failure = unusable.or_else(|| failure(context, mailbox, &opened, figures.as_ref()));
+    Ok(Filled { status: opened.status(), figures, elapsed, failure })
+}
+
+/// Why the cache is not what it was to be: not written, or kept in something else.
+fn failure(
+    context: &Context,
+    mailbox: &OsStr,
+    opened: &Mailbox,
+    figures: Option<&CacheFigures>,
+) -> Option<anyhow::Error> {
+    let name = visible(mailbox.as_encoded_bytes());
+    if !opened.is_cached() {
+        let of_cache = |note: &&Note| note.kind == NoteKind::Cache;
+        let why = opened.notes().iter().rfind(of_cache).filter(|_| context.global.quiet);
+        let why = why.map(|note| format!(": {}", note.text)).unwrap_or_default();
+        return Some(WithHint::error(
+            format!("{name}: no cache was written{why}"),
+            "--cache-dir DIR names another folder for caches",
+        ));
+    }
+    let options = figures?.options;
+    let wanted = CacheOptions {
+        store: context.global.store.unwrap_or(options.store),
+        compression: context.global.compress.unwrap_or(options.compression),
+    };
+    (wanted.effective() != options).then(|| {
+        WithHint::error(
+            format!("{name}: the cache stays in {}", kept_in(&options)),
+            "run it again when no other program uses the cache",
+        )
+    })
 }
 
 /// `/home/ann/Maildir: 100,000 messages in 0.61 s, 34.2 MB in lmdb, zstd+dict; records 5.4:1`
 fn in_words(mailbox: &OsStr, filled: &Filled) -> String {
-    let Filled { status, figures, elapsed } = filled;
+    let Filled { status, figures, elapsed, .. } = filled;
     let mailbox = visible(mailbox.as_encoded_bytes());
     let messages = counted(status.messages.into(), "message");
     let mut text = format!("{mailbox}: {messages} in {}", duration(*elapsed));
@@ -105,7 +160,7 @@ fn in_words(mailbox: &OsStr, filled: &Filled) -> String {
 }
 
 fn write_json(out: &mut Vec<u8>, mailbox: &OsStr, filled: &Filled) {
-    let Filled { status, figures, elapsed } = filled;
+    let Filled { status, figures, elapsed, .. } = filled;
     let mut json = Json::line(out, "cache_populated");
     json.key("mailbox").bytes(mailbox.as_encoded_bytes());
     json.key("messages").number(status.messages.into());

@@ -5,8 +5,8 @@ use std::path::Path;
 use barid::caches::{self, CacheEntry, CacheFigures, EntryState};
 use clap::Args;
 
-use super::OneOrAll;
 use super::figures::{kept_in, write_figures};
+use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
@@ -22,9 +22,11 @@ Examples:
 
 /// List the caches, what they are kept in and their sizes
 ///
-/// RATIO is how much smaller header records are than they would be uncompressed. Only the headers
-/// of the cache files are read; with MAILBOX, --verbose or --json the stores are asked as well. A
-/// cache that is damaged is made anew when its mailbox is opened.
+/// RATIO is how much smaller header records are than they would be uncompressed; a store that
+/// compresses by itself does not tell. SIZE counts all files of a cache. Only the headers of the
+/// cache files are read; with MAILBOX, --verbose or --json the stores are opened as well, and a
+/// cache whose store is damaged or cannot be used here is shown as such. Records are checked by
+/// `verify`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct StatusArgs {
@@ -45,7 +47,12 @@ pub(super) fn run(context: &mut Context, dir: &Path, args: &StatusArgs) -> anyho
         return Ok(Outcome::Done);
     }
     if all {
-        entries.iter().for_each(|entry| write_all(context.out.buffer(), entry));
+        for (index, entry) in entries.iter().enumerate() {
+            if index > 0 {
+                context.out.line("")?;
+            }
+            write_all(context.out.buffer(), entry);
+        }
         return Ok(Outcome::Done);
     }
     if !entries.is_empty() {
@@ -69,14 +76,16 @@ fn write_table(out: &mut Vec<u8>, entries: &[CacheEntry]) {
         let state = match &entry.state {
             EntryState::Ok => String::new(),
             EntryState::Damaged(reason) => format!("  (damaged: {reason})"),
+            EntryState::Unusable(reason) => format!("  (unusable: {reason})"),
         };
-        let mailbox = format!("{}{state}", entry.mailbox_path.display());
+        let mailbox = name_of(&entry.mailbox_path, &entry.file);
+        let mailbox = format!("{}{state}", mailbox.to_string_lossy());
         let of = |text: &dyn Fn(&CacheFigures) -> String| {
             entry.figures.as_ref().map(text).unwrap_or_default()
         };
         table.row([
             size(entry.bytes),
-            grouped(entry.messages.into()),
+            of(&|_| grouped(entry.messages.into())),
             visible(entry.format.as_bytes()),
             of(&|figures| figures.options.store.to_string()),
             of(&|figures| figures.options.compression.to_string()),
@@ -95,13 +104,20 @@ fn ratio(figures: &CacheFigures) -> Option<String> {
 fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
-    row("mailbox", visible(entry.mailbox_path.as_os_str().as_encoded_bytes()));
-    row("file", visible(entry.file.as_os_str().as_encoded_bytes()));
-    if let EntryState::Damaged(reason) = &entry.state {
-        row("damaged", visible(reason.as_bytes()));
+    let mailbox = entry.mailbox_path.as_os_str();
+    if !mailbox.is_empty() {
+        row("mailbox", visible(mailbox.as_encoded_bytes()));
     }
-    row("format", visible(entry.format.as_bytes()));
-    row("messages", grouped(entry.messages.into()));
+    row("file", visible(entry.file.as_os_str().as_encoded_bytes()));
+    match &entry.state {
+        EntryState::Ok => {}
+        EntryState::Damaged(reason) => row("damaged", visible(reason.as_bytes())),
+        EntryState::Unusable(reason) => row("unusable", visible(reason.as_bytes())),
+    }
+    if entry.figures.is_some() {
+        row("format", visible(entry.format.as_bytes()));
+        row("messages", grouped(entry.messages.into()));
+    }
     row("size", size(entry.bytes));
     if let Some(figures) = &entry.figures {
         row("kept in", kept_in(&figures.options));
@@ -117,23 +133,31 @@ fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
         }
     }
     table.write(out, "");
-    out.push(b'\n');
 }
 
 fn write_json(out: &mut Vec<u8>, entry: &CacheEntry) {
     let mut json = Json::line(out, "cache");
-    json.key("mailbox").bytes(entry.mailbox_path.as_os_str().as_encoded_bytes());
+    let mailbox = entry.mailbox_path.as_os_str();
+    if !mailbox.is_empty() {
+        json.key("mailbox").bytes(mailbox.as_encoded_bytes());
+    }
     json.key("file").bytes(entry.file.as_os_str().as_encoded_bytes());
-    json.key("messages").number(entry.messages.into());
-    json.key("format").str(&entry.format);
     match &entry.figures {
-        Some(figures) => write_figures(&mut json, figures),
+        Some(figures) => {
+            json.key("messages").number(entry.messages.into());
+            json.key("format").str(&entry.format);
+            write_figures(&mut json, figures);
+        }
         None => json.key("bytes").number(entry.bytes),
     }
     match &entry.state {
         EntryState::Ok => json.key("state").str("ok"),
         EntryState::Damaged(reason) => {
             json.key("state").str("damaged");
+            json.key("reason").str(reason);
+        }
+        EntryState::Unusable(reason) => {
+            json.key("state").str("unusable");
             json.key("reason").str(reason);
         }
     }

@@ -5,11 +5,14 @@ use std::path::Path;
 use barid::caches::{self, DamagedRecord, VerifyReport};
 use clap::Args;
 
-use super::OneOrAll;
+use super::figures::mending;
+use super::{OneOrAll, name_of};
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::limits::RECORDS_SHOWN;
 use crate::output::escape::visible;
 use crate::output::json::Json;
+use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +22,9 @@ Examples:
 
 /// Check every block and every record of every cache
 ///
-/// Every damaged record is named. Exit status: 2 if one is damaged, 1 if MAILBOX has no cache.
+/// The damaged records are named: the first ten of a cache, with --verbose or --json more. Nothing
+/// is mended; what mends it is said. Exit status: 2 if one is damaged or cannot be checked, 1 if
+/// MAILBOX has no cache.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct VerifyArgs {
@@ -33,38 +38,52 @@ pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyho
     args.which.must_be_cached(!reports.is_empty())?;
     let mut outcome = Outcome::Done;
     for report in &reports {
-        let ok = report.problems.is_empty();
-        if !ok {
-            outcome = Outcome::Incomplete;
-        }
         if context.global.json {
             write_json(context.out.buffer(), report);
         } else {
-            write_lines(context.out.buffer(), report);
+            let shown = if context.global.verbose { usize::MAX } else { RECORDS_SHOWN };
+            write_lines(context.out.buffer(), report, shown);
         }
-        context.out.settle()?;
+        if report.problems.is_empty() {
+            context.out.settle()?;
+            continue;
+        }
+        outcome = Outcome::Incomplete;
+        context.out.flush()?;
+        let hint = match report.damaged {
+            true => mending(context, &report.mailbox_path, report.options),
+            false => "`barid cache stores` tells which stores can be used here".to_owned(),
+        };
+        context.error_line("hint", &visible(hint.as_bytes()));
     }
     Ok(outcome)
 }
 
-fn write_lines(out: &mut Vec<u8>, report: &VerifyReport) {
+fn write_lines(out: &mut Vec<u8>, report: &VerifyReport, shown: usize) {
     let mut line = |parts: &[&str]| {
         parts.iter().for_each(|part| out.extend_from_slice(visible(part.as_bytes()).as_bytes()));
         out.push(b'\n');
     };
-    let mailbox = String::from_utf8_lossy(report.mailbox_path.as_os_str().as_encoded_bytes());
+    let mailbox = name_of(&report.mailbox_path, &report.file).to_string_lossy();
     if report.problems.is_empty() {
         return line(&[&mailbox, ": ok"]);
     }
     line(&[&mailbox, ": ", &report.problems.join("; ")]);
-    for DamagedRecord { row, uid, what } in &report.records {
+    for DamagedRecord { row, uid, what } in report.records.iter().take(shown) {
         line(&["  UID ", &uid.to_string(), ", message ", &(row + 1).to_string(), ": ", what]);
+    }
+    let more = report.records.len().saturating_sub(shown);
+    if more > 0 {
+        line(&["  and ", &counted(more as u64, "record"), " more; --verbose names them"]);
     }
 }
 
 fn write_json(out: &mut Vec<u8>, report: &VerifyReport) {
     let mut json = Json::line(out, "cache_verify");
-    json.key("mailbox").bytes(report.mailbox_path.as_os_str().as_encoded_bytes());
+    let mailbox = report.mailbox_path.as_os_str();
+    if !mailbox.is_empty() {
+        json.key("mailbox").bytes(mailbox.as_encoded_bytes());
+    }
     json.key("file").bytes(report.file.as_os_str().as_encoded_bytes());
     json.key("ok").bool(report.problems.is_empty());
     json.key("problems").open(b'[');
