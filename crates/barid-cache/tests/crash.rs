@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot, verify};
+use barid_cache::{Builder, CacheDir, CacheOptions, Delta, Opened, Snapshot, convert, verify};
 use barid_formats::ScanReport;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
@@ -221,6 +221,36 @@ fn an_interrupted_compaction_is_repeated() {
         assert_eq!((report.damage, report.stale_records), (None, 0));
     }
     assert!(compacted >= 1, "{compacted}");
+}
+
+/// A conversion that is stopped anywhere has happened or not, and a killed process loses nothing.
+#[test]
+fn a_crash_while_converting() {
+    let (mut rng, mut history) = (fastrand::Rng::with_seed(54), History::default());
+    let before = MemVfs::new();
+    let mut model = Model::new();
+    model.add(&mut rng, 60, true, 1);
+    history.note(&model);
+    let first: Arc<dyn Vfs> = Arc::new(before.clone());
+    drop(change(&build(&first, &cache_path(), &model, &mut rng), &mut model, &mut rng));
+    history.note(&model);
+
+    let world = CrashVfs::new(&before);
+    let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
+    for kind in [("memory", "zstd+dict"), ("native", "zstd"), ("memory", "none"), ("memory", "lz4")]
+    {
+        convert(Arc::clone(&vfs), &cache_path(), ID, &options(kind)).unwrap().unwrap();
+    }
+    for point in 0..=world.points() {
+        for seed in 0..SEEDS {
+            let disk: Arc<dyn Vfs> = Arc::new(world.crash_at(point, seed));
+            let found = history.step_found(&disk, &mut rng);
+            let allowed = [Some(model.step), None];
+            let allowed = &allowed[..if seed == EVERYTHING_KEPT { 1 } else { 2 }];
+            assert!(allowed.contains(&found), "point {point}, seed {seed}: {found:?}");
+        }
+    }
+    assert!(world.points() >= 20, "{}", world.points());
 }
 
 /// A log that cannot be compacted would grow for ever.
