@@ -133,7 +133,7 @@ fn failure(
     (wanted.effective() != options).then(|| {
         WithHint::error(
             format!("{name}: the cache stays in {}", kept_in(&options)),
-            "run it again when no other program uses the cache",
+            "it can be used as it is; without --quiet the reason is told before this",
         )
     })
 }
