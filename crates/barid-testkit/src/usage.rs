@@ -48,6 +48,14 @@ pub struct Usage {
     pub blocks_out: u64,
 }
 
+impl Usage {
+    /// The peak of anonymous memory in bytes as sampled; of a run too short for a sample
+    /// [`Usage::maxrss`], which is never less.
+    pub fn memory(&self) -> u64 {
+        self.anon_peak.unwrap_or(self.maxrss)
+    }
+}
+
 /// Whether to look at the memory of a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
