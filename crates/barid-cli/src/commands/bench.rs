@@ -66,7 +66,7 @@ struct HcacheArgs {
     /// How often to run each
     #[arg(short, long, value_name = "TIMES", default_value_t = 3)]
     times: u32,
-    /// The stores, separated by blanks or commas, each `native` or NAME[:builtin]
+    /// The stores, separated by blanks or commas, each native, NAME or NAME:BUILTIN
     ///
     /// Default: native and every store that is usable here (see `barid cache stores`).
     #[arg(short = 'b', long, value_name = "STORES")]
