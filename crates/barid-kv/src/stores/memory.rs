@@ -23,6 +23,8 @@ const CAPABILITIES: Capabilities = Capabilities {
     value_len_max: VALUE_LEN_MAX,
     builtin: &[],
 };
+/// The suffix of a file that is still to take the place of the one before.
+const NEW: &str = ".new";
 /// The longest file that is read.
 const FILE_LEN_MAX: u64 = 1 << 30;
 
@@ -59,6 +61,9 @@ impl Kv for Memory {
     fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
         Ok(Box::new(Open::load(place, None)?))
     }
+    fn companions(&self) -> &'static [&'static str] {
+        &[NEW]
+    }
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         if purpose == Purpose::Update {
             return Ok(Box::new(Open::load(place, Some(purpose))?));
@@ -87,7 +92,7 @@ impl Open {
         let at = || Error::at(&self.path);
         let bytes = encode(&self.pairs);
         let mut name = self.path.as_os_str().to_owned();
-        name.push(".new");
+        name.push(NEW);
         let temporary = PathBuf::from(name);
         let file = self.vfs.open(&temporary, OpenOptions::create(0o600)).map_err(at())?;
         file.set_len(0).map_err(at())?;
