@@ -37,9 +37,13 @@ pub(super) const HEAD_LEN: usize = 16 << 10;
 /// Messages of one chunk of a scan.
 pub(super) const CHUNK_MESSAGES: usize = 512;
 /// How often directories are listed before a name that hides behind renames is given up.
-pub(super) const PASSES_MAX: u32 = 10;
-/// How many listings in a row must bring no new name before a directory under change is believed.
+pub(super) const PASSES_MAX: u32 = 16;
+/// How many listings in a row must bring no new name before a directory is believed that may change
+/// within one clock tick.
 pub(super) const PASSES_WITHOUT_NEWS: u32 = 3;
+/// How many of one that was seen to change: each may pass by a name that is renamed meanwhile, so
+/// that a name renamed all the time may stay unseen a few times in a row.
+pub(super) const PASSES_UNDER_CHANGE: u32 = 7;
 /// How often the directories are listed again during one scan for messages renamed meanwhile.
 pub(super) const RELISTS_MAX: u32 = 64;
 /// How often a message is looked for under another name before it counts as gone.

@@ -10,7 +10,7 @@ use barid_vfs::{Dir, FileType, Vfs};
 
 use super::Dirs;
 use super::before::Before;
-use super::layout::{PASSES_MAX, PASSES_WITHOUT_NEWS};
+use super::layout::{PASSES_MAX, PASSES_UNDER_CHANGE, PASSES_WITHOUT_NEWS};
 use super::name;
 use super::table::{Index, Name, Names};
 use crate::{Error, Result, Stamp};
@@ -104,6 +104,7 @@ impl Listing {
     ) -> Result<[bool; 2]> {
         let mut stamp = *stamp;
         let (mut quiet_passes, mut passes_without_news) = (0, 0);
+        let mut believed_after = PASSES_WITHOUT_NEWS;
         for pass in 0..PASSES_MAX {
             self.pass(dirs, before, wanted, pass as u8)?;
             let mut after = Stamp { taken: vfs.now(), ..stamp };
@@ -111,11 +112,14 @@ impl Listing {
             let quiet = after.same_files(&stamp);
             let missing = self.is_missing(before, wanted);
             let settled = stamp.is_settled(0) && stamp.is_settled(1);
+            if after.files[1] != stamp.files[1] {
+                believed_after = PASSES_UNDER_CHANGE;
+            }
             if !missing {
                 // Within one clock tick a rename moves no stamp, but may hide a new name.
                 let may_have_moved = !stamp.is_settled(1) || after.files[1] != stamp.files[1];
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
-                if !(wanted[1] && may_have_moved) || passes_without_news >= PASSES_WITHOUT_NEWS {
+                if !(wanted[1] && may_have_moved) || passes_without_news >= believed_after {
                     return Ok([false; 2]);
                 }
             } else if quiet {
