@@ -44,7 +44,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn figures_without_store(&self) -> Result<Figures> {
+    fn figures_without_store(&self) -> Result<Figures> {
         let path = &self.base.path;
         let records = &self.base.header.records;
         let mut bytes = self.vfs.metadata(path).map_err(Error::at(path))?.allocated;
