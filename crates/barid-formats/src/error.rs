@@ -53,6 +53,36 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A change was begun and could not be finished; nothing is lost. The next opening, or
+    /// [`crate::Mailbox::recover`], goes on.
+    #[error("{}: the change is unfinished ({what}); it goes on from {}", path.display(),
+        journal.display())]
+    Unfinished {
+        /// The mailbox.
+        path: PathBuf,
+        /// The journal, which must be kept.
+        journal: PathBuf,
+        /// What stopped it: an error of the system, or a request to stop.
+        what: String,
+    },
+    /// The mailbox is in the middle of a change whose journal is missing or cannot be used.
+    #[error("{}: {what}", path.display())]
+    Unrecoverable {
+        /// The mailbox.
+        path: PathBuf,
+        /// What is missing.
+        what: String,
+    },
+    /// There is not enough space for the change; nothing was changed.
+    #[error("{}: {needed} bytes are needed, {free} are free", path.display())]
+    NoSpace {
+        /// The mailbox or the folder of its journal.
+        path: PathBuf,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
     /// The file is damaged beyond what is tolerated.
     #[error("{}: damaged at offset {offset}: {kind}", path.display())]
     Damaged {

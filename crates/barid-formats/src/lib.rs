@@ -26,4 +26,7 @@ pub use scan::{
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,
 };
 pub use stamp::{Racy, Stamp};
-pub use sync::{ChangeSet, FlagChange, NewMessage, Shift, SyncReport};
+pub use sync::{
+    ChangeSet, FlagChange, MovedMessage, NewMessage, Recovered, Shift, SyncContext, SyncFigures,
+    SyncReport, SyncedState, Unfinished,
+};

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use barid_state::Ledger;
-
 use crate::{
-    ChangeSet, Known, Location, NewMessage, Result, ScanContext, ScanReport, Sinks, Stamp,
-    SyncReport,
+    ChangeSet, Known, Location, NewMessage, Recovered, Result, ScanContext, ScanReport, Sinks,
+    Stamp, SyncContext, SyncReport, Unfinished,
 };
 
 /// A mailbox format.
@@ -54,6 +52,8 @@ pub struct Caps {
     pub keywords_max: u32,
     /// The mailbox itself keeps the UID of every message; else some may be in the ledger.
     pub uids: bool,
+    /// A change of flags may cost a rewriting, so that collecting changes is worth while.
+    pub delays: bool,
 }
 
 /// Which bytes of a message are wanted.
@@ -115,9 +115,21 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// Commit point and fsync order are documented by each format.
     fn sync(
         &mut self,
-        known: &dyn Known,
-        ledger: Option<&mut Ledger>,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
     ) -> Result<SyncReport>;
+
+    /// Whether a change was begun and not finished (PROTOCOL, "Open", step 1). A few system calls;
+    /// takes no lock, so what it finds may be going on right now in another process.
+    fn unfinished(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        let _ = state_dir;
+        Ok(None)
+    }
+
+    /// Completes a change that was begun and not finished; waits for a process that is about it.
+    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        let _ = context;
+        Ok(Recovered::default())
+    }
 }

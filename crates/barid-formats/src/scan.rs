@@ -44,6 +44,19 @@ pub trait Known: Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// Where the message `uid` is in mailbox order, counted from 0; `None` if it is not known.
+    /// O(n) unless overridden.
+    fn position(&self, uid: Uid) -> std::result::Result<Option<u32>, SinkError> {
+        let (mut at, mut found) = (0, None);
+        self.visit(0, &mut |message| {
+            if message.uid == uid {
+                found = Some(at);
+            }
+            at += 1;
+            message.uid < uid
+        })?;
+        Ok(found)
+    }
     /// Visits the messages from `first` (counted from 0) on until `visit` says `false`.
     fn visit(
         &self,

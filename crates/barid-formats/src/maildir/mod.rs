@@ -30,13 +30,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_state::Ledger;
 use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
 
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, SyncReport,
+    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
 };
 
 /// A Maildir.
@@ -105,7 +104,14 @@ impl Mailbox for Maildir {
     }
 
     fn caps(&self) -> Caps {
-        Caps { append: true, flags: true, expunge: true, keywords_max: LETTERS as u32, uids: true }
+        Caps {
+            append: true,
+            flags: true,
+            expunge: true,
+            keywords_max: LETTERS as u32,
+            uids: true,
+            delays: false,
+        }
     }
 
     fn path(&self) -> &Path {
@@ -172,12 +178,11 @@ impl Mailbox for Maildir {
 
     fn sync(
         &mut self,
-        known: &dyn Known,
-        ledger: Option<&mut Ledger>,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
     ) -> Result<SyncReport> {
-        sync::sync(self, known, ledger, changes, appends)
+        sync::sync(self, changes, appends, context)
     }
 }
 

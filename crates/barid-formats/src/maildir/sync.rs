@@ -10,7 +10,6 @@
 
 use std::io::ErrorKind;
 
-use barid_state::Ledger;
 use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
@@ -20,17 +19,19 @@ use super::name::{self, Letters};
 use super::relist::Relisted;
 use super::{Dirs, Maildir, append, path_of, uids};
 use crate::scan::sink_error;
-use crate::{ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncReport};
+use crate::{
+    ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncContext, SyncReport,
+};
 
 /// Applies changes and appends.
 pub(super) fn sync(
     maildir: &Maildir,
-    known: &dyn Known,
-    mut ledger: Option<&mut Ledger>,
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
+    context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     let mut report = SyncReport::default();
+    let known = context.known;
     let keywords = give_letters(maildir, changes, appends)?;
     let mut work = Work {
         maildir,
@@ -46,7 +47,7 @@ pub(super) fn sync(
         work.drop_recent(known)?;
     }
     work.make_durable()?;
-    if let Some(ledger) = ledger.as_deref_mut().filter(|_| !changes.expunge.is_empty())
+    if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| !changes.expunge.is_empty())
         && !ledger.entries()?.is_empty()
     {
         ledger.expunge(&changes.expunge);
@@ -55,7 +56,8 @@ pub(super) fn sync(
     work.gone.sort_unstable();
     work.gone.dedup();
     report.gone = work.gone;
-    report.appended = append::append(maildir, ledger, &work.keywords, appends)?;
+    report.appended =
+        append::append(maildir, context.ledger.as_deref_mut(), &work.keywords, appends)?;
     Ok(report)
 }
 

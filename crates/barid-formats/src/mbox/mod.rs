@@ -7,6 +7,7 @@
 //! ledger (`uids.rs`).
 
 mod append;
+mod change;
 mod compressed;
 mod from_line;
 mod layout;
@@ -25,7 +26,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use barid_state::Ledger;
 use barid_vfs::{FileStamp, Vfs};
 use jiff::tz::TimeZone;
 
@@ -36,7 +36,7 @@ use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
 use self::status::Separators;
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, SyncReport,
+    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
 };
 
 /// How an mbox guards its bodies against being taken for From_ lines.
@@ -166,7 +166,14 @@ impl Mailbox for MboxMailbox {
         if self.compression.is_some() {
             return Caps::default();
         }
-        Caps { append: true, flags: false, expunge: false, keywords_max: 30, uids: false }
+        Caps {
+            append: true,
+            flags: false,
+            expunge: false,
+            keywords_max: 30,
+            uids: false,
+            delays: true,
+        }
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
@@ -203,10 +210,9 @@ impl Mailbox for MboxMailbox {
     /// Appends only; see `append.rs` for the commit point and what a crash leaves.
     fn sync(
         &mut self,
-        _known: &dyn Known,
-        _ledger: Option<&mut Ledger>,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
+        _context: &mut SyncContext<'_>,
     ) -> Result<SyncReport> {
         if self.compression.is_some() {
             let what = "a compressed mailbox can only be read";

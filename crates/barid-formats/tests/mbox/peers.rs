@@ -206,7 +206,8 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
     let mut mailbox = Box_::open(&path, Some(variant));
     let known = barid_formats::EmptyKnown::default();
     for batch in messages.chunks(30) {
-        mailbox.mailbox.sync(&known, None, &Default::default(), batch).unwrap();
+        let mut context = barid_formats::SyncContext::new(&known);
+        mailbox.mailbox.sync(&Default::default(), batch, &mut context).unwrap();
     }
     Some((scratch, mailbox, messages.len()))
 }

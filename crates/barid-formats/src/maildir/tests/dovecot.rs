@@ -192,7 +192,8 @@ fn both_take_turns() {
                 change.add_keywords.push(keyword(["todo", "$Junk", "work"][random.usize(..3)]));
                 let expunge = known.iter().copied().filter(|other| *other != uid).take(1).collect();
                 let flags = vec![(uid, change)];
-                let changes = ChangeSet { flags, expunge, drop_recent: random.bool() };
+                let drop_recent = random.bool();
+                let changes = ChangeSet { flags, expunge, drop_recent, write_uids: false };
                 both.world.sync(&changes, &[]).unwrap();
             }
             (4, Some(uid)) => {

@@ -12,7 +12,8 @@ use barid_vfs::{OpenOptions, Vfs};
 use crate::maildir::Maildir;
 use crate::{
     ChangeSet, FlagChange, Known, KnownMessage, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp, SyncReport,
+    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp, SyncContext,
+    SyncReport,
 };
 
 /// A message as the cache has it.
@@ -255,7 +256,9 @@ impl World {
         appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
         let mut ledger = self.ledger()?;
-        self.maildir().sync(&self.cache, Some(&mut ledger), changes, appends)
+        let mut context = SyncContext::new(&self.cache);
+        context.ledger = Some(&mut ledger);
+        self.maildir().sync(changes, appends, &mut context)
     }
 
     /// UID, file and flags of every known message, as a line each.

@@ -7,7 +7,7 @@ use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use super::support::World;
 use crate::mbox::Variant;
-use crate::{ChangeSet, EmptyKnown, Error, Mailbox, NewMessage, ReadAs};
+use crate::{ChangeSet, EmptyKnown, Error, Mailbox, NewMessage, ReadAs, SyncContext};
 
 fn message(bytes: &[u8]) -> NewMessage<'_> {
     NewMessage {
@@ -22,7 +22,8 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
 fn append(world: &World, messages: &[NewMessage<'_>]) -> crate::Result<()> {
     let mut mailbox = world.try_mailbox()?;
     let known = EmptyKnown::default();
-    mailbox.sync(&known, None, &ChangeSet::default(), messages).map(|report| {
+    let mut context = SyncContext::new(&known);
+    mailbox.sync(&ChangeSet::default(), messages, &mut context).map(|report| {
         assert_eq!(report.appended.len(), messages.len());
     })
 }
@@ -100,7 +101,8 @@ fn owned_fields_are_replaced() {
 fn nothing_else_can_be_changed_and_caps_say_so() {
     let world = World::new(b"");
     let changes = ChangeSet { drop_recent: true, ..ChangeSet::default() };
-    let error = world.mailbox().sync(&EmptyKnown::default(), None, &changes, &[]);
+    let known = EmptyKnown::default();
+    let error = world.mailbox().sync(&changes, &[], &mut SyncContext::new(&known));
     assert!(matches!(error, Err(Error::Unsupported { .. })));
     assert!(!world.mailbox().caps().flags && !world.mailbox().caps().expunge);
 }

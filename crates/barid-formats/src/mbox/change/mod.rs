@@ -1,0 +1,11 @@
+//! Changing an mbox in place: flags, keywords, UIDs, expunges (`docs/design/mbox-writing.md`).
+//!
+//! A change is planned as a *draft* of the new file in terms of the old one (`draft.rs`): what
+//! stays, what is copied, what is left out and what is put in. The draft is cut into units, which
+//! go to the journal with hashes of their old and new bytes; when the journal is durable the units
+//! are written in an order and in steps that never touch bytes which are still needed and are
+//! durable nowhere else.
+
+#![expect(dead_code, reason = "being built")]
+
+pub(super) mod draft;
