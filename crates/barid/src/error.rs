@@ -45,6 +45,12 @@ pub enum Error {
         /// The UID.
         uid: Uid,
     },
+    /// No expunge was kept that could be undone.
+    #[error("{}: no expunge is kept", path.display())]
+    NothingToUndo {
+        /// The mailbox.
+        path: PathBuf,
+    },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
     KeepsChanging {
@@ -74,7 +80,8 @@ impl Error {
         use barid_formats::Error as Formats;
         match self {
             Self::Mailbox(Formats::NotAMailbox { .. } | Formats::Unsupported { .. })
-            | Self::NoSuchMessage { .. } => ErrorKind::User,
+            | Self::NoSuchMessage { .. }
+            | Self::NothingToUndo { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
@@ -114,6 +121,16 @@ impl Error {
             Self::Cache(barid_cache::Error::Store(barid_kv::Error::Busy { .. })) => {
                 Some("run it again when no other program uses the cache".to_owned())
             }
+            Self::Mailbox(Formats::Unfinished { path, .. }) => {
+                Some(format!("run `barid sync {}` to go on", path.display()))
+            }
+            Self::Mailbox(Formats::NoSpace { .. }) => {
+                Some("nothing was changed: make room and run it again".to_owned())
+            }
+            Self::NothingToUndo { .. } => Some(
+                "only the last expunge is kept, unless it was too large: see `--keep-expunged`"
+                    .to_owned(),
+            ),
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
         }

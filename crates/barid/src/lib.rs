@@ -29,6 +29,7 @@
 
 mod bytes;
 pub mod caches;
+mod change;
 mod error;
 mod folders;
 mod intake;
@@ -46,12 +47,15 @@ mod summary;
 mod threading;
 
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
-pub use barid_formats::{Caps, Format, MailboxSpec, ReadAs};
+pub use barid_formats::{
+    Caps, FlagChange, Format, MailboxSpec, NewMessage, ReadAs, SyncFigures, Unfinished,
+};
 pub use barid_kv::Compression;
 pub use barid_message as message;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
+pub use change::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
 pub use error::{Error, ErrorKind, Result};
 pub use folders::{Folder, folders};
 pub use mailbox::Mailbox;

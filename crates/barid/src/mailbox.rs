@@ -29,7 +29,7 @@ pub struct Mailbox {
     pub(crate) format: Box<dyn barid_formats::Mailbox>,
     pub(crate) snapshot: Snapshot,
     pub(crate) place: CachePlace,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     pub(crate) options: OpenOptions,
     vfs: Arc<dyn Vfs>,
     identity: Identity,

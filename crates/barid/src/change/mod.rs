@@ -1,0 +1,180 @@
+//! Changing a mailbox: flags, expunges, appends, and writing what was delayed.
+//!
+//! A change of flags may be only accepted: it is then durable in the journal of pending changes and
+//! shown by everything that is told of the mailbox, and written together with others later
+//! (`docs/design/changing.md`). Expunges and appends are written at once, and what is pending with
+//! them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use barid_formats::{ChangeSet, FlagChange, NewMessage, SyncContext, SyncFigures, Unfinished};
+use barid_types::Uid;
+
+use crate::{Mailbox, Progress, ProgressFn, Result};
+
+/// What is to be changed, in one pass.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeRequest<'a> {
+    /// Flag changes, in any order; those of one message are made in the order given.
+    pub flags: Vec<(Uid, FlagChange)>,
+    /// Messages to expunge, in any order.
+    pub expunge: Vec<Uid>,
+    /// Messages to append.
+    pub appends: &'a [NewMessage<'a>],
+    /// Drop \Recent from every message (Maildir: move `new` to `cur`).
+    pub drop_recent: bool,
+    /// Write the UID of every message into the mailbox, where it can hold them and does not yet.
+    pub write_uids: bool,
+}
+
+/// When a change of flags is written to the mailbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteWhen {
+    /// Before the call returns.
+    #[default]
+    Now,
+    /// Later, where that is worth while: the call returns when the change is durable in the journal
+    /// of pending changes. [`Mailbox::sync`], an expunge, an append or very many pending changes
+    /// write them. A Maildir writes at once all the same.
+    Pending,
+}
+
+/// How a change is to be made.
+#[derive(Clone, Default)]
+pub struct ChangeOptions {
+    /// When flags are written.
+    pub write: WriteWhen,
+    /// Only find out what would be done.
+    pub dry_run: bool,
+    /// Keep the messages that are expunged, for [`Mailbox::undo`], if they take no more than so
+    /// many bytes.
+    pub keep_expunged: Option<u64>,
+    /// Once true, a long change ends after its current step, unfinished.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Told how far a long change is, in bytes.
+    pub progress: Option<ProgressFn>,
+}
+
+impl fmt::Debug for ChangeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangeOptions")
+            .field("write", &self.write)
+            .field("dry_run", &self.dry_run)
+            .field("keep_expunged", &self.keep_expunged)
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was changed, or in a dry run would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// What it cost.
+    pub figures: SyncFigures,
+    /// Messages of which flags or keywords were changed, pending changes that were written
+    /// included; where the change is only accepted, those of which it is.
+    pub flagged: u32,
+    /// Messages expunged.
+    pub expunged: u32,
+    /// UIDs of the appended messages, in their order; none in a dry run.
+    pub appended: Vec<Uid>,
+    /// Messages that were to be changed but are not there, ascending.
+    pub gone: Vec<Uid>,
+    /// Pending changes that were left, since it cannot be told which message they mean.
+    pub ambiguous: u32,
+    /// Bytes of the expunged messages that were kept for [`Mailbox::undo`]; `None` if none were.
+    pub kept: Option<u64>,
+    /// Accepted changes that are not written yet.
+    pub pending: u32,
+}
+
+impl Mailbox {
+    /// Changes flags, expunges and appends.
+    ///
+    /// When it returns, what it reports is durable: in the mailbox, or with
+    /// [`WriteWhen::Pending`] and nothing but flag changes in the journal of pending changes. What
+    /// is pending is written in the same pass unless the request only adds to it.
+    ///
+    /// # Errors
+    /// Unfinished work that cannot be completed; a lock that another program holds; what the file
+    /// system says. [`barid_formats::Error::Unfinished`] says that the change goes on at the next
+    /// opening; after any other error nothing was changed in an mbox, and in a Maildir each message
+    /// was changed or not.
+    pub fn change(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+    ) -> Result<Changed> {
+        self.change_now(request, options)
+    }
+
+    /// Writes what is pending, drops \Recent, and writes UIDs where the format holds them.
+    ///
+    /// # Errors
+    /// As [`Mailbox::change`].
+    pub fn sync(&mut self, options: &ChangeOptions) -> Result<Changed> {
+        let request =
+            ChangeRequest { drop_recent: true, write_uids: true, ..ChangeRequest::default() };
+        self.change(&request, options)
+    }
+
+    /// Brings back the messages of the last expunge that was kept, with their flags, keywords and
+    /// dates, and forgets them; those that are there are left out.
+    ///
+    /// # Errors
+    /// [`crate::Error::NothingToUndo`]; as [`Mailbox::change`].
+    pub fn undo(&mut self, options: &ChangeOptions) -> Result<Changed> {
+        let _ = options;
+        Err(crate::Error::NothingToUndo { path: self.path().to_owned() })
+    }
+
+    /// How many accepted changes are not written yet.
+    pub fn pending(&self) -> u32 {
+        0
+    }
+
+    /// A change that was begun and not finished, and could not be completed at the opening.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        None
+    }
+
+    fn change_now(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+    ) -> Result<Changed> {
+        let mut changes = ChangeSet {
+            flags: request.flags.clone(),
+            expunge: request.expunge.clone(),
+            drop_recent: request.drop_recent,
+            write_uids: request.write_uids,
+        };
+        changes.flags.sort_by_key(|(uid, _)| *uid);
+        changes.expunge.sort_unstable();
+        let progress = options.progress.clone();
+        let progress = progress
+            .map(|progress| move |done: u64, total: u64| progress(Progress { done, total }));
+        let mut context = SyncContext {
+            ledger: Some(&mut self.ledger),
+            state_dir: Some(&self.options.state_dir),
+            stop: options.stop.as_deref(),
+            dry_run: options.dry_run,
+            progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
+            ..SyncContext::new(&self.snapshot)
+        };
+        let report = self.format.sync(&changes, request.appends, &mut context)?;
+        if !options.dry_run {
+            self.rescan(false)?;
+        }
+        Ok(Changed {
+            figures: report.figures,
+            flagged: changes.flags.len() as u32,
+            expunged: changes.expunge.len() as u32,
+            appended: report.appended.into_iter().flatten().collect(),
+            gone: report.gone,
+            ..Changed::default()
+        })
+    }
+}
