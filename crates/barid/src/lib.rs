@@ -59,7 +59,7 @@ pub use change::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
 pub use error::{Error, ErrorKind, Result};
 pub use folders::{Folder, folders};
 pub use mailbox::Mailbox;
-pub use options::{OpenOptions, Progress, ProgressFn};
+pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
 pub use order::Window;
 pub use read::RawMessage;
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};

@@ -14,7 +14,7 @@ use crate::error::{is_out_of_reach, is_refused, is_unavailable};
 use crate::intake::{Intake, Taken};
 use crate::modseqs::ModSeqs;
 use crate::options::in_words;
-use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result};
+use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
 
 /// How often a scan is begun anew when the mailbox or the cache changes under it.
 const SCANS_MAX: u32 = 5;
@@ -281,9 +281,9 @@ impl<'a> Opening<'a> {
     }
 
     fn scan_into(&mut self, intake: &Intake<'_>, known: Option<&Snapshot>) -> Result<ScanReport> {
-        let progress = self.options.progress.clone();
-        let progress = progress
-            .map(|progress| move |done: u64, total: u64| progress(Progress { done, total }));
+        let progress = self.options.progress.as_ref();
+        let progress =
+            progress.map(|tell| Progress::teller(tell, Work::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
             read_only: self.options.read_only,

@@ -5,15 +5,59 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use barid_cache::{CacheOptions, StoreKind};
+use barid_formats::Format;
 use barid_kv::Compression;
+
+/// What takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Reading the mailbox.
+    Scan,
+    /// Completing a change that was interrupted.
+    Recover,
+    /// Changing the mailbox.
+    Change,
+}
+
+/// What progress is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of a file.
+    Bytes,
+    /// Messages.
+    Messages,
+}
+
+impl Unit {
+    /// What a format counts its work in.
+    pub(crate) fn of(format: Format) -> Self {
+        if format == Format::Maildir { Self::Messages } else { Self::Bytes }
+    }
+}
 
 /// How far a long operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is done: bytes of an mbox, messages of a Maildir.
+    /// What is being done.
+    pub work: Work,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// How much is done.
     pub done: u64,
     /// Out of how much.
     pub total: u64,
+}
+
+impl Progress {
+    /// What a format is given to tell its progress to.
+    pub(crate) fn teller(
+        tell: &ProgressFn,
+        work: Work,
+        format: Format,
+    ) -> impl Fn(u64, u64) + Sync + use<> {
+        let (tell, unit) = (Arc::clone(tell), Unit::of(format));
+        move |done, total| tell(Progress { work, unit, done, total })
+    }
 }
 
 /// Told now and then how far a long operation is, from any thread.

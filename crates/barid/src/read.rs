@@ -4,7 +4,7 @@ use barid_formats::{Error as FormatError, Location, ReadAs};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
-use crate::{Error, Mailbox, Progress, Result};
+use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
 /// The bytes of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Mailbox {
         let mut found = Vec::with_capacity(unknown.len());
         for (done, uid) in (0..).zip(unknown) {
             if let Some(progress) = &progress {
-                progress(Progress { done, total });
+                progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
             }
             match self.read(uid, ReadAs::Message) {
                 Ok(message) => found.push((uid, barid_message::rfc822_size(&message.bytes))),

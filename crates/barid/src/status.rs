@@ -64,6 +64,8 @@ pub enum NoteKind {
     Unreadable,
     /// The state folder: UIDs cannot be made to last.
     State,
+    /// A change that was interrupted: it was completed, or why that cannot be.
+    Recovery,
 }
 
 /// Something a user may want to know, in one line.

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use barid_formats::{ChangeSet, FlagChange, NewMessage, SyncContext, SyncFigures, Unfinished};
 use barid_types::Uid;
 
-use crate::{Mailbox, Progress, ProgressFn, Result};
+use crate::{Mailbox, Progress, ProgressFn, Result, Work};
 
 /// What is to be changed, in one pass.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ pub struct ChangeOptions {
     pub keep_expunged: Option<u64>,
     /// Once true, a long change ends after its current step, unfinished.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told how far a long change is, in bytes.
+    /// Told how far a long change is.
     pub progress: Option<ProgressFn>,
 }
 
@@ -153,9 +153,9 @@ impl Mailbox {
         };
         changes.flags.sort_by_key(|(uid, _)| *uid);
         changes.expunge.sort_unstable();
-        let progress = options.progress.clone();
-        let progress = progress
-            .map(|progress| move |done: u64, total: u64| progress(Progress { done, total }));
+        let progress = options.progress.as_ref();
+        let progress =
+            progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
         let mut context = SyncContext {
             ledger: Some(&mut self.ledger),
             state_dir: Some(&self.options.state_dir),
