@@ -46,6 +46,13 @@ pub enum Error {
         /// How many there are.
         len: u32,
     },
+    /// Another process has changed the cache, or is changing it: what this one knows of the mailbox
+    /// is not to be stored. The cache is to be opened and the mailbox scanned.
+    #[error("{}: another process writes the cache", path.display())]
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+    },
     /// What the scan reported does not fit what it handed over or what is known.
     #[error("the scan contradicts itself: {0}")]
     Scan(ScanFault),

@@ -60,6 +60,9 @@ impl Known for Snapshot {
     fn len(&self) -> u32 {
         self.overlay.len()
     }
+    fn position(&self, uid: Uid) -> std::result::Result<Option<u32>, SinkError> {
+        Ok(self.row_of_uid(uid)?)
+    }
     fn visit(
         &self,
         first: u32,

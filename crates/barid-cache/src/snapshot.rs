@@ -444,9 +444,17 @@ impl Snapshot {
         };
         let block = self.base.block(Kind::Core, index)?;
         let rows = block.get(BLOCK_HEAD_LEN..).unwrap_or_default();
-        let rows = rows.chunks_exact(Kind::Core.row_len());
-        let rows: usize = rows.take_while(|row| u32_at(row, UID_AT) < uid).count();
-        let physical = index * Kind::Core.rows_per_block() + rows as u64;
+        let row_len = Kind::Core.row_len();
+        let (mut low, mut high) = (0, rows.len() / row_len);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if u32_at(rows, middle * row_len + UID_AT) < uid {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let physical = index * Kind::Core.rows_per_block() + low as u64;
         Ok(match physical as u32 {
             physical if physical < self.base.rows() => physical,
             _ => self.overlay.added_from(uid),

@@ -309,6 +309,7 @@ pub(crate) fn compare(
         let expected = model.messages.binary_search_by_key(&uid, |message| message.uid);
         let found = snapshot.row_of_uid(Uid::new(uid).unwrap())?;
         assert_eq!(found, expected.ok().map(|row| row as u32), "uid {uid}");
+        assert_eq!(snapshot.position(Uid::new(uid).unwrap()).unwrap(), found);
         let from = snapshot.row_from_uid(Uid::new(uid).unwrap())?;
         assert_eq!(from as usize, expected.unwrap_or_else(|row| row), "from uid {uid}");
     }
