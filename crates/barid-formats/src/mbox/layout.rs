@@ -60,6 +60,9 @@ pub(super) const DEFECTS_MAX: usize = 1000;
 /// Messages whose `Content-Length` leads nowhere that are named; more are only counted.
 pub(super) const LYING_LENGTHS_MAX: usize = 100;
 
+/// Messages that could not be written that are named; more are only counted.
+pub(super) const UNWRITABLE_MAX: usize = 1000;
+
 /// What a tail scan reads around the end of the known part at once.
 pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 

@@ -9,3 +9,4 @@
 #![expect(dead_code, reason = "being built")]
 
 pub(super) mod draft;
+mod plan;
