@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use barid_state::Ledger;
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
-use crate::{Known, Location, Stamp};
+use crate::{Known, Location, Result, Stamp};
 
 /// Flags and keywords to add to and remove from one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +78,13 @@ pub struct SyncContext<'a> {
     /// Where there are pending changes among these: the sequence number of the last of them, which
     /// the journal carries, so that none is applied twice.
     pub pending_through: Option<u64>,
+    /// Drops the pending changes up to the one given, durably. Called with what the journal carries
+    /// once its COMMIT is durable and before the journal goes, in a change as in a recovery: were
+    /// they dropped after that, a crash in between would apply them once more, over what other
+    /// programs changed meanwhile. May be called again. Its error leaves the journal, committed, for
+    /// the next recovery ([`crate::Error::Unfinished`]). A change that needs no journal, because
+    /// nothing was to be written, does not call it.
+    pub drop_pending: Option<&'a mut dyn FnMut(u64) -> Result<()>>,
 }
 
 impl<'a> SyncContext<'a> {
@@ -92,6 +99,7 @@ impl<'a> SyncContext<'a> {
             stop: None,
             dry_run: false,
             pending_through: None,
+            drop_pending: None,
         }
     }
 
