@@ -64,8 +64,10 @@ pub enum NoteKind {
     Unreadable,
     /// The state folder: UIDs cannot be made to last.
     State,
-    /// A change that was interrupted: it was completed, or why that cannot be.
-    Recovery,
+    /// A change that was interrupted: it was completed, as it should be.
+    Recovered,
+    /// A change that was interrupted and was not completed, and why.
+    Unfinished,
 }
 
 /// Something a user may want to know, in one line.
