@@ -1,5 +1,6 @@
 //! The traits. Object-safe and in plain types; errors are plain [`io::Error`]s, and the caller adds
-//! the path. Implementations retry `EINTR`.
+//! the path. Every implementation repeats calls that a signal interrupted (`EINTR`), so that no caller
+//! ever sees [`io::ErrorKind::Interrupted`].
 
 use std::fmt::Debug;
 use std::io;
@@ -40,6 +41,9 @@ pub struct Metadata {
     pub file_type: FileType,
     /// The inode number.
     pub inode: u64,
+    /// The device number. It changes at reboot on device-mapper, btrfs and NFS, so it never says
+    /// which file this is; it is here for lock files that other programs name by it.
+    pub device: u64,
     /// How many names the file has.
     pub links: u64,
     /// Size in bytes.
@@ -179,6 +183,11 @@ pub trait Vfs: Debug + Send + Sync {
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()>;
     /// Sets access and modification time.
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
+    /// The bytes that may still be written to the file system that holds `path`, which must exist.
+    fn free_space(&self, path: &Path) -> io::Result<u64>;
+    /// The size of a block of the file system that holds `path`, which must exist: what offset and
+    /// length of [`File::collapse`] have to be multiples of.
+    fn block_size(&self, path: &Path) -> io::Result<u64>;
     /// The time now.
     fn now(&self) -> Timestamp;
     /// Waits.
@@ -239,8 +248,33 @@ pub trait File: Debug + Send + Sync {
     fn metadata(&self) -> io::Result<Metadata>;
     /// Cuts or extends the file.
     fn set_len(&self, size: u64) -> io::Result<()>;
-    /// Reserves disk blocks for a range and extends the size where needed.
+    /// Reserves disk blocks for a range and extends the size where needed. New bytes are zeros, and
+    /// until something is written there they are a hole to [`File::first_hole`].
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Takes a range of whole blocks out of the file; what follows moves down and the file gets
+    /// shorter (`fallocate` with `COLLAPSE_RANGE`). Other bytes than these are neither read nor
+    /// written.
+    ///
+    /// Not atomic over a crash before the next sync: then blocks from `offset` to some h may have
+    /// moved down, a hole of `len` bytes stands at h, and the size is the old one. The hole may
+    /// reach the end of the file: all has moved, but the size did not follow.
+    ///
+    /// # Errors
+    /// `Unsupported` where the file system cannot; `InvalidInput` if offset or length are not
+    /// multiples of [`Vfs::block_size`], or if the range reaches the end of the file.
+    fn collapse(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Where the first hole at or after `from` begins (`SEEK_HOLE`); `None` if there is none before
+    /// the end, and where the file system cannot tell. Blocks that were reserved but never written
+    /// are holes, too. Exact only after a sync.
+    fn first_hole(&self, from: u64) -> io::Result<Option<u64>>;
+    /// Sets access and modification time (`futimens`).
+    fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
+    /// Like [`Vfs::xattr`], of this file whatever its name is by now.
+    fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+    /// Like [`Vfs::set_xattr`], of this file, which must be open for writing.
+    fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()>;
+    /// Like [`Vfs::remove_xattr`], of this file, which must be open for writing.
+    fn remove_xattr(&self, name: &str) -> io::Result<()>;
     /// Makes content and size durable (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
     /// Makes content and all metadata durable (`fsync`).
@@ -250,6 +284,12 @@ pub trait File: Debug + Send + Sync {
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool>;
     /// Releases a lock.
     fn unlock(&self, kind: LockKind) -> io::Result<()>;
+
+    /// Sets the permission bits, whatever the umask. Without effect where there are none.
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        let _ = mode;
+        Ok(())
+    }
 
     /// Reads until `buffer` is full or the file ends; returns how much.
     fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

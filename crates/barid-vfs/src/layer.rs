@@ -17,7 +17,7 @@ pub enum CallKind {
     Open,
     /// Closing one.
     Close,
-    /// `stat`, `lstat`, `fstat`.
+    /// `stat`, `lstat`, `fstat`, `statvfs`, looking for holes.
     Stat,
     /// Reading of a file.
     Read,
@@ -26,7 +26,7 @@ pub enum CallKind {
     /// Reading entries of a directory: one per [`Dir::list`], since how many the kernel needs
     /// depends on the length of the names (64 KB of them each).
     List,
-    /// Cutting or reserving.
+    /// Cutting, reserving or collapsing.
     Resize,
     /// `fsync`, `fdatasync`, of a file or directory.
     Sync,
@@ -165,6 +165,16 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.set_times(path, accessed, modified)
     }
 
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.hook.before(CallKind::Stat, path)?;
+        self.inner.free_space(path)
+    }
+
+    fn block_size(&self, path: &Path) -> io::Result<u64> {
+        self.hook.before(CallKind::Stat, path)?;
+        self.inner.block_size(path)
+    }
+
     fn now(&self) -> Timestamp {
         self.inner.now()
     }
@@ -224,6 +234,37 @@ impl<H: Hook> File for LayerFile<H> {
         self.inner.allocate(offset, len)
     }
 
+    fn collapse(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.hook.before(CallKind::Resize, &self.path)?;
+        self.inner.collapse(offset, len)
+    }
+
+    /// Counts as a `stat`.
+    fn first_hole(&self, from: u64) -> io::Result<Option<u64>> {
+        self.hook.before(CallKind::Stat, &self.path)?;
+        self.inner.first_hole(from)
+    }
+
+    fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
+        self.hook.before(CallKind::Times, &self.path)?;
+        self.inner.set_times(accessed, modified)
+    }
+
+    fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.hook.before(CallKind::Xattr, &self.path)?;
+        self.inner.xattr(name)
+    }
+
+    fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        self.hook.before(CallKind::Xattr, &self.path)?;
+        self.inner.set_xattr(name, value)
+    }
+
+    fn remove_xattr(&self, name: &str) -> io::Result<()> {
+        self.hook.before(CallKind::Xattr, &self.path)?;
+        self.inner.remove_xattr(name)
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.hook.before(CallKind::Sync, &self.path)?;
         self.inner.sync_data()
@@ -242,6 +283,11 @@ impl<H: Hook> File for LayerFile<H> {
     fn unlock(&self, kind: LockKind) -> io::Result<()> {
         self.hook.before(CallKind::Lock, &self.path)?;
         self.inner.unlock(kind)
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.hook.before(CallKind::Name, &self.path)?;
+        self.inner.set_mode(mode)
     }
 }
 

@@ -28,3 +28,6 @@ pub(crate) const LOCK_RETRY_MAX: Duration = Duration::from_millis(250);
 
 /// What a disk writes at once: what a torn write is torn at.
 pub(crate) const SECTOR_LEN: usize = 512;
+
+/// A block of the file system in memory.
+pub(crate) const BLOCK_LEN: usize = 4096;

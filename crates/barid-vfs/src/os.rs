@@ -85,19 +85,7 @@ impl Vfs for OsVfs {
 
     /// One `getxattr` for values of up to 256 bytes, two for longer ones.
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
-        for len in [XATTR_LEN_GUESS, XATTR_LEN_MAX] {
-            let mut value = vec![0; len];
-            match retry_on_intr(|| rustix::fs::getxattr(path, name, value.as_mut_slice())) {
-                Ok(len) => {
-                    value.truncate(len);
-                    return Ok(Some(value));
-                }
-                Err(Errno::NODATA | Errno::NOTSUP) => return Ok(None),
-                Err(Errno::RANGE) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Errno::RANGE.into())
+        read_xattr(|value| rustix::fs::getxattr(path, name, value))
     }
 
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
@@ -110,18 +98,24 @@ impl Vfs for OsVfs {
 
     /// Removes the attribute; one that is absent is no error.
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
-        match retry_on_intr(|| rustix::fs::removexattr(path, name)) {
-            Err(Errno::NODATA | Errno::NOTSUP) => Ok(()),
-            result => Ok(result?),
-        }
+        absent_is_fine(retry_on_intr(|| rustix::fs::removexattr(path, name)))
     }
 
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
-        let times =
-            Timestamps { last_access: timespec(accessed), last_modification: timespec(modified) };
+        let times = timestamps(accessed, modified);
         Ok(retry_on_intr(|| {
             rustix::fs::utimensat(rustix::fs::CWD, path, &times, AtFlags::empty())
         })?)
+    }
+
+    /// What `statvfs` says an unprivileged process may use.
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = retry_on_intr(|| rustix::fs::statvfs(path))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn block_size(&self, path: &Path) -> io::Result<u64> {
+        Ok(retry_on_intr(|| rustix::fs::statvfs(path))?.f_bsize.max(1))
     }
 
     fn now(&self) -> Timestamp {
@@ -154,6 +148,49 @@ impl File for OsFile {
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         Ok(retry_on_intr(|| rustix::fs::fallocate(&self.0, flags, offset, len))?)
+    }
+
+    /// Repeated after an interruption only if the size shows that it was not done: a second time
+    /// would take out other bytes.
+    fn collapse(&self, offset: u64, len: u64) -> io::Result<()> {
+        let size = self.metadata()?.size;
+        loop {
+            let flags = rustix::fs::FallocateFlags::COLLAPSE_RANGE;
+            match rustix::fs::fallocate(&self.0, flags, offset, len) {
+                Err(Errno::INTR) if self.metadata()?.size == size => {}
+                Err(Errno::INTR) => return Ok(()),
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    /// An `fstat` and an `lseek`; the position is nobody's.
+    fn first_hole(&self, from: u64) -> io::Result<Option<u64>> {
+        let size = self.metadata()?.size;
+        match retry_on_intr(|| rustix::fs::seek(&self.0, SeekFrom::Hole(from))) {
+            Ok(hole) => Ok(Some(hole).filter(|hole| *hole < size)),
+            // From the end on, or a file system without the notion.
+            Err(Errno::NXIO | Errno::INVAL | Errno::NOTSUP) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
+        let times = timestamps(accessed, modified);
+        Ok(retry_on_intr(|| rustix::fs::futimens(&self.0, &times))?)
+    }
+
+    fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        read_xattr(|value| rustix::fs::fgetxattr(&self.0, name, value))
+    }
+
+    fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        let flags = XattrFlags::empty();
+        Ok(retry_on_intr(|| rustix::fs::fsetxattr(&self.0, name, value, flags))?)
+    }
+
+    fn remove_xattr(&self, name: &str) -> io::Result<()> {
+        absent_is_fine(retry_on_intr(|| rustix::fs::fremovexattr(&self.0, name)))
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -194,6 +231,10 @@ impl File for OsFile {
                 Ok(retry_on_intr(|| rustix::fs::flock(&self.0, operation))?)
             }
         }
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::fchmod(&self.0, Mode::from_raw_mode(mode)))?)
     }
 }
 
@@ -294,6 +335,33 @@ fn fstat(fd: BorrowedFd<'_>) -> io::Result<Metadata> {
     Ok(metadata_of(&retry_on_intr(|| rustix::fs::fstat(fd))?))
 }
 
+fn read_xattr(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
+    for len in [XATTR_LEN_GUESS, XATTR_LEN_MAX] {
+        let mut value = vec![0; len];
+        match retry_on_intr(|| get(&mut value)) {
+            Ok(len) => {
+                value.truncate(len);
+                return Ok(Some(value));
+            }
+            Err(Errno::NODATA | Errno::NOTSUP) => return Ok(None),
+            Err(Errno::RANGE) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Errno::RANGE.into())
+}
+
+fn absent_is_fine(removed: rustix::io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(Errno::NODATA | Errno::NOTSUP) => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+fn timestamps(accessed: Timestamp, modified: Timestamp) -> Timestamps {
+    Timestamps { last_access: timespec(accessed), last_modification: timespec(modified) }
+}
+
 fn ofd_lock(fd: &OwnedFd, lock_type: nix::libc::c_int) -> nix::Result<()> {
     let lock = nix::libc::flock {
         l_type: lock_type as nix::libc::c_short,
@@ -321,6 +389,7 @@ fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {
     Metadata {
         file_type: file_type(rustix::fs::FileType::from_raw_mode(stat.st_mode)),
         inode: stat.st_ino,
+        device: stat.st_dev,
         links: stat.st_nlink,
         size: stat.st_size as u64,
         mode: stat.st_mode & 0o7777,

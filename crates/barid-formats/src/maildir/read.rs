@@ -333,6 +333,7 @@ impl Reader<'_> {
 const UNKNOWN: Metadata = Metadata {
     file_type: FileType::File,
     inode: 0,
+    device: 0,
     links: 1,
     size: 0,
     mode: 0,

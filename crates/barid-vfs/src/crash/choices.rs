@@ -93,6 +93,20 @@ impl Choices {
         }
     }
 
+    /// How many of `moves` blocks a collapse whose size did not reach the disk has moved, `None` if
+    /// it has not even made its hole.
+    pub(super) fn collapse(&mut self, moves: usize) -> Option<usize> {
+        match self.style {
+            Style::Random => match self.below(4) {
+                0 => None,
+                1 => Some(moves),
+                _ => Some(self.below(moves + 1)),
+            },
+            Style::SizesLost => Some(moves),
+            _ => None,
+        }
+    }
+
     /// How many of `pending` changes of attributes are on the disk.
     pub(super) fn xattrs(&mut self, pending: usize) -> usize {
         match self.style {

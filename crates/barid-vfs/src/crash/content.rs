@@ -5,32 +5,34 @@ use std::sync::Arc;
 
 use super::choices::{Choices, Flush};
 use super::log::Op;
-use crate::limits::SECTOR_LEN;
+use crate::limits::{BLOCK_LEN, SECTOR_LEN};
+use crate::mem::content::Content;
 use crate::mem::tree::{Meta, NodeState};
 
 /// An inode: what is durable, and what came after the last barrier.
-#[derive(Debug)]
-pub(super) struct Inode<'a> {
-    bytes: Vec<u8>,
+#[derive(Clone, Debug)]
+pub(super) struct Inode {
+    content: Content,
     meta: Option<Meta>,
     xattrs: BTreeMap<String, Vec<u8>>,
-    pending: Vec<Change<'a>>,
-    pending_xattrs: Vec<(&'a str, Option<&'a [u8]>)>,
+    pending: Vec<Change>,
+    pending_xattrs: Vec<(String, Option<Vec<u8>>)>,
 }
 
 /// A change of content, or the times that came with it.
-#[derive(Debug)]
-enum Change<'a> {
-    Write { offset: usize, bytes: &'a [u8] },
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: usize, bytes: Arc<[u8]> },
     SetLen { len: usize },
+    Collapse { offset: usize, len: usize },
     Meta(Meta),
 }
 
-impl<'a> Inode<'a> {
+impl Inode {
     /// An inode that was there, or a new one.
     pub(super) fn new(durable: Option<&NodeState>) -> Self {
         Self {
-            bytes: durable.map(|state| state.bytes.to_vec()).unwrap_or_default(),
+            content: durable.map(|state| state.content.clone()).unwrap_or_default(),
             meta: durable.map(|state| state.meta),
             xattrs: durable.map(|state| state.xattrs.clone()).unwrap_or_default(),
             pending: Vec::new(),
@@ -40,15 +42,22 @@ impl<'a> Inode<'a> {
 
     /// Takes the next operation on this inode. The first mode and times of an inode are there as
     /// soon as it is.
-    pub(super) fn take(&mut self, op: &'a Op) {
+    pub(super) fn take(&mut self, op: &Op) {
         match op {
             Op::Meta { meta, .. } if self.meta.is_none() => self.meta = Some(*meta),
             Op::Meta { meta, .. } => self.pending.push(Change::Meta(*meta)),
             Op::Write { offset, bytes, .. } => {
+                let bytes = Arc::clone(bytes);
                 self.pending.push(Change::Write { offset: *offset as usize, bytes });
             }
             Op::SetLen { size, .. } => self.pending.push(Change::SetLen { len: *size as usize }),
-            Op::Xattr { name, value, .. } => self.pending_xattrs.push((name, value.as_deref())),
+            Op::Collapse { offset, len, .. } => {
+                let (offset, len) = (*offset as usize, *len as usize);
+                self.pending.push(Change::Collapse { offset, len });
+            }
+            Op::Xattr { name, value, .. } => {
+                self.pending_xattrs.push((name.clone(), value.clone()));
+            }
             Op::SyncData { .. } => self.sync_data(),
             Op::SyncAll { .. } | Op::SyncDir { .. } => self.sync_all(),
             Op::Create { .. } | Op::Link { .. } | Op::Unlink { .. } | Op::Rename { .. } => {}
@@ -58,7 +67,7 @@ impl<'a> Inode<'a> {
     /// Makes everything durable.
     pub(super) fn sync_all(&mut self) {
         for change in std::mem::take(&mut self.pending) {
-            change.apply(&mut self.bytes);
+            change.apply(&mut self.content);
             if let Change::Meta(meta) = change {
                 self.meta = Some(meta);
             }
@@ -69,26 +78,26 @@ impl<'a> Inode<'a> {
 
     /// Makes bytes and size durable; times only if the size changed, and no attributes.
     fn sync_data(&mut self) {
-        let len = self.bytes.len();
+        let len = self.content.len();
         let mut last_meta = None;
         for change in std::mem::take(&mut self.pending) {
-            change.apply(&mut self.bytes);
+            change.apply(&mut self.content);
             if let Change::Meta(meta) = change {
                 last_meta = Some(meta);
             }
         }
         match last_meta {
-            Some(meta) if self.bytes.len() == len => self.pending.push(Change::Meta(meta)),
+            Some(meta) if self.content.len() == len => self.pending.push(Change::Meta(meta)),
             Some(meta) => self.meta = Some(meta),
             None => {}
         }
     }
 
-    fn keep_xattrs(&mut self, changes: &[(&str, Option<&[u8]>)]) {
+    fn keep_xattrs(&mut self, changes: &[(String, Option<Vec<u8>>)]) {
         for (name, value) in changes {
             match value {
-                Some(value) => self.xattrs.insert((*name).to_owned(), value.to_vec()),
-                None => self.xattrs.remove(*name),
+                Some(value) => self.xattrs.insert(name.clone(), value.clone()),
+                None => self.xattrs.remove(name),
             };
         }
     }
@@ -97,100 +106,150 @@ impl<'a> Inode<'a> {
     pub(super) fn crash(mut self, choices: &mut Choices, state: &mut NodeState) {
         let xattrs = std::mem::take(&mut self.pending_xattrs);
         self.keep_xattrs(&xattrs[..choices.xattrs(xattrs.len())]);
-        let (bytes, meta) = crash_content(self.bytes, &self.pending, choices);
-        state.bytes = Arc::new(bytes);
+        let (content, meta) = Crash::run(self.content, &self.pending, choices);
+        state.content = content;
         state.xattrs = self.xattrs;
         state.meta = meta.or(self.meta).unwrap_or(state.meta);
     }
 }
 
-impl Change<'_> {
-    fn apply(&self, content: &mut Vec<u8>) {
+impl Change {
+    fn apply(&self, content: &mut Content) {
         match self {
-            Change::Write { offset, bytes } => {
-                let end = offset + bytes.len();
-                if end > content.len() {
-                    content.resize(end, 0);
-                }
-                content[*offset..end].copy_from_slice(bytes);
-            }
-            Change::SetLen { len } => content.resize(*len, 0),
-            Change::Meta(_) => {}
+            Self::Write { offset, bytes } => content.write(*offset, bytes),
+            Self::SetLen { len } => content.set_len(*len),
+            Self::Collapse { offset, len } => content.collapse(*offset, *len),
+            Self::Meta(_) => {}
         }
     }
 
     fn sectors(&self) -> std::ops::Range<usize> {
         match self {
-            Change::Write { offset, bytes } => {
+            Self::Write { offset, bytes } => {
                 offset / SECTOR_LEN..(offset + bytes.len()).div_ceil(SECTOR_LEN)
             }
-            Change::SetLen { .. } | Change::Meta(_) => 0..0,
+            _ => 0..0,
         }
     }
 }
 
-/// Replays `pending` on the page cache's image while sectors of it reach the disk at moments of the
-/// crash's choosing; size and times reach it at one moment, as an inode is written in one piece.
-fn crash_content(
-    durable: Vec<u8>,
-    pending: &[Change<'_>],
-    choices: &mut Choices,
-) -> (Vec<u8>, Option<Meta>) {
-    let flush = choices.flush(pending.len());
-    let inode_at = choices.inode(pending.len());
-    let mut page = durable.clone();
-    let mut disk = durable;
-    let mut size = disk.len();
-    let mut meta = None;
-    let mut dirty = BTreeSet::new();
-    for (index, change) in pending.iter().enumerate() {
-        change.apply(&mut page);
-        dirty.extend(change.sectors());
-        if index < inode_at {
-            size = page.len();
+/// Replays pending changes on the page cache's image while sectors of it reach the disk at moments
+/// of the crash's choosing; size and times reach it at one moment, as an inode is written in one
+/// piece.
+struct Crash<'a> {
+    choices: &'a mut Choices,
+    flush: Flush,
+    page: Content,
+    disk: Content,
+    /// Sectors of the page cache that differ from the disk's.
+    dirty: BTreeSet<usize>,
+    /// Collapses that the disk knows nothing of, or but half: where the hole stands, and its length.
+    /// What is written behind that place lands in blocks that did not move.
+    displaced: Vec<(usize, usize)>,
+}
+
+impl Crash<'_> {
+    fn run(durable: Content, pending: &[Change], choices: &mut Choices) -> (Content, Option<Meta>) {
+        let flush = choices.flush(pending.len());
+        let inode_at = choices.inode(pending.len());
+        let (page, disk) = (durable.clone(), durable);
+        let mut size = disk.len();
+        let mut crash =
+            Crash { choices, flush, page, disk, dirty: BTreeSet::new(), displaced: Vec::new() };
+        let mut meta = None;
+        for (index, change) in pending.iter().enumerate() {
+            let inode_written = index < inode_at;
             match change {
+                Change::Collapse { offset, len } => {
+                    crash.collapse(*offset, *len, size, inode_written);
+                }
                 // What was cut off does not come back as old bytes when the file grows again.
-                Change::SetLen { len } => disk.truncate(*len),
-                Change::Meta(new) => meta = Some(*new),
-                Change::Write { .. } => {}
+                Change::SetLen { len } if inode_written => {
+                    crash.disk.set_len(crash.disk.len().min(*len));
+                }
+                Change::Meta(new) if inode_written => meta = Some(*new),
+                _ => {}
             }
+            change.apply(&mut crash.page);
+            crash.dirty.extend(change.sectors());
+            if inode_written {
+                size = crash.page.len();
+            }
+            crash.flush_at(index);
         }
-        let all = match flush {
+        crash.flush_rest();
+        crash.disk.set_len(size);
+        (crash.disk, meta)
+    }
+
+    /// Writes what reaches the disk right after change `index`.
+    fn flush_at(&mut self, index: usize) {
+        let all = match self.flush {
             Flush::Until(moment) if index == moment => {
-                dirty.retain(|_| choices.coin());
+                let choices = &mut *self.choices;
+                self.dirty.retain(|_| choices.coin());
                 true
             }
             Flush::Until(moment) => index < moment,
-            Flush::SomeWrites => choices.coin(),
+            Flush::SomeWrites => self.choices.coin(),
             _ => false,
         };
         if all {
-            write_sectors(&std::mem::take(&mut dirty), &page, &mut disk);
-        } else if flush == Flush::SomeWrites {
-            dirty.clear();
+            self.write_dirty();
+        } else if self.flush == Flush::SomeWrites {
+            self.dirty.clear();
         }
     }
-    match flush {
-        Flush::Everything => write_sectors(&dirty, &page, &mut disk),
-        Flush::SomeSectors => {
-            dirty.retain(|_| choices.coin());
-            write_sectors(&dirty, &page, &mut disk);
-        }
-        _ => {}
-    }
-    disk.resize(size, 0);
-    (disk, meta)
-}
 
-fn write_sectors(sectors: &BTreeSet<usize>, page: &[u8], disk: &mut Vec<u8>) {
-    for sector in sectors {
-        let start = sector * SECTOR_LEN;
-        let end = (start + SECTOR_LEN).min(page.len());
-        if start < end {
-            if disk.len() < end {
-                disk.resize(end, 0);
+    /// Writes what reaches the disk at the end, if at all.
+    fn flush_rest(&mut self) {
+        match self.flush {
+            Flush::Everything => self.write_dirty(),
+            Flush::SomeSectors => {
+                let choices = &mut *self.choices;
+                self.dirty.retain(|_| choices.coin());
+                self.write_dirty();
             }
-            disk[start..end].copy_from_slice(&page[start..end]);
+            _ => self.dirty.clear(),
+        }
+    }
+
+    /// The kernel writes out what is dirty before it collapses; without a barrier that may come to
+    /// nothing. Then the disk has all of the collapse, with the size, or none, or the hole is on its
+    /// way.
+    fn collapse(&mut self, offset: usize, len: usize, size: usize, inode_written: bool) {
+        self.flush_rest();
+        if inode_written {
+            self.disk.set_len(size);
+            self.disk.collapse(offset, len);
+            return;
+        }
+        let blocks = size.div_ceil(BLOCK_LEN);
+        let first = offset / BLOCK_LEN;
+        let mut hole = offset;
+        if self.displaced.is_empty() && blocks * BLOCK_LEN > offset + len {
+            let moves = blocks - len / BLOCK_LEN - first;
+            if let Some(moved) = self.choices.collapse(moves) {
+                hole += moved * BLOCK_LEN;
+                self.disk.set_len(size);
+                self.disk.collapse_halfway(offset, len, hole);
+            }
+        }
+        self.displaced.push((hole, len));
+    }
+
+    fn write_dirty(&mut self) {
+        for sector in std::mem::take(&mut self.dirty) {
+            let start = sector * SECTOR_LEN;
+            let end = (start + SECTOR_LEN).min(self.page.len());
+            if start < end {
+                let displace = |at: usize, (hole, len): &(usize, usize)| match at < *hole {
+                    true => at,
+                    false => at + len,
+                };
+                let at = self.displaced.iter().rev().fold(start, displace);
+                self.disk.write(at, &self.page.bytes[start..end]);
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Op {
     Write { inode: u64, offset: u64, bytes: Arc<[u8]> },
     /// The size was set.
     SetLen { inode: u64, size: u64 },
+    /// Whole blocks were taken out.
+    Collapse { inode: u64, offset: u64, len: u64 },
     /// An attribute was set or removed.
     Xattr { inode: u64, name: String, value: Option<Vec<u8>> },
     /// A name came to be.
@@ -56,6 +58,7 @@ impl Op {
             | Self::Meta { inode, .. }
             | Self::Write { inode, .. }
             | Self::SetLen { inode, .. }
+            | Self::Collapse { inode, .. }
             | Self::Xattr { inode, .. }
             | Self::SyncData { inode }
             | Self::SyncAll { inode }

@@ -131,7 +131,7 @@ impl CrashVfs {
 /// What is left of `tree` and the operations on it.
 fn crash<'a>(mut tree: Tree, log: impl Iterator<Item = &'a Op>, choices: &mut Choices) -> Tree {
     let mut names = Names::default();
-    let mut inodes: BTreeMap<u64, Inode<'_>> = BTreeMap::new();
+    let mut inodes: BTreeMap<u64, Inode> = BTreeMap::new();
     let mut created: HashMap<u64, FileType> = HashMap::new();
     for op in log {
         names.take(op);

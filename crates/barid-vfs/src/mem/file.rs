@@ -4,13 +4,19 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
 use super::MemVfs;
+use super::content::Content;
 use super::tree::{HeldLock, Node, NodeState};
-use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions};
+use crate::api::{Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp};
 use crate::crash::Op;
+use crate::limits::BLOCK_LEN;
+
+/// The longest file.
+const LEN_MAX: u64 = 1 << 46;
 
 /// An open file.
 #[derive(Debug)]
@@ -29,18 +35,27 @@ pub(super) struct MemDir {
 }
 
 impl MemFile {
-    /// Changes the content under the node's lock, stamps it, and records the operation.
+    /// Changes the content, which then reaches to `end` at least, under the node's lock, stamps it, and records the operation.
     fn change(
         &self,
-        change: impl FnOnce(&mut Vec<u8>),
+        end: u64,
+        change: impl FnOnce(&mut Content) -> io::Result<()>,
         op: impl FnOnce(u64) -> Op,
     ) -> io::Result<()> {
         if !self.write {
             return Err(Errno::BADF.into());
         }
+        if end > LEN_MAX {
+            return Err(Errno::FBIG.into());
+        }
         let mut state = self.node.write();
         let now = self.vfs.tick();
-        change(Arc::make_mut(&mut state.bytes));
+        let before = state.content.allocated();
+        self.vfs.charge(before, before.max(end.next_multiple_of(BLOCK_LEN as u64)))?;
+        let changed = change(&mut state.content);
+        let after = state.content.allocated();
+        self.vfs.charge(before.max(end.next_multiple_of(BLOCK_LEN as u64)), after)?;
+        changed?;
         state.meta.modified = now;
         state.meta.changed = now;
         self.vfs.record(|| op(self.node.number));
@@ -55,23 +70,16 @@ impl File for MemFile {
             return Err(Errno::ISDIR.into());
         }
         let state = self.node.read();
-        Ok(copy_head(&state.bytes, offset, buffer))
+        Ok(copy_head(&state.content.bytes, offset, buffer))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let start = usize::try_from(offset).map_err(|_| Errno::FBIG)?;
-        let end = start.checked_add(bytes.len()).ok_or(Errno::FBIG)?;
-        let change = |content: &mut Vec<u8>| {
-            if start == content.len() {
-                content.extend_from_slice(bytes);
-                return;
-            }
-            if end > content.len() {
-                content.resize(end, 0);
-            }
-            content[start..end].copy_from_slice(bytes);
+        let end = offset.saturating_add(bytes.len() as u64);
+        let change = |content: &mut Content| {
+            content.write(offset as usize, bytes);
+            Ok(())
         };
-        self.change(change, |inode| Op::Write { inode, offset, bytes: bytes.into() })?;
+        self.change(end, change, |inode| Op::Write { inode, offset, bytes: bytes.into() })?;
         Ok(bytes.len())
     }
 
@@ -80,8 +88,11 @@ impl File for MemFile {
     }
 
     fn set_len(&self, size: u64) -> io::Result<()> {
-        let len = usize::try_from(size).map_err(|_| Errno::FBIG)?;
-        self.change(|content| content.resize(len, 0), |inode| Op::SetLen { inode, size })
+        let change = |content: &mut Content| {
+            content.set_len(size as usize);
+            Ok(())
+        };
+        self.change(size, change, |inode| Op::SetLen { inode, size })
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
@@ -90,6 +101,44 @@ impl File for MemFile {
             true => self.set_len(end),
             false => Ok(()),
         }
+    }
+
+    fn collapse(&self, offset: u64, len: u64) -> io::Result<()> {
+        if !self.vfs.shared.collapse.load(Ordering::Relaxed) {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        let change = |content: &mut Content| {
+            let aligned = [offset, len].iter().all(|at| at.is_multiple_of(BLOCK_LEN as u64));
+            let end = offset.checked_add(len).filter(|end| *end < content.len() as u64);
+            if !aligned || len == 0 || end.is_none() {
+                return Err(Errno::INVAL.into());
+            }
+            content.collapse(offset as usize, len as usize);
+            Ok(())
+        };
+        self.change(0, change, |inode| Op::Collapse { inode, offset, len })
+    }
+
+    fn first_hole(&self, from: u64) -> io::Result<Option<u64>> {
+        Ok(self.node.read().content.first_hole(from))
+    }
+
+    fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
+        self.vfs.put_times(&self.node, accessed, modified);
+        Ok(())
+    }
+
+    fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.vfs.get_xattr(&self.node, name))
+    }
+
+    fn set_xattr(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        self.vfs.put_xattr(&self.node, name, value, false)
+    }
+
+    fn remove_xattr(&self, name: &str) -> io::Result<()> {
+        self.vfs.drop_xattr(&self.node, name);
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -161,7 +210,7 @@ impl Dir for MemDir {
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)> {
         let node = self.vfs.tree().find(self.number, path_of(name), true)?.existing()?;
         let metadata = node.metadata();
-        let len = copy_head(&node.read().bytes, 0, buffer);
+        let len = copy_head(&node.read().content.bytes, 0, buffer);
         Ok((metadata, len))
     }
 

@@ -5,6 +5,7 @@
 //! Permissions are those of a world where nobody is privileged: a file or directory without any
 //! `w` bit cannot be written. Relative paths start at `/`.
 
+pub(crate) mod content;
 mod file;
 pub(crate) mod tree;
 
@@ -18,9 +19,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use self::file::{MemDir, MemFile};
-use self::tree::{Directory, Meta, ROOT, Tree};
+use self::tree::{Directory, Meta, Node, ROOT, Tree};
 use crate::api::{Dir, File, FileType, Metadata, OpenOptions, Process, Timestamp, Vfs};
 use crate::crash::Op;
+use crate::limits::BLOCK_LEN;
 
 /// The time a new world starts at: 2025-06-15 15:06:40 UTC.
 const START: Timestamp = Timestamp { unix_nanos: 1_750_000_000_000_000_000 };
@@ -46,6 +48,9 @@ struct Shared {
     random: AtomicU64,
     xattrs: AtomicBool,
     hard_links: AtomicBool,
+    collapse: AtomicBool,
+    /// What is left of the disk; `u64::MAX` is no bound.
+    free: AtomicU64,
     alive: Mutex<BTreeSet<u32>>,
     /// What happened, for the crash world.
     log: Option<Mutex<Vec<Op>>>,
@@ -73,6 +78,8 @@ impl MemVfs {
             random: AtomicU64::new(now.unix_nanos as u64),
             xattrs: AtomicBool::new(true),
             hard_links: AtomicBool::new(true),
+            collapse: AtomicBool::new(true),
+            free: AtomicU64::new(u64::MAX),
             alive: Mutex::new(BTreeSet::from([PID])),
             log: recording.then(Mutex::default),
         };
@@ -116,6 +123,8 @@ impl MemVfs {
         copy.shared.random.store(self.shared.random.load(Ordering::Relaxed), Ordering::Relaxed);
         copy.set_xattrs(self.shared.xattrs.load(Ordering::Relaxed));
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
+        copy.set_collapse(self.shared.collapse.load(Ordering::Relaxed));
+        copy.shared.free.store(self.shared.free.load(Ordering::Relaxed), Ordering::Relaxed);
         copy
     }
 
@@ -145,6 +154,28 @@ impl MemVfs {
         self.shared.hard_links.store(supported, Ordering::Relaxed);
     }
 
+    /// Sets whether [`File::collapse`] works; at first it does, in blocks of 4,096 bytes.
+    pub fn set_collapse(&self, supported: bool) {
+        self.shared.collapse.store(supported, Ordering::Relaxed);
+    }
+
+    /// Sets what is left of the disk, in bytes; at first, and with `None`, there is no bound. What
+    /// does not fit fails with `StorageFull`; cutting gives back what it cuts.
+    pub fn set_free_space(&self, bytes: Option<u64>) {
+        self.shared.free.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Takes the blocks by which a file grows from what is left, or gives back.
+    fn charge(&self, before: u64, after: u64) -> io::Result<()> {
+        let charged = |free: u64| match free {
+            u64::MAX => Some(free),
+            _ => free.saturating_add(before).checked_sub(after),
+        };
+        let free = &self.shared.free;
+        let done = free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, charged);
+        done.map(drop).map_err(|_| Errno::NOSPC.into())
+    }
+
     /// Changes the permission bits of a file or directory.
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         let node = self.tree().find(ROOT, path, true)?.existing()?;
@@ -156,8 +187,7 @@ impl MemVfs {
         Ok(())
     }
 
-    fn put_xattr(&self, path: &Path, name: &str, value: &[u8], new: bool) -> io::Result<()> {
-        let node = self.node(path)?;
+    fn put_xattr(&self, node: &Node, name: &str, value: &[u8], new: bool) -> io::Result<()> {
         if !self.shared.xattrs.load(Ordering::Relaxed) {
             return Err(Errno::NOTSUP.into());
         }
@@ -176,6 +206,28 @@ impl MemVfs {
         Ok(())
     }
 
+    fn get_xattr(&self, node: &Node, name: &str) -> Option<Vec<u8>> {
+        let value = node.read().xattrs.get(name).cloned();
+        value.filter(|_| self.shared.xattrs.load(Ordering::Relaxed))
+    }
+
+    fn drop_xattr(&self, node: &Node, name: &str) {
+        let now = self.tick();
+        let mut state = node.write();
+        if state.xattrs.remove(name).is_some() {
+            state.meta.changed = now;
+            let inode = node.number;
+            self.record(|| Op::Xattr { inode, name: name.to_owned(), value: None });
+        }
+    }
+
+    fn put_times(&self, node: &Node, accessed: Timestamp, modified: Timestamp) {
+        let now = self.tick();
+        let mut state = node.write();
+        state.meta = Meta { accessed, modified, changed: now, ..state.meta };
+        self.record_meta(node.number, &state.meta);
+    }
+
     /// Makes a symbolic link; fails if the name exists.
     pub fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt;
@@ -186,7 +238,7 @@ impl MemVfs {
         let now = self.tick();
         let node = tree.create(FileType::Symlink, 0o777, now);
         let bytes: Arc<[u8]> = target.as_os_str().as_bytes().into();
-        node.write().bytes = Arc::new(bytes.to_vec());
+        node.write().content.write(0, &bytes);
         self.record(|| Op::Create { inode: node.number, file_type: FileType::Symlink });
         self.record(|| Op::Write { inode: node.number, offset: 0, bytes });
         tree.link(found.dir, &found.name, &node, now)?;
@@ -449,37 +501,39 @@ impl Vfs for MemVfs {
 
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
         let node = self.node(path)?;
-        let value = node.read().xattrs.get(name).cloned();
-        Ok(value.filter(|_| self.shared.xattrs.load(Ordering::Relaxed)))
+        Ok(self.get_xattr(&node, name))
     }
 
     fn set_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
-        self.put_xattr(path, name, value, false)
+        let node = self.node(path)?;
+        self.put_xattr(&node, name, value, false)
     }
 
     fn create_xattr(&self, path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
-        self.put_xattr(path, name, value, true)
+        let node = self.node(path)?;
+        self.put_xattr(&node, name, value, true)
     }
 
     fn remove_xattr(&self, path: &Path, name: &str) -> io::Result<()> {
         let node = self.node(path)?;
-        let now = self.tick();
-        let mut state = node.write();
-        if state.xattrs.remove(name).is_some() {
-            state.meta.changed = now;
-            let inode = node.number;
-            self.record(|| Op::Xattr { inode, name: name.to_owned(), value: None });
-        }
+        self.drop_xattr(&node, name);
         Ok(())
     }
 
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
         let node = self.node(path)?;
-        let now = self.tick();
-        let mut state = node.write();
-        state.meta = Meta { accessed, modified, changed: now, ..state.meta };
-        self.record_meta(node.number, &state.meta);
+        self.put_times(&node, accessed, modified);
         Ok(())
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.node(path)?;
+        Ok(self.shared.free.load(Ordering::Relaxed))
+    }
+
+    fn block_size(&self, path: &Path) -> io::Result<u64> {
+        self.node(path)?;
+        Ok(BLOCK_LEN as u64)
     }
 
     fn now(&self) -> Timestamp {

@@ -8,11 +8,15 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::io::Errno;
 
+use super::content::Content;
 use crate::api::{FileType, LockKind, LockMode, Metadata, Timestamp};
 use crate::limits::{NAME_LEN_MAX, SYMLINK_HOPS_MAX};
 
 /// The inode number of `/`.
 pub(crate) const ROOT: u64 = 1;
+
+/// The device number of everything.
+const DEVICE: u64 = 7;
 
 /// A file, directory or symbolic link.
 #[derive(Debug)]
@@ -22,11 +26,11 @@ pub(crate) struct Node {
     state: RwLock<NodeState>,
 }
 
-/// What changes about a node. The bytes are shared with snapshots until one side writes.
+/// What changes about a node. Its bytes are shared with snapshots until one side writes.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     /// The content of a file, the target of a symbolic link.
-    pub(crate) bytes: Arc<Vec<u8>>,
+    pub(crate) content: Content,
     pub(crate) meta: Meta,
     pub(crate) links: u64,
     pub(crate) xattrs: BTreeMap<String, Vec<u8>>,
@@ -91,17 +95,18 @@ impl Node {
 
     pub(crate) fn metadata(&self) -> Metadata {
         let state = self.read();
-        let size = state.bytes.len() as u64;
+        let size = state.content.len() as u64;
         Metadata {
             file_type: self.file_type,
             inode: self.number,
+            device: DEVICE,
             links: state.links,
             size,
             mode: state.meta.mode,
             modified: state.meta.modified,
             changed: state.meta.changed,
             accessed: state.meta.accessed,
-            allocated: size.next_multiple_of(4096),
+            allocated: state.content.allocated(),
         }
     }
 }
@@ -109,7 +114,7 @@ impl Node {
 impl NodeState {
     pub(crate) fn new(mode: u32, now: Timestamp, links: u64) -> Self {
         Self {
-            bytes: Arc::default(),
+            content: Content::default(),
             meta: Meta { mode, modified: now, changed: now, accessed: now },
             links,
             xattrs: BTreeMap::new(),
@@ -191,7 +196,7 @@ impl Tree {
                     if hops > SYMLINK_HOPS_MAX {
                         return Err(Errno::LOOP.into());
                     }
-                    let target = Arc::clone(&node.read().bytes);
+                    let target = Arc::clone(&node.read().content.bytes);
                     if target.starts_with(b"/") {
                         dir = ROOT;
                     }
