@@ -1,7 +1,7 @@
 //! What a list shows of a message, without reading it.
 
 use barid_cache::{Core, Record};
-use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
+use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
 
 use crate::{Mailbox, Result};
 
@@ -71,5 +71,20 @@ impl Mailbox {
             visit(&Summary::new(row, core, record, names))
         });
         self.done(result)
+    }
+
+    /// The UIDs of the messages that have `flag`, ascending. Reads no header texts.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn uids_with(&self, flag: Flag) -> Result<Vec<Uid>> {
+        let mut uids = Vec::new();
+        let result = self.snapshot.cores(0..self.len(), &mut |_, core| {
+            if core.flags.contains(flag) {
+                uids.push(core.uid);
+            }
+        });
+        self.done(result)?;
+        Ok(uids)
     }
 }
