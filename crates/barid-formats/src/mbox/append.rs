@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, SENDER_LEN_MAX, WRITE_LEN};
-use super::lock::WriteLocks;
+use super::lock::{Purpose, WriteLocks};
 use super::{MboxMailbox, Variant};
 use crate::{Error, NewMessage, Result};
 
@@ -176,7 +176,7 @@ pub(super) fn append(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Resu
         return Ok(());
     }
     let at = || Error::at(&mailbox.path);
-    let locks = WriteLocks::acquire(mailbox)?;
+    let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
     let size = locks.file().metadata().map_err(at())?.size;
     let end = End::find(locks.file(), size).map_err(at())?;
     let written = write_all(mailbox, &locks, &end, messages);
@@ -260,7 +260,6 @@ fn write_all(
     }
     let mut out = end.missing(variant).to_vec();
     let mut offset = end.size;
-    let mut touched = mailbox.vfs.now();
     for (index, message) in messages.iter().enumerate() {
         let date = message.internal_date.unwrap_or(now);
         let start = out.len();
@@ -279,7 +278,7 @@ fn write_all(
             offset += out.len() as u64;
             out.clear();
         }
-        locks.touch(mailbox, &mut touched)?;
+        locks.touch()?;
     }
     file.sync_all().map_err(at())
 }

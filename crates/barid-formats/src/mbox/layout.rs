@@ -89,6 +89,18 @@ pub(super) const LOCK_TOUCH_INTERVAL: Duration = Duration::from_secs(30);
 /// When another's lock file is stale: what c-client, the most patient, says.
 pub(super) const STALE_AFTER: Duration = Duration::from_secs(300);
 
+/// How often c-client's session lock is tried while others create and remove its file.
+pub(super) const SESSION_TRIES: u32 = 8;
+
+/// Bytes of a session lock that are read for its holder.
+pub(super) const SESSION_LEN_MAX: usize = 64;
+
+/// Bytes of the name of a program.
+pub(super) const COMM_LEN_MAX: usize = 64;
+
+/// Bytes of the kernel's table of locks that are searched for a holder.
+pub(super) const KERNEL_LOCKS_LEN_MAX: usize = 256 * 1024;
+
 /// The separator line of MMDF.
 pub(super) const MMDF_SEPARATOR: &[u8; 5] = b"\x01\x01\x01\x01\n";
 

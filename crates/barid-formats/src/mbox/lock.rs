@@ -1,23 +1,68 @@
 //! The locks under which an mbox is read and written.
 //!
 //! Reading takes what Dovecot's `mbox_read_locks` asks for, a shared `fcntl` lock, and c-client's
-//! shared `flock` beside it. Writing takes the lock file first, as c-client does, then both kernel
-//! locks exclusively. Programs disagree on the order, so no lock is waited for while another is
-//! held: what cannot be had at once is tried again with nothing held, until the deadline.
+//! shared `flock` beside it. Writing takes the list of [`MboxOptions::write_locks`]: by default
+//! c-client's session lock (`session.rs`) if messages may move, the lock file, and both locks of
+//! the kernel exclusively. Programs disagree on the order, so no lock is waited for while another
+//! is held: what cannot be had at once is tried again with nothing held, until the deadline.
+//!
+//! [`MboxOptions::write_locks`]: super::MboxOptions::write_locks
 
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use barid_vfs::{
-    DotLock, DotLockOptions, File, LockError, LockKind, LockMode, OpenOptions, Timestamp,
+    DotLock, DotLockOptions, File, LockError, LockKind, LockMode, Metadata, OpenOptions, Vfs,
 };
 
 use super::MboxMailbox;
+use super::holder::Obstacle;
 use super::layout::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TOUCH_INTERVAL, STALE_AFTER};
+use super::session::{Session, SessionLock};
 use crate::{Error, Result};
 
-/// Who holds a lock that could not be had.
-type Holder = String;
+/// A lock under which an mbox is written. Which of them, and in what order, must suit the other
+/// programs that write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MboxLock {
+    /// c-client's session lock, for what moves messages. Where its file cannot be used, the other
+    /// locks must do.
+    Session,
+    /// `FILE.lock`. Where it cannot be created, the other locks must do (Dovecot's `dotlock_try`).
+    Dotlock,
+    /// `flock`, as c-client takes it.
+    Flock,
+    /// `fcntl`, as Dovecot and mutt take it, but of the open file: it outlives other descriptors of
+    /// the file in this process.
+    Fcntl,
+}
+
+impl MboxLock {
+    /// All, in c-client's order: what suits every program on one machine.
+    pub const ALL: [Self; 4] = [Self::Session, Self::Dotlock, Self::Flock, Self::Fcntl];
+
+    /// The name as in Dovecot's `mbox_write_locks`; `session` for c-client's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Dotlock => "dotlock",
+            Self::Flock => "flock",
+            Self::Fcntl => "fcntl",
+        }
+    }
+}
+
+/// What the locks for writing are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Messages are put behind the others, which stay where they are.
+    Append,
+    /// Messages may move.
+    Change,
+}
 
 /// Takes the locks for reading; they are released with the file. A file system without locks is
 /// read without.
@@ -26,17 +71,33 @@ type Holder = String;
 /// [`Error::Locked`] after the timeout.
 pub(super) fn lock_for_reading(mailbox: &MboxMailbox, file: &dyn File) -> Result<()> {
     until_deadline(mailbox, || {
-        let locked = try_kernel_locks(file, LockMode::Shared).map_err(Error::at(&mailbox.path))?;
-        Ok(if locked { Ok(()) } else { Err(anonymous()) })
+        for (index, kind) in KERNEL_LOCKS.into_iter().enumerate() {
+            if !try_kernel_lock(file, kind, LockMode::Shared).map_err(Error::at(&mailbox.path))? {
+                for held in &KERNEL_LOCKS[..index] {
+                    file.unlock(*held).map_err(Error::at(&mailbox.path))?;
+                }
+                let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+                return Ok(Err(Obstacle::Kernel(kind, metadata)));
+            }
+        }
+        Ok(Ok(()))
     })
 }
 
-/// The locks for writing; released when dropped.
+const KERNEL_LOCKS: [LockKind; 2] = [LockKind::Flock, LockKind::Fcntl];
+
+/// The locks for writing; released when dropped, the last taken first.
 #[derive(Debug)]
 pub(super) struct WriteLocks {
     file: Box<dyn File>,
-    /// Absent where the directory cannot be written: then the kernel's locks must do.
+    /// Absent where the directory cannot be written, and where it is not wanted.
     dotlock: Option<DotLock>,
+    /// `None` where it is not wanted.
+    session: Option<Session>,
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    /// When the lock file was last touched.
+    touched_nanos: AtomicI64,
 }
 
 impl WriteLocks {
@@ -44,33 +105,9 @@ impl WriteLocks {
     ///
     /// # Errors
     /// [`Error::Locked`] with the name of a holder after the timeout.
-    pub(super) fn acquire(mailbox: &MboxMailbox) -> Result<Self> {
-        let at = || Error::at(&mailbox.path);
-        let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
-        until_deadline(mailbox, || {
-            let dotlock = DotLock::acquire(&mailbox.vfs, &path, dotlock_options(false));
-            let file = mailbox.vfs.open(&path, OpenOptions::WRITE).map_err(at())?;
-            let (dotlock, holder) = match dotlock {
-                Ok(dotlock) => (Some(dotlock), None),
-                Err(LockError::Held { holder, .. }) => (None, Some(holder)),
-                Err(LockError::Io { source, .. }) if is_denied(&source) => (None, None),
-                Err(error) => return Err(lock_error(error)),
-            };
-            if !try_kernel_locks(&*file, LockMode::Exclusive).map_err(at())? {
-                return Ok(Err(holder.flatten().unwrap_or_else(anonymous)));
-            }
-            let inode = file.metadata().map_err(at())?.inode;
-            if mailbox.vfs.metadata(&path).map_err(at())?.inode != inode {
-                return Ok(Err("a program that replaces the file".to_owned()));
-            }
-            let Some(holder) = holder else { return Ok(Ok(Self { file, dotlock })) };
-            // Only who holds the kernel's locks may judge that a lock file is stale.
-            match DotLock::acquire(&mailbox.vfs, &path, dotlock_options(true)) {
-                Ok(dotlock) => Ok(Ok(Self { file, dotlock: Some(dotlock) })),
-                Err(LockError::Held { .. }) => Ok(Err(holder.unwrap_or_else(anonymous))),
-                Err(error) => Err(lock_error(error)),
-            }
-        })
+    pub(super) fn acquire(mailbox: &MboxMailbox, purpose: Purpose) -> Result<Self> {
+        let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
+        until_deadline(mailbox, || Attempt::make(mailbox, &path, purpose))
     }
 
     /// The file that is locked.
@@ -78,15 +115,128 @@ impl WriteLocks {
         &*self.file
     }
 
-    /// Shows that the lock file is in use, if that was long ago.
-    pub(super) fn touch(&self, mailbox: &MboxMailbox, touched: &mut Timestamp) -> Result<()> {
-        let now = mailbox.vfs.now();
-        let since = now.unix_nanos.saturating_sub(touched.unix_nanos);
+    /// Its path without symbolic links: what lock files and journals stand beside.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer, which is being built"))]
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether no c-client session has the mailbox open. One may have numbered messages without
+    /// having written it yet.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer, which is being built"))]
+    pub(super) fn excludes_sessions(&self) -> bool {
+        matches!(self.session, None | Some(Session::Ours(_) | Session::Nowhere))
+    }
+
+    /// Shows that the lock file is in use, if that was long ago; to be called all the time.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if another has taken the lock file away: what only knows lock files may write
+    /// the mailbox from then on.
+    pub(super) fn touch(&self) -> Result<()> {
+        let now = self.vfs.now().unix_nanos;
+        let since = now.saturating_sub(self.touched_nanos.load(Ordering::Relaxed));
         if u128::from(since.unsigned_abs()) >= LOCK_TOUCH_INTERVAL.as_nanos() {
-            *touched = now;
+            self.touched_nanos.store(now, Ordering::Relaxed);
             self.dotlock.as_ref().map_or(Ok(()), DotLock::touch).map_err(lock_error)?;
         }
         Ok(())
+    }
+}
+
+/// One attempt to take all locks, none of which is waited for. What was taken is released when it
+/// is dropped.
+struct Attempt {
+    file: Box<dyn File>,
+    metadata: Metadata,
+    dotlock: Option<DotLock>,
+    session: Option<Session>,
+    /// Somebody's lock file, which may be stale.
+    foreign: Option<Obstacle>,
+    /// Whether a lock of the kernel is held.
+    has_kernel_lock: bool,
+}
+
+type Attempted<T> = Result<std::result::Result<T, Obstacle>>;
+
+impl Attempt {
+    fn make(mailbox: &MboxMailbox, path: &Path, purpose: Purpose) -> Attempted<WriteLocks> {
+        let vfs = &mailbox.vfs;
+        let at = || Error::at(&mailbox.path);
+        let file = vfs.open(path, OpenOptions::WRITE).map_err(at())?;
+        let metadata = file.metadata().map_err(at())?;
+        let (dotlock, session, foreign) = (None, None, None);
+        let mut attempt =
+            Self { file, metadata, dotlock, session, foreign, has_kernel_lock: false };
+        for lock in &mailbox.options.write_locks {
+            let obstacle = match lock {
+                MboxLock::Session => attempt.try_session(mailbox, purpose),
+                MboxLock::Dotlock => attempt.try_dotlock(mailbox, path)?,
+                MboxLock::Flock => attempt.try_kernel(LockKind::Flock).map_err(at())?,
+                MboxLock::Fcntl => attempt.try_kernel(LockKind::Fcntl).map_err(at())?,
+            };
+            if let Some(obstacle) = obstacle {
+                return Ok(Err(attempt.foreign.unwrap_or(obstacle)));
+            }
+        }
+        if vfs.metadata(path).map_err(at())?.inode != attempt.metadata.inode {
+            return Ok(Err(Obstacle::Replaced));
+        }
+        if let Some(obstacle) = attempt.break_stale(mailbox, path)? {
+            return Ok(Err(obstacle));
+        }
+        let Self { file, dotlock, session, .. } = attempt;
+        let (vfs, path) = (Arc::clone(vfs), path.to_owned());
+        let touched_nanos = AtomicI64::new(vfs.now().unix_nanos);
+        Ok(Ok(WriteLocks { file, dotlock, session, vfs, path, touched_nanos }))
+    }
+
+    fn try_session(&mut self, mailbox: &MboxMailbox, purpose: Purpose) -> Option<Obstacle> {
+        let dir = &mailbox.options.session_dir;
+        let session = SessionLock::take(&mailbox.vfs, dir, &self.metadata);
+        let obstacle = match session {
+            Session::Held(pid) if purpose == Purpose::Change => Some(Obstacle::Session(pid)),
+            _ => None,
+        };
+        self.session = Some(session);
+        obstacle
+    }
+
+    /// Another's lock file is no obstacle yet.
+    fn try_dotlock(&mut self, mailbox: &MboxMailbox, path: &Path) -> Result<Option<Obstacle>> {
+        match DotLock::acquire(&mailbox.vfs, path, dotlock_options(false)) {
+            Ok(dotlock) => self.dotlock = Some(dotlock),
+            Err(LockError::Held { holder, .. }) => {
+                self.foreign = Some(Obstacle::LockFile(holder));
+            }
+            Err(LockError::Io { source, .. }) if is_denied(&source) => {}
+            Err(error) => return Err(lock_error(error)),
+        }
+        Ok(None)
+    }
+
+    fn try_kernel(&mut self, kind: LockKind) -> io::Result<Option<Obstacle>> {
+        if !try_kernel_lock(&*self.file, kind, LockMode::Exclusive)? {
+            return Ok(Some(Obstacle::Kernel(kind, self.metadata)));
+        }
+        self.has_kernel_lock = true;
+        Ok(None)
+    }
+
+    /// Only who holds a lock of the kernel may judge that a lock file is stale.
+    fn break_stale(&mut self, mailbox: &MboxMailbox, path: &Path) -> Result<Option<Obstacle>> {
+        let Some(foreign) = self.foreign.take() else { return Ok(None) };
+        if !self.has_kernel_lock {
+            return Ok(Some(foreign));
+        }
+        match DotLock::acquire(&mailbox.vfs, path, dotlock_options(true)) {
+            Ok(dotlock) => {
+                self.dotlock = Some(dotlock);
+                Ok(None)
+            }
+            Err(LockError::Held { .. }) => Ok(Some(foreign)),
+            Err(error) => Err(lock_error(error)),
+        }
     }
 }
 
@@ -94,38 +244,27 @@ fn dotlock_options(break_stale: bool) -> DotLockOptions {
     DotLockOptions { timeout: Duration::ZERO, stale_after: STALE_AFTER, break_stale, mode: 0o666 }
 }
 
-/// Tries until it succeeds or the time is up; the inner error names the holder.
+/// Tries until it succeeds or the time is up, pausing between with nothing held.
 fn until_deadline<T>(
     mailbox: &MboxMailbox,
-    mut attempt: impl FnMut() -> Result<std::result::Result<T, Holder>>,
+    mut attempt: impl FnMut() -> Attempted<T>,
 ) -> Result<T> {
     let start = mailbox.vfs.now();
     let mut pause = LOCK_PAUSE_MIN;
     loop {
-        let holder = match attempt()? {
+        let obstacle = match attempt()? {
             Ok(locked) => return Ok(locked),
-            Err(holder) => holder,
+            Err(obstacle) => obstacle,
         };
         let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
         if u128::from(waited.unsigned_abs()) >= mailbox.options.lock_timeout.as_nanos() {
             let waited_ms = waited.unsigned_abs() / 1_000_000;
+            let holder = obstacle.describe(&*mailbox.vfs);
             return Err(Error::Locked { path: mailbox.path.clone(), holder, waited_ms });
         }
         mailbox.vfs.sleep(pause);
         pause = (pause * 2).min(LOCK_PAUSE_MAX);
     }
-}
-
-/// Both kernel locks or none.
-fn try_kernel_locks(file: &dyn File, mode: LockMode) -> io::Result<bool> {
-    if !try_kernel_lock(file, LockKind::Flock, mode)? {
-        return Ok(false);
-    }
-    if try_kernel_lock(file, LockKind::Fcntl, mode)? {
-        return Ok(true);
-    }
-    file.unlock(LockKind::Flock)?;
-    Ok(false)
 }
 
 /// A lock that the file system does not have counts as taken.
@@ -152,14 +291,11 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | StorageFull)
 }
 
-fn anonymous() -> Holder {
-    "another program".to_owned()
-}
-
 fn lock_error(error: LockError) -> Error {
     match error {
         LockError::Held { path, holder } => {
-            Error::Locked { path, holder: holder.unwrap_or_else(anonymous), waited_ms: 0 }
+            let holder = holder.unwrap_or_else(|| "another program".to_owned());
+            Error::Locked { path, holder, waited_ms: 0 }
         }
         LockError::Io { path, source } => Error::Io { path, source },
         LockError::Lost { path } => {

@@ -10,11 +10,13 @@ mod append;
 mod change;
 mod compressed;
 mod from_line;
+mod holder;
 mod layout;
 mod lock;
 mod parallel;
 mod read;
 mod scan;
+mod session;
 mod status;
 mod tail;
 mod uids;
@@ -33,6 +35,7 @@ pub use self::append::write_message;
 use self::compressed::Compression;
 pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
+pub use self::lock::MboxLock;
 use self::status::Separators;
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
@@ -79,6 +82,10 @@ pub struct MboxOptions {
     pub zone: Option<TimeZone>,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
+    /// Which locks are taken for writing, in this order.
+    pub write_locks: Vec<MboxLock>,
+    /// The folder of c-client's session locks.
+    pub session_dir: PathBuf,
     /// Bytes that one sink takes; chosen by the size of the file if `None`.
     pub chunk_len: Option<u64>,
     /// Bytes read at once.
@@ -86,12 +93,14 @@ pub struct MboxOptions {
 }
 
 impl Default for MboxOptions {
-    /// Thirty seconds for a lock.
+    /// Thirty seconds for a lock, all locks, session locks in `/tmp`.
     fn default() -> Self {
         Self {
             profile: FromProfile::default(),
             zone: None,
             lock_timeout: Duration::from_secs(30),
+            write_locks: MboxLock::ALL.to_vec(),
+            session_dir: PathBuf::from("/tmp"),
             chunk_len: None,
             window_len: WINDOW_LEN,
         }

@@ -114,7 +114,9 @@ fn a_lock_of_another_is_respected_and_named() {
     let held = world.vfs.open(&lock, barid_vfs::OpenOptions::create(0o600)).unwrap();
     held.write_all_at(b"1:elsewhere", 0).unwrap();
     match append(&world, &[message(b"A: 1\n\n")]) {
-        Err(Error::Locked { holder, .. }) => assert_eq!(holder, "1:elsewhere"),
+        Err(Error::Locked { holder, .. }) => {
+            assert_eq!(holder, "process 1 on elsewhere (lock file)")
+        }
         other => panic!("{other:?}"),
     }
     world.vfs.sleep(std::time::Duration::from_secs(600));

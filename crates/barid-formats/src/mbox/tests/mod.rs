@@ -5,5 +5,6 @@ mod support;
 mod appending;
 mod compressed;
 mod failing;
+mod locking;
 mod numbering;
 mod scanning;

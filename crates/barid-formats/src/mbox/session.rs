@@ -1,0 +1,195 @@
+//! c-client's session lock: who holds it may change where messages are.
+//!
+//! A program that has an mbox open for writing by c-client remembers the offsets of its messages,
+//! and holds, for as long as it lives, a `flock` on a file of the temporary folder named after the
+//! mailbox's device and inode, in small hexadecimal digits: `/tmp/.fd01.2a3b4c`. The lock is what
+//! counts, never the file, which is often left behind.
+//!
+//! c-client reads a process id in the file of another holder, sends that process `SIGUSR2` and
+//! waits 15 s for the lock; without an id it gives up at once and opens read-only. The signal ends
+//! a program that is not prepared for it, so we name a process that no system can have
+//! ([`NOBODY`]): c-client waits, and nobody is hurt. Behind it stands our own id, for our error
+//! messages.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs};
+
+use super::layout::{SESSION_LEN_MAX, SESSION_TRIES};
+
+/// A process id above the highest that Linux gives (2^22), which still is a C `int`.
+const NOBODY: u32 = i32::MAX as u32;
+
+/// What became of an attempt to take the session lock.
+#[derive(Debug)]
+pub(super) enum Session {
+    /// It is ours.
+    Ours(#[expect(dead_code, reason = "it is held until it is dropped")] SessionLock),
+    /// Another process has it; its id, where the file tells.
+    Held(Option<u32>),
+    /// There is no folder for such locks, so nobody has it.
+    Nowhere,
+    /// Its file cannot be used: another user's, a link, no space.
+    Unusable,
+}
+
+/// The held lock; its file is removed when dropped, as c-client does.
+#[derive(Debug)]
+pub(super) struct SessionLock {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    file: Box<dyn File>,
+}
+
+impl SessionLock {
+    /// Tries to lock the file of `dir` that stands for the mailbox. Waits for nobody.
+    ///
+    /// Costs eight calls where there is no such file.
+    pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> Session {
+        let path = dir.join(format!(".{:x}.{:x}", mailbox.device, mailbox.inode));
+        for _ in 0..SESSION_TRIES {
+            match Self::try_once(vfs, &path) {
+                Ok(Some(session)) => return session,
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Session::Nowhere,
+                Err(_) => return Session::Unusable,
+            }
+        }
+        Session::Held(None)
+    }
+
+    /// `None` if the file came or went meanwhile.
+    fn try_once(vfs: &Arc<dyn Vfs>, path: &Path) -> io::Result<Option<Session>> {
+        let file = match vfs.symlink_metadata(path) {
+            Ok(found) if !is_sound(&found) => return Ok(Some(Session::Unusable)),
+            Ok(_) => vfs.open(path, OpenOptions { no_follow: true, ..OpenOptions::WRITE }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create(&**vfs, path),
+            Err(error) => Err(error),
+        };
+        let file = match file {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            // It went, unless the folder is missing, which the next try finds out.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && vfs.metadata(path.parent().unwrap_or(Path::new("/"))).is_ok() =>
+            {
+                return Ok(None);
+            }
+            file => file?,
+        };
+        if !file.try_lock(LockKind::Flock, LockMode::Exclusive)? {
+            return Ok(Some(Session::Held(holder(&*file))));
+        }
+        let inode = file.metadata()?.inode;
+        match vfs.symlink_metadata(path) {
+            Ok(found) if found.inode == inode && is_sound(&found) => {}
+            _ => return Ok(None),
+        }
+        let text = format!("{NOBODY} {}", vfs.process().pid);
+        // The lock holds whatever the file says.
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
+        let lock = Self { vfs: Arc::clone(vfs), path: path.to_owned(), file };
+        Ok(Some(Session::Ours(lock)))
+    }
+}
+
+impl Drop for SessionLock {
+    fn drop(&mut self) {
+        // What cannot be removed is another user's: at least nothing stale is to stand in it.
+        let _ = self.file.set_len(0);
+        let _ = self.vfs.remove_file(&self.path);
+    }
+}
+
+fn create(vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
+    let options = OpenOptions { no_follow: true, ..OpenOptions::create_new(0o666) };
+    let file = vfs.open(path, options)?;
+    // Whoever else may open the mailbox must be able to open this, whatever our umask.
+    let _ = file.set_mode(0o666);
+    Ok(file)
+}
+
+/// A regular file of one name; anything else is a trap.
+fn is_sound(metadata: &Metadata) -> bool {
+    metadata.file_type == FileType::File && metadata.links == 1
+}
+
+/// The process that a session lock names: ours stand behind [`NOBODY`].
+fn holder(file: &dyn File) -> Option<u32> {
+    let mut bytes = [0; SESSION_LEN_MAX];
+    let len = file.read_full_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(&bytes[..len]).ok()?;
+    let words = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
+    words.filter_map(|word| word.parse().ok()).find(|pid| *pid != 0 && *pid != NOBODY)
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_vfs::MemVfs;
+
+    use super::*;
+
+    const FILE: &str = "/tmp/.0.2a";
+
+    fn world() -> (MemVfs, Arc<dyn Vfs>) {
+        let vfs = MemVfs::new();
+        vfs.create_dir(Path::new("/tmp"), 0o777).unwrap();
+        (vfs.clone(), Arc::new(vfs))
+    }
+
+    fn take(vfs: &Arc<dyn Vfs>) -> Session {
+        let mut mailbox = vfs.metadata(Path::new("/")).unwrap();
+        (mailbox.device, mailbox.inode) = (0, 0x2a);
+        SessionLock::take(vfs, Path::new("/tmp"), &mailbox)
+    }
+
+    #[test]
+    fn it_is_held_by_one_and_goes_with_it() {
+        let (disk, vfs) = world();
+        let other: Arc<dyn Vfs> = Arc::new(disk.as_process(77));
+        let first = take(&other);
+        assert!(matches!(first, Session::Ours(_)), "{first:?}");
+        assert_eq!(disk.read(Path::new(FILE), 99).unwrap(), b"2147483647 77");
+        assert!(matches!(take(&vfs), Session::Held(Some(77))));
+        drop(first);
+        assert!(disk.metadata(Path::new(FILE)).is_err());
+        assert!(matches!(take(&vfs), Session::Ours(_)));
+    }
+
+    #[test]
+    fn a_file_left_behind_is_no_lock() {
+        let (disk, vfs) = world();
+        let file = disk.open(Path::new(FILE), OpenOptions::create(0o666)).unwrap();
+        file.write_all_at(b"4711\0", 0).unwrap();
+        assert!(matches!(take(&vfs), Session::Ours(_)));
+        file.write_all_at(b"4711\0", 0).unwrap();
+        drop(file);
+        let file = disk.open(Path::new(FILE), OpenOptions::create(0o666)).unwrap();
+        file.write_all_at(b"4711", 0).unwrap();
+        assert!(file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
+        assert!(matches!(take(&vfs), Session::Held(Some(4711))));
+        file.set_len(0).unwrap();
+        assert!(matches!(take(&vfs), Session::Held(None)));
+    }
+
+    #[test]
+    fn traps_are_not_stepped_into() {
+        let (disk, vfs) = world();
+        let victim = Path::new("/victim");
+        disk.open(victim, OpenOptions::create(0o600)).unwrap().write_all_at(b"mail", 0).unwrap();
+        disk.symlink(victim, Path::new(FILE)).unwrap();
+        assert!(matches!(take(&vfs), Session::Unusable));
+        disk.remove_file(Path::new(FILE)).unwrap();
+        disk.hard_link(victim, Path::new(FILE)).unwrap();
+        assert!(matches!(take(&vfs), Session::Unusable));
+        assert_eq!(disk.read(victim, 99).unwrap(), b"mail");
+        disk.remove_file(Path::new(FILE)).unwrap();
+        disk.set_mode(Path::new("/tmp"), 0o500).unwrap();
+        assert!(matches!(take(&vfs), Session::Unusable));
+        disk.set_mode(Path::new("/tmp"), 0o700).unwrap();
+        disk.remove_dir(Path::new("/tmp")).unwrap();
+        assert!(matches!(take(&vfs), Session::Nowhere));
+    }
+}
