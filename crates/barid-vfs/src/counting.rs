@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::api::Vfs;
-use crate::layer::{CallKind, Hook, Layer};
+use crate::layer::{CallKind, Hook, Layer, Verdict};
 
 /// Bytes that went through a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,9 +98,9 @@ impl Counter {
 }
 
 impl Hook for Counter {
-    fn before(&self, kind: CallKind, _: &Path) -> io::Result<()> {
+    fn before(&self, kind: CallKind, _: &Path) -> io::Result<Verdict> {
         *self.lock().calls.entry(kind).or_insert(0) += 1;
-        Ok(())
+        Ok(Verdict::Make)
     }
 
     fn moved(&self, path: &Path, read: usize, written: usize) {

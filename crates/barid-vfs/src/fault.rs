@@ -27,15 +27,15 @@
 //! ```
 //!
 //! Interrupted calls (EINTR) are repeated inside every [`Vfs`] and never seen by callers, so there
-//! is no fault of that kind. Closing never fails.
+//! is no fault of that kind; a test of this crate injects them below [`crate::OsVfs`]. Closing never fails.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::api::Vfs;
-use crate::layer::{CallKind, Hook, Layer};
+use crate::layer::{CallKind, Hook, Layer, Verdict};
 
 /// Which call fails, and how.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Fault {
     pub kind: Option<CallKind>,
     /// Only calls on this path, or below it, match.
     pub under: Option<PathBuf>,
+    /// Only calls on this very path match.
+    pub at: Option<PathBuf>,
     /// What happens.
     pub effect: FaultEffect,
     /// Whether every matching call after it fails, too.
@@ -59,6 +61,10 @@ pub enum FaultEffect {
     Error(io::ErrorKind),
     /// A read or write moves half of what was asked, at least one byte; other calls go well.
     Short,
+    /// A sync succeeds and does nothing, as if the caller had none there, or as if it had failed and
+    /// the caller went on; other calls go well. On a [`crate::CrashVfs`] that shows whether its
+    /// absence is noticed.
+    Skip,
 }
 
 impl Fault {
@@ -68,6 +74,7 @@ impl Fault {
             after: n,
             kind: None,
             under: None,
+            at: None,
             effect: FaultEffect::Error(io::ErrorKind::StorageFull),
             forever: false,
         }
@@ -83,6 +90,12 @@ impl Fault {
     #[must_use]
     pub fn under(self, path: impl Into<PathBuf>) -> Self {
         Self { under: Some(path.into()), ..self }
+    }
+
+    /// Restricts the fault to one path: a directory without what is below it.
+    #[must_use]
+    pub fn at(self, path: impl Into<PathBuf>) -> Self {
+        Self { at: Some(path.into()), ..self }
     }
 
     /// Sets what happens.
@@ -110,19 +123,12 @@ struct State {
     fault: Fault,
     seen: AtomicU64,
     fired: AtomicBool,
-    /// How many reads and writes to come are to be short.
-    short: AtomicUsize,
 }
 
 impl<V: Vfs> FaultVfs<V> {
     /// Wraps a file system.
     pub fn new(inner: V, fault: Fault) -> Self {
-        let state = State {
-            fault,
-            seen: AtomicU64::new(0),
-            fired: AtomicBool::new(false),
-            short: AtomicUsize::new(0),
-        };
+        let state = State { fault, seen: AtomicU64::new(0), fired: AtomicBool::new(false) };
         Self::with_hook(inner, Faults(Arc::new(state)))
     }
 
@@ -138,34 +144,24 @@ impl<V: Vfs> FaultVfs<V> {
 }
 
 impl Hook for Faults {
-    fn before(&self, kind: CallKind, path: &Path) -> io::Result<()> {
-        let State { fault, seen, fired, short } = &*self.0;
+    fn before(&self, kind: CallKind, path: &Path) -> io::Result<Verdict> {
+        let State { fault, seen, fired } = &*self.0;
         let matches = kind != CallKind::Close
             && fault.kind.is_none_or(|wanted| wanted == kind)
-            && fault.under.as_ref().is_none_or(|under| path.starts_with(under));
+            && fault.under.as_ref().is_none_or(|under| path.starts_with(under))
+            && fault.at.as_ref().is_none_or(|at| path == at);
         if !matches {
-            return Ok(());
+            return Ok(Verdict::Make);
         }
         let at = seen.fetch_add(1, Ordering::Relaxed);
         if at != fault.after && !(fault.forever && at > fault.after) {
-            return Ok(());
+            return Ok(Verdict::Make);
         }
         fired.store(true, Ordering::Relaxed);
         match fault.effect {
             FaultEffect::Error(error) => Err(error.into()),
-            FaultEffect::Short => {
-                if matches!(kind, CallKind::Read | CallKind::Write) {
-                    short.store(1, Ordering::Relaxed);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn shorten(&self, len: usize) -> usize {
-        match self.0.short.swap(0, Ordering::Relaxed) {
-            0 => len,
-            _ => len.div_ceil(2),
+            FaultEffect::Short => Ok(Verdict::Halve),
+            FaultEffect::Skip => Ok(Verdict::Skip),
         }
     }
 }
@@ -174,6 +170,7 @@ impl Hook for Faults {
 mod tests {
     use super::*;
     use crate::api::OpenOptions;
+    use crate::crash::CrashVfs;
     use crate::mem::MemVfs;
 
     fn run(fault: Fault) -> (io::Result<()>, Vec<u8>, bool) {
@@ -202,5 +199,25 @@ mod tests {
         check(Fault::nth(0).of(CallKind::Sync).forever(), false, b"onetwo", true);
         check(Fault::nth(0).of(CallKind::Write).with(FaultEffect::Short), true, b"onetwo", true);
         check(Fault::nth(0).with(FaultEffect::Short), true, b"onetwo", true);
+        check(Fault::nth(0).at("/"), true, b"onetwo", false);
+        check(Fault::nth(1).at("/f").under("/"), false, b"", true);
+    }
+
+    #[test]
+    fn a_skipped_sync_is_none() {
+        let disk = MemVfs::new();
+        let kept = |fault: Fault| {
+            let world = CrashVfs::new(&disk);
+            let vfs = FaultVfs::new(world.vfs(), fault.with(FaultEffect::Skip).forever());
+            let file = vfs.open(Path::new("/f"), OpenOptions::create(0o600)).unwrap();
+            file.write_all_at(b"one", 0).unwrap();
+            file.sync_data().unwrap();
+            vfs.sync_dir(Path::new("/")).unwrap();
+            world.crash_at(world.points(), 0).read(Path::new("/f"), 9).unwrap_or_default()
+        };
+        assert_eq!(kept(Fault::nth(9)), b"one");
+        assert_eq!(kept(Fault::nth(0)), b"");
+        assert_eq!(kept(Fault::nth(0).of(CallKind::Sync).at("/")), b"");
+        assert_eq!(kept(Fault::nth(0).of(CallKind::Sync).at("/f")), b"");
     }
 }

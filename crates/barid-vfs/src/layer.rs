@@ -45,15 +45,33 @@ pub enum CallKind {
 /// What a layer does about calls.
 pub(crate) trait Hook: Clone + Debug + Send + Sync + 'static {
     /// Sees a call; an error is the call's result, without it being made.
-    fn before(&self, kind: CallKind, path: &Path) -> io::Result<()>;
-
-    /// How many of `len` bytes the call that was just seen may read or write.
-    fn shorten(&self, len: usize) -> usize {
-        len
-    }
+    fn before(&self, kind: CallKind, path: &Path) -> io::Result<Verdict>;
 
     /// Sees that bytes were read or written.
     fn moved(&self, _path: &Path, _read: usize, _written: usize) {}
+}
+
+/// What a hook lets a call do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is made.
+    Make,
+    /// A read or write is made with half of the bytes, one at least; other calls are made.
+    Halve,
+    /// A sync succeeds without being made; other calls are made.
+    Skip,
+}
+
+impl Verdict {
+    /// How many of `len` bytes a call may read or write.
+    fn shorten(self, len: usize) -> usize {
+        if self == Self::Halve { len.div_ceil(2) } else { len }
+    }
+
+    /// Makes a sync, or does not.
+    fn sync(self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if self == Self::Skip { Ok(()) } else { sync() }
+    }
 }
 
 /// A file system seen through a hook: [`crate::CountingVfs`] or [`crate::FaultVfs`]. Clones share
@@ -134,10 +152,10 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
 
     /// Counts an open, a sync and a close.
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        for kind in [CallKind::Open, CallKind::Sync, CallKind::Close] {
-            self.hook.before(kind, path)?;
-        }
-        self.inner.sync_dir(path)
+        self.hook.before(CallKind::Open, path)?;
+        let verdict = self.hook.before(CallKind::Sync, path)?;
+        self.hook.before(CallKind::Close, path)?;
+        verdict.sync(|| self.inner.sync_dir(path))
     }
 
     fn xattr(&self, path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -205,16 +223,16 @@ struct LayerFile<H: Hook> {
 
 impl<H: Hook> File for LayerFile<H> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.hook.before(CallKind::Read, &self.path)?;
-        let wanted = self.hook.shorten(buffer.len());
+        let verdict = self.hook.before(CallKind::Read, &self.path)?;
+        let wanted = verdict.shorten(buffer.len());
         let len = self.inner.read_at(&mut buffer[..wanted], offset)?;
         self.hook.moved(&self.path, len, 0);
         Ok(len)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.hook.before(CallKind::Write, &self.path)?;
-        let len = self.inner.write_at(&bytes[..self.hook.shorten(bytes.len())], offset)?;
+        let verdict = self.hook.before(CallKind::Write, &self.path)?;
+        let len = self.inner.write_at(&bytes[..verdict.shorten(bytes.len())], offset)?;
         self.hook.moved(&self.path, 0, len);
         Ok(len)
     }
@@ -266,13 +284,11 @@ impl<H: Hook> File for LayerFile<H> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.hook.before(CallKind::Sync, &self.path)?;
-        self.inner.sync_data()
+        self.hook.before(CallKind::Sync, &self.path)?.sync(|| self.inner.sync_data())
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.hook.before(CallKind::Sync, &self.path)?;
-        self.inner.sync_all()
+        self.hook.before(CallKind::Sync, &self.path)?.sync(|| self.inner.sync_all())
     }
 
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {
