@@ -95,6 +95,9 @@ pub(super) const SESSION_TRIES: u32 = 8;
 /// Bytes of a session lock that are read for its holder.
 pub(super) const SESSION_LEN_MAX: usize = 64;
 
+/// Bytes of what the kernel tells of this process.
+pub(super) const STATUS_LEN_MAX: usize = 8 * 1024;
+
 /// Bytes of the name of a program.
 pub(super) const COMM_LEN_MAX: usize = 64;
 

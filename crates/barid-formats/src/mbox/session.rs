@@ -5,11 +5,11 @@
 //! mailbox's device and inode, in small hexadecimal digits: `/tmp/.fd01.2a3b4c`. The lock is what
 //! counts, never the file, which is often left behind.
 //!
-//! c-client reads a process id in the file of another holder, sends that process `SIGUSR2` and
-//! waits 15 s for the lock; without an id it gives up at once and opens read-only. The signal ends
-//! a program that is not prepared for it, so we name a process that no system can have
-//! ([`NOBODY`]): c-client waits, and nobody is hurt. Behind it stands our own id, for our error
-//! messages.
+//! c-client sends the process that the file of another holder names `SIGUSR2`, and if that could be
+//! sent it waits 15 s for the lock; else it opens read-only at once. The signal ends a program that
+//! is not prepared for it. So we name ourselves only if `SIGUSR2` is caught or ignored here, and
+//! else a process that no system can have ([`NOBODY`]), behind which stands our own id for the error
+//! messages of our own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs};
 
-use super::layout::{SESSION_LEN_MAX, SESSION_TRIES};
+use super::layout::{SESSION_LEN_MAX, SESSION_TRIES, STATUS_LEN_MAX};
 
 /// A process id above the highest that Linux gives (2^22), which still is a C `int`.
 const NOBODY: u32 = i32::MAX as u32;
@@ -46,7 +46,7 @@ pub(super) struct SessionLock {
 impl SessionLock {
     /// Tries to lock the file of `dir` that stands for the mailbox. Waits for nobody.
     ///
-    /// Costs eight calls where there is no such file.
+    /// Costs a dozen calls where there is no such file.
     pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> Session {
         let path = dir.join(format!(".{:x}.{:x}", mailbox.device, mailbox.inode));
         for _ in 0..SESSION_TRIES {
@@ -87,7 +87,8 @@ impl SessionLock {
             Ok(found) if found.inode == inode && is_sound(&found) => {}
             _ => return Ok(None),
         }
-        let text = format!("{NOBODY} {}", vfs.process().pid);
+        let pid = vfs.process().pid;
+        let text = if survives_usr2(&**vfs) { pid.to_string() } else { format!("{NOBODY} {pid}") };
         // The lock holds whatever the file says.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
         let lock = Self { vfs: Arc::clone(vfs), path: path.to_owned(), file };
@@ -109,6 +110,32 @@ fn create(vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
     // Whoever else may open the mailbox must be able to open this, whatever our umask.
     let _ = file.set_mode(0o666);
     Ok(file)
+}
+
+/// Whether `SIGUSR2` does not end this process, as Linux tells of it.
+fn survives_usr2(vfs: &dyn Vfs) -> bool {
+    // Its number, but on MIPS and a few older machines.
+    const SIGUSR2: u32 = 12;
+    let known = cfg!(any(
+        target_arch = "x86_64",
+        target_arch = "x86",
+        target_arch = "aarch64",
+        target_arch = "arm",
+        target_arch = "riscv64",
+        target_arch = "powerpc64",
+        target_arch = "s390x",
+    ));
+    let mut bytes = [0; STATUS_LEN_MAX];
+    let status = vfs.open(Path::new("/proc/self/status"), OpenOptions::READ);
+    let Ok(len) = status.and_then(|status| status.read_full_at(&mut bytes, 0)) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&bytes[..len]);
+    let masks = text.lines().filter_map(|line| match line.split_once(':')? {
+        ("SigIgn" | "SigCgt", mask) => u64::from_str_radix(mask.trim(), 16).ok(),
+        _ => None,
+    });
+    known && masks.fold(0, |all, mask| all | mask) >> (SIGUSR2 - 1) & 1 == 1
 }
 
 /// A regular file of one name; anything else is a trap.
@@ -156,6 +183,24 @@ mod tests {
         drop(first);
         assert!(disk.metadata(Path::new(FILE)).is_err());
         assert!(matches!(take(&vfs), Session::Ours(_)));
+    }
+
+    #[test]
+    fn who_survives_the_signal_is_named() {
+        let (disk, vfs) = world();
+        disk.create_dir_all(Path::new("/proc/self"), 0o755).unwrap();
+        let status = disk.open(Path::new("/proc/self/status"), OpenOptions::create(0o600)).unwrap();
+        for (ignored, caught, expected) in [
+            ("0000000000000800", "0000000000000000", "4242"),
+            ("0000000000001000", "0000000000000a00", "4242"),
+            ("fffffffffffff7ff", "fffffffffffff7ff", "2147483647 4242"),
+        ] {
+            let text = format!("Name:\tx\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n");
+            status.write_all_at(text.as_bytes(), 0).unwrap();
+            let lock = take(&vfs);
+            assert_eq!(disk.read(Path::new(FILE), 99).unwrap(), expected.as_bytes());
+            drop(lock);
+        }
     }
 
     #[test]
