@@ -189,3 +189,76 @@ fn times() {
         assert!(random[0] != random[1] && random[0] != [0; 32]);
     });
 }
+
+#[test]
+fn blocks_taken_out() {
+    each("collapse", |vfs, dir| {
+        let path = dir.join("f");
+        let block = vfs.block_size(dir).unwrap();
+        let content: Vec<u8> = (0..block * 4 + 9).map(|at| (at / 7) as u8).collect();
+        let file = put(vfs, &path, &content);
+        file.sync_data().unwrap();
+        assert!(vfs.free_space(&path).unwrap() > block && block.is_power_of_two());
+        match file.collapse(block, 2 * block) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => return,
+            result => result.unwrap(),
+        }
+        let (start, end) = (block as usize, 3 * block as usize);
+        let expected = [&content[..start], &content[end..]].concat();
+        assert_eq!(vfs.read(&path, 1 << 20).unwrap(), expected);
+        for (offset, len) in [(0, 1), (1, block), (0, 0), (block, 2 * block), (0, 9 * block)] {
+            assert_eq!(kind(file.collapse(offset, len)), ErrorKind::InvalidInput, "{offset} {len}");
+        }
+        assert_eq!(kind(file.collapse(2 * block, block)), ErrorKind::InvalidInput);
+        let reader = vfs.open(&path, OpenOptions::READ).unwrap();
+        assert!(reader.collapse(0, block).is_err());
+        assert_eq!(vfs.read(&path, 1 << 20).unwrap(), expected);
+    });
+}
+
+#[test]
+fn holes() {
+    each("holes", |vfs, dir| {
+        let block = vfs.block_size(dir).unwrap();
+        let file = put(vfs, &dir.join("f"), &vec![b'x'; 2 * block as usize]);
+        file.sync_all().unwrap();
+        assert_eq!(file.first_hole(0).unwrap(), None);
+        assert_eq!(file.first_hole(2 * block).unwrap(), None);
+        assert_eq!(file.first_hole(9 * block).unwrap(), None);
+        file.set_len(4 * block).unwrap();
+        file.write_all_at(b"x", 3 * block).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(file.first_hole(0).unwrap(), Some(2 * block));
+        assert_eq!(file.first_hole(2 * block + 1).unwrap(), Some(2 * block + 1));
+        assert_eq!(file.first_hole(3 * block).unwrap(), None);
+        file.write_all_at(b"x", 2 * block).unwrap();
+        file.allocate(4 * block, block).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(file.first_hole(0).unwrap(), Some(4 * block));
+        assert_eq!(file.metadata().unwrap().size, 5 * block);
+    });
+}
+
+#[test]
+fn an_open_file_keeps_its_times_and_attributes_through_a_rename() {
+    each("open-file", |vfs, dir| {
+        let (path, moved) = (dir.join("f"), dir.join("g"));
+        let file = put(vfs, &path, b"");
+        vfs.rename(&path, &moved).unwrap();
+        let set = Timestamp { unix_nanos: 1_500_000_000_123_456_789 };
+        file.set_times(Timestamp::default(), set).unwrap();
+        let metadata = vfs.metadata(&moved).unwrap();
+        assert_eq!((metadata.modified, metadata.accessed), (set, Timestamp::default()));
+        assert_eq!(metadata.device, vfs.metadata(dir).unwrap().device);
+        assert_eq!(file.xattr("user.barid.test").unwrap(), None);
+        file.remove_xattr("user.barid.test").unwrap();
+        match file.set_xattr("user.barid.test", &[b'l'; 1000]) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => return,
+            result => result.unwrap(),
+        }
+        assert_eq!(file.xattr("user.barid.test").unwrap(), Some(vec![b'l'; 1000]));
+        assert_eq!(vfs.xattr(&moved, "user.barid.test").unwrap(), Some(vec![b'l'; 1000]));
+        file.remove_xattr("user.barid.test").unwrap();
+        assert_eq!(vfs.xattr(&moved, "user.barid.test").unwrap(), None);
+    });
+}

@@ -13,6 +13,9 @@
 //!   those of the same file or the same name, whose order journals keep. A rename is both its sides
 //!   or neither, and knows nothing of the data of its file.
 //! - Attributes reach the disk in order, up to some moment.
+//! - A collapse reaches the disk with its size, or not at all, or halfway: the hole stands at any
+//!   block from its beginning to the end of the file, what is before it has moved down, and the size
+//!   is the old one. What is written afterwards lands in the blocks where they are by then.
 //!
 //! What barriers promise, which is less than any one file system does:
 //! - `sync_data` of a file: its bytes and size; its times only if the size changed.
@@ -20,7 +23,7 @@
 //! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes.
 //!   Not its own name in its parent: a new directory whose parent was not synced may vanish whole.
 //!
-//! Not modelled: blocks that rot, reads that fail (see [`crate::FaultVfs`]), and hole punching.
+//! Not modelled: blocks that rot, reads that fail (see [`crate::FaultVfs`]).
 //!
 //! A test runs its operation, noting with [`CrashVfs::points`] when what was acknowledged, then
 //! visits every crash point with a few seeds. Seeds 0 to 4 are the extremes: nothing is kept;

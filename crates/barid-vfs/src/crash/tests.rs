@@ -217,3 +217,52 @@ fn a_lock_file_left_by_a_crash_is_broken() {
     }
     assert!(left >= 5);
 }
+
+/// The blocks of `/f` after a crash, by the first byte of each.
+fn blocks(disk: &MemVfs) -> (String, Option<u64>) {
+    let content = disk.read(path("/f"), 1 << 20).unwrap();
+    let block = |block: &[u8]| if block[0] == 0 { '_' } else { char::from(block[0]) };
+    let file = disk.open(path("/f"), OpenOptions::READ).unwrap();
+    (content.chunks(4096).map(block).collect(), file.first_hole(0).unwrap())
+}
+
+#[test]
+fn a_collapse_is_not_atomic_and_its_hole_wanders() {
+    let content: Vec<u8> = (b'a'..=b'f').flat_map(|byte| [byte; 4096]).collect();
+    let found = |content: &[u8], then: &dyn Fn(&dyn File)| -> BTreeSet<(String, Option<u64>)> {
+        let world = CrashVfs::new(&disk(content));
+        let file = create(&world.vfs(), "/f");
+        file.collapse(4096, 4096).unwrap();
+        then(&*file);
+        (0..SEEDS).map(|seed| blocks(&world.crash_at(world.points(), seed))).collect()
+    };
+    let set = |states: &[(&str, Option<u64>)]| {
+        states
+            .iter()
+            .map(|(blocks, hole)| ((*blocks).to_owned(), hole.map(|at| at * 4096)))
+            .collect()
+    };
+    let halfway = set(&[
+        ("abcdef", None),
+        ("acdef", None),
+        ("a_cdef", Some(1)),
+        ("ac_def", Some(2)),
+        ("acd_ef", Some(3)),
+        ("acde_f", Some(4)),
+        ("acdef_", Some(5)),
+    ]);
+    assert_eq!(found(&content, &|_| {}), halfway);
+    let synced = |file: &dyn File| file.sync_data().unwrap();
+    assert_eq!(found(&content, &synced), set(&[("acdef", None)]));
+    // Where the disk knows nothing of the collapse, what is then written to the fifth block stands
+    // in the sixth.
+    let tail = |file: &dyn File| file.write_all_at(&[b'X'; 512], 4 * 4096).unwrap();
+    let written = found(&content, &tail);
+    let before = |(blocks, hole): &(String, Option<u64>)| (blocks.replace('X', "f"), *hole);
+    assert_eq!(written.iter().map(before).collect::<BTreeSet<_>>(), halfway);
+    assert!(written.contains(&("abcdeX".to_owned(), None)));
+    let short = &content[..content.len() - 1000];
+    assert!(
+        found(short, &|_| {}).iter().any(|(blocks, hole)| blocks == "acdef_" && hole.is_some())
+    );
+}

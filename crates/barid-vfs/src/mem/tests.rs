@@ -132,3 +132,22 @@ fn directories_list_and_read_heads() {
     let (metadata, len) = dir.read_head(b"y", &mut buffer).unwrap();
     assert_eq!((metadata.size, len, &buffer), (4, 2, b"fo"));
 }
+
+#[test]
+fn a_disk_fills_up() {
+    let vfs = world();
+    vfs.set_free_space(Some(8192));
+    let file = vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE).unwrap();
+    file.write_all_at(&[b'x'; 4096], 0).unwrap();
+    file.allocate(0, 8192).unwrap();
+    assert_eq!(vfs.free_space(Path::new("/a")).unwrap(), 4096);
+    assert_eq!(errno(file.write_at(&[b'x'; 4097], 8192)), Errno::NOSPC);
+    assert_eq!(errno(file.set_len(12289)), Errno::NOSPC);
+    assert_eq!(file.metadata().unwrap().size, 8192);
+    file.collapse(0, 4096).unwrap();
+    assert_eq!(vfs.free_space(Path::new("/")).unwrap(), 8192);
+    file.set_len(0).unwrap();
+    assert_eq!(vfs.free_space(Path::new("/")).unwrap(), 12288);
+    vfs.set_collapse(false);
+    assert_eq!(errno(file.collapse(0, 4096)), Errno::OPNOTSUPP);
+}
