@@ -15,8 +15,12 @@
  *   text N         the same for the body
  *   thread ALG     THREAD ALG UTF-8 ALL in the syntax of RFC 5256
  *   sort KEY ...   message numbers; REVERSE stands before its key
- *   flag SEQ FLAG  set, unflag SEQ FLAG clear
+ *   flag SEQ FLAG  set, unflag SEQ FLAG clear; setflag and clearflag are the same
  *   expunge, check, close, quit
+ *   append NAME FILE       append the messages of FILE to a mailbox, which need not be open, one by
+ *                          one; FILE holds before each message a line with its length in bytes;
+ *                          line ends are CRLF. Answers how many were appended
+ *   multiappend NAME FILE  the same with one call for all
  *
  * What the library logs comes as lines that start with "!".
  */
@@ -175,6 +179,52 @@ static void change(char *rest, long how) {
   mail_flag(box, rest, flag, how);
 }
 
+/* Messages on their way to a mailbox. */
+typedef struct {
+  FILE *file;
+  char *text;
+  STRING string;
+  unsigned long done;
+} BATCH;
+
+/* Reads the next message; 0 at the end, or if the file is not as it should be. */
+static int next(BATCH *batch) {
+  char number[32];
+  unsigned long len;
+  free(batch->text);
+  batch->text = NULL;
+  if (!fgets(number, sizeof number, batch->file)) return 0;
+  len = strtoul(number, NULL, 10);
+  if (!len || !(batch->text = malloc(len)) || fread(batch->text, 1, len, batch->file) != len) {
+    puts("! no such message");
+    return 0;
+  }
+  INIT(&batch->string, mail_string, batch->text, len);
+  batch->done++;
+  return 1;
+}
+
+static long hand_over(MAILSTREAM *s, void *data, char **flags, char **date, STRING **message) {
+  BATCH *batch = data;
+  (void)s;
+  *flags = *date = NIL;
+  *message = next(batch) ? &batch->string : NIL;
+  return LONGT;
+}
+
+static void append(char *name, int at_once) {
+  BATCH batch = {0};
+  char *path = strchr(name, ' ');
+  long ok = LONGT;
+  if (path) *path++ = 0;
+  if (!path || !(batch.file = fopen(path, "r"))) { puts("! needs a mailbox and a file"); return; }
+  if (at_once) ok = mail_append_multiple(NIL, name, hand_over, &batch);
+  else while (ok && next(&batch)) ok = mail_append(NIL, name, &batch.string);
+  if (ok) printf("%lu\n", batch.done);
+  free(batch.text);
+  fclose(batch.file);
+}
+
 /* Commands on the open mailbox; 0 if the word is unknown. */
 static int inside(char *word, char *rest) {
   unsigned long i;
@@ -191,8 +241,8 @@ static int inside(char *word, char *rest) {
   else if (!strcmp(word, "text")) text(strtoul(rest, NULL, 10), 0);
   else if (!strcmp(word, "thread")) threads(rest);
   else if (!strcmp(word, "sort")) sorted(rest);
-  else if (!strcmp(word, "flag")) change(rest, ST_SET);
-  else if (!strcmp(word, "unflag")) change(rest, 0);
+  else if (!strcmp(word, "flag") || !strcmp(word, "setflag")) change(rest, ST_SET);
+  else if (!strcmp(word, "unflag") || !strcmp(word, "clearflag")) change(rest, 0);
   else if (!strcmp(word, "expunge")) mail_expunge(box);
   else if (!strcmp(word, "check")) mail_check(box);
   else if (!strcmp(word, "close")) box = mail_close(box);
@@ -222,6 +272,8 @@ int main(void) {
       box = mail_open(NIL, rest, *line == 'e' ? OP_READONLY : 0);
       if (box) printf("%lu\n", box->nmsgs); else puts("! not opened");
     }
+    else if (!strcmp(line, "append")) append(rest, 0);
+    else if (!strcmp(line, "multiappend")) append(rest, 1);
     else if (!box) puts("! no open mailbox");
     else if (!inside(line, rest)) puts("! unknown command");
     puts(".");

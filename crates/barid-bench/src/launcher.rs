@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use barid_testkit::disk;
-use barid_testkit::usage::{Sampling, Usage, measure};
+use barid_testkit::usage::{Io, Sampling, Usage, measure};
 
 /// The first argument of a program that is to be the small process. What follows it: the file of
 /// the report, the deadline in seconds, the interval of the samples in microseconds (0 for none),
@@ -23,7 +23,7 @@ use barid_testkit::usage::{Sampling, Usage, measure};
 const ARGUMENT: &str = "__measure";
 
 /// How many numbers a report has.
-const NUMBERS: usize = 11;
+const NUMBERS: usize = 15;
 
 /// A program that calls [`launched`] before anything else.
 #[derive(Clone, Debug)]
@@ -106,8 +106,9 @@ fn parse(text: &str) -> Result<Launched> {
     let numbers = text.split_ascii_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>();
     let numbers: Option<[u64; NUMBERS]> = numbers.ok().and_then(|numbers| numbers.try_into().ok());
     let numbers = numbers.with_context(|| format!("{text:?} is no report"))?;
-    let [status, wall, user, sys, maxrss, anon, minor, major, blocks_in, blocks_out, floor] =
+    let [status, wall, user, sys, maxrss, anon, minor, major, blocks_in, blocks_out, rest @ ..] =
         numbers;
+    let [read_chars, write_chars, read_bytes, write_bytes, floor] = rest;
     let status = i32::try_from(status).with_context(|| format!("{status} is no status"))?;
     let usage = Usage {
         status: ExitStatus::from_raw(status),
@@ -120,6 +121,7 @@ fn parse(text: &str) -> Result<Launched> {
         major_faults: major,
         blocks_in,
         blocks_out,
+        io: Io { read_chars, write_chars, read_bytes, write_bytes },
     };
     Ok(Launched { usage, floor })
 }
@@ -136,6 +138,10 @@ fn line(usage: &Usage, floor: u64) -> String {
         usage.major_faults.into(),
         usage.blocks_in.into(),
         usage.blocks_out.into(),
+        usage.io.read_chars.into(),
+        usage.io.write_chars.into(),
+        usage.io.read_bytes.into(),
+        usage.io.write_bytes.into(),
         floor.into(),
     ];
     numbers.map(|number| number.to_string()).join(" ") + "\n"
@@ -192,12 +198,13 @@ mod tests {
 
     #[test]
     fn a_report_is_read_as_it_was_written() {
-        let text = "512 1500000 20 30 4096 0 1 2 3 4 2048\n";
+        let text = "512 1500000 20 30 4096 0 1 2 3 4 5 6 7 8 2048\n";
         let launched = parse(text).unwrap();
         assert_eq!(launched.usage.status.code(), Some(2));
         assert_eq!((launched.usage.anon_peak, launched.floor), (None, 2048));
+        assert_eq!((launched.usage.io.read_chars, launched.usage.io.write_bytes), (5, 8));
         assert_eq!(line(&launched.usage, launched.floor), text);
-        for text in ["", "1 2 3", "error x: not found\n", "-1 0 0 0 0 0 0 0 0 0 0"] {
+        for text in ["", "1 2 3", "error x: not found\n", "-1 0 0 0 0 0 0 0 0 0 0 0 0 0 0"] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert_eq!(parse("error x: gone\n").unwrap_err().to_string(), "x: gone");

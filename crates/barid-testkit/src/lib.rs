@@ -16,6 +16,7 @@ mod pty;
 mod scratch;
 mod skip;
 pub mod usage;
+pub mod watch;
 
 pub use scratch::Scratch;
 pub use skip::skip_or_fail;

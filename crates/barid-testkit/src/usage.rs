@@ -18,7 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use wait4::Wait4;
 
 use crate::disk;
@@ -46,6 +48,50 @@ pub struct Usage {
     pub blocks_in: u64,
     /// Blocks of 512 bytes that a file system was given to write (`ru_oublock`).
     pub blocks_out: u64,
+    /// What was read and written, that of children which it waited for included.
+    pub io: Io,
+}
+
+/// What a process read and wrote (`/proc/PID/io`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// Bytes returned by calls that read, of pipes and sockets as well.
+    pub read_chars: u64,
+    /// Bytes given to calls that write, to pipes and sockets as well.
+    pub write_chars: u64,
+    /// Bytes fetched from a disk.
+    pub read_bytes: u64,
+    /// Bytes of file pages that were made dirty, and so will be written to a disk.
+    pub write_bytes: u64,
+}
+
+impl Io {
+    /// Of a process, also of one that has ended and was not reaped; zeroes where the kernel does not
+    /// tell.
+    pub(crate) fn of(pid: u32) -> Self {
+        let text = disk::read_text(Path::new(&format!("/proc/{pid}/io"))).unwrap_or_default();
+        let value = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(": "));
+            let line = lines.find(|(key, _)| *key == name);
+            line.and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Self {
+            read_chars: value("rchar"),
+            write_chars: value("wchar"),
+            read_bytes: value("read_bytes"),
+            write_bytes: value("write_bytes"),
+        }
+    }
+
+    /// What was added since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            read_chars: self.read_chars.saturating_sub(before.read_chars),
+            write_chars: self.write_chars.saturating_sub(before.write_chars),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
+        }
+    }
 }
 
 impl Usage {
@@ -88,8 +134,11 @@ pub fn finish(
     let (done, watch) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || watch_process(pid, deadline, sampling, &watch));
     let before = Counters::of_children();
-    let result = child.wait4();
+    // Once it has been reaped nobody knows what it read and wrote.
+    let ended = await_end(pid);
     let wall = start.elapsed();
+    let io = Io::of(pid);
+    let result = ended.and_then(|()| child.wait4());
     let after = Counters::of_children();
     drop(done);
     let anon_peak = watcher.join().expect("because the watcher does not panic");
@@ -108,7 +157,20 @@ pub fn finish(
         major_faults: after.major_faults.saturating_sub(before.major_faults),
         blocks_in: after.blocks_in.saturating_sub(before.blocks_in),
         blocks_out: after.blocks_out.saturating_sub(before.blocks_out),
+        io,
     })
+}
+
+/// Waits for the end of a child, and leaves it to be reaped.
+fn await_end(pid: u32) -> io::Result<()> {
+    let Some(pid) = Pid::from_raw(pid as i32) else { return Ok(()) };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(error) = waitid(WaitId::Pid(pid), options) {
+        if error != rustix::io::Errno::INTR {
+            return Err(error.into());
+        }
+    }
+    Ok(())
 }
 
 /// What all children that were reaped so far have used together.
@@ -198,7 +260,7 @@ impl Memory {
 }
 
 /// `RssAnon` of a process in bytes.
-fn rss_anon(status_path: &Path) -> Option<u64> {
+pub(crate) fn rss_anon(status_path: &Path) -> Option<u64> {
     let text = disk::read_text(status_path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
@@ -219,6 +281,15 @@ mod tests {
         assert!(usage.user > Duration::ZERO);
         assert!(usage.maxrss > 100_000);
         assert!(usage.minor_faults > 10);
+    }
+
+    #[test]
+    fn reads_and_writes_are_accounted() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 100000 /dev/zero > /dev/null; true"]);
+        let usage = measure(&mut command, Duration::from_secs(60), Sampling::Off).unwrap();
+        let Io { read_chars, write_chars, .. } = usage.io;
+        assert!(read_chars > 100_000 && write_chars >= 100_000, "{usage:?}");
     }
 
     #[test]

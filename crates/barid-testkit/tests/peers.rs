@@ -65,6 +65,60 @@ fn c_client_threads_and_sorts() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "peers read real files")]
+fn c_client_changes_and_appends() {
+    let Some(mut peer) = CClient::new() else { return };
+    let from = |message: &&str| format!("From x@y Mon Jan  1 00:00:00 2024\n{message}\n");
+    let mbox: String = MESSAGES.iter().map(from).collect();
+    let path = peer.folder().join("box");
+    std::fs::write(&path, &mbox).unwrap();
+    let wire = MESSAGES[0].replace('\n', "\r\n");
+    let framed = format!("{}\n{wire}", wire.len()).repeat(2);
+    std::fs::write(peer.folder().join("batch"), framed).unwrap();
+    assert_eq!(peer.open("box").unwrap(), 3);
+    peer.command("setflag 1:3 \\Flagged").unwrap();
+    peer.command("clearflag 3 \\Flagged").unwrap();
+    peer.command("setflag 2 \\Deleted").unwrap();
+    peer.command("expunge").unwrap();
+    assert_eq!(peer.command("append box batch").unwrap(), ["2"]);
+    assert_eq!(peer.command("multiappend box batch").unwrap(), ["2"]);
+    peer.command("check").unwrap();
+    assert_eq!(peer.command("uids").unwrap(), ["1", "3", "4", "5", "6", "7"]);
+    assert_eq!(peer.command("flags").unwrap()[..2], ["FR-", "R-"]);
+    peer.command("close").unwrap();
+    let mut uids = Vec::new();
+    let count = barid_testkit::boxes::read_mbox(&path, |message| uids.extend(message.uid));
+    assert_eq!((count.unwrap(), uids), (6, vec![1, 3, 4, 5, 6, 7]));
+    assert!(peer.quit().unwrap().status.success());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "peers read real files")]
+fn barriers_are_counted() {
+    let (Some(dovecot), Some(mut peer)) = (Dovecot::new(), CClient::new_counted(true)) else {
+        return;
+    };
+    let from = |message: &&str| format!("From x@y Mon Jan  1 00:00:00 2024\n{message}\n");
+    let mbox: String = MESSAGES.iter().map(from).collect();
+    std::fs::write(peer.folder().join("box"), &mbox).unwrap();
+    assert_eq!(peer.open("box").unwrap(), 3);
+    assert!(peer.barriers().unwrap() > 0);
+    assert!(peer.quit().unwrap().status.success());
+    let path = dovecot.folder().join("box");
+    std::fs::write(&path, &mbox).unwrap();
+    let location = dovecot.mbox_location(&path);
+    let mut imap = dovecot.imap_counted(&location, &[("mbox_lazy_writes", "no")]).unwrap();
+    imap.command("SELECT INBOX").unwrap();
+    // Dovecot synchronises what it appends, and no rewrite.
+    assert_eq!(imap.barriers(), Some(0));
+    imap.append("INBOX", "", MESSAGES[0].replace('\n', "\r\n").as_bytes()).unwrap();
+    assert!(imap.barriers().unwrap() > 0);
+    let comm = std::fs::read_to_string(format!("/proc/{}/comm", imap.pid().unwrap())).unwrap();
+    assert_eq!(comm.trim(), "imap");
+    imap.logout().unwrap();
+}
+
+#[test]
 fn neomutt_opens_a_maildir() {
     let Some(neomutt) = NeoMutt::new() else { return };
     let scratch = Scratch::new("test").unwrap();

@@ -3,9 +3,11 @@
 mod maildir;
 mod mbox;
 mod parallel;
+mod read;
 
 pub use maildir::{MaildirWriter, maildir_name};
 pub use mbox::{MboxOptions, MboxVariant, MboxWriter};
+pub use read::{StoredMessage, read_mbox};
 
 use std::io;
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{ANSWER_TIMEOUT_S, PeerUser, program};
+use super::{ANSWER_TIMEOUT_S, BarrierLog, PeerUser, program};
 use crate::usage::{Sampling, Usage, finish};
 use crate::{Scratch, corpora, disk, skip_or_fail};
 
@@ -26,6 +26,7 @@ pub struct CClient {
     output: BufReader<ChildStdout>,
     /// What the library has logged since this was last cleared.
     pub messages: Vec<String>,
+    log: Option<BarrierLog>,
 }
 
 impl CClient {
@@ -35,7 +36,17 @@ impl CClient {
     ///
     /// With `CI=true` if the library or a C compiler is missing.
     pub fn new() -> Option<Self> {
-        match Self::start() {
+        Self::new_counted(false)
+    }
+
+    /// Like [`CClient::new`]; with `is_counted` strace counts the driver's barriers
+    /// ([`CClient::barriers`]), which makes it slower.
+    ///
+    /// # Panics
+    ///
+    /// As [`CClient::new`].
+    pub fn new_counted(is_counted: bool) -> Option<Self> {
+        match Self::start(is_counted) {
             Ok(peer) => Some(peer),
             Err(error) => {
                 skip_or_fail(&format!("c-client (Debian package libc-client2007e-dev): {error}"));
@@ -44,15 +55,19 @@ impl CClient {
         }
     }
 
-    fn start() -> io::Result<Self> {
+    fn start(is_counted: bool) -> io::Result<Self> {
         let scratch = Scratch::new("cclient")?;
         let home = scratch.path().join("home");
         disk::create_dir(&home)?;
         let driver = scratch.path().join("cclient");
         compile(&driver)?;
+        let log = is_counted.then(|| BarrierLog::create(scratch.path())).transpose()?;
         scratch.hand_over()?;
         let user = PeerUser::get()?;
-        let mut command = Command::new(&driver);
+        let mut command = match &log {
+            Some(log) => log.command(&driver),
+            None => Command::new(&driver),
+        };
         command.current_dir(&home).stdin(Stdio::piped()).stdout(Stdio::piped());
         user.run_as(&mut command, &home);
         let started = Instant::now();
@@ -60,7 +75,24 @@ impl CClient {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("because it was piped"));
         let child = Some(Arc::new(Mutex::new(child)));
-        Ok(Self { scratch, user, started, child, input, output, messages: Vec::new() })
+        let messages = Vec::new();
+        Ok(Self { scratch, user, started, child, input, output, messages, log })
+    }
+
+    /// The process id of the driver.
+    pub fn pid(&self) -> Option<u32> {
+        let child = self.child.as_ref()?.lock().ok()?;
+        Some(child.id())
+    }
+
+    /// How long ago the driver was started.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// How many barriers the driver has asked for so far, if they are counted.
+    pub fn barriers(&self) -> Option<u64> {
+        self.log.as_ref().map(BarrierLog::count)
     }
 
     /// The home folder of the process: mailboxes in it are opened by their names.

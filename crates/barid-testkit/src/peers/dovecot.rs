@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Imap, PeerUser, program};
+use super::{BarrierLog, Imap, PeerUser, program};
 use crate::{Scratch, disk, skip_or_fail};
 
 /// Dovecot's `imap` program, started directly.
@@ -102,7 +102,9 @@ impl Dovecot {
         if disk::exists(&folder) { disk::remove_tree(&folder) } else { Ok(()) }
     }
 
-    fn index_folder(&self, mailbox: &Path) -> PathBuf {
+    /// The folder of the indexes that belong to [`Dovecot::mbox_location`] or
+    /// [`Dovecot::maildir_location`].
+    pub fn index_folder(&self, mailbox: &Path) -> PathBuf {
         let name = mailbox.file_name().unwrap_or_default().to_string_lossy();
         self.scratch.path().join("home").join(format!("{name}.own"))
     }
@@ -124,6 +126,18 @@ impl Dovecot {
         // Without a master process it logs to its standard error, whatever `log_path` says.
         command.stderr(disk::open_append(&self.log_path())?);
         Imap::start(command)
+    }
+
+    /// Like [`Dovecot::imap`]; strace counts the server's barriers ([`Imap::barriers`]), which makes
+    /// it slower.
+    pub fn imap_counted(&self, location: &str, options: &[(&str, &str)]) -> io::Result<Imap> {
+        let log = BarrierLog::create(self.scratch.path())?;
+        let mut command = log.command(Path::new(IMAP));
+        self.prepare(&mut command, location, options)?;
+        command.stderr(disk::open_append(&self.log_path())?);
+        let mut imap = Imap::start(command)?;
+        imap.log = Some(log);
+        Ok(imap)
     }
 
     /// Runs `doveadm` with `args` and returns what it prints.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use super::ANSWER_TIMEOUT_S;
+use super::{ANSWER_TIMEOUT_S, BarrierLog};
 use crate::usage::{Sampling, Usage, finish};
 
 /// The answer to a command.
@@ -65,6 +65,7 @@ pub struct Imap {
     next_tag: u32,
     /// The greeting line.
     pub greeting: String,
+    pub(super) log: Option<BarrierLog>,
 }
 
 impl Imap {
@@ -79,7 +80,8 @@ impl Imap {
         drop(command);
         let reader = BufReader::with_capacity(1 << 16, ours);
         let child = Some(child);
-        let mut imap = Self { child, started, reader, next_tag: 1, greeting: String::new() };
+        let greeting = String::new();
+        let mut imap = Self { child, started, reader, next_tag: 1, greeting, log: None };
         let greeting = String::from_utf8_lossy(&imap.read_response()?).into_owned();
         if !greeting.starts_with("* PREAUTH") {
             return Err(io::Error::other(format!("unexpected greeting: {greeting}")));
@@ -91,6 +93,11 @@ impl Imap {
     /// The process id of the server.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
+    }
+
+    /// How many barriers the server has asked for so far, if they are counted.
+    pub fn barriers(&self) -> Option<u64> {
+        self.log.as_ref().map(BarrierLog::count)
     }
 
     /// How long ago the server was started.

@@ -4,12 +4,14 @@
 //! ended by its own process id. Some refuse to work as root: when the test runs as root, peers run
 //! as an unprivileged user ([`PeerUser`]), to whom the folders are given first.
 
+mod barriers;
 mod cclient;
 mod dovecot;
 mod imap;
 mod neomutt;
 mod user;
 
+pub use barriers::BarrierLog;
 pub use cclient::CClient;
 pub use dovecot::Dovecot;
 pub use imap::{Imap, Reply};
