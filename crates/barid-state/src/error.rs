@@ -20,19 +20,19 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// Bytes that were once durable are damaged. The ledger counts as lost: give the mailbox a new
+    /// Bytes that were once durable are damaged. A ledger counts as lost: give the mailbox a new
     /// UIDVALIDITY by [`crate::Ledger::replace`].
-    #[error("{}: the ledger is damaged at byte {offset}", path.display())]
+    #[error("{}: damaged at byte {offset}", path.display())]
     Damaged {
-        /// The ledger.
+        /// The file.
         path: PathBuf,
-        /// Where the damaged batch begins.
+        /// Where the damaged part begins.
         offset: u64,
     },
     /// A later version of this program wrote the file.
-    #[error("{}: version {version} of the ledger format is not known here", path.display())]
+    #[error("{}: version {version} of its format is not known here", path.display())]
     Version {
-        /// The ledger.
+        /// The file.
         path: PathBuf,
         /// The version it claims.
         version: u32,
@@ -54,16 +54,16 @@ pub enum Error {
         /// The UID.
         uid: Uid,
     },
-    /// A write or fsync failed before; what is on the disk is unknown until the ledger is reopened.
+    /// A write or fsync failed before; what is on the disk is unknown until the file is reopened.
     #[error("{}: unusable after a failed write", path.display())]
     Poisoned {
-        /// The ledger.
+        /// The file.
         path: PathBuf,
     },
-    /// More messages than a ledger holds.
-    #[error("{}: too many messages for a ledger", path.display())]
+    /// More than such a file holds.
+    #[error("{}: more than it can hold", path.display())]
     TooLarge {
-        /// The ledger.
+        /// The file.
         path: PathBuf,
     },
 }

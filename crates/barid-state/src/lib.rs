@@ -1,10 +1,17 @@
-//! What must survive and no mailbox format can hold: who a mailbox is, and its UID ledger.
+//! What must survive and no mailbox format can hold: who a mailbox is, its UID ledger,
+//! changes that were accepted and not written yet, and the messages of the last expunge.
 
+mod bytes;
 mod error;
+mod expunged;
 mod identity;
 mod ledger;
 mod limits;
+mod modes;
+mod pending;
 
 pub use error::{Error, Result};
+pub use expunged::{Expunged, ExpungedWriter, Kept, KeptFrom, KeptMessage};
 pub use identity::Identity;
 pub use ledger::{Access, Ledger, LedgerEntry, MessageKey};
+pub use pending::{FlagDelta, Pending, PendingChange, PendingDamage, PendingKind, PendingRecord};

@@ -27,3 +27,9 @@ pub(crate) const COMMIT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest value of the identity attribute that is believed.
 pub(crate) const IDENTITY_LEN_MAX: usize = 32 + 1 + 20 + 1 + PATH_LEN_MAX;
+
+/// The longest journal of pending changes.
+pub(crate) const PENDING_LEN_MAX: u64 = 64 << 20;
+
+/// The buffer for writing expunged messages.
+pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;

@@ -7,9 +7,11 @@
 
 mod cost;
 mod crash;
+mod expunged;
 mod fixture;
 mod identity;
 mod model;
+mod pending;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,6 +78,16 @@ fn every_file_of_tests_is_run() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["cost.rs", "crash.rs", "fixture.rs", "fixtures", "identity.rs", "model.rs", "runner.rs"]
+        [
+            "cost.rs",
+            "crash.rs",
+            "expunged.rs",
+            "fixture.rs",
+            "fixtures",
+            "identity.rs",
+            "model.rs",
+            "pending.rs",
+            "runner.rs"
+        ]
     );
 }

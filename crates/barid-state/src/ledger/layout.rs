@@ -4,6 +4,7 @@ use barid_types::Uid;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{LedgerEntry, MessageKey};
+use crate::bytes::{u32_at, u64_at};
 use crate::limits::PATH_LEN_MAX;
 
 /// The version of the layout.
@@ -314,14 +315,4 @@ fn apply_expunged(data: &[u8], entries: &mut Vec<LedgerEntry>) {
         }
     }
     entries.truncate(kept);
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let field = bytes[at..at + 4].try_into();
-    u32::from_le_bytes(field.expect("because the slice has four bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let field = bytes[at..at + 8].try_into();
-    u64::from_le_bytes(field.expect("because the slice has eight bytes"))
 }

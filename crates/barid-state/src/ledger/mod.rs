@@ -28,6 +28,7 @@ use self::read::Opened;
 use crate::error::{At, Error, Result};
 use crate::identity::Identity;
 use crate::limits::{ENTRIES_MAX, PATH_LEN_MAX};
+use crate::modes::{is_absent, is_denied};
 
 /// The hash that stands for a message in the ledger: of its header without the fields that mailbox
 /// formats own, or of a Maildir base name.
@@ -344,13 +345,13 @@ impl Ledger {
         if self.persistent {
             match self.vfs.open(&self.path, OpenOptions::WRITE) {
                 Ok(file) => return Ok(Some(file)),
-                Err(error) if write::is_denied(&error) => self.persistent = false,
-                Err(error) if write::is_absent(&error) => return Ok(None),
+                Err(error) if is_denied(&error) => self.persistent = false,
+                Err(error) if is_absent(&error) => return Ok(None),
                 result => return result.map(Some).at(&self.path),
             }
         }
         match self.vfs.open(&self.path, OpenOptions::READ) {
-            Err(error) if write::is_absent(&error) => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
             result => result.map(Some).at(&self.path),
         }
     }

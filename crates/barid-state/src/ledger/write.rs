@@ -12,10 +12,7 @@ use super::layout::{BatchBuilder, ENTRY_LEN, FOOTER_LEN, HEADER_LEN, Summary, ha
 use super::{Found, Ledger, Pending};
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, TAIL_LEN};
-
-/// Permission bits of the state folder and of what is in it.
-const DIR_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
 
 impl Ledger {
     /// Takes the lock of this ledger (an open-file-description lock on `<id>.ledger.lock`, which
@@ -235,12 +232,4 @@ fn append_batch(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     file.sync_data()?;
     file.write_all_at(footer, offset + body.len() as u64)?;
     file.sync_data()
-}
-
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-}
-
-pub(super) fn is_denied(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }

@@ -1,0 +1,27 @@
+//! Little-endian numbers out of bytes.
+
+/// The number at `at`, which must be there.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// The number at `at`, which must be there.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// Takes bytes from the front.
+pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Take<'a> {
+    /// The next `len` bytes, if there are so many.
+    pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head)
+    }
+}
