@@ -73,7 +73,7 @@ impl Inode {
             }
         }
         let xattrs = std::mem::take(&mut self.pending_xattrs);
-        self.keep_xattrs(&xattrs);
+        keep_xattrs(&mut self.xattrs, &xattrs);
     }
 
     /// Makes bytes and size durable; times only if the size changed, and no attributes.
@@ -93,23 +93,23 @@ impl Inode {
         }
     }
 
-    fn keep_xattrs(&mut self, changes: &[(String, Option<Vec<u8>>)]) {
-        for (name, value) in changes {
-            match value {
-                Some(value) => self.xattrs.insert(name.clone(), value.clone()),
-                None => self.xattrs.remove(name),
-            };
-        }
-    }
-
     /// Crashes: puts what the disk then holds into `state`.
-    pub(super) fn crash(mut self, choices: &mut Choices, state: &mut NodeState) {
-        let xattrs = std::mem::take(&mut self.pending_xattrs);
-        self.keep_xattrs(&xattrs[..choices.xattrs(xattrs.len())]);
-        let (content, meta) = Crash::run(self.content, &self.pending, choices);
+    pub(super) fn crash(&self, choices: &mut Choices, state: &mut NodeState) {
+        let kept = choices.xattrs(self.pending_xattrs.len());
+        state.xattrs.clone_from(&self.xattrs);
+        keep_xattrs(&mut state.xattrs, &self.pending_xattrs[..kept]);
+        let (content, meta) = Crash::run(self.content.clone(), &self.pending, choices);
         state.content = content;
-        state.xattrs = self.xattrs;
         state.meta = meta.or(self.meta).unwrap_or(state.meta);
+    }
+}
+
+fn keep_xattrs(xattrs: &mut BTreeMap<String, Vec<u8>>, changes: &[(String, Option<Vec<u8>>)]) {
+    for (name, value) in changes {
+        match value {
+            Some(value) => xattrs.insert(name.clone(), value.clone()),
+            None => xattrs.remove(name),
+        };
     }
 }
 

@@ -59,8 +59,8 @@ mod content;
 mod log;
 mod names;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub(crate) use self::log::Op;
@@ -83,6 +83,8 @@ pub struct CrashVfs {
     live: MemVfs,
     /// Barriers do nothing.
     lying: bool,
+    /// The log up to the point asked for last: neighbours are asked for after each other.
+    replay: Mutex<Replay>,
 }
 
 impl CrashVfs {
@@ -90,7 +92,7 @@ impl CrashVfs {
     pub fn new(durable: &MemVfs) -> Self {
         let durable = durable.snapshot();
         let live = durable.recording_copy();
-        Self { durable, live, lying: false }
+        Self { durable, live, lying: false, replay: Mutex::default() }
     }
 
     /// A world whose disk lies: barriers succeed and do nothing, as if the operation had none. A
@@ -112,61 +114,89 @@ impl CrashVfs {
 
     /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
     /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs
-    /// the whole log and a copy of the files changed.
+    /// the log since the point asked for before, or all of it if that was a later one, and a copy of
+    /// each file that was being written.
     ///
     /// # Panics
     /// If `point` is above [`CrashVfs::points`].
     pub fn crash_at(&self, point: usize, seed: u64) -> MemVfs {
-        let tree = self.live.with_log(|log| {
-            let count = log.iter().filter(|op| op.is_point()).count();
-            assert!(point <= count, "crash point {point} of {count}");
-            let ends = log.iter().enumerate().filter(|(_, op)| op.is_point()).nth(point);
-            let len = ends.map_or(log.len(), |(index, _)| index);
-            let ops = log[..len].iter().filter(|op| !(self.lying && op.is_barrier()));
-            crash(self.durable.tree().snapshot(), ops, &mut Choices::new(point, seed))
-        });
+        let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
+        if replay.points > point {
+            *replay = Replay::default();
+        }
+        let durable = self.durable.tree();
+        self.live.with_log(|log| replay.advance(log, point, self.lying, &durable));
+        let tree = replay.crash(durable.snapshot(), &mut Choices::new(point, seed));
         let disk = self.live.rebooted(tree);
         disk.sleep(REBOOT);
         disk
     }
 }
 
-/// What is left of `tree` and the operations on it.
-fn crash<'a>(mut tree: Tree, log: impl Iterator<Item = &'a Op>, choices: &mut Choices) -> Tree {
-    let mut names = Names::default();
-    let mut inodes: BTreeMap<u64, Inode> = BTreeMap::new();
-    let mut created: HashMap<u64, FileType> = HashMap::new();
-    for op in log {
-        names.take(op);
-        if let Op::Create { inode, file_type } = op {
-            created.insert(*inode, *file_type);
-        }
-        if let Some(number) = op.inode() {
-            let inode = inodes.entry(number).or_insert_with(|| {
-                Inode::new(tree.nodes.get(&number).map(|node| node.read().clone()).as_ref())
-            });
-            inode.take(op);
-            if created.get(&number) == Some(&FileType::Symlink) {
-                inode.sync_all();
+/// The log up to some crash point: what is durable by then, and what is pending.
+#[derive(Debug, Default)]
+struct Replay {
+    /// How much of the log was taken, and how many points that were.
+    log_len: usize,
+    points: usize,
+    names: Names,
+    inodes: BTreeMap<u64, Inode>,
+    created: BTreeMap<u64, FileType>,
+}
+
+impl Replay {
+    /// Takes what is between the point reached and a later one.
+    fn advance(&mut self, log: &[Op], point: usize, lying: bool, durable: &Tree) {
+        while let Some(op) = log.get(self.log_len) {
+            if op.is_point() {
+                if self.points == point {
+                    break;
+                }
+                self.points += 1;
+            }
+            self.log_len += 1;
+            if !(lying && op.is_barrier()) {
+                self.take(op, durable);
             }
         }
+        assert!(self.points == point, "crash point {point} of {}", self.points);
     }
-    for (number, file_type) in created {
-        let state = NodeState::new(0, crate::api::Timestamp::default(), 0);
-        tree.nodes.insert(number, Arc::new(Node::new(number, file_type, state)));
-        if file_type == FileType::Dir {
-            tree.dirs.insert(number, Directory { parent: ROOT, entries: BTreeMap::new() });
+
+    fn take(&mut self, op: &Op, durable: &Tree) {
+        self.names.take(op);
+        if let Op::Create { inode, file_type } = op {
+            self.created.insert(*inode, *file_type);
         }
-        tree.next_number = tree.next_number.max(number + 1);
-    }
-    for (number, inode) in inodes {
-        if let Some(node) = tree.nodes.get(&number) {
-            inode.crash(choices, &mut node.write());
+        let Some(number) = op.inode() else { return };
+        let inode = self.inodes.entry(number).or_insert_with(|| {
+            Inode::new(durable.nodes.get(&number).map(|node| node.read().clone()).as_ref())
+        });
+        inode.take(op);
+        if self.created.get(&number) == Some(&FileType::Symlink) {
+            inode.sync_all();
         }
     }
-    names.crash(choices, &mut tree);
-    names::forget_nameless(&mut tree, ROOT);
-    tree
+
+    /// What is left of `tree` and the operations on it.
+    fn crash(&self, mut tree: Tree, choices: &mut Choices) -> Tree {
+        for (number, file_type) in &self.created {
+            let state = NodeState::new(0, crate::api::Timestamp::default(), 0);
+            tree.nodes.insert(*number, Arc::new(Node::new(*number, *file_type, state)));
+            if *file_type == FileType::Dir {
+                let directory = Directory { parent: ROOT, entries: BTreeMap::new() };
+                tree.dirs.insert(*number, directory);
+            }
+            tree.next_number = tree.next_number.max(number + 1);
+        }
+        for (number, inode) in &self.inodes {
+            if let Some(node) = tree.nodes.get(number) {
+                inode.crash(choices, &mut node.write());
+            }
+        }
+        self.names.crash(choices, &mut tree);
+        names::forget_nameless(&mut tree, ROOT);
+        tree
+    }
 }
 
 #[cfg(test)]

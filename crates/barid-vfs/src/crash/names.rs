@@ -16,17 +16,17 @@ enum Key<'a> {
 
 /// The changes of names, in order, and which of them a barrier covers.
 #[derive(Debug, Default)]
-pub(super) struct Names<'a> {
-    ops: Vec<&'a Op>,
+pub(super) struct Names {
+    ops: Vec<Op>,
     durable: Vec<bool>,
 }
 
-impl<'a> Names<'a> {
+impl Names {
     /// Takes the next operation.
-    pub(super) fn take(&mut self, op: &'a Op) {
+    pub(super) fn take(&mut self, op: &Op) {
         match op {
             Op::Link { .. } | Op::Unlink { .. } | Op::Rename { .. } => {
-                self.ops.push(op);
+                self.ops.push(op.clone());
                 self.durable.push(false);
             }
             Op::SyncDir { inode } => {
@@ -40,10 +40,9 @@ impl<'a> Names<'a> {
 
     /// Crashes: applies to `tree` the changes that are on the disk then. What is durable drags in
     /// what it builds on; what builds on something lost is lost.
-    pub(super) fn crash(mut self, choices: &mut Choices, tree: &mut Tree) {
-        self.force_what_durable_ones_need();
+    pub(super) fn crash(&self, choices: &mut Choices, tree: &mut Tree) {
         let mut lost: HashSet<Key<'_>> = HashSet::new();
-        for (op, durable) in self.ops.iter().zip(&self.durable) {
+        for (op, durable) in self.ops.iter().zip(&self.with_what_durable_ones_need()) {
             let keys = keys_of(op);
             let possible = *durable || !keys.iter().any(|key| lost.contains(key));
             if possible && (*durable || choices.name()) {
@@ -54,15 +53,17 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn force_what_durable_ones_need(&mut self) {
+    fn with_what_durable_ones_need(&self) -> Vec<bool> {
         let mut needed: HashSet<Key<'_>> = HashSet::new();
-        for (op, durable) in self.ops.iter().zip(&mut self.durable).rev() {
+        let mut durables = self.durable.clone();
+        for (op, durable) in self.ops.iter().zip(&mut durables).rev() {
             let keys = keys_of(op);
             *durable |= keys.iter().any(|key| needed.contains(key));
             if *durable {
                 needed.extend(keys);
             }
         }
+        durables
     }
 }
 
