@@ -115,10 +115,10 @@ fn damage_costs_the_messages_it_hits() {
     keep(&disk, 7, 8).unwrap();
     let bytes = disk.read(&path(), SIZE_MAX).unwrap();
     let mut left = 0;
-    for at in 0..bytes.len() {
+    for (at, byte) in bytes.iter().enumerate() {
         let disk = disk.snapshot();
         let file = disk.open(&path(), OpenOptions::WRITE).unwrap();
-        file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+        file.write_all_at(&[byte ^ 1], at as u64).unwrap();
         let mut kept = match open_kept(&disk) {
             Ok(kept) => kept.unwrap(),
             Err(_) if at < 64 => continue,
