@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("uw-mailutils", "mailutil"),
     ("libc-client2007e-dev", "/usr/include/c-client/c-client.h"),
     ("neomutt", "neomutt"),
+    ("strace", "strace"),
     ("zstd", "zstd"),
     ("gzip", "gzip"),
     ("libdb5.3", "libdb-5.3.so"),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod conformance;
+mod interrupted;
 mod locking;
 mod model;
 
@@ -58,6 +59,6 @@ fn every_file_of_tests_is_run() {
     let found = names(&OsVfs, &dir);
     assert_eq!(
         found.into_iter().collect::<Vec<_>>(),
-        ["conformance.rs", "locking.rs", "model.rs", "runner.rs"]
+        ["conformance.rs", "interrupted.rs", "locking.rs", "model.rs", "runner.rs"]
     );
 }
