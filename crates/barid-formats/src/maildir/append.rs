@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use barid_state::Ledger;
-use barid_types::{Flag, Uid};
+use barid_types::{Flag, FlagSet, Uid};
 use barid_vfs::{OpenOptions, Process, Timestamp};
 
 use super::keywords::Keywords;
@@ -116,6 +116,21 @@ fn write_one(
         path_of(&maildir.paths.cur, &name::with_letters(&base, letters))
     };
     Ok(Delivery { base, tmp, target })
+}
+
+/// How often a delivery waits for the disk, at most: for each file, and for `tmp`, the list of UIDs,
+/// and each folder that messages come to.
+pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
+    let is_recent = |message: &NewMessage<'_>| {
+        message.flags.without(Flag::Recent) == FlagSet::EMPTY && message.keywords.is_empty()
+    };
+    let folders = [true, false]
+        .into_iter()
+        .filter(|recent| appends.iter().any(|message| is_recent(message) == *recent));
+    match appends.len() as u64 {
+        0 => 0,
+        files => files + 2 + folders.count() as u64,
+    }
 }
 
 /// Appends the new names to `dovecot-uidlist`. Where that is not there, or not all that knows of

@@ -20,7 +20,8 @@ use super::relist::Relisted;
 use super::{Dirs, Maildir, append, path_of, uids};
 use crate::scan::sink_error;
 use crate::{
-    ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncContext, SyncReport,
+    ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncContext, SyncFigures,
+    SyncReport,
 };
 
 /// Applies changes and appends.
@@ -32,7 +33,8 @@ pub(super) fn sync(
 ) -> Result<SyncReport> {
     let mut report = SyncReport::default();
     let known = context.known;
-    let keywords = give_letters(maildir, changes, appends)?;
+    let dry_run = context.dry_run;
+    let keywords = give_letters(maildir, changes, appends, dry_run)?;
     let mut work = Work {
         maildir,
         dirs: maildir.open_dirs()?,
@@ -40,6 +42,8 @@ pub(super) fn sync(
         relisted: Relisted::default(),
         touched: [false; 2],
         gone: Vec::new(),
+        figures: SyncFigures::default(),
+        dry_run,
     };
     work.change_flags(known, &changes.flags)?;
     work.expunge(known, &changes.expunge)?;
@@ -47,7 +51,8 @@ pub(super) fn sync(
         work.drop_recent(known)?;
     }
     work.make_durable()?;
-    if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| !changes.expunge.is_empty())
+    let expunges = !changes.expunge.is_empty() && !dry_run;
+    if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| expunges)
         && !ledger.entries()?.is_empty()
     {
         ledger.expunge(&changes.expunge);
@@ -56,8 +61,13 @@ pub(super) fn sync(
     work.gone.sort_unstable();
     work.gone.dedup();
     report.gone = work.gone;
-    report.appended =
-        append::append(maildir, context.ledger.as_deref_mut(), &work.keywords, appends)?;
+    if !dry_run {
+        report.appended =
+            append::append(maildir, context.ledger.as_deref_mut(), &work.keywords, appends)?;
+    }
+    report.figures = work.figures;
+    report.figures.bytes_appended = appends.iter().map(|message| message.bytes.len() as u64).sum();
+    report.figures.barriers += append::barriers(appends);
     Ok(report)
 }
 
@@ -66,6 +76,7 @@ fn give_letters(
     maildir: &Maildir,
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
+    dry_run: bool,
 ) -> Result<Keywords> {
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.keywords;
@@ -77,15 +88,22 @@ fn give_letters(
         return Ok(keywords);
     }
     let unsupported = |what| Error::Unsupported { path: path.clone(), what };
-    let _lock: DotLock = uids::take_lock(&maildir.vfs, &maildir.paths.uidlist)?
-        .ok_or_else(|| unsupported("dovecot-keywords cannot be written"))?;
+    let _lock: Option<DotLock> = match dry_run {
+        true => None,
+        false => Some(
+            uids::take_lock(&maildir.vfs, &maildir.paths.uidlist)?
+                .ok_or_else(|| unsupported("dovecot-keywords cannot be written"))?,
+        ),
+    };
     let mut keywords = Keywords::read(vfs, path)?;
     for keyword in wanted {
         if keywords.add(keyword).is_none() {
             return Err(unsupported("a Maildir holds no more than 26 keywords"));
         }
     }
-    keywords.write(vfs, &maildir.path, path)?;
+    if !dry_run {
+        keywords.write(vfs, &maildir.path, path)?;
+    }
     Ok(keywords)
 }
 
@@ -104,6 +122,9 @@ struct Work<'a> {
     /// Which of `new` and `cur` changed.
     touched: [bool; 2],
     gone: Vec<Uid>,
+    figures: SyncFigures,
+    /// Look for the files, and leave them as they are.
+    dry_run: bool,
 }
 
 impl Work<'_> {
@@ -146,10 +167,14 @@ impl Work<'_> {
             };
             let done = self.on_file(&target, |work, name, in_new| {
                 let at = usize::from(!in_new);
-                let path = path_of(&work.dirs.paths[at], name);
-                let removed = work.maildir.vfs.remove_file(&path);
-                let done = found(removed, &path)?;
+                let done = if work.dry_run {
+                    work.exists(name, in_new)?
+                } else {
+                    let path = path_of(&work.dirs.paths[at], name);
+                    found(work.maildir.vfs.remove_file(&path), &path)?
+                };
                 work.touched[at] |= done;
+                work.figures.messages_expunged += u64::from(done);
                 Ok(done)
             })?;
             if !done {
@@ -175,7 +200,10 @@ impl Work<'_> {
         if targets.is_empty() {
             return Ok(());
         }
-        let _lock = uids::take_lock(&self.maildir.vfs, &self.maildir.paths.uidlist)?;
+        let _lock = match self.dry_run {
+            true => None,
+            false => uids::take_lock(&self.maildir.vfs, &self.maildir.paths.uidlist)?,
+        };
         for target in targets {
             self.on_file(&target, |work, name, in_new| {
                 if !in_new && !target.twin {
@@ -233,20 +261,26 @@ impl Work<'_> {
 
     /// Renames a file into `cur`; `false` if it is not there.
     fn rename(&mut self, name: &[u8], in_new: bool, new_name: &[u8]) -> Result<bool> {
-        let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
-        let to = path_of(&self.dirs.paths[1], new_name);
-        let done = found(self.maildir.vfs.rename(&from, &to), &from)?;
+        let done = if self.dry_run {
+            self.exists(name, in_new)?
+        } else {
+            let from = path_of(&self.dirs.paths[usize::from(!in_new)], name);
+            let to = path_of(&self.dirs.paths[1], new_name);
+            found(self.maildir.vfs.rename(&from, &to), &from)?
+        };
         if done {
+            self.figures.messages_written += 1;
             self.touched[0] |= in_new;
             self.touched[1] = true;
         }
         Ok(done)
     }
 
-    fn make_durable(&self) -> Result<()> {
+    fn make_durable(&mut self) -> Result<()> {
+        self.figures.barriers += self.touched.iter().filter(|touched| **touched).count() as u64;
         // The target first: a file must not be gone from one directory before it is in the other.
         for at in [1, 0] {
-            if self.touched[at] {
+            if self.touched[at] && !self.dry_run {
                 let path = &self.dirs.paths[at];
                 self.maildir.vfs.sync_dir(path).map_err(Error::at(path))?;
             }

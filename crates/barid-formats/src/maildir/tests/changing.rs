@@ -100,6 +100,30 @@ fn changes_find_files_that_others_renamed() {
 }
 
 #[test]
+fn a_dry_run_tells_and_changes_nothing() {
+    let mut world = world();
+    world.put("cur/30.h:2,F", b"Subject: c\n\n");
+    world.scan();
+    let before = world.lines();
+    let mut changes = flagged(2, set(&[Flag::Draft]), FlagSet::EMPTY);
+    changes.flags[0].1.add_keywords = vec![keyword("new")];
+    changes.flags.push((uid(3), FlagChange { add: set(&[Flag::Flagged]), ..Default::default() }));
+    changes.flags.push((uid(9), FlagChange::default()));
+    changes.expunge = vec![uid(3)];
+    changes.drop_recent = true;
+    let appends = [message(b"Subject: d\n\n")];
+    let dry = world.sync_with(&changes, &appends, true).unwrap();
+    world.scan();
+    assert_eq!(world.lines(), before);
+    assert!(world.vfs.metadata(Path::new("/box/dovecot-keywords")).is_err());
+    let real = world.sync_with(&changes, &appends, false).unwrap();
+    assert_eq!((dry.figures, &dry.gone), (real.figures, &real.gone));
+    assert_eq!((real.figures.messages_written, real.figures.messages_expunged), (2, 1));
+    // Both folders changed; the delivery waits for its file, `tmp`, the list and `new`.
+    assert_eq!((real.figures.bytes_appended, real.figures.barriers), (12, 2 + 4));
+}
+
+#[test]
 fn what_is_gone_is_told() {
     let mut world = world();
     world.scan();

@@ -255,9 +255,20 @@ impl World {
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
     ) -> Result<SyncReport> {
+        self.sync_with(changes, appends, false)
+    }
+
+    /// As [`World::sync`], or only what it would do.
+    pub(super) fn sync_with(
+        &self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        dry_run: bool,
+    ) -> Result<SyncReport> {
         let mut ledger = self.ledger()?;
         let mut context = SyncContext::new(&self.cache);
         context.ledger = Some(&mut ledger);
+        context.dry_run = dry_run;
         self.maildir().sync(changes, appends, &mut context)
     }
 
