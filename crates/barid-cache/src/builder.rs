@@ -1,12 +1,14 @@
 //! A new cache file, filled by a scan of the whole mailbox.
 //!
-//! Header records and file names go to the file as they come; only the columns stay in memory until
-//! the end, some 170 bytes a message. The commit point is the rename at the end of
+//! Header records and file names go to the file as they come. The columns, some 170 bytes a message,
+//! wait until the end: those of a small mailbox in memory, of a larger one in a file without a name.
+//! The commit point is the rename at the end of
 //! [`Builder::finish`]; nothing is fsynced. After a crash the path holds the file that was there
 //! before, the new one, or one whose checksums fail.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use barid_formats::{ScanReport, ScanSink, Sinks};
 use barid_state::Identity;
@@ -20,14 +22,16 @@ use crate::columns::{Chunks, Columns, Numbering};
 use crate::error::{Error, Result};
 use crate::header::{Header, PAGE_LEN, RecordsHead};
 use crate::heap::{HeapStore, HeapTarget, HeapWriter};
+use crate::limits::ROWS_HELD_LEN;
 use crate::meta::Meta;
 use crate::options::{CacheOptions, StoreKind};
 use crate::pack::Packing;
 use crate::random::random_u64;
 use crate::records::{KvSink, KvWriter};
-use crate::rows::ChunkRows;
+use crate::rows::{Chunk, ChunkRows};
 use crate::sink::BuilderSink;
 use crate::snapshot::Snapshot;
+use crate::spool::{Spool, temporary_path};
 
 /// Says which modseq a message keeps that was there before with these flags and keywords; `None` if
 /// it is new or changed.
@@ -62,6 +66,10 @@ pub struct Builder {
     /// The store of the cache that is replaced, if its header has been read.
     replaced: Option<Option<barid_kv::Store>>,
     chunks: Mutex<Chunks>,
+    /// Bytes of the rows that were taken.
+    rows_len: AtomicU64,
+    /// Where rows are that are too many to be held.
+    spool: OnceLock<Spool>,
     writers: Mutex<Vec<Writers>>,
 }
 
@@ -144,9 +152,7 @@ impl Builder {
         options: &CacheOptions,
     ) -> Result<Self> {
         let generation = random_u64();
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".tmp{generation:016x}"));
-        let temp_path = PathBuf::from(name);
+        let temp_path = temporary_path(path, generation);
         let create = OpenOptions::create_new(0o600);
         let file = match vfs.open(&temp_path, create) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -169,6 +175,8 @@ impl Builder {
             kv: None,
             replaced: None,
             chunks: Mutex::default(),
+            rows_len: AtomicU64::new(0),
+            spool: OnceLock::new(),
             writers: Mutex::default(),
         })
     }
@@ -201,7 +209,9 @@ impl Builder {
         let (blocks, end) = heap.into_parts();
         let mut chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let packed = options.packing().map(|packing| PackedColumns::new(Packing::new(packing)));
-        let mut columns = Columns { file: &*file, generation, end, path: temp.path(), packed };
+        let spool = self.spool.get();
+        let path_now = temp.path();
+        let mut columns = Columns { file: &*file, generation, end, path: path_now, packed, spool };
         let numbered = columns.write_core(&mut chunks, numbering)?;
         let header = Header {
             generation,
@@ -230,6 +240,7 @@ impl Builder {
             None if kv.is_none() => None,
             None => Snapshot::store_at(&vfs, &path),
         };
+        let inode = file.metadata().map_err(Error::at(temp.path()))?.inode;
         vfs.rename(temp.path(), &path).map_err(Error::at(&path))?;
         temp.path = None;
         if let Some(kv) = kv {
@@ -239,7 +250,6 @@ impl Builder {
             // What stays is removed by the next `CacheDir::prune`.
             let _ = replaced.remove();
         }
-        let inode = file.metadata().map_err(Error::at(&path))?.inode;
         let base = Base::new(&vfs, file, inode, &path, header);
         Ok(Snapshot::from_new_file(vfs, base, meta))
     }
@@ -270,9 +280,26 @@ impl Builder {
     }
 
     /// Takes the rows of a complete chunk.
-    pub(crate) fn complete(&self, chunk: u32, mut rows: ChunkRows) {
-        rows.shrink();
-        lock(&self.chunks).insert(chunk, rows);
+    pub(crate) fn complete(&self, number: u32, rows: ChunkRows) -> Result<()> {
+        let len = rows.bytes_len();
+        let chunk = match self.rows_len.fetch_add(len, Ordering::Relaxed) + len {
+            ..=ROWS_HELD_LEN => rows.held(),
+            _ => self.put_aside(rows)?,
+        };
+        lock(&self.chunks).insert(number, chunk);
+        Ok(())
+    }
+
+    fn put_aside(&self, rows: ChunkRows) -> Result<Chunk> {
+        let spool = match self.spool.get() {
+            Some(spool) => spool,
+            None => {
+                // Of two that are made at once the second is not needed.
+                let spool = Spool::create(&*self.vfs, &self.path)?;
+                self.spool.get_or_init(|| spool)
+            }
+        };
+        rows.put_aside(spool)
     }
 }
 

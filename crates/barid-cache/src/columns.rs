@@ -14,7 +14,8 @@ use crate::core_row::{MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
 use crate::heap::HeapBlock;
 use crate::pack::BlockTable;
-use crate::rows::ChunkRows;
+use crate::rows::Chunk;
+use crate::spool::Spool;
 use crate::thread_row::ThreadRow;
 
 /// What writing the core column found.
@@ -32,9 +33,11 @@ pub(crate) struct Columns<'a> {
     pub(crate) end: u64,
     pub(crate) path: &'a Path,
     pub(crate) packed: Option<PackedColumns>,
+    /// Where rows are that are not in memory.
+    pub(crate) spool: Option<&'a Spool>,
 }
 
-pub(crate) type Chunks = BTreeMap<u32, ChunkRows>;
+pub(crate) type Chunks = BTreeMap<u32, Chunk>;
 
 impl Columns<'_> {
     fn write(
@@ -69,20 +72,19 @@ impl Columns<'_> {
     ) -> Result<Numbered> {
         let (mut recent, mut unseen, mut rows) = (0, 0, 0u64);
         let mut first_uids = Vec::new();
-        let path = self.path;
+        let (path, spool) = (self.path, self.spool);
         let core = self.write(Kind::Core, |writer| {
             for chunk in chunks.values_mut() {
-                for row in chunk.core.iter_mut() {
+                chunk.core.drain(spool, &mut |row| {
                     let uid = numbering.number(row)?;
                     if rows.is_multiple_of(Kind::Core.rows_per_block()) {
                         first_uids.push(uid);
                     }
                     rows += 1;
-                    writer.push(row).map_err(Error::at(path))?;
-                }
+                    writer.push(row).map_err(Error::at(path))
+                })?;
                 recent += chunk.recent;
                 unseen += chunk.unseen;
-                chunk.core = Default::default();
             }
             Ok(())
         })?;
@@ -95,32 +97,28 @@ impl Columns<'_> {
 
     pub(crate) fn write_thread(&mut self, chunks: &mut Chunks) -> Result<Extent> {
         let mut first = 0u32;
-        let path = self.path;
+        let (path, spool) = (self.path, self.spool);
         self.write(Kind::Thread, |writer| {
             for chunk in chunks.values_mut() {
-                for row in chunk.thread.iter() {
+                chunk.thread.drain(spool, &mut |row| {
                     let mut thread = ThreadRow::decode(row);
                     thread.references_start = thread.references_start.saturating_add(first);
-                    writer.push(&thread.encode()).map_err(Error::at(path))?;
-                }
+                    writer.push(&thread.encode()).map_err(Error::at(path))
+                })?;
                 let count = chunk.references.rows();
                 first = first.checked_add(count).ok_or(Error::Scan(ScanFault::TooMany))?;
-                chunk.thread = Default::default();
             }
             Ok(())
         })
     }
 
     pub(crate) fn write_references(&mut self, chunks: &mut Chunks) -> Result<Extent> {
-        let path = self.path;
+        let (path, spool) = (self.path, self.spool);
         self.write(Kind::References, |writer| {
-            for chunk in chunks.values_mut() {
-                for row in chunk.references.iter() {
-                    writer.push(row).map_err(Error::at(path))?;
-                }
-                chunk.references = Default::default();
-            }
-            Ok(())
+            chunks.values_mut().try_for_each(|chunk| {
+                let push = &mut |row: &mut [u8]| writer.push(row).map_err(Error::at(path));
+                chunk.references.drain(spool, push)
+            })
         })
     }
 

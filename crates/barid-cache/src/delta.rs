@@ -88,9 +88,9 @@ impl<'a> Delta<'a> {
         let entry = Entry {
             expunged: &expunged,
             changed: &changed,
-            sizes: &[],
             added_count,
             added: &added,
+            ..Entry::default()
         };
         let mut snapshot = known.clone();
         snapshot.write(&tally.meta, &entry)?;
@@ -125,9 +125,9 @@ impl ScanSink for DeltaSink<'_> {
 }
 
 /// Counts while messages come, go and change.
-struct Tally {
-    meta: Meta,
-    modseq: ModSeq,
+pub(crate) struct Tally {
+    pub(crate) meta: Meta,
+    pub(crate) modseq: ModSeq,
 }
 
 impl Tally {
@@ -135,13 +135,13 @@ impl Tally {
         self.meta.highest_modseq = self.meta.highest_modseq.max(self.modseq);
     }
 
-    fn add(&mut self, flags: FlagSet) {
+    pub(crate) fn add(&mut self, flags: FlagSet) {
         self.touch();
         self.meta.recent += u32::from(flags.contains(Flag::Recent));
         self.meta.unseen += u32::from(!flags.contains(Flag::Seen));
     }
 
-    fn remove(&mut self, flags: FlagSet) {
+    pub(crate) fn remove(&mut self, flags: FlagSet) {
         self.touch();
         let counts = (&mut self.meta.recent, &mut self.meta.unseen);
         *counts.0 = counts.0.saturating_sub(u32::from(flags.contains(Flag::Recent)));
@@ -203,13 +203,13 @@ impl Snapshot {
     }
 
     /// The physical row of a message that must be there.
-    fn row_known(&self, uid: Uid) -> Result<u32> {
+    pub(crate) fn row_known(&self, uid: Uid) -> Result<u32> {
         let physical = self.physical_of_uid(uid)?;
         let here = physical.filter(|physical| self.overlay.row_of(*physical).is_some());
         here.ok_or(Error::Scan(ScanFault::UnknownUid))
     }
 
-    fn rows_of(&self, uids: &[Uid]) -> Result<Vec<u32>> {
+    pub(crate) fn rows_of(&self, uids: &[Uid]) -> Result<Vec<u32>> {
         let mut rows = uids.iter().map(|uid| self.row_known(*uid)).collect::<Result<Vec<u32>>>()?;
         rows.sort_unstable();
         rows.dedup();

@@ -110,6 +110,9 @@ pub enum ScanFault {
     /// A UID was reported as gone or changed that is not known.
     #[error("an unknown UID was reported as gone or changed")]
     UnknownUid,
+    /// A message was told to be in another place that is no stretch of a file.
+    #[error("a message moved that is not a stretch of a file")]
+    NoSpan,
     /// More messages than rows can be numbered.
     #[error("too many messages")]
     TooMany,

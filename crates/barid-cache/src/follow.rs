@@ -3,8 +3,17 @@
 use barid_formats::{MovedMessage, Shift, Stamp};
 use barid_types::{KeywordTable, ModSeq, Uid};
 
-use crate::error::{Error, Result};
+use crate::core_row::{Core, Place};
+use crate::delta::Tally;
+use crate::error::{Error, Result, ScanFault};
+use crate::limits::{FOLLOW_HELD_LEN, FOLLOW_ROWS_MAX};
+use crate::log::{ChangedPlace, ChangedRow, Entry};
+use crate::meta::Meta;
+use crate::restate::{RESTATED_LEN, Restated};
+use crate::rewrite::Revision;
+use crate::shifts::{RowShift, Shifts};
 use crate::snapshot::Snapshot;
+use crate::spool::Spool;
 
 /// What a change of the mailbox did beside moving the messages that [`Follower::moved`] was told
 /// of: most of it stands in a [`barid_formats::SyncReport`] and its
@@ -43,18 +52,49 @@ pub struct Follow<'a> {
 #[derive(Debug)]
 pub struct Follower<'a> {
     known: &'a Snapshot,
+    /// The last messages, and before them those of the spool.
+    held: Vec<u8>,
+    spool: Option<Spool>,
+    last: Option<Uid>,
+    fault: Option<Error>,
 }
 
 impl<'a> Follower<'a> {
     /// Prepares for a change of the mailbox that `known` is the snapshot of. Costs nothing.
     pub fn new(known: &'a Snapshot) -> Self {
-        Self { known }
+        Self { known, held: Vec::new(), spool: None, last: None, fault: None }
     }
 
     /// Takes note of a message that will have other flags or another place; in mailbox order.
     ///
     /// An error is kept for [`Follower::finish`].
-    pub fn moved(&mut self, _message: &MovedMessage) {}
+    pub fn moved(&mut self, message: &MovedMessage) {
+        if self.fault.is_none()
+            && let Err(error) = self.take(message)
+        {
+            self.fault = Some(error);
+        }
+    }
+
+    fn take(&mut self, message: &MovedMessage) -> Result<()> {
+        if self.last.replace(message.uid).is_some_and(|last| last >= message.uid) {
+            return Err(Error::Scan(ScanFault::UidOrder));
+        }
+        let restated = Restated::of(message)?;
+        if self.held.len() >= FOLLOW_HELD_LEN {
+            let spool = match &mut self.spool {
+                Some(spool) => spool,
+                None => {
+                    let spool = Spool::create(&*self.known.vfs, self.known.path())?;
+                    self.spool.insert(spool)
+                }
+            };
+            spool.write(&self.held, spool.reserve(self.held.len() as u64))?;
+            self.held.clear();
+        }
+        restated.encode(&mut self.held);
+        Ok(())
+    }
 
     /// The snapshot of the mailbox after the change.
     ///
@@ -68,9 +108,192 @@ impl<'a> Follower<'a> {
     /// cache or is changing it; [`Error::Scan`] if what is told contradicts itself or what is
     /// known; errors of reading the old file and of writing the new one, and of the store. In every
     /// case the cache is as it was before: of the mailbox before the change. Open it and scan.
-    pub fn finish(self, _follow: &Follow<'_>) -> Result<Snapshot> {
-        Err(Error::Overtaken { path: self.known.path().to_owned() })
+    pub fn finish(self, follow: &Follow<'_>) -> Result<Snapshot> {
+        if let Some(error) = self.fault {
+            return Err(error);
+        }
+        let ascend = follow.expunged.is_sorted_by(|a, b| a < b);
+        let apart = |a: &Shift, b: &Shift| a.old_offset.saturating_add(a.len) <= b.old_offset;
+        if !ascend || !follow.shifts.is_sorted_by(apart) {
+            return Err(Error::Scan(ScanFault::UidOrder));
+        }
+        let rows = follow.expunged.len() + follow.shifts.len();
+        if self.spool.is_none() && rows <= FOLLOW_ROWS_MAX {
+            return append(self.known, &self.held, follow);
+        }
+        let overtaken = || Error::Overtaken { path: self.known.path().to_owned() };
+        let moved = MovedRows::new(&self.held, self.spool.as_ref());
+        let mut revision = Following { follow, moved, expunged: follow.expunged, touched: false };
+        self.known.revised(&mut revision)?.ok_or_else(overtaken)
     }
+}
+
+/// The messages that a follower was told of, in their order.
+struct MovedRows<'a> {
+    held: &'a [u8],
+    spool: Option<&'a Spool>,
+    /// A piece of the spool or of what is held, and how far it was read.
+    piece: Vec<u8>,
+    piece_at: usize,
+    /// How much of the spool was read.
+    spool_at: u64,
+}
+
+impl<'a> MovedRows<'a> {
+    fn new(held: &'a [u8], spool: Option<&'a Spool>) -> Self {
+        Self { held, spool, piece: Vec::new(), piece_at: 0, spool_at: 0 }
+    }
+
+    /// The next message; it stays the next until [`MovedRows::advance`].
+    fn peek(&mut self) -> Result<Option<Restated>> {
+        if self.piece_at == self.piece.len() {
+            self.piece_at = 0;
+            let left = self.spool.map_or(0, |spool| spool.len() - self.spool_at);
+            if let (Some(spool), 1..) = (self.spool, left) {
+                self.piece.resize(left.min(FOLLOW_HELD_LEN as u64) as usize, 0);
+                spool.read(&mut self.piece, self.spool_at)?;
+                self.spool_at += self.piece.len() as u64;
+            } else {
+                self.piece.clear();
+                self.piece.extend_from_slice(std::mem::take(&mut self.held));
+            }
+        }
+        let next = self.piece.get(self.piece_at..self.piece_at + RESTATED_LEN);
+        Ok(next.and_then(Restated::decode))
+    }
+
+    fn advance(&mut self) {
+        self.piece_at += RESTATED_LEN;
+    }
+}
+
+/// A new file that follows a change.
+struct Following<'a> {
+    follow: &'a Follow<'a>,
+    moved: MovedRows<'a>,
+    /// Those that were not met yet.
+    expunged: &'a [Uid],
+    touched: bool,
+}
+
+impl Revision for Following<'_> {
+    fn revise(&mut self, core: &mut Core) -> Result<bool> {
+        let unknown = Error::Scan(ScanFault::UnknownUid);
+        let moved = self.moved.peek()?;
+        if let Some((uid, rest)) = self.expunged.split_first()
+            && *uid <= core.uid
+        {
+            if *uid < core.uid || moved.is_some_and(|moved| moved.uid == *uid) {
+                return Err(unknown);
+            }
+            (self.expunged, self.touched) = (rest, true);
+            return Ok(false);
+        }
+        match moved {
+            Some(moved) if moved.uid < core.uid => return Err(unknown),
+            Some(moved) if moved.uid == core.uid => {
+                if let Place::File { .. } = core.place {
+                    return Err(Error::Scan(ScanFault::NoSpan));
+                }
+                self.touched |= !moved.keeps_flags(core);
+                moved.state_in(core, self.follow.modseq);
+                self.moved.advance();
+            }
+            _ => shift(self.follow.shifts, core),
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, meta: &Meta) -> Result<Meta> {
+        if !self.expunged.is_empty() || self.moved.peek()?.is_some() {
+            return Err(Error::Scan(ScanFault::UnknownUid));
+        }
+        let mut meta = self.follow.meta(meta);
+        if self.touched {
+            meta.highest_modseq = meta.highest_modseq.max(self.follow.modseq);
+        }
+        Ok(meta)
+    }
+}
+
+/// Moves a message with the stretch of the file that it starts in.
+fn shift(shifts: &[Shift], core: &mut Core) {
+    let Place::Span { offset, .. } = &mut core.place else { return };
+    let behind = shifts.partition_point(|shift| shift.old_offset <= *offset);
+    let Some(shift) = behind.checked_sub(1).map(|index| shifts[index]) else { return };
+    if *offset - shift.old_offset < shift.len {
+        *offset = (*offset - shift.old_offset).wrapping_add(shift.new_offset);
+    }
+}
+
+impl Follow<'_> {
+    /// What is known of the mailbox after the change; the counts are those before.
+    pub(crate) fn meta(&self, known: &Meta) -> Meta {
+        Meta {
+            stamp: self.stamp,
+            state: self.state.to_vec(),
+            keywords: self.keywords.clone(),
+            uidnext: self.uidnext,
+            size_bytes: self.size_bytes,
+            tail_verified: self.tail_verified,
+            ..known.clone()
+        }
+    }
+}
+
+/// Follows a change of few messages by a record of the log.
+fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapshot> {
+    let mut tally = Tally { meta: follow.meta(&known.meta), modseq: follow.modseq };
+    let expunged = known.rows_of(follow.expunged)?;
+    for physical in &expunged {
+        tally.remove(known.core_of(*physical)?.flags);
+    }
+    let shifts = known.row_shifts(follow.shifts)?;
+    let mut moves = Shifts::default();
+    moves.add(&shifts);
+    let (mut changed, mut places) = (Vec::new(), Vec::new());
+    for restated in moved.chunks_exact(RESTATED_LEN) {
+        let restated = Restated::decode(restated).ok_or(Error::Scan(ScanFault::UnknownUid))?;
+        let physical = known.row_known(restated.uid)?;
+        if expunged.binary_search(&physical).is_ok() {
+            return Err(Error::Scan(ScanFault::UnknownUid));
+        }
+        let core = known.core_of(physical)?;
+        if !restated.keeps_flags(&core) {
+            tally.remove(core.flags);
+            tally.add(restated.flags);
+            changed.push(ChangedRow {
+                physical,
+                flags: restated.flags.bits(),
+                keywords: restated.keywords.0,
+                modseq: follow.modseq.get(),
+                file: None,
+            });
+        }
+        let place = restated.place(physical);
+        if place_after(&core, physical, &moves)? != place {
+            places.push(place);
+        }
+    }
+    let entry = Entry {
+        expunged: &expunged,
+        changed: &changed,
+        shifts: &shifts,
+        places: &places,
+        ..Entry::default()
+    };
+    let mut snapshot = known.clone();
+    snapshot.write(&tally.meta, &entry)?;
+    Ok(snapshot)
+}
+
+/// Where a message is when its neighbours have moved.
+fn place_after(core: &Core, physical: u32, moves: &Shifts) -> Result<ChangedPlace> {
+    let Place::Span { offset, separator_len, header_len, body_len } = core.place else {
+        return Err(Error::Scan(ScanFault::NoSpan));
+    };
+    let offset = offset.wrapping_add(moves.by(physical));
+    Ok(ChangedPlace { physical, separator_len, offset, header_len, body_len })
 }
 
 impl Snapshot {
@@ -82,5 +305,53 @@ impl Snapshot {
         let mut follower = Follower::new(self);
         moved.iter().for_each(|message| follower.moved(message));
         follower.finish(follow)
+    }
+
+    /// The rows that lie in stretches of the file, which ascend.
+    fn row_shifts(&self, shifts: &[Shift]) -> Result<Vec<RowShift>> {
+        let mut rows: Vec<RowShift> = Vec::new();
+        let mut from = 0;
+        for shift in shifts {
+            let first = self.row_from_offset(from, shift.old_offset)?;
+            let end = self.row_from_offset(first, shift.old_offset.saturating_add(shift.len))?;
+            from = end;
+            if first == end {
+                continue;
+            }
+            let physical = |row: u32| match row < self.len() {
+                true => self.physical_row(row),
+                false => self.physical_len(),
+            };
+            let by = shift.new_offset.wrapping_sub(shift.old_offset);
+            let shift = RowShift { first: physical(first), end: physical(end), by };
+            match rows.last_mut() {
+                Some(last) if last.end == shift.first && last.by == by => last.end = shift.end,
+                _ => rows.push(shift),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The first row at or behind row `from` whose separator starts at or behind `offset`; reads
+    /// O(log rows) rows.
+    fn row_from_offset(&self, from: u32, offset: u64) -> Result<u32> {
+        let is_before = |row| match self.core(row)?.place {
+            Place::Span { offset: found, .. } => Ok(found < offset),
+            Place::File { .. } => Err(Error::Scan(ScanFault::NoSpan)),
+        };
+        let (mut low, mut high) = (from, self.len());
+        // Most stretches go on to the end of the file.
+        if low < high && is_before(high - 1)? {
+            return Ok(high);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(middle)? {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
     }
 }

@@ -13,7 +13,7 @@ use crate::pack::BlockTable;
 pub(crate) const PAGE_LEN: usize = 4096;
 /// The layout version. To be raised also when other rows are made of the same header: when
 /// barid-message reads dates, ids or subjects otherwise.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
 const META_AT: usize = 320;

@@ -18,6 +18,14 @@ pub const LOG_LEN_MAX: u64 = 1 << 30;
 pub const LOG_COMPACT_LEN: u64 = 1024 * 1024;
 /// and one longer than this in any case: it is read whole when the cache is opened.
 pub const LOG_COMPACT_LEN_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of moved messages that are held while a change is followed; more are put aside, and then
+/// the cache is written anew.
+pub const FOLLOW_HELD_LEN: usize = 4_096 * crate::restate::RESTATED_LEN;
+/// Expunged messages and stretches of the file that a change may have to be followed by a record of
+/// the log; after a larger one the cache is written anew.
+pub const FOLLOW_ROWS_MAX: usize = 4_096;
+/// Bytes of rows that a build holds in memory; more of them are put aside in a file.
+pub const ROWS_HELD_LEN: u64 = 1024 * 1024;
 /// Blocks kept in memory by one open cache.
 pub const CACHED_BLOCKS_MAX: usize = 64;
 /// Bytes of them.

@@ -7,6 +7,7 @@ use crate::core_row::{CORE_ROW_LEN, Core};
 use crate::limits::{META_LEN_MAX, NAME_LEN_MAX};
 use crate::meta::Meta;
 use crate::record::{Record, put_framed};
+use crate::shifts::RowShift;
 use crate::thread_row::{IdHash, REFERENCE_ROW_LEN, THREAD_ROW_LEN, ThreadRow};
 
 const MAGIC: &[u8; 4] = b"BHCL";
@@ -37,6 +38,16 @@ pub(crate) struct ChangedRow {
     pub(crate) file: Option<(Vec<u8>, bool)>,
 }
 
+/// A row whose message is in another place of its file, or has another length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChangedPlace {
+    pub(crate) physical: u32,
+    pub(crate) separator_len: u32,
+    pub(crate) offset: u64,
+    pub(crate) header_len: u32,
+    pub(crate) body_len: u64,
+}
+
 /// A message of the log, borrowed from the record.
 pub(crate) struct AddedRow<'a> {
     pub(crate) core: Core,
@@ -53,6 +64,8 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) expunged: Vec<u32>,
     pub(crate) changed: Vec<ChangedRow>,
     pub(crate) sizes: Vec<(u32, u64)>,
+    pub(crate) shifts: Vec<RowShift>,
+    pub(crate) places: Vec<ChangedPlace>,
     pub(crate) added: Vec<AddedRow<'a>>,
 }
 
@@ -71,6 +84,10 @@ pub(crate) struct Entry<'a> {
     pub(crate) changed: &'a [ChangedRow],
     /// RFC822.SIZE of physical rows.
     pub(crate) sizes: &'a [(u32, u64)],
+    /// Ranges of rows that moved, ascending.
+    pub(crate) shifts: &'a [RowShift],
+    /// Where rows are when all of those have moved.
+    pub(crate) places: &'a [ChangedPlace],
     /// How many messages are added, and their bytes ([`put_added`]).
     pub(crate) added_count: u32,
     pub(crate) added: &'a [u8],
@@ -78,7 +95,7 @@ pub(crate) struct Entry<'a> {
 
 /// Builds the record that follows `link`.
 pub(crate) fn encode(link: Link, meta: &Meta, entry: &Entry<'_>) -> Vec<u8> {
-    let Entry { expunged, changed, sizes, added_count, added } = *entry;
+    let Entry { expunged, changed, sizes, shifts, places, added_count, added } = *entry;
     let mut out = Vec::with_capacity(1024 + added.len() + changed.len() * 32);
     out.extend_from_slice(MAGIC);
     out.put_u32(0);
@@ -107,6 +124,7 @@ pub(crate) fn encode(link: Link, meta: &Meta, entry: &Entry<'_>) -> Vec<u8> {
         out.put_u32(*row);
         out.put_u64(*size);
     }
+    put_moves(&mut out, shifts, places);
     out.put_u32(added_count);
     out.extend_from_slice(added);
     let len = out.len() as u32;
@@ -114,6 +132,23 @@ pub(crate) fn encode(link: Link, meta: &Meta, entry: &Entry<'_>) -> Vec<u8> {
     let checksum = checksum(&out);
     out[CHECKSUM_AT..RECORD_HEAD_LEN].copy_from_slice(&checksum.to_le_bytes());
     out
+}
+
+fn put_moves(out: &mut Vec<u8>, shifts: &[RowShift], places: &[ChangedPlace]) {
+    out.put_u32(shifts.len() as u32);
+    for shift in shifts {
+        out.put_u32(shift.first);
+        out.put_u32(shift.end);
+        out.put_u64(shift.by);
+    }
+    out.put_u32(places.len() as u32);
+    for place in places {
+        out.put_u32(place.physical);
+        out.put_u32(place.separator_len);
+        out.put_u64(place.offset);
+        out.put_u32(place.header_len);
+        out.put_u64(place.body_len);
+    }
 }
 
 /// Appends a message as it stands in a record.
@@ -175,6 +210,21 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
     for _ in 0..reader.u32()? {
         sizes.push((reader.u32()?, reader.u64()?));
     }
+    let mut shifts = Vec::new();
+    for _ in 0..reader.u32()? {
+        let (first, end, by) = (reader.u32()?, reader.u32()?, reader.u64()?);
+        shifts.push(RowShift { first, end, by });
+    }
+    let mut places = Vec::new();
+    for _ in 0..reader.u32()? {
+        places.push(ChangedPlace {
+            physical: reader.u32()?,
+            separator_len: reader.u32()?,
+            offset: reader.u64()?,
+            header_len: reader.u32()?,
+            body_len: reader.u64()?,
+        });
+    }
     let mut added = Vec::new();
     for _ in 0..reader.u32()? {
         let core = Core::decode(reader.take(CORE_ROW_LEN)?)?;
@@ -185,7 +235,15 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
         reader.take(Record::framed_len(record))?;
         added.push(AddedRow { core, thread, references, name, record });
     }
-    reader.0.is_empty().then_some(LogRecord { meta, expunged, changed, sizes, added })
+    reader.0.is_empty().then_some(LogRecord {
+        meta,
+        expunged,
+        changed,
+        sizes,
+        shifts,
+        places,
+        added,
+    })
 }
 
 /// The checksum of meta data that lies outside of the header page.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use barid_types::{FlagSet, KeywordMask, ModSeq};
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
 
 use crate::core_row::{Core, Place};
-use crate::log::{ChangedRow, LogRecord};
+use crate::log::{ChangedPlace, ChangedRow, LogRecord};
+use crate::shifts::Shifts;
 use crate::thread_row::{IdHash, REFERENCE_ROW_LEN, ThreadRow};
 
 /// A stretch of an arena.
@@ -18,7 +19,9 @@ pub(crate) struct Slice {
 /// A message of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Added {
-    pub(crate) core: Core,
+    /// As it stands in the record, but for what records after it say; [`Overlay::added_core`] has
+    /// its place now.
+    core: Core,
     pub(crate) thread: ThreadRow,
     references: Slice,
     name: Slice,
@@ -41,6 +44,9 @@ pub(crate) struct Overlay {
     expunged: Vec<u32>,
     changed: BTreeMap<u32, Change>,
     sizes: BTreeMap<u32, u64>,
+    /// Rows of the columns with a place of their own, less what [`Overlay::shifts`] adds to it.
+    places: BTreeMap<u32, ChangedPlace>,
+    shifts: Shifts,
     added: Vec<Added>,
     bytes: Vec<u8>,
     references: Vec<IdHash>,
@@ -107,13 +113,29 @@ impl Overlay {
         self.added.get(physical.checked_sub(self.base_rows)? as usize)
     }
 
+    /// The core of a message of the log.
+    #[inline]
+    pub(crate) fn added_core(&self, physical: u32) -> Option<Core> {
+        let mut core = self.added(physical)?.core;
+        self.shift(physical, &mut core);
+        Some(core)
+    }
+
+    /// The UID of a message of the log.
+    pub(crate) fn added_uid(&self, physical: u32) -> Option<Uid> {
+        Some(self.added(physical)?.core.uid)
+    }
+
     /// The first physical row of the log whose UID is at least `uid`.
     pub(crate) fn added_from(&self, uid: u32) -> u32 {
         self.base_rows + self.added.partition_point(|added| added.core.uid.get() < uid) as u32
     }
 
     pub(crate) fn has_changes(&self) -> bool {
-        !self.changed.is_empty() || !self.sizes.is_empty()
+        !self.changed.is_empty()
+            || !self.sizes.is_empty()
+            || !self.places.is_empty()
+            || !self.shifts.is_empty()
     }
 
     /// Brings a core of the columns up to date.
@@ -128,6 +150,16 @@ impl Overlay {
             if let (Some((_, in_new)), Place::File { .. }) = (change.file, core.place) {
                 core.place = Place::File { in_new };
             }
+        }
+        if let Some(place) = self.places.get(&physical) {
+            place.state_in(core);
+        }
+        self.shift(physical, core);
+    }
+
+    fn shift(&self, physical: u32, core: &mut Core) {
+        if let Place::Span { offset, .. } = &mut core.place {
+            *offset = offset.wrapping_add(self.shifts.by(physical));
         }
     }
 
@@ -170,6 +202,8 @@ impl Overlay {
             && record.changed.iter().all(|row| row.physical < known)
             && record.changed.iter().all(|row| ModSeq::new(row.modseq).is_some())
             && record.sizes.iter().all(|(row, _)| *row < known)
+            && record.places.iter().all(|place| place.physical < known)
+            && Shifts::are_sound(&record.shifts, known)
             && room.is_some();
         if !fits {
             return false;
@@ -182,6 +216,10 @@ impl Overlay {
                 Some(row) => self.added[row as usize].core.rfc822_size = Some(*size),
                 None => drop(self.sizes.insert(*row, *size)),
             }
+        }
+        self.shifts.add(&record.shifts);
+        for place in &record.places {
+            self.place(place);
         }
         if !record.expunged.is_empty() {
             self.expunged.extend_from_slice(&record.expunged);
@@ -199,6 +237,15 @@ impl Overlay {
             self.added.push(Added { core, thread, references, name, record });
         }
         true
+    }
+
+    fn place(&mut self, place: &ChangedPlace) {
+        let mut place = *place;
+        place.offset = place.offset.wrapping_sub(self.shifts.by(place.physical));
+        match place.physical.checked_sub(self.base_rows) {
+            Some(row) => place.state_in(&mut self.added[row as usize].core),
+            None => drop(self.places.insert(place.physical, place)),
+        }
     }
 
     fn change(&mut self, row: &ChangedRow) {

@@ -1,9 +1,10 @@
-//! Writing a snapshot as a new file without a log: compaction, and conversion to another store.
+//! Writing a snapshot as a new file without a log: compaction, conversion to another store, and
+//! following a change of many messages. Rows stream from the old file to the new one.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_vfs::Vfs;
+use barid_vfs::{File, Vfs};
 
 use crate::base::{Cursor, HeapCursor};
 use crate::builder::Builder;
@@ -11,6 +12,7 @@ use crate::column::Kind;
 use crate::core_row::{Core, HeapRef, Place};
 use crate::error::{Damage, Error, Result};
 use crate::limits::{KV_NUMBERS, REWRITE_ROWS};
+use crate::meta::Meta;
 use crate::options::CacheOptions;
 use crate::records::{Read, Wanted};
 use crate::sink::{BuilderSink, NewRow};
@@ -46,14 +48,27 @@ impl Snapshot {
         if self.options() == *options {
             return Ok(Some(self.clone()));
         }
-        let Some(_lock) = self.lock()? else { return Ok(None) };
-        let Some((file, len)) = self.open_same()? else { return Ok(None) };
-        let is_stored = matches!(self.stored, Stored::Yes);
-        if !is_stored || !self.is_last(&*file, len, self.log_end, self.link)? {
+        let Some(_lock) = self.lock_as_last()? else { return Ok(None) };
+        let builder = Builder::instead_of(self, options)?;
+        self.copy_to(builder, false, &mut Nothing).map(Some)
+    }
+
+    /// Takes the writers' lock if the file says just what the snapshot says.
+    fn lock_as_last(&self) -> Result<Option<Box<dyn File>>> {
+        if !matches!(self.stored, Stored::Yes) {
             return Ok(None);
         }
-        let builder = Builder::instead_of(self, options)?;
-        self.copy_to(builder, false).map(Some)
+        let Some(lock) = self.lock()? else { return Ok(None) };
+        let Some((file, len)) = self.open_same()? else { return Ok(None) };
+        let is_last = self.is_last(&*file, len, self.log_end, self.link)?;
+        Ok(is_last.then_some(lock))
+    }
+
+    /// Writes a new file in which rows are as `revision` has them; `None` if another process has
+    /// changed the file, or is changing it.
+    pub(crate) fn revised(&self, revision: &mut dyn Revision) -> Result<Option<Self>> {
+        let Some(_lock) = self.lock_as_last()? else { return Ok(None) };
+        self.rewritten(revision).map(Some)
     }
 
     /// Writes a new file in place of the one with the long log and reads that from now on; physical
@@ -79,15 +94,20 @@ impl Snapshot {
         if self.open_same()?.is_none() {
             return Ok(None);
         }
+        self.rewritten(&mut Nothing).map(Some)
+    }
+
+    /// The new file, whose writers' lock is held; records stay in their store.
+    fn rewritten(&self, revision: &mut dyn Revision) -> Result<Self> {
         let added = self.physical_len() - self.base_len();
         let numbers_left = u32::MAX - self.base.header.records.next;
         if self.base.kv.is_none() || numbers_left / 2 <= added + KV_NUMBERS {
             let builder = Builder::instead_of(self, &self.options())?;
-            return self.copy_to(builder, false).map(Some);
+            return self.copy_to(builder, false, revision);
         }
         let builder = Builder::beside_records_of(self, added)?;
         builder.drop_records(self.expunged_numbers()?);
-        self.copy_to(builder, true).map(Some)
+        self.copy_to(builder, true, revision)
     }
 
     /// The numbers of the records of the columns that no row names any more.
@@ -99,24 +119,57 @@ impl Snapshot {
 
     /// Fills a new file with the rows that are there; with `keeps` those of the columns keep their
     /// records.
-    fn copy_to(&self, builder: Builder, keeps: bool) -> Result<Self> {
-        let mut sink = BuilderSink::new(&builder, 0);
+    fn copy_to(&self, builder: Builder, keeps: bool, revision: &mut dyn Revision) -> Result<Self> {
         let mut source = Source::new(self);
-        let mut physical = self.overlay.live(0);
+        let mut rows = self.overlay.live(0);
         let mut cores = self.core_cursor();
-        loop {
-            let mut items = Vec::with_capacity(REWRITE_ROWS);
-            for physical in physical.by_ref().take(REWRITE_ROWS) {
-                items.push((physical, cores.get(physical)?));
+        let mut items = Vec::with_capacity(REWRITE_ROWS);
+        for chunk in 0.. {
+            items.clear();
+            let mut seen = 0;
+            let mut dropped = Vec::new();
+            for physical in rows.by_ref().take(REWRITE_ROWS) {
+                seen += 1;
+                let mut core = cores.get(physical)?;
+                if revision.revise(&mut core)? {
+                    items.push((physical, core));
+                } else if keeps && physical < self.base_len() {
+                    dropped.push(core.heap.block);
+                }
             }
-            if items.is_empty() {
+            if seen == 0 {
                 break;
             }
+            builder.drop_records(dropped);
+            let mut sink = BuilderSink::new(&builder, chunk);
             source.copy(&items, keeps, &mut sink)?;
+            sink.complete()?;
         }
-        sink.complete();
+        let meta = revision.finish(&self.meta)?;
         self.release();
-        builder.replace(&self.meta, self.base.header.id)
+        builder.replace(&meta, self.base.header.id)
+    }
+}
+
+/// What is to be otherwise in a new file.
+pub(crate) trait Revision {
+    /// Changes the facts of the next message; `false` if it is gone.
+    fn revise(&mut self, core: &mut Core) -> Result<bool>;
+
+    /// What is known of the mailbox, when all messages were shown; the counts are found anew.
+    fn finish(&mut self, meta: &Meta) -> Result<Meta>;
+}
+
+/// The new file says what the old one says.
+struct Nothing;
+
+impl Revision for Nothing {
+    fn revise(&mut self, _: &mut Core) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn finish(&mut self, meta: &Meta) -> Result<Meta> {
+        Ok(meta.clone())
     }
 }
 

@@ -1,7 +1,9 @@
-//! Rows held in memory until the scan is over.
+//! Rows that wait until the scan is over: a few in memory, more in a file.
 
 use crate::column::BLOCK_LEN;
 use crate::core_row::CORE_ROW_LEN;
+use crate::error::Result;
+use crate::spool::Spool;
 use crate::thread_row::{REFERENCE_ROW_LEN, THREAD_ROW_LEN};
 
 /// Rows of one length in pieces, so that growing never copies nor doubles what is held.
@@ -44,12 +46,74 @@ impl<const LEN: usize> Pieces<LEN> {
         self.pieces.shrink_to_fit();
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.pieces.iter_mut().flat_map(|piece| piece.chunks_exact_mut(LEN))
+    /// Bytes of the rows.
+    fn bytes_len(&self) -> u64 {
+        u64::from(self.rows) * LEN as u64
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().flat_map(|piece| piece.chunks_exact(LEN))
+    }
+}
+
+/// Rows of one chunk that are complete: in memory, or put aside.
+#[derive(Debug)]
+pub(crate) enum Rows<const LEN: usize> {
+    Held(Pieces<LEN>),
+    Spooled { at: u64, rows: u32 },
+}
+
+impl<const LEN: usize> Default for Rows<LEN> {
+    fn default() -> Self {
+        Self::Held(Pieces::default())
+    }
+}
+
+impl<const LEN: usize> Rows<LEN> {
+    fn put_aside(pieces: Pieces<LEN>, spool: &Spool) -> Result<Self> {
+        let start = spool.reserve(pieces.bytes_len());
+        let mut at = start;
+        for piece in &pieces.pieces {
+            spool.write(piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(Self::Spooled { at: start, rows: pieces.rows })
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        match self {
+            Self::Held(pieces) => pieces.rows,
+            Self::Spooled { rows, .. } => *rows,
+        }
+    }
+
+    /// Shows every row, and forgets them; each may be changed in passing.
+    pub(crate) fn drain(
+        &mut self,
+        spool: Option<&Spool>,
+        show: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        match (std::mem::take(self), spool) {
+            (Self::Held(pieces), _) => {
+                for mut piece in pieces.pieces {
+                    piece.chunks_exact_mut(LEN).try_for_each(&mut *show)?;
+                }
+            }
+            (Self::Spooled { mut at, mut rows }, Some(spool)) => {
+                let piece_rows = (Pieces::<LEN>::PIECE_LEN / LEN) as u32;
+                let mut piece = Vec::new();
+                while rows > 0 {
+                    let now = rows.min(piece_rows);
+                    piece.resize(now as usize * LEN, 0);
+                    spool.read(&mut piece, at)?;
+                    piece.chunks_exact_mut(LEN).try_for_each(&mut *show)?;
+                    at += piece.len() as u64;
+                    rows -= now;
+                }
+            }
+            (Self::Spooled { .. }, None) => {}
+        }
+        Ok(())
     }
 }
 
@@ -64,10 +128,40 @@ pub(crate) struct ChunkRows {
     pub(crate) unseen: u32,
 }
 
+/// The columns of a complete chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    pub(crate) core: Rows<CORE_ROW_LEN>,
+    pub(crate) thread: Rows<THREAD_ROW_LEN>,
+    pub(crate) references: Rows<REFERENCE_ROW_LEN>,
+    pub(crate) recent: u32,
+    pub(crate) unseen: u32,
+}
+
 impl ChunkRows {
-    pub(crate) fn shrink(&mut self) {
+    pub(crate) fn bytes_len(&self) -> u64 {
+        self.core.bytes_len() + self.thread.bytes_len() + self.references.bytes_len()
+    }
+
+    /// The chunk in memory.
+    pub(crate) fn held(mut self) -> Chunk {
         self.core.shrink();
         self.thread.shrink();
         self.references.shrink();
+        let Self { core, thread, references, recent, unseen } = self;
+        let (core, thread, references) =
+            (Rows::Held(core), Rows::Held(thread), Rows::Held(references));
+        Chunk { core, thread, references, recent, unseen }
+    }
+
+    /// The chunk in a file.
+    pub(crate) fn put_aside(self, spool: &Spool) -> Result<Chunk> {
+        Ok(Chunk {
+            core: Rows::put_aside(self.core, spool)?,
+            thread: Rows::put_aside(self.thread, spool)?,
+            references: Rows::put_aside(self.references, spool)?,
+            recent: self.recent,
+            unseen: self.unseen,
+        })
     }
 }

@@ -87,8 +87,8 @@ impl BuilderSink<'_> {
     }
 
     /// Gives the rows to the builder.
-    pub(crate) fn complete(mut self) {
-        self.builder.complete(self.chunk, std::mem::take(&mut self.rows));
+    pub(crate) fn complete(mut self) -> Result<()> {
+        self.builder.complete(self.chunk, std::mem::take(&mut self.rows))
     }
 }
 
@@ -115,7 +115,6 @@ impl ScanSink for BuilderSink<'_> {
     }
 
     fn finish(self: Box<Self>) -> std::result::Result<(), SinkError> {
-        (*self).complete();
-        Ok(())
+        Ok((*self).complete()?)
     }
 }

@@ -313,8 +313,8 @@ impl Snapshot {
     }
 
     pub(crate) fn core_of(&self, physical: u32) -> Result<Core> {
-        if let Some(added) = self.overlay.added(physical) {
-            return Ok(added.core);
+        if let Some(core) = self.overlay.added_core(physical) {
+            return Ok(core);
         }
         let core = self.base.row(Kind::Core, physical, Core::decode)?;
         let mut core = core.ok_or_else(|| self.bounds())?;
@@ -417,8 +417,8 @@ impl Snapshot {
         if physical >= self.physical_len() {
             return Ok(None);
         }
-        let found = match self.overlay.added(physical) {
-            Some(added) => added.core.uid.get(),
+        let found = match self.overlay.added_uid(physical) {
+            Some(uid) => uid.get(),
             None => self.base.row(Kind::Core, physical, |row| u32_at(row, UID_AT))?,
         };
         Ok((found == uid.get()).then_some(physical))
@@ -472,8 +472,8 @@ impl CoreCursor<'_> {
     #[inline]
     pub(crate) fn get(&mut self, physical: u32) -> Result<Core> {
         let overlay = &self.snapshot.overlay;
-        if let Some(added) = overlay.added(physical) {
-            return Ok(added.core);
+        if let Some(core) = overlay.added_core(physical) {
+            return Ok(core);
         }
         let core = Core::decode(self.rows.row(physical)?);
         let mut core = core.ok_or_else(|| self.snapshot.bounds())?;

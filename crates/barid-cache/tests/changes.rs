@@ -16,7 +16,8 @@ pub(crate) fn change(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rn
     let before = model.highest_modseq;
     let modseq = before + 1;
     model.step += 1;
-    let files = model.messages.first().is_none_or(|message| message.name.is_some());
+    let first = model.messages.first();
+    let files = first.map_or(!model.spans, |message| message.name.is_some());
     let expunged = expunge(model, rng);
     let changed = change_flags(model, rng, modseq);
     let new_from = model.messages.len();

@@ -6,6 +6,7 @@ use barid_cache::{Opened, Snapshot, verify};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::changes::change;
+use crate::follow::{SOME, follow, plan};
 use crate::world::{History, Model, build, cache_path, open, scan_nothing};
 
 /// A cache with a log, and its life so far.
@@ -17,8 +18,13 @@ fn cache(seed: u64, files: bool) -> (MemVfs, History, fastrand::Rng) {
     model.add(&mut rng, 250, files, 1);
     let mut snapshot = build(&vfs, &cache_path(), &model, &mut rng);
     history.note(&model);
-    for _ in 0..3 {
-        snapshot = change(&snapshot, &mut model, &mut rng);
+    for step in 0..3 {
+        snapshot = if step == 1 && !files {
+            let change = plan(&mut model, &mut rng, SOME);
+            follow(&snapshot, &model, &change).unwrap()
+        } else {
+            change(&snapshot, &mut model, &mut rng)
+        };
         history.note(&model);
     }
     (disk, history, rng)
@@ -149,13 +155,13 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 
 /// The layout is what `docs/formats/cache.md` says: a change must come with a new version.
 #[test]
-fn the_layout_is_that_of_version_2() {
+fn the_layout_is_that_of_version_3() {
     let (disk, history, _) = cache(46, false);
     let bytes = disk.read(&cache_path(), u64::MAX).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(&bytes[..8], b"BARIDHC\n");
-    assert_eq!((half(8), half(64)), (2, 250));
+    assert_eq!((half(8), half(64)), (3, 250));
     assert_eq!(&bytes[40..56], crate::world::ID.to_le_bytes());
     let columns: Vec<_> =
         (0..5).map(|n| 96 + n * 24).map(|at| (word(at + 8), half(at + 16))).collect();

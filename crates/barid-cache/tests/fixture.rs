@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_cache::{CacheOptions, Delta, Opened, Snapshot, verify};
-use barid_formats::{ChangedMessage, ScanReport};
+use barid_formats::{ChangedMessage, ScanReport, Shift};
 use barid_types::{FlagSet, InternalDate, KeywordMask, Uid};
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
+use crate::follow::{Change, follow, moved};
 use crate::world::{
     ID, Message, Model, build_as, cache_path, compare, finish, identity, open, options, scan,
 };
@@ -17,10 +18,12 @@ const SIZE_MAX: u64 = 1 << 20;
 
 /// Caches of this version: the file, and that of the store beside it, if it has one.
 const FIXTURES: &[(&str, (&str, &str))] = &[
-    ("cache-v2", ("native", "none")),
-    ("cache-v2-lz4", ("native", "lz4")),
-    ("cache-v2-memory", ("memory", "none")),
+    ("cache-v3", ("native", "none")),
+    ("cache-v3-lz4", ("native", "lz4")),
+    ("cache-v3-memory", ("memory", "none")),
 ];
+/// A cache whose log tells of messages that moved.
+const MOVED: &str = "cache-v3-moved";
 
 fn fixture(name: &str, suffix: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -33,6 +36,8 @@ fn message(uid: u32, header: &str) -> Message {
         header: header.as_bytes().to_vec(),
         name: (uid % 2 == 1).then(|| (format!("{uid}.M1P2.host:2,S").into_bytes(), uid == 3)),
         offset: u64::from(uid) << 33,
+        separator_len: 40 + uid % 10,
+        padding: 0,
         body_len: 0x0102_0304_0506,
         rfc822_size: (uid != 2).then_some(0x0102_0304_0605),
         internal_date: InternalDate { unix_seconds: 1_600_000_000, zone_minutes: -90 },
@@ -144,15 +149,66 @@ fn check(name: &str, kind: (&str, &str)) {
 }
 
 #[test]
-fn version_2_stays_readable() {
+fn version_3_stays_readable() {
     for (name, kind) in FIXTURES {
         check(name, *kind);
     }
 }
 
+/// A mailbox of spans before and after a change that moves two of its messages.
+fn moved_models() -> (Model, Model) {
+    let mut before = Model::new();
+    before.messages = [2, 4, 6].map(|uid| message(uid, "Subject: one\n\n")).to_vec();
+    (before.uidnext, before.highest_modseq, before.step) = (7, 7, 1);
+    let mut after = before.clone();
+    (after.highest_modseq, after.step) = (8, 2);
+    after.messages.remove(0);
+    after.messages[0].offset = 1 << 32;
+    after.messages[0].padding = 64;
+    after.messages[1].offset -= 1000;
+    after.messages[1].flags = FlagSet::EMPTY;
+    after.messages[1].modseq = 8;
+    (before, after)
+}
+
+fn written_moved() -> Vec<u8> {
+    let disk = MemVfs::new();
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let mut rng = fastrand::Rng::with_seed(1);
+    let (before, after) = moved_models();
+    let snapshot = build_as(&vfs, &cache_path(), &before, &mut rng, &options(("native", "none")));
+    let old_offset = before.messages[1].offset;
+    let shift = Shift { old_offset, len: 1 << 60, new_offset: old_offset - 1000 };
+    let change = Change {
+        moved: after.messages.iter().map(moved).collect(),
+        expunged: vec![Uid::new(2).unwrap()],
+        shifts: vec![shift],
+        modseq: 8,
+    };
+    follow(&snapshot, &after, &change).unwrap();
+    disk.read(&cache_path(), SIZE_MAX).unwrap()
+}
+
 #[test]
-fn version_1_is_built_anew() {
-    let kept = OsVfs.read(&fixture("cache-v1", "bhc"), SIZE_MAX).unwrap();
+fn moved_messages_stay_readable() {
+    let cache = written_moved();
+    keep(&fixture(MOVED, "bhc"), &cache);
+    let kept = OsVfs.read(&fixture(MOVED, "bhc"), SIZE_MAX).unwrap();
+    assert_eq!(kept.len(), cache.len(), "the same change takes as many bytes");
+    let vfs = on_disk(&[(cache_path(), &kept)]);
+    let (_, after) = moved_models();
+    compare(&open(&vfs, &cache_path()), &after, &mut fastrand::Rng::with_seed(2)).unwrap();
+}
+
+#[test]
+fn older_versions_are_built_anew() {
+    for name in ["cache-v1", "cache-v2", "cache-v2-lz4", "cache-v2-memory"] {
+        check_old(name);
+    }
+}
+
+fn check_old(name: &str) {
+    let kept = OsVfs.read(&fixture(name, "bhc"), SIZE_MAX).unwrap();
     let vfs = on_disk(&[(cache_path(), &kept)]);
     let opened = Snapshot::open(Arc::clone(&vfs), &cache_path(), ID).unwrap();
     assert!(matches!(opened, Opened::Discarded { reason: "of another version", .. }));

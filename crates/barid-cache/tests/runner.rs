@@ -8,6 +8,7 @@ mod damage;
 mod derived;
 mod fixture;
 mod folder;
+mod follow;
 mod forged;
 mod processes;
 mod round_trip;

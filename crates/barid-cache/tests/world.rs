@@ -26,6 +26,9 @@ pub(crate) struct Message {
     /// A file name, or nothing for a span.
     pub(crate) name: Option<(Vec<u8>, bool)>,
     pub(crate) offset: u64,
+    pub(crate) separator_len: u32,
+    /// Bytes of the header that the scan was not shown: padding that came later.
+    pub(crate) padding: u32,
     pub(crate) body_len: u64,
     pub(crate) rfc822_size: Option<u64>,
     pub(crate) internal_date: InternalDate,
@@ -35,6 +38,12 @@ pub(crate) struct Message {
     pub(crate) modseq: u64,
 }
 
+impl Message {
+    fn size(&self) -> u64 {
+        self.header.len() as u64 + u64::from(self.padding) + self.body_len
+    }
+}
+
 /// A mailbox: messages ascending by UID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
@@ -42,11 +51,13 @@ pub(crate) struct Model {
     pub(crate) uidnext: u32,
     pub(crate) highest_modseq: u64,
     pub(crate) step: u64,
+    /// An empty mailbox gets messages in one file.
+    pub(crate) spans: bool,
 }
 
 impl Model {
     pub(crate) fn new() -> Self {
-        Self { messages: Vec::new(), uidnext: 1, highest_modseq: 0, step: 0 }
+        Self { messages: Vec::new(), uidnext: 1, highest_modseq: 0, step: 0, spans: false }
     }
 
     /// Adds messages at the end.
@@ -56,6 +67,8 @@ impl Model {
             self.uidnext += 1 + u32::from(rng.u8(..) < 20) * rng.u32(..100);
             let mut message = message(rng, uid, files);
             message.modseq = modseq;
+            let last = self.messages.last().map_or(0, |last| last.offset);
+            message.offset = message.offset.max(last + 1000);
             self.messages.push(message);
         }
         self.highest_modseq = self.highest_modseq.max(modseq);
@@ -128,6 +141,8 @@ pub(crate) fn message(rng: &mut fastrand::Rng, uid: u32, files: bool) -> Message
         header: header(rng, uid),
         name,
         offset: u64::from(uid) * 5000,
+        separator_len: 40 + uid % 10,
+        padding: 0,
         body_len: rng.u64(..1 << 40),
         rfc822_size: rng.bool().then(|| rng.u64(..1 << 30)),
         internal_date: InternalDate {
@@ -215,7 +230,7 @@ fn scanned(message: &Message, late_uids: bool) -> ScannedMessage<'_> {
         uid: if late_uids { None } else { Uid::new(message.uid) },
         location: location(message),
         header: &message.header,
-        size: message.header.len() as u64 + message.body_len,
+        size: message.size(),
         rfc822_size: message.rfc822_size,
         internal_date: message.internal_date,
         flags: message.flags,
@@ -224,13 +239,13 @@ fn scanned(message: &Message, late_uids: bool) -> ScannedMessage<'_> {
     }
 }
 
-fn location(message: &Message) -> Location<'_> {
+pub(crate) fn location(message: &Message) -> Location<'_> {
     match &message.name {
         Some((name, in_new)) => Location::File { name, in_new: *in_new },
         None => Location::Span {
             offset: message.offset,
-            separator_len: 40 + message.uid % 10,
-            header_len: message.header.len() as u32,
+            separator_len: message.separator_len,
+            header_len: message.header.len() as u32 + message.padding,
             body_len: message.body_len,
         },
     }
@@ -370,7 +385,7 @@ fn compare_rows(snapshot: &Snapshot, model: &Model) -> Result<(), barid_cache::E
         assert_eq!(core.modseq.get(), message.modseq, "uid {}", message.uid);
         assert_eq!(core.internal_date, message.internal_date);
         assert_eq!((core.sent_date.unix_seconds, core.sent_date_own), (sent, date.is_some()));
-        assert_eq!(core.size, message.header.len() as u64 + message.body_len);
+        assert_eq!(core.size, message.size());
         // The size in CRLF is kept where it is near the stored one.
         let near = |size: &u64| i32::try_from(*size as i64 - core.size as i64).is_ok();
         assert_eq!(core.rfc822_size, message.rfc822_size.filter(near));

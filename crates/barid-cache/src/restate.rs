@@ -1,0 +1,89 @@
+//! A message that has other flags or another place, told while a change is planned.
+
+use barid_formats::{Location, MovedMessage};
+use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
+
+use crate::codec::{Put, u32_at, u64_at};
+use crate::core_row::{Core, Place};
+use crate::error::{Error, Result, ScanFault};
+use crate::log::ChangedPlace;
+
+/// Bytes of a message in a spool.
+pub(crate) const RESTATED_LEN: usize = 40;
+
+/// What is now true of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Restated {
+    pub(crate) uid: Uid,
+    pub(crate) flags: FlagSet,
+    pub(crate) keywords: KeywordMask,
+    separator_len: u32,
+    offset: u64,
+    header_len: u32,
+    body_len: u64,
+}
+
+impl Restated {
+    pub(crate) fn of(message: &MovedMessage) -> Result<Self> {
+        let MovedMessage { uid, flags, keywords, location } = *message;
+        let Location::Span { offset, separator_len, header_len, body_len } = location else {
+            return Err(Error::Scan(ScanFault::NoSpan));
+        };
+        Ok(Self { uid, flags, keywords, separator_len, offset, header_len, body_len })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.uid.get());
+        out.put_u32(u32::from(self.flags.bits()));
+        out.put_u64(self.keywords.0);
+        out.put_u32(self.separator_len);
+        out.put_u32(self.header_len);
+        out.put_u64(self.offset);
+        out.put_u64(self.body_len);
+    }
+
+    /// Reads [`Restated::encode`] back.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            uid: Uid::new(u32_at(bytes, 0))?,
+            flags: FlagSet::from_bits(bytes[4]),
+            keywords: KeywordMask(u64_at(bytes, 8)),
+            separator_len: u32_at(bytes, 16),
+            header_len: u32_at(bytes, 20),
+            offset: u64_at(bytes, 24),
+            body_len: u64_at(bytes, 32),
+        })
+    }
+
+    /// Whether that is what `core` says of flags and keywords.
+    pub(crate) fn keeps_flags(&self, core: &Core) -> bool {
+        (self.flags, self.keywords) == (core.flags, core.keywords)
+    }
+
+    pub(crate) fn place(&self, physical: u32) -> ChangedPlace {
+        let Self { separator_len, offset, header_len, body_len, .. } = *self;
+        ChangedPlace { physical, separator_len, offset, header_len, body_len }
+    }
+
+    /// Brings a core up to date; `modseq` is for other flags and keywords.
+    pub(crate) fn state_in(&self, core: &mut Core, modseq: ModSeq) {
+        if !self.keeps_flags(core) {
+            (core.flags, core.keywords, core.modseq) = (self.flags, self.keywords, modseq);
+        }
+        self.place(0).state_in(core);
+    }
+}
+
+impl ChangedPlace {
+    /// Puts a message of a file there. What its header grew by, its size grew by.
+    pub(crate) fn state_in(&self, core: &mut Core) {
+        let Self { separator_len, offset, header_len, body_len, .. } = *self;
+        if let Place::Span { header_len: header_before, body_len: body_before, .. } = core.place {
+            let before = body_before.wrapping_add(u64::from(header_before));
+            let now = body_len.wrapping_add(u64::from(header_len));
+            core.size = core.size.wrapping_sub(before).wrapping_add(now);
+            core.place = Place::Span { offset, separator_len, header_len, body_len };
+            core.header_len = header_len;
+        }
+    }
+}
