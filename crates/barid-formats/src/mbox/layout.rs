@@ -78,6 +78,12 @@ pub(super) const NULS_MAX: usize = 4096;
 /// Characters of a sender in a From_ line.
 pub(super) const SENDER_LEN_MAX: usize = 320;
 
+/// Spaces that a header gets which is written anew with room.
+pub(super) const PADDING_LEN: usize = 64;
+
+/// What a disk writes whole or not at all.
+pub(super) const SECTOR_LEN: u64 = 512;
+
 /// The first and the longest pause between two tries of a lock.
 pub(super) const LOCK_PAUSE_MIN: Duration = Duration::from_millis(5);
 /// See [`LOCK_PAUSE_MIN`].

@@ -123,7 +123,6 @@ impl WriteLocks {
 
     /// Whether no c-client session has the mailbox open. One may have numbered messages without
     /// having written it yet.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer, which is being built"))]
     pub(super) fn excludes_sessions(&self) -> bool {
         matches!(self.session, None | Some(Session::Ours(_) | Session::Nowhere))
     }

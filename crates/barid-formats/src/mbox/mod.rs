@@ -221,7 +221,7 @@ impl Mailbox for MboxMailbox {
         &mut self,
         changes: &ChangeSet,
         appends: &[NewMessage<'_>],
-        _context: &mut SyncContext<'_>,
+        context: &mut SyncContext<'_>,
     ) -> Result<SyncReport> {
         if self.compression.is_some() {
             let what = "a compressed mailbox can only be read";
@@ -231,8 +231,8 @@ impl Mailbox for MboxMailbox {
             let what = "messages of an mbox cannot be changed yet, only appended";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }
-        append::append(self, appends)?;
-        Ok(SyncReport { appended: vec![None; appends.len()], ..SyncReport::default() })
+        let appended = append::append(self, appends, context.known)?;
+        Ok(SyncReport { appended: appended.uids, ..SyncReport::default() })
     }
 }
 

@@ -68,13 +68,16 @@ pub(super) fn scan(
         let stands = tail.last()?.is_some();
         return Ok(stands.then_some(report));
     }
-    let Some((first, ahead)) = tail.verify()? else { return Ok(None) };
+    let Some((first, mut ahead)) = tail.verify()? else { return Ok(None) };
     let base = match tail.base()? {
         Some(base) if base.as_ref().map(|base| base.validity) == notes.base_validity => base,
         _ => return Ok(None),
     };
     if !ahead.ends_in_text(opened) {
         opened.find_end(mailbox)?;
+        // The NULs that were read already are no text either.
+        let len = opened.size().saturating_sub(ahead.offset);
+        ahead.bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     }
     read(mailbox, opened, known, sinks, context, report, Start { notes, first, base, ahead })
 }

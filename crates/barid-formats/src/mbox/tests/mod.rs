@@ -6,5 +6,6 @@ mod appending;
 mod compressed;
 mod failing;
 mod locking;
+mod numbered;
 mod numbering;
 mod scanning;

@@ -1,0 +1,186 @@
+//! A message as it stands in a file.
+
+use std::fmt::Write as _;
+
+use barid_message::{fields, is_owned_field};
+use barid_types::{Flag, InternalDate, Uid};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::NewMessage;
+use crate::mbox::Variant;
+use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN, SENDER_LEN_MAX};
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Appends one message as it stands in a file of `variant`: separator, From_ line, header, the
+/// owned fields that its flags need, body, and what ends it.
+///
+/// `date` is for the From_ line, which is written in the local time of `zone`. A line that would be
+/// taken for a From_ line is quoted as the variant wants it; in the header it always is. A message
+/// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is.
+pub fn write_message(
+    variant: Variant,
+    message: &NewMessage<'_>,
+    date: InternalDate,
+    zone: &TimeZone,
+    out: &mut Vec<u8>,
+) {
+    write_numbered(variant, message, None, date, zone, out);
+}
+
+/// [`write_message`] with the UID of the message, where it is to have one.
+pub(super) fn write_numbered(
+    variant: Variant,
+    message: &NewMessage<'_>,
+    uid: Option<Uid>,
+    date: InternalDate,
+    zone: &TimeZone,
+    out: &mut Vec<u8>,
+) {
+    if variant == Variant::Mmdf {
+        out.extend_from_slice(MMDF_SEPARATOR);
+    }
+    write_from_line(message.sender, date, zone, out);
+    let header_len = barid_message::body_offset(message.bytes);
+    let (header, body) = message.bytes.split_at(header_len);
+    write_header(variant, header, out);
+    match uid {
+        Some(uid) => write_block(message, uid, out),
+        None => write_flags(message, out),
+    }
+    let has_length = matches!(variant, Variant::Mboxcl | Variant::Mboxcl2);
+    let text_offset = out.len();
+    if has_length && variant == Variant::Mboxcl2 {
+        put(out, format_args!("Content-Length: {}\n\n", body.len()));
+        out.extend_from_slice(body);
+    } else if has_length {
+        let mut quoted = Vec::with_capacity(body.len() + 64);
+        quote(variant, body, &mut quoted);
+        put(out, format_args!("Content-Length: {}\n\n", quoted.len()));
+        out.extend_from_slice(&quoted);
+    } else {
+        out.push(b'\n');
+        quote(variant, body, out);
+    }
+    if !has_length && !out[text_offset..].ends_with(b"\n") {
+        out.push(b'\n');
+    }
+    match variant {
+        Variant::Mmdf => out.extend_from_slice(MMDF_SEPARATOR),
+        _ => out.push(b'\n'),
+    }
+}
+
+/// `From SENDER Www Mmm dd hh:mm:ss yyyy`, which c-client, Dovecot and NeoMutt all accept.
+fn write_from_line(sender: Option<&str>, date: InternalDate, zone: &TimeZone, out: &mut Vec<u8>) {
+    let sender = sender.unwrap_or_default();
+    let allowed = |c: &char| !c.is_whitespace() && !c.is_control() && *c != '"';
+    let sender: String = sender.chars().filter(allowed).take(SENDER_LEN_MAX).collect();
+    let sender = if sender.is_empty() { "MAILER-DAEMON" } else { &sender };
+    let instant = Timestamp::from_second(date.unix_seconds).unwrap_or_default();
+    let local = zone.to_datetime(instant);
+    let (weekday, month) = (local.weekday().to_monday_zero_offset(), local.month() - 1);
+    put(
+        out,
+        format_args!(
+            "From {sender} {} {} {:2} {:02}:{:02}:{:02} {:04}\n",
+            WEEKDAYS[weekday as usize],
+            MONTHS[month as usize],
+            local.day(),
+            local.hour(),
+            local.minute(),
+            local.second(),
+            local.year(),
+        ),
+    );
+}
+
+/// The header without its owned fields and its blank line, every line ended.
+fn write_header(variant: Variant, header: &[u8], out: &mut Vec<u8>) {
+    let mut all = fields(header);
+    for field in all.by_ref() {
+        if is_owned_field(field.name) || field.name.eq_ignore_ascii_case(b"content-length") {
+            continue;
+        }
+        let text = &header[field.offset..field.end];
+        match variant {
+            Variant::Mmdf => out.extend_from_slice(text),
+            Variant::Mboxcl2 => quote(Variant::Mboxcl, text, out),
+            _ => quote(variant, text, out),
+        }
+        if !text.ends_with(b"\n") {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// The letters of X-Status, in c-client's order.
+fn letters(message: &NewMessage<'_>) -> String {
+    let all =
+        [(Flag::Deleted, 'D'), (Flag::Flagged, 'F'), (Flag::Answered, 'A'), (Flag::Draft, 'T')];
+    let held = all.iter().filter(|(flag, _)| message.flags.contains(*flag));
+    held.map(|(_, letter)| letter).collect()
+}
+
+/// The whole status block: Status, X-Status, X-Keywords with room for more, X-UID, so that flags
+/// can be changed in place by every program. Without `O` the message is \Recent.
+fn write_block(message: &NewMessage<'_>, uid: Uid, out: &mut Vec<u8>) {
+    let seen = if message.flags.contains(Flag::Seen) { "R" } else { "" };
+    put(out, format_args!("Status: {seen}\nX-Status: {}\nX-Keywords:", letters(message)));
+    for keyword in &message.keywords {
+        put(out, format_args!(" {}", keyword.as_str()));
+    }
+    out.resize(out.len() + PADDING_LEN, b' ');
+    put(out, format_args!("\nX-UID: {uid}\n"));
+}
+
+/// Status, X-Status and X-Keywords, where they say anything; a message without `O` is \Recent.
+fn write_flags(message: &NewMessage<'_>, out: &mut Vec<u8>) {
+    if message.flags.contains(Flag::Seen) {
+        out.extend_from_slice(b"Status: R\n");
+    }
+    let letters = letters(message);
+    if !letters.is_empty() {
+        put(out, format_args!("X-Status: {letters}\n"));
+    }
+    if !message.keywords.is_empty() {
+        out.extend_from_slice(b"X-Keywords:");
+        for keyword in &message.keywords {
+            put(out, format_args!(" {}", keyword.as_str()));
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Copies `text`, putting a `>` before each line that needs it.
+fn quote(variant: Variant, text: &[u8], out: &mut Vec<u8>) {
+    let needs = |line: &[u8]| {
+        let marks = line.iter().take_while(|byte| **byte == b'>').count();
+        let quotes = match variant {
+            Variant::Mboxo | Variant::Mboxcl => marks == 0,
+            Variant::Mboxrd => true,
+            Variant::Mboxcl2 | Variant::Mmdf => false,
+        };
+        quotes && line[marks..].starts_with(b"From ")
+    };
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(text, b"From ") {
+        let line = memchr::memrchr(b'\n', &text[from..at]).map_or(from, |end| from + end + 1);
+        let starts = line == 0 || text[line - 1] == b'\n';
+        if starts && text[line..at].iter().all(|byte| *byte == b'>') && needs(&text[line..]) {
+            out.extend_from_slice(&text[from..line]);
+            out.push(b'>');
+            from = line;
+        }
+    }
+    out.extend_from_slice(&text[from..]);
+}
+
+fn put(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    let mut text = String::new();
+    text.write_fmt(arguments).expect("because writing to a String cannot fail");
+    out.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,210 @@
+//! UIDs for appended messages, in the mailbox itself.
+//!
+//! Messages get an `X-UID` if all before them have theirs in the file, and if the last UID that
+//! `X-IMAPbase` (or `X-IMAP`) tells is of ten digits, which can be raised in place. Else, as when
+//! another program is in the middle of numbering, they are left to the next scan. A UID once given
+//! out is never given out again, so what is raised must be raised at once: all digits that change
+//! must lie in one sector of the disk.
+
+use barid_message::fields;
+use barid_types::Uid;
+use barid_vfs::File;
+
+use crate::mbox::MboxMailbox;
+use crate::mbox::layout::{Notes, SECTOR_LEN};
+use crate::mbox::lock::WriteLocks;
+use crate::mbox::scan::key_of;
+use crate::mbox::status::{self, Owned};
+use crate::scan::sink_error;
+use crate::{Error, Known, Result};
+
+/// What is believed of a file that is locked: its messages are those of a scan.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mbox) struct Believed {
+    /// The notes of that scan, or of a change since.
+    pub(in crate::mbox) notes: Notes,
+    /// The UID of the last message; `None` if there is none.
+    pub(in crate::mbox) last: Option<Uid>,
+    /// The lowest UID not given out.
+    pub(in crate::mbox) uidnext: Uid,
+}
+
+impl Believed {
+    /// What is known, if the file is still as long as it was then. `None` also if nothing is known.
+    pub(in crate::mbox) fn of(
+        mailbox: &MboxMailbox,
+        locks: &WriteLocks,
+        known: &dyn Known,
+    ) -> Result<Option<Self>> {
+        let metadata = locks.file().metadata().map_err(Error::at(&mailbox.path))?;
+        let as_it_was = known.stamp().is_some_and(|stamp| {
+            let file = stamp.files[0];
+            (file.inode, file.size) == (metadata.inode, metadata.size)
+        });
+        let notes = Notes::from_bytes(known.state()).filter(|notes| {
+            notes.variant == mailbox.variant && notes.profile == mailbox.options.profile
+        });
+        let (true, Some(notes), Some(uidnext)) = (as_it_was, notes, known.uidnext()) else {
+            return Ok(None);
+        };
+        if known.uidvalidity() != notes.base_validity {
+            return Ok(None);
+        }
+        let mut last = None;
+        if let Some(before) = known.len().checked_sub(1) {
+            sink_error(known.visit(before, &mut |message| {
+                last = Some(message.uid);
+                false
+            }))?;
+        }
+        Ok(Some(Self { notes, last, uidnext }))
+    }
+}
+
+/// The UIDs of appended messages.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// The first; the others follow it.
+    first: u32,
+    count: u32,
+    /// Where the last UID of the mailbox is to be changed, and what is to stand there.
+    offset: u64,
+    digits: Vec<u8>,
+}
+
+impl Numbers {
+    /// How `count` messages would be numbered; `None` if they must not be.
+    ///
+    /// Costs two reads: the headers of the first and the last message.
+    pub(super) fn plan(
+        mailbox: &MboxMailbox,
+        locks: &WriteLocks,
+        believed: &Believed,
+        count: usize,
+    ) -> Result<Option<Self>> {
+        let notes = &believed.notes;
+        if notes.base_validity.is_none() || !locks.excludes_sessions() {
+            return Ok(None);
+        }
+        let read = |offset: u64, len: u32| {
+            let mut header = vec![0; len as usize];
+            let read = locks.file().read_full_at(&mut header, offset);
+            let len = read.map_err(Error::at(&mailbox.path))?;
+            header.truncate(len);
+            let mut owned = Owned::default();
+            let found = status::head(&header, true, mailbox.separators(), &mut owned);
+            header.truncate(found.map_or(0, |(len, _)| len));
+            Ok::<_, Error>((header, owned))
+        };
+        let (header, owned) = read(notes.base_offset, notes.base_len)?;
+        let base = owned.base(&header).filter(|base| Some(base.validity) == notes.base_validity);
+        let (Some(base), Some((digits_at, digits))) = (base, last_uid(&header)) else {
+            return Ok(None);
+        };
+        if let Some(last) = believed.last {
+            let offset = notes.last_offset + u64::from(notes.last_separator_len);
+            let (header, owned) = read(offset, notes.last_header_len)?;
+            let is_numbered = owned.uid == Some(last.get()) && last.get() <= base.uid_last;
+            if !is_numbered || key_of(&header) != notes.last_key {
+                return Ok(None);
+            }
+        }
+        let raised = Self::raised(base.uid_last, believed.uidnext, count);
+        Ok(raised.and_then(|(first, new_last)| {
+            let count = new_last - first + 1;
+            let offset = notes.base_offset + digits_at as u64;
+            Self::change(offset, digits, format!("{new_last:010}").as_bytes())
+                .map(|(offset, digits)| Self { first, count, offset, digits })
+        }))
+    }
+
+    /// The first and the last new UID.
+    fn raised(uid_last: u32, uidnext: Uid, count: usize) -> Option<(u32, u32)> {
+        let first = uid_last.checked_add(1)?.max(uidnext.get());
+        let last = first.checked_add(u32::try_from(count).ok()?.checked_sub(1)?)?;
+        // Someone may want to give out a UID after these.
+        (last < u32::MAX).then_some((first, last))
+    }
+
+    /// The digits that change, and where; `None` if these are not in one sector.
+    fn change(offset: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
+        let first = old.iter().zip(new).position(|(old, new)| old != new)?;
+        let last = old.iter().zip(new).rposition(|(old, new)| old != new)?;
+        let (start, end) = (offset + first as u64, offset + last as u64);
+        (start / SECTOR_LEN == end / SECTOR_LEN).then(|| (start, new[first..=last].to_vec()))
+    }
+
+    /// The UID of a message.
+    pub(super) fn uid(&self, index: usize) -> Option<Uid> {
+        let index = u32::try_from(index).ok().filter(|index| *index < self.count)?;
+        Uid::new(self.first + index)
+    }
+
+    /// Writes the last UID.
+    pub(super) fn raise(&self, file: &dyn File) -> std::io::Result<()> {
+        file.write_all_at(&self.digits, self.offset)
+    }
+}
+
+/// The ten digits of the last UID in the header of the first message, and where they are.
+fn last_uid(header: &[u8]) -> Option<(usize, &[u8])> {
+    let is_base = |name: &[u8]| {
+        name.eq_ignore_ascii_case(b"X-IMAPbase") || name.eq_ignore_ascii_case(b"X-IMAP")
+    };
+    let field = fields(header).find(|field| is_base(field.name))?;
+    let is_space = |byte: &u8| byte.is_ascii_whitespace();
+    let mut at = field.offset + memchr::memchr(b':', &header[field.offset..field.end])? + 1;
+    let mut word = &header[at..at];
+    for _ in 0..2 {
+        at += word.len();
+        at += header[at..field.end].iter().take_while(|byte| is_space(byte)).count();
+        let len = header[at..field.end].iter().take_while(|byte| !is_space(byte)).count();
+        word = &header[at..at + len];
+    }
+    (word.len() == 10 && word.iter().all(u8::is_ascii_digit)).then_some((at, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &str, expected: Option<(usize, &str)>) {
+        let found = last_uid(header.as_bytes());
+        assert_eq!(found, expected.map(|(at, digits)| (at, digits.as_bytes())), "{header:?}");
+    }
+
+    #[test]
+    fn ten_digits_are_found_where_they_stand() {
+        check("X-IMAPbase: 1700000000 0000000007 a\n\n", Some((23, "0000000007")));
+        check("A: b\nx-imap:1 0000000007\n", Some((14, "0000000007")));
+        check("X-IMAPbase: 1\n 0000000007\n", Some((15, "0000000007")));
+        check("X-IMAPbase: 1700000000 7\n", None);
+        check("X-IMAPbase: 1700000000 000000000x\n", None);
+        check("X-IMAPbase: 1700000000\n", None);
+        check("X-IMAPbase:\n", None);
+        check("A: 1 0000000007\n", None);
+    }
+
+    #[test]
+    fn what_changes_is_in_one_sector() {
+        let change = |offset, old: &str, new: &str| {
+            let (at, digits) = Numbers::change(offset, old.as_bytes(), new.as_bytes())?;
+            Some((at, String::from_utf8(digits).unwrap()))
+        };
+        assert_eq!(change(20, "0000000009", "0000000010"), Some((28, "10".to_owned())));
+        assert_eq!(change(503, "0000000009", "0000000010"), None);
+        assert_eq!(change(504, "0000000009", "0000000010"), Some((512, "10".to_owned())));
+        assert_eq!(change(503, "0000000009", "0000000109"), Some((510, "1".to_owned())));
+        assert_eq!(change(502, "0000000009", "0000000010"), Some((510, "10".to_owned())));
+    }
+
+    #[test]
+    fn uids_do_not_run_out_unnoticed() {
+        let next = |uid| Uid::new(uid).unwrap();
+        assert_eq!(Numbers::raised(7, next(8), 3), Some((8, 10)));
+        assert_eq!(Numbers::raised(7, next(20), 1), Some((20, 20)));
+        assert_eq!(Numbers::raised(u32::MAX - 2, next(1), 1), Some((u32::MAX - 1, u32::MAX - 1)));
+        assert_eq!(Numbers::raised(u32::MAX - 2, next(1), 2), None);
+        assert_eq!(Numbers::raised(u32::MAX, next(1), 1), None);
+    }
+}
