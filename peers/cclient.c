@@ -16,7 +16,7 @@
  *   thread ALG     THREAD ALG UTF-8 ALL in the syntax of RFC 5256
  *   sort KEY ...   message numbers; REVERSE stands before its key
  *   flag SEQ FLAG  set, unflag SEQ FLAG clear; setflag and clearflag are the same
- *   expunge, check, close, quit
+ *   expunge, check, ping, close, quit
  *   append NAME FILE       append the messages of FILE to a mailbox, which need not be open, one by
  *                          one; FILE holds before each message a line with its length in bytes;
  *                          line ends are CRLF. Answers how many were appended
@@ -245,6 +245,7 @@ static int inside(char *word, char *rest) {
   else if (!strcmp(word, "unflag") || !strcmp(word, "clearflag")) change(rest, 0);
   else if (!strcmp(word, "expunge")) mail_expunge(box);
   else if (!strcmp(word, "check")) mail_check(box);
+  else if (!strcmp(word, "ping")) mail_ping(box);
   else if (!strcmp(word, "close")) box = mail_close(box);
   else return 0;
   return 1;

@@ -1,5 +1,6 @@
 //! Bounds on what a bench may take.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use barid_testkit::peers::ANSWER_TIMEOUT_S;
@@ -19,3 +20,21 @@ pub const COMPARE_BUFFER_LEN: usize = 64 * 1024;
 
 /// The longest beginning of a line of a listing that an error shows, in bytes.
 pub const LINE_SHOWN_MAX: usize = 200;
+
+/// No step of the bench of an mbox may take longer; peers have the same deadline.
+pub const STEP_DEADLINE: Duration = Duration::from_secs(ANSWER_TIMEOUT_S);
+
+/// How many messages are appended together.
+pub const APPEND_LEN: usize = 1_000;
+
+/// Bytes of a message that is small.
+pub const SMALL_MESSAGE_LEN: Range<usize> = 2_000..6_000;
+
+/// The least bytes of the body of a message that is large.
+pub const LARGE_MESSAGE_LEN: usize = 128 << 10;
+
+/// The longest argument of a command, in bytes; Linux takes 128 KiB.
+pub const ARGUMENT_LEN_MAX: usize = 120_000;
+
+/// The longest set of numbers in a command to a peer, in bytes; both take lines of 64 KiB.
+pub const COMMAND_LEN_MAX: usize = 60_000;

@@ -129,6 +129,20 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     fs::copy(from, to)
 }
 
+/// Copies a file; `text` is put in after its first `offset` bytes.
+pub fn copy_with(from: &Path, to: &Path, offset: u64, text: &[u8]) -> io::Result<()> {
+    let (mut from, mut to) = (File::open(from)?, create(to)?);
+    io::copy(&mut io::Read::take(&mut from, offset), &mut to)?;
+    io::Write::write_all(&mut to, text)?;
+    io::copy(&mut from, &mut to).map(drop)
+}
+
+/// The bytes that are free for this user on the file system of a path.
+pub fn free(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail * stat.f_frsize)
+}
+
 /// The size of a file in bytes.
 pub fn size(path: &Path) -> io::Result<u64> {
     Ok(fs::metadata(path)?.len())

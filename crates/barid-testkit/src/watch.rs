@@ -75,6 +75,13 @@ impl Watch {
     }
 }
 
+/// What a running process has used in its whole life, `wall` left out.
+pub fn so_far(pid: u32) -> Watched {
+    let (user, sys) = cpu(pid);
+    let (maxrss, io) = (peak(pid), Io::of(pid));
+    Watched { user, sys, maxrss, io, ..Watched::default() }
+}
+
 fn sample(pid: u32, interval: Duration, watch: &mpsc::Receiver<()>) -> u64 {
     let path = format!("/proc/{pid}/status");
     let mut peak = 0;
@@ -129,6 +136,7 @@ mod tests {
         assert!(watched.anon_peak.unwrap() > 0 && watched.maxrss > 0, "{watched:?}");
         let idle = Watch::start(child.id(), Sampling::Off).end();
         assert_eq!((idle.io, idle.anon_peak), (Io::default(), None));
+        assert!(so_far(child.id()).io.read_chars >= 100_000);
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         child.wait().unwrap();
     }

@@ -9,8 +9,9 @@ use barid_testkit::usage::{Sampling, Usage};
 
 use super::compare::compare;
 use super::key::{Key, Work};
-use super::system::{System, command_line, failure, fresh_folder};
+use super::system::System;
 use crate::limits::RUN_DEADLINE;
+use crate::run::{command_line, failure, fresh_folder};
 use crate::{Figures, Launcher};
 
 /// The newest page.
@@ -27,13 +28,6 @@ pub(crate) struct Barid {
 }
 
 impl Barid {
-    /// What `--version` prints.
-    pub(crate) fn version(&self) -> Result<String> {
-        let output = Command::new(&self.program).arg("--version").output();
-        let output = output.with_context(|| self.program.display().to_string())?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-
     /// The least peak of resident memory that can be measured, in bytes.
     pub(crate) fn floor(&self) -> Result<u64> {
         let mut command = Command::new(&self.program);

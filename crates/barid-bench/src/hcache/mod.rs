@@ -29,21 +29,21 @@ pub use key::{Key, NATIVE, System, Work};
 pub use method::{METHODS, Method};
 pub use results::{Results, Run};
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::NeoMuttEnd;
 
 use crate::machine::Machine;
+use crate::run::{Stopped, command_line, drop_caches, make_folder, version};
 use crate::{Launcher, Screen};
 use neomutt::Build;
 use plan::{Plan, StoreChoice};
 use report::Facts;
-use rounds::{Lab, Progress, Stopped};
+use rounds::{Lab, Progress};
 use survey::Survey;
 
 /// What is to be measured.
@@ -101,9 +101,11 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let build = options.neomutt.as_deref().map(Build::of).transpose()?;
     let plan = Plan::new(&stores, &options.methods, options.builtin, build.as_ref())?;
     if options.drop_caches {
-        rounds::drop_caches()?;
+        drop_caches()?;
     }
-    let folder = make_folder(options.out.as_deref())?;
+    let folder = make_folder("hcache", options.out.as_deref())?;
+    let caches = folder.join("setups");
+    disk::create_dir_all(&caches).with_context(|| caches.display().to_string())?;
     screen.folder(&folder)?;
     plan.notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
     let lab = lab(options, &maildir, &folder, stop);
@@ -141,29 +143,6 @@ fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBoo
     Lab { barid, neomutt, is_cold: options.drop_caches, times: options.times, stop }
 }
 
-/// A new folder, or an empty one.
-fn make_folder(out: Option<&Path>) -> Result<PathBuf> {
-    let (parent, process) = (std::env::temp_dir(), std::process::id());
-    let numbered = (0..).map(|n| parent.join(format!("barid-bench-hcache-{process}-{n}")));
-    let mut candidates = numbered.take_while(|_| out.is_none());
-    let folder = match out {
-        Some(folder) => {
-            let is_free = !disk::exists(folder) || disk::list(folder).is_ok_and(|l| l.is_empty());
-            ensure!(is_free, "{}: not an empty folder", folder.display());
-            std::path::absolute(folder)?
-        }
-        None => candidates.find(|path| !disk::exists(path)).context("no name is free")?,
-    };
-    let caches = folder.join("setups");
-    match disk::create_dir_all(&caches) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            bail!("{}: {error}", folder.display())
-        }
-        other => other.with_context(|| folder.display().to_string())?,
-    }
-    Ok(folder)
-}
-
 /// The stores' names with the versions of their libraries.
 fn versions(stores: &[StoreChoice], survey: &Survey) -> Vec<String> {
     let version = |choice: &StoreChoice| {
@@ -186,8 +165,7 @@ fn facts(
         let (stores, methods) = (build.stores.join(", "), build.methods.join(", "));
         format!("{}; stores: {stores}; compressions: {methods}", build.version)
     });
-    let program = lab.barid.version()?;
-    ensure!(!program.is_empty(), "{}: does not tell its version", options.program.display());
+    let program = version(&options.program)?;
     Ok(Facts {
         began_unix_s: disk::unix_seconds(),
         maildir: lab.barid.maildir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -209,13 +187,13 @@ fn commands(lab: &Lab<'_>, plan: &Plan) -> Result<Vec<String>> {
     let works = [Work::Populate, Work::Reload, Work::Page];
     let mut lines = Vec::new();
     for cell in &plan.cells {
-        let line = |work| portable(lab, &system::command_line(&lab.barid.work(&cell.key, work)));
+        let line = |work| portable(lab, &command_line(&lab.barid.work(&cell.key, work)));
         lines.extend(works.map(line));
         if let (Some(key), Some(neomutt)) = (&cell.neomutt, &lab.neomutt) {
             let place = lab.barid.folder.join(key.file_name());
             disk::create_dir_all(&place).with_context(|| place.display().to_string())?;
             let command = neomutt.command(key, NeoMuttEnd::Leave)?;
-            lines.push(portable(lab, &system::command_line(&command)));
+            lines.push(portable(lab, &command_line(&command)));
         }
     }
     Ok(lines)

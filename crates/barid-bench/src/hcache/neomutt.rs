@@ -10,8 +10,9 @@ use barid_testkit::usage::Sampling;
 
 use super::key::{Key, Work};
 use super::method::Method;
-use super::system::{System, command_line, failure, fresh_folder};
+use super::system::System;
 use crate::limits::NEOMUTT_DEADLINE;
+use crate::run::{command_line, failure, fresh_folder};
 use crate::{Figures, Launcher, launcher};
 
 /// What a NeoMutt was built with.

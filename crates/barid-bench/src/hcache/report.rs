@@ -13,6 +13,7 @@ use super::plan::Plan;
 use super::results::{Column, Results, Run};
 use super::tables;
 use crate::machine::Machine;
+use crate::run::counted;
 use crate::{Ratio, Spread};
 
 /// The version of `results.json`.
@@ -115,19 +116,6 @@ fn subtitle(facts: &Facts, results: &Results) -> String {
 pub(crate) fn floor(facts: &Facts) -> String {
     let floor = facts.maxrss_floor_bytes as f64 / 1e6;
     format!("the least peak that can be measured is {floor:.1} MB")
-}
-
-/// `1 run`, `1,234 runs`.
-fn counted(number: u64, name: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {name}{plural}", grouped(number))
-}
-
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let chunks = digits.as_bytes().rchunks(3).rev().map(|chunk| String::from_utf8_lossy(chunk));
-    chunks.collect::<Vec<_>>().join(",")
 }
 
 fn json(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> Result<String> {
@@ -233,18 +221,3 @@ Real time of the whole process: median, least and most. `reload` reads, decodes 
 record, `page` the newest 50 by date. The size is that after reloading. Resident memory is the \
 peak of\nall works with all file pages, anonymous memory the highest sample of runs that were not \
 timed.\n";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let check = |number, expected| assert_eq!(grouped(number), expected);
-        check(0, "0");
-        check(999, "999");
-        check(1_234_567, "1,234,567");
-        assert_eq!(counted(1, "run"), "1 run");
-        assert_eq!(counted(1200, "run"), "1,200 runs");
-    }
-}

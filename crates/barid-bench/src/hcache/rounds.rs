@@ -1,7 +1,7 @@
 //! The rounds: first everything is checked, then everything is timed, the systems in turn.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
@@ -15,6 +15,7 @@ use super::results::{Results, Run};
 use super::system::System;
 use crate::Screen;
 use crate::limits::SAMPLE_INTERVAL;
+use crate::run::{drop_caches, left, stoppable};
 
 /// The programs and how they are run.
 #[derive(Debug)]
@@ -36,18 +37,6 @@ pub(crate) struct Progress<'a> {
     pub(crate) total: usize,
 }
 
-/// The bench was told to stop.
-#[derive(Debug)]
-pub(crate) struct Stopped;
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Stopped {}
-
 impl Progress<'_> {
     /// Says what comes next: ` 1 - populating - lmdb`.
     fn say(&mut self, round: u32, doing: &str, key: &Key) -> Result<()> {
@@ -59,19 +48,6 @@ impl Progress<'_> {
         self.screen.status(&format!("{} of {}{left}", self.done, self.total));
         self.done += 1;
         Ok(())
-    }
-}
-
-/// How long the rest may take.
-fn left(elapsed: Duration, done: usize, total: usize) -> String {
-    if done == 0 {
-        return String::new();
-    }
-    let seconds = elapsed.as_secs_f64() / done as f64 * total.saturating_sub(done) as f64;
-    match seconds {
-        _ if seconds < 90.0 => format!(", about {seconds:.0} s left"),
-        _ if seconds < 5400.0 => format!(", about {:.0} min left", seconds / 60.0),
-        _ => format!(", about {:.1} h left", seconds / 3600.0),
     }
 }
 
@@ -178,33 +154,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// A result, or [`Stopped`]: a run that ends while the bench is being stopped counts for
-    /// nothing, as the signal reached it as well.
     fn stoppable<T>(&self, result: Result<T>) -> Result<T> {
-        if self.stop.load(Ordering::Relaxed) { Err(Stopped.into()) } else { result }
-    }
-}
-
-/// Makes the kernel forget all it has read.
-pub(crate) fn drop_caches() -> Result<()> {
-    disk::drop_caches().context(
-        "the kernel's caches cannot be dropped: that takes the right to write \
-         /proc/sys/vm/drop_caches, usually root's",
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_left_is_rounded() {
-        let check = |seconds, done, total, expected| {
-            assert_eq!(left(Duration::from_secs(seconds), done, total), expected);
-        };
-        check(9, 0, 5, "");
-        check(9, 3, 5, ", about 6 s left");
-        check(60, 1, 5, ", about 4 min left");
-        check(3600, 1, 5, ", about 4.0 h left");
+        stoppable(self.stop, result)
     }
 }

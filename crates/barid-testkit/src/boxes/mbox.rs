@@ -169,13 +169,18 @@ impl MboxWriter {
         Ok(Self { file: disk::create(path)?, options, buffer: Vec::new(), written: 0 })
     }
 
+    /// Adds to a file, which is created if it is missing.
+    pub fn append_to(path: &Path, options: MboxOptions) -> io::Result<Self> {
+        Ok(Self { file: disk::open_append(path)?, options, buffer: Vec::new(), written: 0 })
+    }
+
     /// Adds a message.
     pub fn append(&mut self, message: &GeneratedMessage) -> io::Result<()> {
         self.options.render(message, &mut self.buffer);
         if self.buffer.len() >= Self::BUFFER_LEN { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left and sets the file's time; the size of the file.
+    /// Writes what is left; how many bytes were written.
     pub fn finish(mut self) -> io::Result<u64> {
         self.flush()?;
         Ok(self.written)

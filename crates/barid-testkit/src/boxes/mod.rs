@@ -38,7 +38,16 @@ impl Corpus {
 
     /// Writes all messages as a new mbox file. Nothing is synced.
     pub fn write_mbox(&self, path: &Path, options: MboxOptions) -> io::Result<Written> {
-        let mut writer = MboxWriter::create(path, options)?;
+        self.write_to(MboxWriter::create(path, options)?, options)
+    }
+
+    /// Adds all messages to an mbox file, which is created if it is missing; `bytes` are those that
+    /// were added. Nothing is synced.
+    pub fn append_mbox(&self, path: &Path, options: MboxOptions) -> io::Result<Written> {
+        self.write_to(MboxWriter::append_to(path, options)?, options)
+    }
+
+    fn write_to(&self, mut writer: MboxWriter, options: MboxOptions) -> io::Result<Written> {
         let render = |message: &_, out: &mut Vec<u8>| options.render(message, out);
         parallel::in_order(self, render, |bytes| writer.write_rendered(bytes))?;
         Ok(Written { messages: self.len(), bytes: writer.finish()? })

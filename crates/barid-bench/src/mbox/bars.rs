@@ -1,0 +1,150 @@
+//! What barid must reach.
+
+use super::results::Results;
+use super::step::{Figures, Side, Step};
+use crate::table::Table;
+
+/// Something that is measured against a bar.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bar {
+    work: String,
+    bar: String,
+    measured: String,
+    passed: bool,
+}
+
+/// A limit.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    /// Real time: at most a part of another side's at a step.
+    Part(f64, Side, Step),
+    /// Real time in milliseconds.
+    Millis(f64),
+    /// Calls that wait for the disk.
+    Barriers(u64),
+    /// Resident memory: at most a part of another side's.
+    Memory(f64, Side),
+    /// Bytes made dirty, those of cache and state aside: at most a multiple of the file.
+    Written(f64),
+}
+
+/// All bars.
+const BARS: [(Step, Limit); 19] = [
+    (Step::Sync, Limit::Part(6.0, Side::Dovecot, Step::Sync)),
+    (Step::Sync, Limit::Part(35.0, Side::CClient, Step::Sync)),
+    (Step::Sync, Limit::Part(1.0, Side::Copy, Step::Copy)),
+    (Step::Sync, Limit::Barriers(300)),
+    (Step::Sync, Limit::Memory(3.0, Side::Dovecot)),
+    (Step::Sync, Limit::Written(1.05)),
+    (Step::FlagOne, Limit::Millis(10.0)),
+    (Step::FlagOne, Limit::Barriers(6)),
+    (Step::FlagAll, Limit::Part(4.0, Side::Dovecot, Step::FlagAll)),
+    (Step::ExpungeSmall, Limit::Millis(15.0)),
+    (Step::ExpungeSmall, Limit::Part(100.0, Side::Dovecot, Step::ExpungeSmall)),
+    (Step::ExpungeSmall, Limit::Part(40.0, Side::CClient, Step::ExpungeSmall)),
+    (Step::ExpungeLarge, Limit::Millis(60.0)),
+    (Step::ExpungeLarge, Limit::Part(100.0, Side::Dovecot, Step::ExpungeLarge)),
+    (Step::ExpungeLarge, Limit::Part(40.0, Side::CClient, Step::ExpungeLarge)),
+    (Step::ExpungeThird, Limit::Part(3.0, Side::Dovecot, Step::ExpungeThird)),
+    (Step::ExpungeThird, Limit::Part(3.0, Side::CClient, Step::ExpungeThird)),
+    (Step::Append, Limit::Part(3.0, Side::Dovecot, Step::Append)),
+    (Step::AppendBatch, Limit::Part(3.0, Side::Dovecot, Step::AppendBatch)),
+];
+
+/// The bars that can be told of, as what they need was measured.
+pub(crate) fn bars(results: &Results) -> Vec<Bar> {
+    BARS.iter().filter_map(|(step, limit)| limit.of(results, *step)).collect()
+}
+
+impl Limit {
+    fn of(self, results: &Results, step: Step) -> Option<Bar> {
+        let median = |figure: &dyn Fn(&Figures) -> f64, side| {
+            results.spread(side, step, figure).map(|spread| spread.median)
+        };
+        let work = step.name().to_owned();
+        let (bar, measured, passed) = match self {
+            Self::Part(part, side, other) => {
+                let ratio = results.ratio(step, (side, other))?;
+                (part_of(part, side), ratio.text_with_spread(), ratio.ratio <= 1.0 / part)
+            }
+            Self::Millis(most) => {
+                let millis = median(&|figures| figures.real_s * 1e3, Side::Barid)?;
+                (format!("at most {most} ms"), format!("{millis:.1} ms"), millis <= most)
+            }
+            Self::Barriers(most) => {
+                let count = results.counted(Side::Barid, step, |figures| figures.barriers)?;
+                (format!("at most {most} barriers"), format!("{count} barriers"), count <= most)
+            }
+            Self::Memory(part, side) => {
+                let bytes = |figures: &Figures| figures.maxrss_bytes as f64;
+                let (ours, theirs) = (median(&bytes, Side::Barid)?, median(&bytes, side)?);
+                let bar = format!("{} peak of memory", part_of(part, side));
+                let measured = format!("{:.1} of {:.1} MB", ours / 1e6, theirs / 1e6);
+                (bar, measured, ours <= theirs / part)
+            }
+            Self::Written(most) => {
+                let extra = |figures: &Figures| {
+                    let mailbox = figures.write_bytes.saturating_sub(figures.index_bytes);
+                    mailbox as f64 / figures.file_bytes.max(1) as f64
+                };
+                let times = median(&extra, Side::Barid)?;
+                let bar = format!("writes at most {most} times the file");
+                (bar, format!("{times:.3} times"), times <= most)
+            }
+        };
+        Some(Bar { work, bar, measured, passed })
+    }
+}
+
+fn part_of(part: f64, side: Side) -> String {
+    let part = if part > 1.0 { format!("1/{part} of") } else { "less than".to_owned() };
+    let name = match side {
+        Side::Copy => "cp and sync",
+        Side::Barid => "barid's",
+        Side::Dovecot | Side::DovecotLazy => "Dovecot's",
+        Side::CClient => "c-client's",
+    };
+    format!("{part} {name}")
+}
+
+/// As a table.
+pub(crate) fn table(bars: &[Bar]) -> Table {
+    let mut table = Table::new(4, ["work", "bar", "measured", ""]);
+    for bar in bars {
+        let verdict = if bar.passed { "pass" } else { "MISS" };
+        let cells = [&bar.work, &bar.bar, &bar.measured, verdict];
+        table.row(cells.map(str::to_owned).into());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Run;
+    use super::*;
+
+    fn results(side: Side, step: Step, seconds: &[f64]) -> Results {
+        let run = |(index, real_s): (usize, &f64)| {
+            let figures = Figures { real_s: *real_s, barriers: Some(7), ..Figures::default() };
+            Run { round: index as u32, side, step, figures }
+        };
+        let runs = seconds.iter().enumerate().map(run).collect();
+        Results { runs, ..Results::default() }
+    }
+
+    #[test]
+    fn bars_are_passed_or_missed() {
+        let mut all = results(Side::Barid, Step::FlagOne, &[9.0, 0.009, 0.011]);
+        let ours = results(Side::Barid, Step::ExpungeThird, &[9.0, 1.0, 1.2]);
+        let theirs = results(Side::Dovecot, Step::ExpungeThird, &[9.0, 4.0, 4.4]);
+        all.runs.extend(ours.runs.into_iter().chain(theirs.runs));
+        let lines = table(&bars(&all)).text();
+        let lines: Vec<Vec<_>> =
+            lines.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines[0].join(" "), "flag one at most 10 ms 10.0 ms pass");
+        assert_eq!(lines[1].join(" "), "flag one at most 6 barriers 7 barriers MISS");
+        let third = "expunge every third 1/3 of Dovecot's 1/3.8 (1/4.0-1/3.7) pass";
+        assert_eq!(lines[2].join(" "), third);
+    }
+}

@@ -1,0 +1,269 @@
+//! What rewriting a large mbox costs: barid, Dovecot and UW c-client on copies of the same file.
+//!
+//! It repeats Timo Sirainen's comparison of 2004: every message needs status headers added, then
+//! flags are set, messages expunged and appended. Round 0 checks: after each step every side's file
+//! must hold the same messages, and the side must see the same UIDs and flags, as a model of the
+//! steps says. It is not timed; memory is sampled and barriers are counted in it. In each later
+//! round every side gets a fresh copy and does all steps. barid and Dovecot take turns step by step;
+//! Dovecot with its lazy writes and c-client after them, as not more than three copies are to be on
+//! the disk.
+//!
+//! What was measured is written after each round, and when the bench is told to stop.
+
+mod barid;
+mod bars;
+mod cclient;
+mod dovecot;
+mod material;
+mod model;
+mod report;
+mod results;
+mod rounds;
+mod step;
+mod system;
+
+pub use results::{Results, Run};
+pub use step::{Figures, Side, Step};
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use barid_testkit::disk;
+use barid_testkit::peers::{CClient as CClientPeer, Dovecot as DovecotPeer, program};
+use barid_testkit::usage::Sampling;
+
+use crate::machine::Machine;
+use crate::run::{Stopped, drop_caches, grouped, make_folder, version};
+use crate::{Launcher, Screen};
+use barid::Barid;
+use material::Material;
+use report::Facts;
+use rounds::{Lab, Progress};
+use system::{Mode, Runner, System};
+
+/// Messages of the mailbox that is made, as in the comparison of 2004.
+pub const MESSAGES: u64 = 361_052;
+
+/// How much more than the mailbox each copy may take, and all copies together need.
+const COPIES: u64 = 4;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program under test, which begins with [`crate::launched`].
+    pub program: PathBuf,
+    /// The mbox; `None` to make one.
+    pub mbox: Option<PathBuf>,
+    /// How many messages the mailbox has that is made.
+    pub messages: u64,
+    /// How many rounds.
+    pub times: u32,
+    /// Whom to compare with.
+    pub peers: Vec<Side>,
+    /// Whether to drop the kernel's caches before each timed step.
+    pub drop_caches: bool,
+    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
+    /// temporary files.
+    pub out: Option<PathBuf>,
+}
+
+/// How a bench ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder with its files.
+    pub folder: PathBuf,
+    /// Whether it was told to stop before its last run.
+    pub interrupted: bool,
+    /// Everything that was measured.
+    pub results: Results,
+}
+
+/// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
+///
+/// # Errors
+///
+/// When an option is wrong, the disk has no room for four times the mailbox, a program fails or
+/// gives a wrong answer, or the disk fails. What was measured is written before.
+pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
+    ensure!(options.times > 0, "at least one run is needed");
+    if options.drop_caches {
+        drop_caches()?;
+    }
+    let folder = make_folder("mbox", options.out.as_deref())?;
+    screen.folder(&folder)?;
+    // Removed with everything in it, whatever happens.
+    let work = Work::new(folder.join("work"))?;
+    let material = material(options, &work.0, screen)?;
+    let mut notes = Vec::new();
+    let mut lab = lab(options, &work.0, &mut notes, stop);
+    notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
+    let facts = facts(options, &material, &work.0, notes)?;
+    let total = lab.steps();
+    let mut progress = Progress { screen, started: Instant::now(), done: 0, total };
+    let (messages, bytes) = (material.model.len() as u64, material.base_len);
+    let mut results = Results { messages, bytes, runs: Vec::new() };
+    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
+    let ended = lab.run(&material, &mut results, &mut progress, &mut after);
+    report::write(&folder, &facts, &results, ended.is_ok())?;
+    let interrupted = match ended {
+        Ok(()) => false,
+        Err(error) if error.is::<Stopped>() => true,
+        Err(error) => {
+            let kept = format!("what was measured before is in {}", folder.display());
+            return Err(error.context(kept));
+        }
+    };
+    Ok(Report { folder, interrupted, results })
+}
+
+/// A folder that is removed with everything in it.
+struct Work(PathBuf);
+
+impl Work {
+    fn new(folder: PathBuf) -> Result<Self> {
+        disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed is litter, not a failure.
+        drop(disk::remove_tree(&self.0));
+    }
+}
+
+fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Material> {
+    /// What a message takes, from one whose size is known.
+    const MESSAGE_LEN: u64 = 3_940;
+    let len = match &options.mbox {
+        Some(mbox) => disk::size(mbox).with_context(|| mbox.display().to_string())?,
+        None => options.messages * MESSAGE_LEN,
+    };
+    let (free, needed) = (disk::free(work)?, len * COPIES + len / 4);
+    ensure!(
+        free > needed,
+        "{} MB are needed in {} and {} are free",
+        needed / 1_000_000,
+        work.display(),
+        free / 1_000_000
+    );
+    let material = match &options.mbox {
+        Some(mbox) => Material::copy(work, mbox),
+        None => {
+            screen.status("making the mailbox");
+            Material::generate(work, options.messages)
+        }
+    }?;
+    let (messages, bytes) = (grouped(material.model.len() as u64), grouped(material.base_len));
+    screen.line(&format!("{messages} messages, {bytes} bytes"))?;
+    Ok(material)
+}
+
+fn lab<'a>(
+    options: &Options,
+    work: &Path,
+    notes: &mut Vec<String>,
+    stop: &'a AtomicBool,
+) -> Lab<'a> {
+    let launcher = Launcher::new(options.program.clone());
+    let runner = Runner { launcher, folder: work.to_owned() };
+    let mut groups: Vec<Vec<Box<dyn System>>> =
+        vec![vec![Box::new(barid(options, work, &runner))], Vec::new()];
+    for side in Side::PEERS.into_iter().filter(|side| options.peers.contains(side)) {
+        let group = usize::from(side != Side::Dovecot);
+        match peer(side, work, &runner) {
+            Some(system) => groups[group].push(system),
+            None => notes.push(format!("skipped: {side} is missing")),
+        }
+    }
+    let (is_cold, times) = (options.drop_caches, options.times);
+    Lab { groups, runner, is_cold, times, stop }
+}
+
+const NO_MODE: Mode = Mode { sampling: Sampling::Off, is_counted: false };
+
+fn barid(options: &Options, work: &Path, runner: &Runner) -> Barid {
+    let (program, file) = (options.program.clone(), work.join("barid.mbox"));
+    Barid { program, file, runner: runner.clone(), mode: NO_MODE }
+}
+
+/// A peer that is installed.
+fn peer(side: Side, work: &Path, runner: &Runner) -> Option<Box<dyn System>> {
+    let (file, runner) = (work.join(format!("{side}.mbox")), runner.clone());
+    if side == Side::CClient {
+        // One is started to see whether it can be.
+        drop(CClientPeer::new()?);
+        return Some(Box::new(cclient::CClient { file, runner, mode: NO_MODE, session: None }));
+    }
+    let peer = DovecotPeer::new()?;
+    let is_lazy = side == Side::DovecotLazy;
+    let mode = NO_MODE;
+    Some(Box::new(dovecot::Dovecot { peer, is_lazy, file, runner, mode, session: None }))
+}
+
+fn facts(options: &Options, material: &Material, work: &Path, notes: Vec<String>) -> Result<Facts> {
+    let mut peers = Vec::new();
+    if options.peers.iter().any(|peer| *peer != Side::CClient) && program("dovecot").is_some() {
+        let version = program("dovecot").as_deref().map(version).transpose()?.unwrap_or_default();
+        peers.push(format!("Dovecot {version}"));
+    }
+    if options.peers.contains(&Side::CClient) {
+        peers.push("UW c-client 2007f, as Debian has it (libc-client2007e)".to_owned());
+    }
+    let mail = match &options.mbox {
+        Some(mbox) => mbox.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        None => "generated, without status headers".to_owned(),
+    };
+    Ok(Facts {
+        began_unix_s: disk::unix_seconds(),
+        mail,
+        times: options.times,
+        page_cache: if options.drop_caches { "cold" } else { "warm" },
+        barid: version(&options.program)?,
+        peers,
+        machine: Machine::of(work),
+        commands: commands(options, material, work),
+        notes,
+    })
+}
+
+/// barid's command lines, without the paths of this machine.
+fn commands(options: &Options, material: &Material, work: &Path) -> Vec<String> {
+    let runner = Runner { launcher: Launcher::new(PathBuf::new()), folder: work.to_owned() };
+    let barid = barid(options, work, &runner);
+    let mut model = material.model.clone();
+    let mut lines = Vec::new();
+    for step in Step::ALL.into_iter().filter(|step| step.is_of(Side::Barid) && !step.is_read()) {
+        let words = barid.words(step, &model, material).join(" ");
+        let words = words.replace(&*work.to_string_lossy(), "DIR");
+        lines.push(format!("barid {}", system::short(&words)));
+        model = model.after(step, &material.batch(step).hashes);
+    }
+    lines
+}
+
+impl Report {
+    /// The tables for people: bars, real time, ratios.
+    pub fn text(&self) -> String {
+        let results = &self.results;
+        format!(
+            "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
+            bars::table(&bars::bars(results)).text(),
+            report::times(results).text(),
+            report::ratios(results).text(),
+            report::details(results).text()
+        )
+    }
+
+    /// The same for programs: JSON, a line for each side and step.
+    ///
+    /// # Errors
+    ///
+    /// None that is known.
+    pub fn json_lines(&self) -> Result<Vec<String>> {
+        report::json_lines(&self.results)
+    }
+}

@@ -1,0 +1,173 @@
+//! The rounds: in each, every side does all steps on a fresh copy, step by step in turn.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use barid_testkit::disk;
+use barid_testkit::usage::Sampling;
+
+use super::material::{Material, stored};
+use super::model::Model;
+use super::results::{Results, Run};
+use super::step::{Figures, Side, Step};
+use super::system::{Mode, Runner, System};
+use crate::Screen;
+use crate::limits::SAMPLE_INTERVAL;
+use crate::run::{drop_caches, left, stoppable};
+
+/// The programs and how they are run.
+pub(crate) struct Lab<'a> {
+    /// Sides that work in turn; each has a copy of the mailbox at the same time.
+    pub(crate) groups: Vec<Vec<Box<dyn System>>>,
+    pub(crate) runner: Runner,
+    pub(crate) is_cold: bool,
+    pub(crate) times: u32,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// How a bench stands.
+pub(crate) struct Progress<'a> {
+    pub(crate) screen: &'a mut dyn Screen,
+    pub(crate) started: Instant,
+    pub(crate) done: usize,
+    pub(crate) total: usize,
+}
+
+impl Progress<'_> {
+    /// Says what comes next: ` 1 - first sync - barid`.
+    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
+        self.screen.line(&format!("{round:2} - {step:23} - {side}"))?;
+        let left = left(self.started.elapsed(), self.done, self.total);
+        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
+        self.done += 1;
+        Ok(())
+    }
+}
+
+impl Lab<'_> {
+    /// Lines of progress that [`Lab::run`] says.
+    pub(crate) fn steps(&self) -> usize {
+        let of = |side| Step::ALL.iter().filter(|step| step.is_of(side)).count();
+        let sides = self.groups.iter().flatten().map(|system| of(system.side()));
+        (1 + sides.sum::<usize>()) * (1 + self.times as usize)
+    }
+
+    /// Does everything; what was measured is in `results` also if it fails. `after` is called
+    /// after each round.
+    pub(crate) fn run(
+        &mut self,
+        material: &Material,
+        results: &mut Results,
+        progress: &mut Progress<'_>,
+        after: &mut dyn FnMut(&Results) -> Result<()>,
+    ) -> Result<()> {
+        let mut groups = std::mem::take(&mut self.groups);
+        for round in 0..=self.times {
+            progress.say(round, Step::Copy, Side::Copy)?;
+            let figures = self.copy(&material.base, self.mode(round).sampling)?;
+            results.runs.push(Run { round, side: Side::Copy, step: Step::Copy, figures });
+            for group in &mut groups {
+                self.round(round, group, material, results, progress)?;
+            }
+            after(results)?;
+        }
+        Ok(())
+    }
+
+    fn mode(&self, round: u32) -> Mode {
+        match round {
+            0 => Mode { sampling: Sampling::Every(SAMPLE_INTERVAL), is_counted: true },
+            _ => Mode { sampling: Sampling::Off, is_counted: false },
+        }
+    }
+
+    /// All steps of the sides of a group.
+    fn round(
+        &self,
+        round: u32,
+        group: &mut [Box<dyn System>],
+        material: &Material,
+        results: &mut Results,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        for system in &mut *group {
+            let file = system.file();
+            disk::copy(&material.base, file).with_context(|| file.display().to_string())?;
+            system.begin(self.mode(round))?;
+        }
+        let mut model = material.model.clone();
+        for step in Step::ALL {
+            let after = model.after(step, &material.batch(step).hashes);
+            for system in group.iter_mut().filter(|system| step.is_of(system.side())) {
+                let side = system.side();
+                progress.say(round, step, side)?;
+                let figures = self.step(round, system.as_mut(), (step, &model), material);
+                let figures = stoppable(self.stop, figures);
+                let figures = figures.with_context(|| format!("{side} at {step:?}"))?;
+                results.runs.push(Run { round, side, step, figures });
+                if round == 0 && !step.is_read() {
+                    let checked = stoppable(self.stop, check(system.as_mut(), step, &after));
+                    checked.with_context(|| format!("{side} after {step:?}"))?;
+                }
+            }
+            model = after;
+        }
+        for system in group {
+            system.end()?;
+            remove(system.file())?;
+        }
+        Ok(())
+    }
+
+    /// One step. What was written before is on the disk.
+    fn step(
+        &self,
+        round: u32,
+        system: &mut dyn System,
+        (step, model): (Step, &Model),
+        material: &Material,
+    ) -> Result<Figures> {
+        system.prepare(step, model)?;
+        self.settle(round)?;
+        let figures = system.run(step, model, material)?;
+        let file_bytes = disk::size(system.file())?;
+        Ok(Figures { file_bytes, index_bytes: system.index_bytes()?, ..figures })
+    }
+
+    fn settle(&self, round: u32) -> Result<()> {
+        let folder = &self.runner.folder;
+        disk::sync_file_system(folder).with_context(|| folder.display().to_string())?;
+        if self.is_cold && round > 0 { drop_caches() } else { Ok(()) }
+    }
+
+    /// Copies the mailbox and waits until the copy is on the disk.
+    fn copy(&self, base: &Path, sampling: Sampling) -> Result<Figures> {
+        let copy: PathBuf = self.runner.folder.join("copy.mbox");
+        let mut command = Command::new("sh");
+        command.args(["-c", COPY, "sh"]).arg(base).arg(&copy);
+        self.settle(u32::from(self.is_cold))?;
+        let usage = stoppable(self.stop, self.runner.run(&command, Stdio::null(), sampling))?;
+        let file_bytes = disk::size(&copy)?;
+        remove(&copy)?;
+        Ok(Figures { file_bytes, ..Figures::of_process(&usage) })
+    }
+}
+
+/// What is run as the copy.
+pub(crate) const COPY: &str = "cp --reflink=never \"$1\" \"$2\" && sync \"$2\"";
+
+fn remove(file: &Path) -> Result<()> {
+    disk::remove_file(file).with_context(|| file.display().to_string())
+}
+
+/// Makes sure that a side's file and what it sees are as they must be after a step.
+fn check(system: &mut dyn System, step: Step, model: &Model) -> Result<()> {
+    let view = system.view().context("what it sees cannot be asked")?;
+    model.compare_view(&view)?;
+    // Peers write status headers when they like; what they see has been compared.
+    let has_status = system.side() == Side::Barid && step != Step::FlagLater;
+    model.compare_file(&stored(system.file())?, has_status)
+}
