@@ -6,6 +6,7 @@ use barid::{Compression, StoreKind};
 use clap::{Args, Parser, Subcommand};
 
 use crate::choices::{CompressionParser, StoreParser};
+use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{bench, cache, completions, demo, folders, ls, man, show, status, thread};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -17,6 +18,8 @@ Examples:
   barid ls --sort date archive.mbox        everything, by the date it was sent
   barid thread --newest 10 ~/Maildir       the ten newest threads
   barid show ~/Maildir 4711                one message
+  barid flag ~/Maildir 4711 +seen          mark it as read
+  barid expunge archive.mbox 17            remove one; `barid undo` brings it back
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
@@ -24,11 +27,12 @@ mboxcl, mboxcl2, mmdf) force one.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
-/// Open any mailbox at once: list it, thread it, read it
+/// Open any mailbox at once: list it, thread it, read it, change it
 ///
 /// barid keeps what it learned of a mailbox in a cache, so that opening it again costs a few
-/// milliseconds whatever its size. Only messages never seen before are read. Mailboxes are not
-/// changed by any of these commands.
+/// milliseconds whatever its size. Only messages never seen before are read. Messages are changed by
+/// flag, expunge, append, sync and undo alone, so that neither a crash nor another program at work
+/// costs any.
 #[derive(Debug, Parser)]
 #[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
 #[command(disable_help_subcommand = true, infer_subcommands = false)]
@@ -104,6 +108,11 @@ pub(crate) enum Command {
     Show(show::ShowArgs),
     Thread(thread::ThreadArgs),
     Folders(folders::FoldersArgs),
+    Flag(flag::FlagArgs),
+    Expunge(expunge::ExpungeArgs),
+    Append(append::AppendArgs),
+    Sync(sync::SyncArgs),
+    Undo(undo::UndoArgs),
     Cache(cache::CacheArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
@@ -128,6 +137,11 @@ impl Command {
             Self::Show(args) => show::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Folders(args) => folders::run(context, args),
+            Self::Flag(args) => flag::run(context, args),
+            Self::Expunge(args) => expunge::run(context, args),
+            Self::Append(args) => append::run(context, args),
+            Self::Sync(args) => sync::run(context, args),
+            Self::Undo(args) => undo::run(context, args),
             Self::Cache(args) => cache::run(context, args),
             Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),

@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use barid::caches::{self, Recovery};
 use barid::vfs::OsVfs;
@@ -33,6 +34,8 @@ pub(crate) struct Context {
     error_style: Style,
     /// Whether something that was opened has messages that cannot be read.
     pub(crate) is_incomplete: Cell<bool>,
+    /// Whether a mailbox was changed, or may have been: then the command is not done once more.
+    pub(crate) has_changed: Cell<bool>,
     /// Cells of a line, if standard output is a terminal.
     pub(crate) width: Option<usize>,
 }
@@ -51,6 +54,7 @@ impl Context {
             width: terminal.then(width),
             out: Sink::new(),
             is_incomplete: Cell::new(false),
+            has_changed: Cell::new(false),
             global,
         }
     }
@@ -100,8 +104,20 @@ impl Context {
 
     /// As [`Context::open`], for a mailbox whose path is known to be one.
     pub(crate) fn open_spec(&self, spec: &MailboxSpec) -> anyhow::Result<Mailbox> {
-        let open = |options: &OpenOptions| Mailbox::open_in(Arc::new(OsVfs), spec, options);
-        let mailbox = self.with_progress(open)?;
+        self.open_with(spec, &|_| {})
+    }
+
+    /// As [`Context::open_spec`], with other options than the global ones say.
+    pub(crate) fn open_with(
+        &self,
+        spec: &MailboxSpec,
+        adjust: &dyn Fn(&mut OpenOptions),
+    ) -> anyhow::Result<Mailbox> {
+        let mailbox = self.with_progress(|options| {
+            let mut options = options.clone();
+            adjust(&mut options);
+            Mailbox::open_in(Arc::new(OsVfs), spec, &options)
+        })?;
         self.print_notes(&mailbox);
         Ok(mailbox)
     }
@@ -112,29 +128,30 @@ impl Context {
         work: impl FnOnce(&OpenOptions) -> barid::Result<T>,
     ) -> anyhow::Result<T> {
         let mut options = self.open_options()?;
-        self.with_line("reading", |progress| {
+        let result = self.with_line(None, |progress| {
             options.progress = progress;
             work(&options)
-        })
+        });
+        Ok(result?)
     }
 
-    /// Does long work that tells its progress, which stands on a line after `verb`.
+    /// Does long work that tells its progress, which stands on a line that also tells when `stop`
+    /// is set.
     pub(crate) fn with_line<T>(
         &self,
-        verb: &'static str,
-        work: impl FnOnce(Option<ProgressFn>) -> barid::Result<T>,
-    ) -> anyhow::Result<T> {
+        stop: Option<Arc<AtomicBool>>,
+        work: impl FnOnce(Option<ProgressFn>) -> T,
+    ) -> T {
         let is_shown = !self.global.quiet && io::stderr().is_terminal();
-        let line = is_shown.then(|| Arc::new(ProgressLine::new(verb)));
-        let progress = line.clone().map(|line| {
-            Arc::new(move |progress: Progress| line.update(progress.done, progress.total))
-                as ProgressFn
-        });
+        let line = is_shown.then(|| Arc::new(ProgressLine::new(stop)));
+        let progress = line
+            .clone()
+            .map(|line| Arc::new(move |progress: Progress| line.update(&progress)) as ProgressFn);
         let result = work(progress);
         if let Some(line) = line {
             line.clear();
         }
-        Ok(result?)
+        result
     }
 
     /// Prints what an opening has noted, as far as it is of interest.
@@ -145,8 +162,10 @@ impl Context {
             }
             match note.kind {
                 NoteKind::Mailbox if !self.global.verbose => {}
-                NoteKind::Converted if self.global.quiet => {}
-                NoteKind::Converted => self.error_line("note", &visible(note.text.as_bytes())),
+                NoteKind::Converted | NoteKind::Recovered if self.global.quiet => {}
+                NoteKind::Converted | NoteKind::Recovered => {
+                    self.error_line("note", &visible(note.text.as_bytes()))
+                }
                 _ => self.warn(&note.text),
             }
         }
@@ -155,6 +174,9 @@ impl Context {
     /// Prepares for doing the command once more after an error of the cache, if that is what it is.
     /// A cache is checked as it is read, so damage may show itself after the mailbox was opened.
     pub(crate) fn recovers(&mut self, error: &anyhow::Error) -> bool {
+        if self.has_changed.get() {
+            return false;
+        }
         let Some(cause) = error.downcast_ref() else { return false };
         let Ok(options) = self.open_options() else { return false };
         let Ok(Some(recovery)) = caches::recover(cause, &options) else { return false };

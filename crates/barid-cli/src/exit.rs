@@ -68,7 +68,10 @@ impl NotThere {
 /// Tells whether an error says that something is not there.
 pub(crate) fn is_not_there(error: &Error) -> bool {
     error.is::<NotThere>()
-        || matches!(error.downcast_ref(), Some(barid::Error::NoSuchMessage { .. }))
+        || matches!(
+            error.downcast_ref(),
+            Some(barid::Error::NoSuchMessage { .. } | barid::Error::NothingToUndo { .. })
+        )
 }
 
 /// Writes what is left, reports an error if there is one, and gives the exit code.

@@ -23,3 +23,18 @@ pub(crate) const RECOVERIES_MAX: usize = 5;
 
 /// Damaged records of a cache that `barid cache verify` names.
 pub(crate) const RECORDS_SHOWN: usize = 10;
+
+/// Bytes of messages that are appended at once.
+pub(crate) const APPEND_BATCH_LEN: usize = 32 * 1024 * 1024;
+
+/// The largest message that is appended from a file.
+pub(crate) const MESSAGE_LEN_MAX: usize = 1024 * 1024 * 1024;
+
+/// Messages of a mailbox looked up at once to be appended to another.
+pub(crate) const INCOMING_ROWS: u32 = 1024;
+
+/// Messages that are not there, each reported.
+pub(crate) const MISSING_SHOWN: usize = 20;
+
+/// Ranges of UIDs in the line that tells what was done.
+pub(crate) const UID_RANGES_SHOWN: usize = 8;

@@ -9,22 +9,28 @@ mod commands;
 mod context;
 mod dirs;
 mod exit;
+mod hyphens;
 mod limits;
 mod lines;
 mod mail;
 mod output;
+mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
     // Before anything else, as a process that measures must be small.
     if let Some(code) = commands::bench::launched() {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let args = hyphens::separate(std::env::args_os().collect(), cli::Cli::command);
+    let cli = cli::Cli::parse_from(args);
     let mut context = context::Context::new(cli.global);
+    if let Err(error) = signals::ignore_requests_for_locks() {
+        context.detail(&format!("SIGUSR2 ends the program: {error}"));
+    }
     let mut result = cli.command.run(&mut context);
     for _ in 0..limits::RECOVERIES_MAX {
         match &result {

@@ -2,13 +2,18 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
     &["thread"],
     &["folders"],
+    &["flag"],
+    &["expunge"],
+    &["append"],
+    &["sync"],
+    &["undo"],
     &["cache"],
     &["cache", "populate"],
     &["cache", "status"],

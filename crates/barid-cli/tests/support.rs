@@ -2,9 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use barid_testkit::Scratch;
@@ -45,12 +46,16 @@ impl World {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
-        let output = self.command().args(args).output().unwrap();
-        Run {
-            code: output.status.code().expect("because the program is not killed"),
-            stdout: output.stdout,
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Run::of(self.command().args(args).output().unwrap())
+    }
+
+    /// Runs the program with something on standard input.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &[u8]) -> Run {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Run::of(child.wait_with_output().unwrap())
     }
 
     /// Runs the program, which must succeed without a word on standard error.
@@ -102,6 +107,11 @@ impl World {
         fs::read(self.path(name)).unwrap()
     }
 
+    /// The bytes of a file; `None` of a folder.
+    pub(crate) fn try_bytes(&self, name: &str) -> Option<Vec<u8>> {
+        fs::read(self.path(name)).ok()
+    }
+
     pub(crate) fn create_dir(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(&path).unwrap();
@@ -126,7 +136,7 @@ impl World {
     }
 
     pub(crate) fn try_read(&self, name: &str) -> bool {
-        fs::read(self.path(name)).is_ok()
+        self.try_bytes(name).is_some()
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -140,6 +150,14 @@ impl World {
 }
 
 impl Run {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("because the program is not killed"),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
     }

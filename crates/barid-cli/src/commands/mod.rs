@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod cache;
+pub(crate) mod change;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod folders;

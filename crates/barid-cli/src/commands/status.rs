@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use barid::{CacheState, Status};
+use barid::{CacheState, Mailbox, Status, Unfinished};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
@@ -33,14 +33,13 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let mailbox = context.open(&args.mailbox)?;
-    let status = mailbox.status();
     let bytes = mailbox.cache_bytes()?;
     let elapsed = started.elapsed();
     let path = args.mailbox.as_encoded_bytes();
     if context.global.json {
-        write_json(context.out.buffer(), path, &status, bytes, elapsed);
+        write_json(context.out.buffer(), path, &mailbox, bytes, elapsed);
     } else {
-        write_table(context.out.buffer(), path, &status, bytes, elapsed);
+        write_table(context.out.buffer(), path, &mailbox, bytes, elapsed);
     }
     Ok(Outcome::Done)
 }
@@ -54,7 +53,8 @@ pub(crate) fn cache_state_name(state: CacheState) -> &'static str {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elapsed: Duration) {
+fn write_json(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, elapsed: Duration) {
+    let status = &mailbox.status();
     let mut json = Json::line(out, "status");
     json.key("path").bytes(path);
     json.key("format").str(format_name(status.format));
@@ -66,6 +66,20 @@ fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elaps
     json.key("highestmodseq").number(status.highestmodseq.get());
     json.key("size_bytes").number(status.size_bytes);
     json.key("pending").number(status.pending);
+    json.key("unfinished");
+    match mailbox.unfinished() {
+        None => json.null(),
+        Some(unfinished) => {
+            json.open(b'{');
+            json.key("what").str(&unfinished.what);
+            json.key("journal");
+            match &unfinished.journal {
+                Some(path) => json.bytes(path.as_os_str().as_encoded_bytes()),
+                None => json.null(),
+            }
+            json.close(b'}');
+        }
+    }
     json.key("cache").open(b'{');
     json.key("state").str(cache_state_name(status.cache.state));
     json.key("messages_read").number(status.cache.messages_read);
@@ -75,7 +89,8 @@ fn write_json(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elaps
     json.end_line();
 }
 
-fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elapsed: Duration) {
+fn write_table(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, elapsed: Duration) {
+    let status = &mailbox.status();
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("mailbox", visible(path));
@@ -90,11 +105,25 @@ fn write_table(out: &mut Vec<u8>, path: &[u8], status: &Status, bytes: u64, elap
     row("uidnext", status.uidnext.to_string());
     row("highestmodseq", status.highestmodseq.to_string());
     if status.pending > 0 {
-        row("pending", counted(status.pending, "change"));
+        let pending = counted(status.pending, "change");
+        row("pending", format!("{pending}, which `barid sync` writes"));
+    }
+    if let Some(unfinished) = mailbox.unfinished() {
+        row("unfinished", describe_unfinished(unfinished));
     }
     row("cache", describe_cache(status, bytes));
     row("took", duration(elapsed));
     table.write(out, "");
+}
+
+fn describe_unfinished(unfinished: &Unfinished) -> String {
+    let what = visible(unfinished.what.as_bytes());
+    match &unfinished.journal {
+        Some(path) => {
+            format!("{what}, from {}", visible(path.as_os_str().as_encoded_bytes()))
+        }
+        None => format!("{what}, and its journal is missing"),
+    }
 }
 
 fn describe_cache(status: &Status, bytes: u64) -> String {

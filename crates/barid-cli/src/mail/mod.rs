@@ -1,8 +1,10 @@
 //! Messages as lines: the fields of a summary decoded and laid out.
 
 pub(crate) mod address;
+pub(crate) mod flags;
 pub(crate) mod json;
 pub(crate) mod line;
+pub(crate) mod uids;
 
 use barid::Format;
 

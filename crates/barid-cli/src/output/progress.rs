@@ -1,8 +1,12 @@
 //! Progress of long work, on a terminal only.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use barid::{Progress, Unit, Work};
 
 use super::number::grouped;
 
@@ -14,40 +18,56 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A line on standard error that is overwritten as the work goes on, and removed when it is done.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
-    /// What is done, at the beginning of the line.
-    verb: &'static str,
     started: Instant,
-    /// When the line was last written; `None` while it is not there.
-    written: Mutex<Option<Instant>>,
+    /// Set when the work was told to end.
+    stop: Option<Arc<AtomicBool>>,
+    line: Mutex<Line>,
+}
+
+/// What stands on the line.
+#[derive(Debug)]
+struct Line {
+    /// What was done when it was last written, and since when.
+    work: Option<(Work, Instant)>,
+    /// When it was last written; `None` while it is not there.
+    written: Option<Instant>,
 }
 
 impl ProgressLine {
-    /// Starts the clock.
-    pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, started: Instant::now(), written: Mutex::new(None) }
+    /// Starts the clock. The line tells if `stop` is set.
+    pub(crate) fn new(stop: Option<Arc<AtomicBool>>) -> Self {
+        let line = Mutex::new(Line { work: None, written: None });
+        Self { started: Instant::now(), stop, line }
     }
 
     /// Shows how far the work is, if that is due. Called from any thread; one that finds another
     /// writing goes on.
-    pub(crate) fn update(&self, done: u64, total: u64) {
-        let elapsed = self.started.elapsed();
-        if elapsed < QUIET {
+    pub(crate) fn update(&self, progress: &Progress) {
+        let Ok(mut line) = self.line.try_lock() else { return };
+        let since = match line.work {
+            Some((work, since)) if work == progress.work => since,
+            // The first work began with the clock, the next ones as they are first told of.
+            last => {
+                let since = last.map_or(self.started, |_| Instant::now());
+                line.work = Some((progress.work, since));
+                since
+            }
+        };
+        let is_early = self.started.elapsed() < QUIET;
+        if is_early || line.written.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
         }
-        let Ok(mut written) = self.written.try_lock() else { return };
-        if written.is_some_and(|at| at.elapsed() < INTERVAL) {
-            return;
-        }
-        *written = Some(Instant::now());
-        let line = format!("\r{}\x1b[K", describe(self.verb, done, total, elapsed));
+        line.written = Some(Instant::now());
+        let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let text = format!("\r{}\x1b[K", describe(progress, since.elapsed(), is_stopped));
         // A terminal that takes no output is no reason to stop working.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     /// Removes the line.
     pub(crate) fn clear(&self) {
-        if let Ok(mut written) = self.written.lock()
-            && written.take().is_some()
+        if let Ok(mut line) = self.line.lock()
+            && line.written.take().is_some()
         {
             let _ = std::io::stderr().write_all(b"\r\x1b[K");
         }
@@ -60,8 +80,15 @@ impl Drop for ProgressLine {
     }
 }
 
-/// `reading  45 %  123,456/s  3 s left`
-fn describe(verb: &str, done: u64, total: u64, elapsed: Duration) -> String {
+/// `reading  45 %  123 MB/s  3 s left`
+fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
+    let verb = match progress.work {
+        Work::Change if is_stopped => "ending after this step",
+        Work::Scan => "reading",
+        Work::Recover => "finishing an interrupted change",
+        Work::Change => "writing",
+    };
+    let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);
     let rate = done as f64 / seconds;
     if total == 0 || done == 0 {
@@ -69,35 +96,74 @@ fn describe(verb: &str, done: u64, total: u64, elapsed: Duration) -> String {
     }
     let done = done.min(total);
     let percent = done as f64 / total as f64 * 100.0;
-    let left = (total - done) as f64 / rate;
-    format!("{verb}  {percent:.0} %  {}/s  {left:.0} s left", scaled(rate))
+    let left = time_left((total - done) as f64 / rate);
+    format!("{verb}  {percent:.0} %  {}/s  {left} left", scaled(rate, unit))
 }
 
-/// A rate with three digits: `812`, `54.2 k`, `1.20 G`.
-fn scaled(rate: f64) -> String {
-    let (value, unit) = match rate {
-        _ if rate < 1e3 => return format!("{rate:.0}"),
+/// `3 s`, `2 min 5 s`, `1 h 12 min`
+fn time_left(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A rate with three digits: `812`, `54.2 k`, `1.2 GB`.
+fn scaled(rate: f64, unit: Unit) -> String {
+    let (value, prefix) = match rate {
+        _ if rate < 1e3 => (rate, ""),
         _ if rate < 1e6 => (rate / 1e3, "k"),
         _ if rate < 1e9 => (rate / 1e6, "M"),
         _ => (rate / 1e9, "G"),
     };
-    format!("{value:.1} {unit}")
+    let decimals = usize::from(value < 99.95 && !prefix.is_empty());
+    match (prefix, unit) {
+        ("", Unit::Messages) => format!("{value:.0}"),
+        ("", Unit::Bytes) => format!("{value:.0} bytes"),
+        (prefix, Unit::Messages) => format!("{value:.decimals$} {prefix}"),
+        ("k", Unit::Bytes) => format!("{value:.decimals$} KB"),
+        (prefix, Unit::Bytes) => format!("{value:.decimals$} {prefix}B"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn check(work: Work, unit: Unit, done: u64, total: u64, millis: u64, expected: &str) {
+        let progress = Progress { work, unit, done, total };
+        assert_eq!(describe(&progress, Duration::from_millis(millis), false), expected);
+    }
+
     #[test]
     fn progress_tells_rate_and_time_left() {
         let check = |done, total, millis, expected| {
-            assert_eq!(describe("reading", done, total, Duration::from_millis(millis)), expected);
+            check(Work::Scan, Unit::Messages, done, total, millis, expected);
         };
         check(0, 100, 1000, "reading  0");
         check(5, 0, 1000, "reading  5");
         check(50, 100, 1000, "reading  50 %  50/s  1 s left");
         check(54_200, 108_400, 1000, "reading  50 %  54.2 k/s  1 s left");
-        check(700_000_000, 1_400_000_000, 500, "reading  50 %  1.4 G/s  0 s left");
         check(200, 100, 1000, "reading  100 %  200/s  0 s left");
+        check(10, 1300, 1000, "reading  1 %  10/s  2 min 9 s left");
+        check(1, 7801, 1000, "reading  0 %  1/s  2 h 10 min left");
+    }
+
+    #[test]
+    fn bytes_are_told_in_bytes() {
+        let check = |work, done, total, millis, expected| {
+            check(work, Unit::Bytes, done, total, millis, expected);
+        };
+        let (half, whole) = (700_000_000, 1_400_000_000);
+        check(Work::Scan, half, whole, 500, "reading  50 %  1.4 GB/s  1 s left");
+        check(Work::Change, half, whole, 2000, "writing  50 %  350 MB/s  2 s left");
+        check(Work::Change, 5_000, 10_000, 1000, "writing  50 %  5.0 KB/s  1 s left");
+        let recovery = "finishing an interrupted change  50 %  70.0 MB/s  10 s left";
+        check(Work::Recover, half, whole, 10_000, recovery);
+        let progress = Progress { work: Work::Change, unit: Unit::Bytes, done: half, total: whole };
+        let stopped = describe(&progress, Duration::from_secs(2), true);
+        assert_eq!(stopped, "ending after this step  50 %  350 MB/s  2 s left");
     }
 }

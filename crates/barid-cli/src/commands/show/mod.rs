@@ -4,7 +4,6 @@ mod headers;
 mod part;
 mod structure;
 mod text;
-mod uids;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,8 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
+use crate::mail::uids::UidRange;
 use crate::output::escape::{Space, write_visible};
-use uids::UidRange;
 
 const EXAMPLES: &str = "\
 Examples:

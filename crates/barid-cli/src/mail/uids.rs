@@ -29,6 +29,53 @@ fn parse_end(text: &str) -> Result<Option<Uid>, String> {
     uid.ok_or_else(|| "a UID is a number from 1 to 4294967295, or * for the last".to_owned())
 }
 
+/// Ranges with commas between them, or `all`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UidRanges(Vec<UidRange>);
+
+impl FromStr for UidRanges {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case("all") {
+            return Ok(Self(vec![UidRange { first: Uid::new(1), last: None }]));
+        }
+        let ranges = text.split(',').map(str::parse).collect::<Result<_, String>>();
+        ranges.map(Self).map_err(|error| format!("{error}; `all` for every message"))
+    }
+}
+
+/// The messages that ranges select.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SelectedUids {
+    /// Those that are there, ascending, each once.
+    pub(crate) uids: Vec<Uid>,
+    /// UIDs that were named alone and are not there, in the order given.
+    pub(crate) missing: Vec<Uid>,
+}
+
+impl UidRanges {
+    /// Finds the messages.
+    pub(crate) fn select(&self, mailbox: &Mailbox) -> barid::Result<SelectedUids> {
+        let mut selected = SelectedUids::default();
+        let mut rows = Vec::with_capacity(self.0.len());
+        for range in &self.0 {
+            let found = range.select(mailbox)?;
+            selected.missing.extend(found.missing);
+            rows.push(found.rows);
+        }
+        rows.sort_unstable_by_key(|rows| rows.start);
+        let mut next = 0;
+        for range in rows {
+            for row in range.start.max(next)..range.end {
+                selected.uids.push(mailbox.uid_of(row)?);
+            }
+            next = next.max(range.end);
+        }
+        Ok(selected)
+    }
+}
+
 /// What a range selects in a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selected {
@@ -110,6 +157,18 @@ mod tests {
             let range: UidRange = range.parse().unwrap();
             let selected = range.select_with(0, &|_| unreachable!("because there is no row"));
             assert_eq!(selected.unwrap(), Selected { rows: 0..0, missing });
+        }
+    }
+
+    #[test]
+    fn ranges_are_joined_by_commas() {
+        let ranges: UidRanges = "3,5:*".parse().unwrap();
+        let parsed = |text: &str| text.parse::<UidRange>().unwrap();
+        assert_eq!(ranges.0, [parsed("3"), parsed("5:*")]);
+        assert_eq!("ALL".parse::<UidRanges>().unwrap().0, [parsed("1:*")]);
+        for text in ["", ",", "1,", "1,x", "every"] {
+            let error = text.parse::<UidRanges>().unwrap_err();
+            assert!(error.contains("1 to 4294967295") && error.contains("all"), "{error}");
         }
     }
 

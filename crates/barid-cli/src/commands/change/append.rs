@@ -1,0 +1,191 @@
+//! `barid append`: adds messages.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
+
+use barid::message::parse_date;
+use barid::{ChangeRequest, Changed, InternalDate, NewMessage, SyncFigures};
+use clap::{Args, ValueHint};
+
+use super::incoming::{self, Incoming};
+use super::report::{Report, Verb};
+use super::{ChangeArgs, Session};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint};
+use crate::limits::APPEND_BATCH_LEN;
+use crate::mail::flags::{FlagName, FlagNames};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid append ~/Maildir < message.eml
+  barid append --flags seen,todo archive.mbox one.eml two.eml
+  barid append --date '2024-03-05 12:22:10 +0100' archive.mbox old.eml
+  barid append --mbox ~/Maildir archive.mbox       all messages of archive.mbox
+  barid show --raw ~/Maildir 4711 | barid append archive.mbox
+
+The messages of one command are appended to an mbox together, or none of them (with more than 32 MB,
+so much at a time). Header fields that an mbox uses for itself, as Status and X-UID, are left out.";
+
+/// Append messages to a mailbox
+///
+/// When the command ends, they are safe on the disk. What is pending is written at the same time.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct AppendArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// The messages, each a file; `-`, or none, for one message on standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<OsString>,
+    /// Give the messages these flags and keywords, as in seen,flagged,todo
+    #[arg(long, value_name = "FLAG", value_delimiter = ',')]
+    flags: Vec<FlagName>,
+    /// Say when the messages arrived, in a form that a `Date` field may have, or ISO 8601; now, if
+    /// missing
+    #[arg(long, value_name = "DATE", value_parser = parse_arrival)]
+    date: Option<InternalDate>,
+    /// Take each FILE for an mbox or another mailbox, and append all of its messages, with their
+    /// own flags, keywords and dates unless others are given
+    #[arg(long, requires = "files")]
+    mbox: bool,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+fn parse_arrival(text: &str) -> Result<InternalDate, String> {
+    let date = parse_date(text.as_bytes())
+        .ok_or("a date is `5 Mar 2024 12:22:10 +0100` or `2024-03-05T12:22:10+01:00`")?;
+    Ok(InternalDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes })
+}
+
+/// Messages that wait to be appended together.
+struct Batch<'a> {
+    session: Session,
+    args: &'a AppendArgs,
+    flags: FlagNames,
+    waiting: Vec<Incoming>,
+    waiting_len: usize,
+    report: Report,
+}
+
+/// Appends the messages.
+pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Outcome> {
+    let session = Session::open(context, Verb::Append, &args.mailbox, &args.change)?;
+    let mut flags = FlagNames::default();
+    args.flags.iter().for_each(|name| flags.insert(name));
+    let (waiting, report) = (Vec::new(), Report::default());
+    let mut batch = Batch { session, args, flags, waiting, waiting_len: 0, report };
+    let done = batch.take_all(context).and_then(|()| batch.write(context));
+    if done.is_ok() || batch.report.appends > 0 {
+        // What is in the mailbox is told even if the rest is not.
+        let outcome = batch.session.finish(context, &batch.report)?;
+        return done.map(|()| outcome);
+    }
+    done.map(|()| Outcome::Done)
+}
+
+impl Batch<'_> {
+    fn take_all(&mut self, context: &Context) -> anyhow::Result<()> {
+        if self.args.files.is_empty() {
+            return self.take_file(context, OsStr::new("-"));
+        }
+        for file in &self.args.files {
+            if self.args.mbox {
+                incoming::read_mailbox(context, file, &mut |message| self.take(context, message))?;
+            } else {
+                self.take_file(context, file)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_file(&mut self, context: &Context, file: &OsStr) -> anyhow::Result<()> {
+        if file != "-" {
+            return self.take(context, incoming::read_file(file)?);
+        }
+        if io::stdin().is_terminal() && !context.global.quiet {
+            context.error_line("note", "reading one message from standard input, up to ^D");
+        }
+        self.take(context, incoming::read_stdin()?)
+    }
+
+    /// Adds a message; writes those that wait before there are too many.
+    fn take(&mut self, context: &Context, message: Incoming) -> anyhow::Result<()> {
+        if self.waiting_len + message.bytes.len() > APPEND_BATCH_LEN {
+            self.write(context)?;
+        }
+        self.waiting_len += message.bytes.len();
+        self.waiting.push(message);
+        Ok(())
+    }
+
+    /// Appends what waits.
+    fn write(&mut self, context: &Context) -> anyhow::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_len = 0;
+        if self.session.is_stopped() {
+            return Err(WithHint::error(
+                "told to end before all messages were appended",
+                "those that are not counted above can be appended again",
+            ));
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let appends: Vec<NewMessage<'_>> =
+            waiting.iter().map(|message| self.new_message(message)).collect();
+        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+        let options = self.session.options();
+        let changed = self
+            .session
+            .change(context, options, |mailbox, options| mailbox.change(&request, options))?;
+        self.report.appends += appends.len() as u64;
+        let is_first = self.report.appends == appends.len() as u64;
+        add(&mut self.report.changed, changed, is_first, self.session.dry_run);
+        Ok(())
+    }
+
+    /// A message with what was given for all of them, or what it has itself.
+    fn new_message<'a>(&self, message: &'a Incoming) -> NewMessage<'a> {
+        let given = !self.args.flags.is_empty();
+        NewMessage {
+            bytes: &message.bytes,
+            internal_date: self.args.date.or(message.internal_date),
+            flags: if given { self.flags.flags } else { message.names.flags },
+            keywords: match given {
+                true => self.flags.keywords.clone(),
+                false => message.names.keywords.clone(),
+            },
+            sender: message.sender.as_deref(),
+        }
+    }
+}
+
+/// Adds what one batch did to what those before it did.
+fn add(sum: &mut Changed, batch: Changed, is_first: bool, dry_run: bool) {
+    let (before, after) = (sum.figures, batch.figures);
+    // In a dry run each batch is thought to come right after what is there now.
+    let size_after = match dry_run && !is_first {
+        true => before.size_after + (after.size_after - after.size_before),
+        false => after.size_after,
+    };
+    sum.figures = SyncFigures {
+        messages_written: before.messages_written + after.messages_written,
+        messages_expunged: before.messages_expunged + after.messages_expunged,
+        bytes_in_place: before.bytes_in_place + after.bytes_in_place,
+        bytes_moved: before.bytes_moved + after.bytes_moved,
+        bytes_collapsed: before.bytes_collapsed + after.bytes_collapsed,
+        bytes_journaled: before.bytes_journaled + after.bytes_journaled,
+        bytes_appended: before.bytes_appended + after.bytes_appended,
+        barriers: before.barriers + after.barriers,
+        size_before: if is_first { after.size_before } else { before.size_before },
+        size_after,
+    };
+    sum.flagged += batch.flagged;
+    sum.expunged += batch.expunged;
+    sum.appended.extend(batch.appended);
+    sum.gone.extend(batch.gone);
+    sum.ambiguous = batch.ambiguous;
+    sum.pending = batch.pending;
+}

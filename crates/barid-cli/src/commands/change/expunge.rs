@@ -1,0 +1,70 @@
+//! `barid expunge`: removes messages.
+
+use std::ffi::OsString;
+
+use barid::{ChangeRequest, Changed, Flag};
+use clap::{Args, ValueHint};
+
+use super::keep::Keep;
+use super::report::{Report, Verb};
+use super::{ChangeArgs, Session};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::mail::uids::{SelectedUids, UidRanges};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid flag ~/Maildir 4711:4720 +deleted
+  barid expunge ~/Maildir                  what is marked \\Deleted
+  barid expunge archive.mbox 1:4,7,*       these, marked or not
+  barid undo archive.mbox                  bring them back
+  barid expunge --dry-run archive.mbox all
+  barid expunge --keep-expunged no archive.mbox 17
+
+Exit status: 1 if a UID is not there or no message is marked; the others are expunged.";
+
+/// Remove messages for good: those that are marked \Deleted, or those named
+///
+/// A copy of what is removed is kept for `barid undo` until the next expunge. What is pending is
+/// written at the same time.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ExpungeArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`; if missing,
+    /// those that are marked \Deleted
+    #[arg(value_name = "UIDS")]
+    uids: Option<UidRanges>,
+    /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G)
+    #[arg(long, value_name = "SIZE|no", default_value_t)]
+    keep_expunged: Keep,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+/// Expunges the messages.
+pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
+    let mut session = Session::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
+    let selected = match &args.uids {
+        Some(ranges) => ranges.select(&session.mailbox)?,
+        None => {
+            let uids = session.mailbox.uids_with(Flag::Deleted)?;
+            SelectedUids { uids, missing: Vec::new() }
+        }
+    };
+    let mut report =
+        Report { missing: selected.missing, keep: args.keep_expunged.0, ..Report::default() };
+    if selected.uids.is_empty() {
+        report.changed = Changed { pending: session.mailbox.pending(), ..Changed::default() };
+        session.finish(context, &report)?;
+        return Ok(Outcome::NothingMatched);
+    }
+    let request = ChangeRequest { expunge: selected.uids, ..ChangeRequest::default() };
+    let mut options = session.options();
+    options.keep_expunged = args.keep_expunged.0;
+    report.changed =
+        session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
+    session.finish(context, &report)
+}

@@ -1,0 +1,72 @@
+//! `barid flag`: adds and removes flags and keywords.
+
+use std::ffi::OsString;
+
+use barid::{ChangeRequest, Changed, WriteWhen};
+use clap::{Args, ValueHint};
+
+use super::report::{Report, Verb};
+use super::{ChangeArgs, Session};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint};
+use crate::mail::flags::{FlagRequest, FlagWord};
+use crate::mail::uids::UidRanges;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid flag ~/Maildir 4711 +seen -flagged          one message
+  barid flag archive.mbox 1:4,7,* +seen +todo       several, and a keyword
+  barid flag archive.mbox all =seen                 no other flag and no keyword
+  barid flag --write-through archive.mbox 17 +answered
+  barid flag --dry-run --write-through archive.mbox all +seen
+
+Flags: seen, answered, flagged, deleted, draft, in any case, also as \\Seen; anything else is a
+keyword. Behind `--` stands what looks like an option: `-- -v` removes the keyword v.
+
+Exit status: 1 if a UID is not there; the others are changed.";
+
+/// Add flags and keywords to messages, and remove them
+///
+/// In an mbox the change is only noted at first: it is safe on the disk and every command shows it,
+/// and it is written into the mailbox by the next `barid sync`, `barid expunge` or `barid append`,
+/// or when there are many. A Maildir is changed at once.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct FlagArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`
+    #[arg(value_name = "UIDS")]
+    uids: UidRanges,
+    /// What to do: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other
+    #[arg(required = true, value_name = "FLAG")]
+    flags: Vec<FlagWord>,
+    /// Write the change into the mailbox before the command ends, with all that is pending
+    #[arg(long)]
+    write_through: bool,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+/// Changes the flags.
+pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outcome> {
+    let wanted = FlagRequest::new(&args.flags)
+        .map_err(|error| WithHint::error(error, "`barid flag --help` shows how flags are named"))?;
+    let mut session = Session::open(context, Verb::Flag, &args.mailbox, &args.change)?;
+    let selected = args.uids.select(&session.mailbox)?;
+    let mut report = Report { missing: selected.missing, ..Report::default() };
+    if selected.uids.is_empty() {
+        report.changed = Changed { pending: session.mailbox.pending(), ..Changed::default() };
+        session.finish(context, &report)?;
+        return Ok(Outcome::NothingMatched);
+    }
+    let change = wanted.change(session.mailbox.keywords());
+    let flags = selected.uids.into_iter().map(|uid| (uid, change.clone())).collect();
+    let request = ChangeRequest { flags, ..ChangeRequest::default() };
+    let mut options = session.options();
+    options.write = if args.write_through { WriteWhen::Now } else { WriteWhen::Pending };
+    report.changed =
+        session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
+    session.finish(context, &report)
+}

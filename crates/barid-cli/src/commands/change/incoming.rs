@@ -1,0 +1,125 @@
+//! Messages that are to be appended: from a file, from standard input, from another mailbox.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use barid::vfs::{FileType, OsVfs, Vfs};
+use barid::{InternalDate, Mailbox, ReadAs, Uid};
+
+use crate::context::{Context, parse_spec};
+use crate::exit::WithHint;
+use crate::limits::{INCOMING_ROWS, MESSAGE_LEN_MAX};
+use crate::mail::flags::FlagNames;
+
+/// A message, and what is known of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Incoming {
+    pub(super) bytes: Vec<u8>,
+    pub(super) internal_date: Option<InternalDate>,
+    pub(super) names: FlagNames,
+    /// Who sent it, according to a From_ line.
+    pub(super) sender: Option<String>,
+}
+
+/// Reads a file that is one message.
+pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
+    let path = Path::new(name);
+    let shown = path.display().to_string();
+    let at = |error| anyhow::Error::new(error).context(shown.clone());
+    let found = OsVfs.metadata(path).map_err(at)?;
+    match found.file_type {
+        FileType::File => {}
+        FileType::Dir => {
+            return Err(WithHint::error(
+                format!("{shown}: a folder, and no message"),
+                "messages of a mailbox are appended with --mbox",
+            ));
+        }
+        _ => {
+            return Err(WithHint::error(
+                format!("{shown}: no file that can be read at once"),
+                "give the message on standard input",
+            ));
+        }
+    }
+    if found.size > MESSAGE_LEN_MAX as u64 {
+        return Err(too_large(&shown));
+    }
+    let bytes = OsVfs.read(path, MESSAGE_LEN_MAX as u64).map_err(at)?;
+    one_message(bytes, &shown)
+}
+
+/// Reads one message from standard input.
+pub(super) fn read_stdin() -> anyhow::Result<Incoming> {
+    let name = "standard input";
+    let mut bytes = Vec::new();
+    let at = |error: io::Error| anyhow::Error::new(error).context(name);
+    io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(at)?;
+    if bytes.len() > MESSAGE_LEN_MAX {
+        return Err(too_large(name));
+    }
+    one_message(bytes, name)
+}
+
+fn too_large(name: &str) -> anyhow::Error {
+    WithHint::error(
+        format!("{name}: larger than any message that is appended"),
+        "messages of a mailbox are appended with --mbox",
+    )
+}
+
+/// A From_ line before the message is no part of it.
+fn one_message(mut bytes: Vec<u8>, name: &str) -> anyhow::Result<Incoming> {
+    let mut sender = None;
+    if bytes.starts_with(b"From ") {
+        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+        let line = String::from_utf8_lossy(&bytes[..end]);
+        sender = line.split_ascii_whitespace().nth(1).map(str::to_owned);
+        bytes.drain(..end);
+    }
+    if bytes.is_empty() {
+        return Err(WithHint::error(
+            format!("{name}: empty, and no message"),
+            "a message is a header, a blank line and a body",
+        ));
+    }
+    Ok(Incoming { bytes, sender, ..Incoming::default() })
+}
+
+/// Visits every message of a mailbox, in its order.
+pub(super) fn read_mailbox(
+    context: &Context,
+    name: &OsStr,
+    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut mailbox = context.open_with(&parse_spec(name), &|options| {
+        options.cache_dir = None;
+        options.read_only = true;
+    })?;
+    let mut next = 0;
+    while next < mailbox.len() {
+        let rows: Vec<u32> = (next..mailbox.len().min(next + INCOMING_ROWS)).collect();
+        let mut known: Vec<(Uid, InternalDate, FlagNames)> = Vec::with_capacity(rows.len());
+        mailbox.summaries(&rows, &mut |summary| {
+            let keywords = summary.keyword_names().filter_map(barid::Keyword::new).collect();
+            let flags = summary.flags.without(barid::Flag::Recent);
+            known.push((summary.uid, summary.internal_date, FlagNames { flags, keywords }));
+            true
+        })?;
+        let Some((last, ..)) = known.last() else { break };
+        let after = last.get().checked_add(1).and_then(Uid::new);
+        for (uid, internal_date, names) in known {
+            let bytes = read_message(&mut mailbox, uid)?;
+            visit(Incoming { bytes, internal_date: Some(internal_date), names, sender: None })?;
+        }
+        // Reading may find that the mailbox changed, and then rows move; UIDs stay.
+        next = after.map_or(Ok(u32::MAX), |uid| mailbox.row_from(uid))?;
+    }
+    Ok(())
+}
+
+fn read_message(mailbox: &mut Mailbox, uid: Uid) -> barid::Result<Vec<u8>> {
+    let message = mailbox.read(uid, ReadAs::Message)?;
+    Ok(barid::message::strip_owned(&message.bytes).into_owned())
+}

@@ -1,0 +1,141 @@
+//! The commands that change a mailbox, and what they have in common.
+//!
+//! A mailbox is opened as by any command, at whose end a signal ends the program. From then on a
+//! signal asks for an end: the change completes its current step.
+
+pub(crate) mod append;
+pub(crate) mod expunge;
+pub(crate) mod flag;
+mod incoming;
+mod keep;
+mod report;
+pub(crate) mod sync;
+pub(crate) mod undo;
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use barid::{ChangeOptions, Changed, Mailbox, Uid};
+use clap::Args;
+
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, WithHint, report};
+use crate::limits::MISSING_SHOWN;
+use crate::output::number::counted;
+use crate::signals;
+use report::{Report, Verb};
+
+/// Options of the commands that change a mailbox.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChangeArgs {
+    /// Tell what would be written, moved and waited for, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A mailbox that is being changed.
+struct Session {
+    verb: Verb,
+    /// The mailbox as it was named.
+    name: OsString,
+    mailbox: Mailbox,
+    started: Instant,
+    dry_run: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Opens a mailbox to change it; to look at it only, if this is a dry run.
+    fn open(
+        context: &Context,
+        verb: Verb,
+        name: &OsStr,
+        args: &ChangeArgs,
+    ) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let dry_run = args.dry_run;
+        if context.global.read_only && !dry_run {
+            return Err(WithHint::error(
+                format!("`barid {}` changes the mailbox, and --read-only forbids it", verb.name()),
+                "leave out --read-only, or add --dry-run to see what would be done",
+            ));
+        }
+        let mailbox = context.open_with(&parse_spec(name), &|options| {
+            options.read_only |= dry_run;
+        })?;
+        let stop = match dry_run {
+            true => Arc::default(),
+            false => signals::stop_flag().context("signals cannot be caught")?,
+        };
+        Ok(Self { verb, name: name.to_owned(), mailbox, started, dry_run, stop })
+    }
+
+    /// How changes are made by default.
+    fn options(&self) -> ChangeOptions {
+        ChangeOptions {
+            dry_run: self.dry_run,
+            stop: Some(Arc::clone(&self.stop)),
+            ..ChangeOptions::default()
+        }
+    }
+
+    /// Makes a change, with progress on a terminal.
+    fn change(
+        &mut self,
+        context: &Context,
+        mut options: ChangeOptions,
+        work: impl FnOnce(&mut Mailbox, &ChangeOptions) -> barid::Result<Changed>,
+    ) -> anyhow::Result<Changed> {
+        if !self.dry_run {
+            context.has_changed.set(true);
+        }
+        let changed = context.with_line(Some(Arc::clone(&self.stop)), |progress| {
+            options.progress = progress;
+            work(&mut self.mailbox, &options)
+        });
+        Ok(changed?)
+    }
+
+    /// Whether the program was told to end.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Prints what was done, and what of it could not be.
+    fn finish(&self, context: &mut Context, report: &Report) -> anyhow::Result<Outcome> {
+        report.print(context, self)?;
+        context.out.flush()?;
+        let gone = report.missing.iter().chain(&report.changed.gone);
+        let outcome = self.report_missing(context, gone);
+        if report.changed.ambiguous > 0 {
+            let left = counted(report.changed.ambiguous.into(), "pending change");
+            context.warn(&format!("{left} cannot be told to which message they belong, and stay"));
+            return Ok(Outcome::Incomplete);
+        }
+        Ok(outcome)
+    }
+
+    /// Reports messages that are not there.
+    fn report_missing<'a>(
+        &self,
+        context: &Context,
+        uids: impl Iterator<Item = &'a Uid>,
+    ) -> Outcome {
+        let mut count = 0;
+        for uid in uids {
+            count += 1;
+            if count <= MISSING_SHOWN {
+                let path = self.name.clone().into();
+                report(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
+            }
+        }
+        if count > MISSING_SHOWN {
+            let more = counted((count - MISSING_SHOWN) as u64, "more UID");
+            context.error_line("error", &format!("{more} not there"));
+        }
+        if count > 0 { Outcome::NothingMatched } else { Outcome::Done }
+    }
+}

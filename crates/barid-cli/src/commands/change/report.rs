@@ -1,0 +1,282 @@
+//! What a change did, in words and in JSON.
+
+use barid::{Changed, SyncFigures, Uid};
+
+use super::Session;
+use crate::context::Context;
+use crate::limits::UID_RANGES_SHOWN;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, duration, grouped, size};
+use crate::output::table::{Align, Table};
+
+/// The commands that change a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Flag,
+    Expunge,
+    Append,
+    Sync,
+    Undo,
+}
+
+/// What is reported of a change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Report {
+    /// What was done.
+    pub(super) changed: Changed,
+    /// UIDs that were asked for and are not there.
+    pub(super) missing: Vec<Uid>,
+    /// How many messages were to be appended.
+    pub(super) appends: u64,
+    /// How much was to be kept of an expunge, at most.
+    pub(super) keep: Option<u64>,
+}
+
+impl Verb {
+    /// The name of the command.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Expunge => "expunge",
+            Self::Append => "append",
+            Self::Sync => "sync",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+impl Report {
+    /// Prints it as it is wanted.
+    pub(super) fn print(&self, context: &mut Context, session: &Session) -> anyhow::Result<()> {
+        if context.global.json {
+            self.write_json(context.out.buffer(), session);
+            return Ok(());
+        }
+        let name = visible(session.name.as_encoded_bytes());
+        let mut line = self.in_words(session.verb, session.dry_run, &name);
+        if !session.dry_run {
+            line.push_str(&format!(", in {}", duration(session.started.elapsed())));
+        }
+        line.push_str(&self.what_follows(session.verb, session.dry_run, &name));
+        context.out.line(&line)?;
+        if session.dry_run || context.global.verbose {
+            write_figures(context.out.buffer(), &self.changed.figures);
+        }
+        Ok(())
+    }
+
+    /// `archive.mbox: flagged 3 messages`
+    fn in_words(&self, verb: Verb, dry_run: bool, name: &str) -> String {
+        let changed = &self.changed;
+        let messages = |count: u64| counted(count, "message");
+        let did = |done: &str, to_do: &str| match dry_run {
+            true => format!("would {to_do}"),
+            false => done.to_owned(),
+        };
+        let flagged = u64::from(changed.flagged);
+        let appended = if dry_run { self.appends } else { changed.appended.len() as u64 };
+        let mut text = match verb {
+            _ if self.is_nothing(dry_run) => return format!("{name}: {}", nothing(verb)),
+            Verb::Flag => format!("{} {}", did("flagged", "flag"), messages(flagged)),
+            Verb::Expunge => {
+                let expunged = messages(changed.expunged.into());
+                format!("{} {expunged}", did("expunged", "expunge"))
+            }
+            Verb::Append => format!("{} {}", did("appended", "append"), messages(appended)),
+            Verb::Undo => format!("{} {}", did("brought back", "bring back"), messages(appended)),
+            Verb::Sync => {
+                let written = messages(changed.figures.messages_written.max(flagged));
+                format!("{} {written}", did("wrote flags and UIDs of", "write flags and UIDs of"))
+            }
+        };
+        if !changed.appended.is_empty() {
+            text.push_str(&format!(", {}", in_ranges(&changed.appended)));
+        }
+        if flagged > 0 && !matches!(verb, Verb::Flag | Verb::Sync) {
+            let flags = did("wrote the pending flags of", "write the pending flags of");
+            text.push_str(&format!(", {flags} {}", messages(flagged)));
+        }
+        format!("{name}: {text}")
+    }
+
+    /// Whether nothing was done.
+    fn is_nothing(&self, dry_run: bool) -> bool {
+        let Changed { flagged, expunged, appended, figures, .. } = &self.changed;
+        let appends = if dry_run { self.appends } else { appended.len() as u64 };
+        let figures = figures.messages_written + figures.messages_expunged;
+        *flagged == 0 && *expunged == 0 && appends == 0 && figures == 0
+    }
+
+    /// What can be done next.
+    fn what_follows(&self, verb: Verb, dry_run: bool, name: &str) -> String {
+        let mut text = String::new();
+        if verb == Verb::Expunge && !dry_run && self.changed.expunged > 0 {
+            match (self.changed.kept, self.keep) {
+                (Some(_), _) => {
+                    text.push_str(&format!("; `barid undo {name}` brings them back"));
+                }
+                (None, Some(most)) => {
+                    text.push_str(&format!("; not kept, as they take more than {}", size(most)));
+                }
+                (None, None) => text.push_str("; not kept"),
+            }
+        }
+        if self.changed.pending > 0 {
+            let pending = counted(self.changed.pending.into(), "change");
+            text.push_str(&format!("; {pending} pending: `barid sync {name}` writes them"));
+        }
+        text
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>, session: &Session) {
+        let changed = &self.changed;
+        let mut json = Json::line(out, "change");
+        json.key("command").str(session.verb.name());
+        json.key("mailbox").bytes(session.name.as_encoded_bytes());
+        json.key("dry_run").bool(session.dry_run);
+        json.key("flagged").number(changed.flagged.into());
+        json.key("expunged").number(changed.expunged.into());
+        let appended = if session.dry_run { self.appends } else { changed.appended.len() as u64 };
+        json.key("appended").number(appended);
+        write_uids(&mut json, "appended_uids", &changed.appended);
+        let mut missing = self.missing.clone();
+        missing.extend(&changed.gone);
+        write_uids(&mut json, "missing_uids", &missing);
+        json.key("pending").number(changed.pending.into());
+        json.key("ambiguous").number(changed.ambiguous.into());
+        json.key("kept_bytes");
+        match changed.kept {
+            Some(bytes) => json.number(bytes),
+            None => json.null(),
+        }
+        json.key("figures").open(b'{');
+        let figures = &changed.figures;
+        json.key("messages_written").number(figures.messages_written);
+        json.key("messages_expunged").number(figures.messages_expunged);
+        json.key("bytes_in_place").number(figures.bytes_in_place);
+        json.key("bytes_moved").number(figures.bytes_moved);
+        json.key("bytes_collapsed").number(figures.bytes_collapsed);
+        json.key("bytes_journaled").number(figures.bytes_journaled);
+        json.key("bytes_appended").number(figures.bytes_appended);
+        json.key("barriers").number(figures.barriers);
+        json.key("size_before").number(figures.size_before);
+        json.key("size_after").number(figures.size_after);
+        json.close(b'}');
+        json.key("elapsed_ms").millis(session.started.elapsed());
+        json.end_line();
+    }
+}
+
+/// What a command says that had nothing to do.
+fn nothing(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Flag => "no message is to be changed",
+        Verb::Expunge => "no message is to be expunged",
+        Verb::Append => "no message was appended",
+        Verb::Undo => "all messages are there",
+        Verb::Sync => "nothing to write",
+    }
+}
+
+fn write_uids(json: &mut Json<'_>, key: &str, uids: &[Uid]) {
+    json.key(key).open(b'[');
+    uids.iter().for_each(|uid| json.number(uid.get().into()));
+    json.close(b']');
+}
+
+/// What it cost, or would.
+fn write_figures(out: &mut Vec<u8>, figures: &SyncFigures) {
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
+    row("messages", grouped(figures.messages_written));
+    row("in place", size(figures.bytes_in_place));
+    row("moved", size(figures.bytes_moved));
+    row("collapsed", size(figures.bytes_collapsed));
+    row("journaled", size(figures.bytes_journaled));
+    row("appended", size(figures.bytes_appended));
+    row("barriers", grouped(figures.barriers));
+    row("size", format!("{}, then {}", size(figures.size_before), size(figures.size_after)));
+    table.write(out, "  ");
+}
+
+/// `UID 7`, `UIDs 5:7,9`
+fn in_ranges(uids: &[Uid]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for uid in uids {
+        let uid = uid.get();
+        if let Some((_, last)) = ranges.last_mut()
+            && last.checked_add(1) == Some(uid)
+        {
+            *last = uid;
+            continue;
+        }
+        if ranges.len() == UID_RANGES_SHOWN {
+            ranges.push((0, 0));
+            break;
+        }
+        ranges.push((uid, uid));
+    }
+    let range = |(first, last): &(u32, u32)| match (first, last) {
+        (0, _) => "...".to_owned(),
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first}:{last}"),
+    };
+    let text: Vec<String> = ranges.iter().map(range).collect();
+    format!("{} {}", if uids.len() == 1 { "UID" } else { "UIDs" }, text.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uids(numbers: impl IntoIterator<Item = u32>) -> Vec<Uid> {
+        numbers.into_iter().filter_map(Uid::new).collect()
+    }
+
+    #[test]
+    fn uids_are_shown_in_ranges() {
+        assert_eq!(in_ranges(&uids([7])), "UID 7");
+        assert_eq!(in_ranges(&uids([5, 6, 7, 9])), "UIDs 5:7,9");
+        assert_eq!(in_ranges(&uids((1..=1000).step_by(2))), "UIDs 1,3,5,7,9,11,13,15,...");
+    }
+
+    fn check(verb: Verb, dry_run: bool, report: &Report, expected: &str) {
+        let line = report.in_words(verb, dry_run, "box");
+        let line = line + &report.what_follows(verb, dry_run, "box");
+        assert_eq!(line, format!("box: {expected}"));
+    }
+
+    #[test]
+    fn a_change_is_told_in_a_line() {
+        let of = |changed| Report { changed, appends: 2, ..Report::default() };
+        let flagged = of(Changed { flagged: 3, pending: 2, ..Changed::default() });
+        let pending = "; 2 changes pending: `barid sync box` writes them";
+        check(Verb::Flag, false, &flagged, &format!("flagged 3 messages{pending}"));
+        check(Verb::Flag, true, &flagged, &format!("would flag 3 messages{pending}"));
+        let appended = of(Changed { appended: uids([8, 9]), flagged: 1, ..Changed::default() });
+        let text = "appended 2 messages, UIDs 8:9, wrote the pending flags of 1 message";
+        check(Verb::Append, false, &appended, text);
+        let back = of(Changed { appended: uids([4]), ..Changed::default() });
+        check(Verb::Undo, false, &back, "brought back 1 message, UID 4");
+        check(Verb::Undo, false, &of(Changed::default()), "all messages are there");
+        check(Verb::Sync, false, &of(Changed::default()), "nothing to write");
+        check(Verb::Append, true, &of(Changed::default()), "would append 2 messages");
+        let text = "wrote flags and UIDs of 3 messages";
+        check(Verb::Sync, false, &of(Changed { flagged: 3, ..Changed::default() }), text);
+    }
+
+    #[test]
+    fn an_expunge_tells_what_is_kept() {
+        let of = |kept, keep| {
+            let changed = Changed { expunged: 1, kept, ..Changed::default() };
+            Report { changed, keep, ..Report::default() }
+        };
+        let undo = "expunged 1 message; `barid undo box` brings them back";
+        check(Verb::Expunge, false, &of(Some(10), Some(64)), undo);
+        let large = "expunged 1 message; not kept, as they take more than 5 bytes";
+        check(Verb::Expunge, false, &of(None, Some(5)), large);
+        check(Verb::Expunge, false, &of(None, None), "expunged 1 message; not kept");
+        check(Verb::Expunge, true, &of(None, Some(5)), "would expunge 1 message");
+    }
+}

@@ -1,0 +1,111 @@
+//! `barid flag box 1 -seen`: arguments that begin with a minus and are no options.
+//!
+//! A positional argument that may begin with a minus would swallow every option after it. So what
+//! cannot be an option is moved behind `--`, where it is one of the flags.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command};
+
+/// The subcommand whose arguments may begin with a minus.
+const SUBCOMMAND: &str = "flag";
+
+/// Moves flags to be removed to the end, behind `--`. `args` begins with the name of the program,
+/// `define` gives the definition of its options.
+pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
+    // Few command lines have the word, and the definition takes a while to make.
+    if !args.iter().any(|arg| arg == SUBCOMMAND) {
+        return args;
+    }
+    let command = &define();
+    let Some(at) = subcommand_at(&args, command) else { return args };
+    let end = args[at..].iter().position(|arg| arg == "--").map_or(args.len(), |len| at + len);
+    let is_removal = |arg: &OsString| {
+        let text = arg.to_string_lossy();
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, command))
+    };
+    let (mut kept, mut moved) = (Vec::with_capacity(args.len() + 1), Vec::new());
+    for (number, arg) in args.into_iter().enumerate() {
+        match number {
+            _ if number == end => {}
+            _ if number > at && number < end && is_removal(&arg) => moved.push(arg),
+            _ if number > end => moved.push(arg),
+            _ => kept.push(arg),
+        }
+    }
+    if !moved.is_empty() {
+        kept.push("--".into());
+        kept.append(&mut moved);
+    }
+    kept
+}
+
+/// Where the subcommand stands, if it is the one that is meant.
+fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
+    let mut at = 1;
+    while let Some(arg) = args.get(at) {
+        let text = arg.to_string_lossy();
+        let Some(option) = text.strip_prefix("--") else {
+            if text.starts_with('-') {
+                at += 1;
+                continue;
+            }
+            return (arg == SUBCOMMAND).then_some(at);
+        };
+        let takes_value =
+            |known: &Arg| known.get_long() == Some(option) && known.get_action().takes_values();
+        at += if command.get_arguments().any(takes_value) { 2 } else { 1 };
+    }
+    None
+}
+
+/// Whether letters after a minus are short options, each of them.
+fn are_options(letters: &str, command: &Command) -> bool {
+    let sub = command.find_subcommand(SUBCOMMAND);
+    let known = |letter: char| {
+        let own = sub.into_iter().flat_map(Command::get_arguments);
+        letter == 'h'
+            || command.get_arguments().chain(own).any(|arg| arg.get_short() == Some(letter))
+    };
+    letters.chars().all(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory as _;
+
+    fn check(line: &str, expected: &str) {
+        let args = line.split(' ').map(OsString::from).collect();
+        let found = separate(args, Cli::command);
+        let found: Vec<_> = found.iter().map(|arg| arg.to_string_lossy()).collect();
+        assert_eq!(found.join(" "), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_an_option_is_a_flag() {
+        check("barid flag b 1 -seen", "barid flag b 1 -- -seen");
+        check("barid flag b 1 -seen --json +x", "barid flag b 1 --json +x -- -seen");
+        check("barid flag b 1 +x -$Junk -\\Seen", "barid flag b 1 +x -- -$Junk -\\Seen");
+        check("barid flag -q b 1 -seen -v", "barid flag -q b 1 -v -- -seen");
+        check("barid flag b 1 -a -- -v", "barid flag b 1 -- -a -v");
+        check("barid flag b 1 -- -v -b", "barid flag b 1 -- -v -b");
+        check("barid flag b 1 +x", "barid flag b 1 +x");
+    }
+
+    #[test]
+    fn the_subcommand_is_found_behind_options() {
+        check("barid --json -q flag b 1 -seen", "barid --json -q flag b 1 -- -seen");
+        check("barid --state-dir d flag b 1 -s", "barid --state-dir d flag b 1 -- -s");
+        check("barid --state-dir=d flag b 1 -s", "barid --state-dir=d flag b 1 -- -s");
+    }
+
+    #[test]
+    fn other_commands_are_left_alone() {
+        for line in ["barid", "barid ls -x", "barid --state-dir flag ls -x", "barid ls flag -x"] {
+            check(line, line);
+        }
+    }
+}

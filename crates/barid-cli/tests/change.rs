@@ -1,0 +1,315 @@
+//! The commands that change a mailbox, on every kind of mailbox.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::support::{World, mbox, parse_lines};
+
+/// The kinds of mailboxes.
+const KINDS: [Kind; 1] = [Kind::Maildir];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Maildir,
+}
+
+const MESSAGES: [&str; 4] = [
+    "From: Ann <a@b.example>\nSubject: one\nMessage-ID: <1@b>\n\nbody one\n",
+    "From: Bob <b@b.example>\nSubject: two\nMessage-ID: <2@b>\n\nbody of the second\n",
+    "From: Cid <c@b.example>\nSubject: three\nMessage-ID: <3@b>\n\nbody\n\nof the third\n",
+    "From: Dan <d@b.example>\nSubject: four\nMessage-ID: <4@b>\n\nlast body\n",
+];
+
+/// A mailbox of four messages that are read.
+struct Mailbox<'a> {
+    world: &'a World,
+    kind: Kind,
+    path: String,
+}
+
+impl<'a> Mailbox<'a> {
+    fn new(world: &'a World, kind: Kind) -> Self {
+        let path = match kind {
+            Kind::Maildir => world.maildir("box", &MESSAGES),
+        };
+        Self { world, kind, path }
+    }
+
+    /// Runs a command on it, with arguments before and after its path; it must succeed.
+    fn ok(&self, command: &str, args: &[&str]) -> String {
+        self.world.ok(&[&[command, &self.path], args].concat())
+    }
+
+    /// As [`Mailbox::ok`], whatever comes of it.
+    fn run(&self, command: &str, args: &[&str]) -> crate::support::Run {
+        self.world.run(&[&[command, &self.path], args].concat())
+    }
+
+    /// The line of JSON that a change prints.
+    fn change(&self, command: &str, args: &[&str]) -> Value {
+        let lines = self.world.json(&[&[command, &self.path], args].concat());
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!((&line["type"], &line["command"]), (&json!("change"), &json!(command)));
+        line.clone()
+    }
+
+    /// Flags and keywords by UID.
+    fn flags(&self) -> BTreeMap<u64, String> {
+        let text = |list: &Value| {
+            let words = list.as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let lines = self.world.json(&["ls", &self.path]);
+        let line = |line: &Value| {
+            let flags = format!("{} {}", text(&line["flags"]), text(&line["keywords"]));
+            (line["uid"].as_u64().unwrap(), flags.trim().to_owned())
+        };
+        lines.iter().map(line).collect()
+    }
+
+    /// The messages as they are, by UID.
+    fn messages(&self) -> BTreeMap<u64, String> {
+        let uids = self.flags().into_keys();
+        uids.map(|uid| (uid, self.ok("show", &["--raw", &uid.to_string()]))).collect()
+    }
+
+    /// Everything of it that is on the disk.
+    fn bytes(&self) -> Vec<(String, Vec<u8>)> {
+        match self.kind {
+            Kind::Maildir => {
+                let mut all = Vec::new();
+                for folder in ["box", "box/cur", "box/new", "box/tmp"] {
+                    for name in self.world.list(folder) {
+                        let path = format!("{folder}/{name}");
+                        let bytes = self.world.try_bytes(&path).unwrap_or_default();
+                        all.push((path, bytes));
+                    }
+                }
+                all
+            }
+        }
+    }
+}
+
+/// Does something with a new mailbox of each kind.
+fn each(test: impl Fn(&Mailbox<'_>)) {
+    for kind in KINDS {
+        let world = World::new();
+        test(&Mailbox::new(&world, kind));
+    }
+}
+
+fn map<'a>(pairs: impl IntoIterator<Item = (u64, &'a str)>) -> BTreeMap<u64, String> {
+    pairs.into_iter().map(|(uid, text)| (uid, text.to_owned())).collect()
+}
+
+#[test]
+fn flags_are_added_and_removed() {
+    each(|mailbox| {
+        let line = mailbox.change("flag", &["1,3:4", "+flagged", "-seen", "+$Forwarded"]);
+        assert_eq!((&line["flagged"], &line["missing_uids"]), (&json!(3), &json!([])));
+        let changed = "\\Flagged $Forwarded";
+        let expected = [(1, changed), (2, "\\Seen"), (3, changed), (4, changed)];
+        assert_eq!(mailbox.flags(), map(expected));
+        mailbox.ok("flag", &["*", "-$forwarded", "+\\Seen", "--", "-Flagged"]);
+        mailbox.ok("flag", &["1:2", "=draft", "=todo"]);
+        let expected = [(1, "\\Draft todo"), (2, "\\Draft todo"), (3, changed), (4, "\\Seen")];
+        assert_eq!(mailbox.flags(), map(expected));
+        mailbox.ok("flag", &["all", "="]);
+        assert_eq!(mailbox.flags(), map([(1, ""), (2, ""), (3, ""), (4, "")]));
+        let expected: BTreeMap<u64, String> = (1..).zip(MESSAGES.map(str::to_owned)).collect();
+        assert_eq!(mailbox.messages(), expected);
+    });
+}
+
+#[test]
+#[ignore = "expunges are not kept yet"]
+fn what_is_marked_is_expunged_and_comes_back() {
+    each(|mailbox| {
+        let before = mailbox.messages();
+        mailbox.ok("flag", &["2,3", "+deleted", "+todo"]);
+        let line = mailbox.change("expunge", &[]);
+        assert_eq!((&line["expunged"], &line["pending"]), (&json!(2), &json!(0)));
+        assert!(line["kept_bytes"].as_u64() > Some(50), "{line}");
+        assert_eq!(mailbox.flags(), map([(1, "\\Seen"), (4, "\\Seen")]));
+        let line = mailbox.change("undo", &[]);
+        assert_eq!((&line["appended"], &line["appended_uids"]), (&json!(2), &json!([5, 6])));
+        let after = mailbox.messages();
+        assert_eq!((&after[&5], &after[&6]), (&before[&2], &before[&3]));
+        let marked = "\\Deleted \\Seen todo";
+        let found = mailbox.flags();
+        assert!(found[&5].contains(marked) && found[&6].contains(marked), "{found:?}");
+        let again = mailbox.run("undo", &[]);
+        assert_eq!(again.code, 1, "{}", again.stderr);
+        assert!(again.stderr.contains("no expunge is kept\nhint: "), "{}", again.stderr);
+    });
+}
+
+#[test]
+fn named_messages_are_expunged() {
+    each(|mailbox| {
+        let text = mailbox.ok("expunge", &["--keep-expunged", "no", "4,1:2"]);
+        assert!(text.contains("expunged 3 messages") && text.contains("not kept"), "{text}");
+        assert_eq!(mailbox.messages(), map([(3, MESSAGES[2])]));
+        assert_eq!(mailbox.run("undo", &[]).code, 1);
+        let text = mailbox.ok("expunge", &["--keep-expunged", "10", "3"]);
+        assert!(text.contains("not kept, as they take more than 10 bytes"), "{text}");
+        assert_eq!(mailbox.flags(), map([]));
+    });
+}
+
+#[test]
+fn messages_are_appended() {
+    each(|mailbox| {
+        let (world, path) = (mailbox.world, &mailbox.path);
+        world.write("one.eml", b"Subject: five\n\nbody of five\n");
+        world
+            .write("two.eml", b"From x@y.example Tue Mar  5 12:22:10 2024\nSubject: six\n\nbody\n");
+        let options = ["--flags", "seen,todo", "--date", "2024-03-05T12:22:10+01:00"];
+        let line = mailbox.change("append", &[&["one.eml", "two.eml"], &options[..]].concat());
+        assert_eq!((&line["appended"], &line["appended_uids"]), (&json!(2), &json!([5, 6])));
+        let found = mailbox.messages();
+        assert_eq!(found[&5], "Subject: five\n\nbody of five\n");
+        assert_eq!(found[&6], "Subject: six\n\nbody\n");
+        let flags = mailbox.flags();
+        assert!(flags[&5].contains("\\Seen") && flags[&6].contains("todo"), "{flags:?}");
+        let arrival = &world.json(&["ls", path])[4]["internal_date"];
+        assert!(arrival.as_str().unwrap().starts_with("2024-03-05T1"), "{arrival}");
+        let run = world.run_with_input(&["append", path, "--json"], b"Subject: seven\n\n");
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        assert_eq!(parse_lines(&run.text())[0]["appended_uids"], json!([7]));
+        assert_eq!(mailbox.messages()[&7], "Subject: seven\n\n");
+    });
+}
+
+#[test]
+fn a_mailbox_is_appended_to_another() {
+    each(|mailbox| {
+        let text =
+            mbox(&MESSAGES).replace("Subject: two\n", "Subject: two\nStatus: RO\nX-UID: 9\n");
+        mailbox.world.write("other.mbox", text.as_bytes());
+        let line = mailbox.change("append", &["--mbox", "other.mbox"]);
+        assert_eq!(line["appended_uids"], json!([5, 6, 7, 8]));
+        let found = mailbox.messages();
+        for (at, message) in MESSAGES.iter().enumerate() {
+            assert_eq!(&found[&(at as u64 + 5)], message);
+        }
+        assert!(mailbox.flags()[&6].contains("\\Seen"));
+        let arrivals = mailbox.world.json(&["ls", &mailbox.path]);
+        assert_eq!(arrivals[6]["internal_date"], "2024-03-05T12:22:10Z");
+    });
+}
+
+#[test]
+fn a_sync_writes_what_is_left() {
+    each(|mailbox| {
+        mailbox.ok("flag", &["1:2", "+answered"]);
+        if mailbox.kind == Kind::Maildir {
+            let (world, name) = (mailbox.world, "new/1700000000.new.host");
+            world.deliver("box", name, "Subject: new\n\n");
+            assert_eq!(mailbox.flags()[&5], "\\Recent");
+        }
+        let line = mailbox.change("sync", &[]);
+        assert_eq!(line["pending"], 0);
+        assert!(line["figures"]["messages_written"].as_u64() > Some(0), "{line}");
+        assert!(!mailbox.flags().values().any(|flags| flags.contains("Recent")));
+        assert_eq!(mailbox.flags()[&2], "\\Answered \\Seen");
+        let text = mailbox.ok("sync", &[]);
+        assert!(text.contains("nothing to write"), "{text}");
+    });
+}
+
+#[test]
+#[ignore = "expunges are not kept yet"]
+fn a_dry_run_changes_nothing() {
+    each(|mailbox| {
+        mailbox.world.write("one.eml", b"Subject: five\n\nbody of five\n");
+        mailbox.ok("flag", &["2", "+deleted"]);
+        mailbox.ok("expunge", &[]);
+        mailbox.ok("flag", &["3", "+deleted"]);
+        let state = |mailbox: &Mailbox<'_>| (mailbox.flags(), mailbox.bytes());
+        let before = state(mailbox);
+        let commands: [(&str, &[&str]); 7] = [
+            ("flag", &["1:3", "+answered", "+new"]),
+            ("flag", &["1:3", "+answered", "--write-through"]),
+            ("expunge", &[]),
+            ("expunge", &["1"]),
+            ("append", &["one.eml", "one.eml"]),
+            ("sync", &[]),
+            ("undo", &[]),
+        ];
+        for (command, args) in commands {
+            let line = mailbox.change(command, &[args, &["--dry-run"]].concat());
+            assert_eq!(line["dry_run"], true);
+            let text = mailbox.ok(command, &[args, &["--dry-run", "--read-only"]].concat());
+            assert!(text.contains("would") || command == "sync", "{text}");
+            assert!(text.contains("barriers") && text.contains("moved"), "{text}");
+            assert_eq!(state(mailbox), before, "{command} {args:?}");
+        }
+        let line = mailbox.change("append", &["one.eml", "one.eml", "--dry-run"]);
+        assert_eq!((&line["appended"], &line["appended_uids"]), (&json!(2), &json!([])));
+        assert!(line["figures"]["bytes_appended"].as_u64() >= Some(58), "{line}");
+        let line = mailbox.change("expunge", &["1", "--dry-run"]);
+        assert_eq!(
+            (&line["expunged"], &line["figures"]["messages_expunged"]),
+            (&json!(1), &json!(1))
+        );
+    });
+}
+
+#[test]
+#[ignore = "expunges are not kept yet"]
+fn what_is_not_there_is_told() {
+    each(|mailbox| {
+        for (command, args) in [("flag", &["9,1", "+flagged"][..]), ("expunge", &["9,2"])] {
+            let run = mailbox.run(command, args);
+            assert_eq!(run.code, 1, "{}", run.stderr);
+            assert!(run.stderr.contains("error: ") && run.stderr.contains("no message with UID 9"));
+            assert!(run.text().contains(" 1 message"), "{}", run.text());
+        }
+        assert_eq!(mailbox.flags().into_keys().collect::<Vec<_>>(), [1, 3, 4]);
+        assert!(mailbox.flags()[&1].contains("\\Flagged"));
+        let before = mailbox.bytes();
+        for (command, args) in [("flag", &["7:9", "+draft"][..]), ("expunge", &[]), ("undo", &[])] {
+            if command == "undo" {
+                mailbox.ok("undo", &[]);
+            }
+            let run = mailbox.run(command, args);
+            assert_eq!(run.code, 1, "{command}: {}", run.stderr);
+            assert!(command == "undo" || mailbox.bytes() == before, "{command}");
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    each(|mailbox| {
+        mailbox.world.write("empty.eml", b"");
+        mailbox.world.create_dir("folder");
+        let before = (mailbox.flags(), mailbox.bytes());
+        let cases: [(&str, &[&str], &str); 13] = [
+            ("flag", &["1", "seen"], "say +seen"),
+            ("flag", &["1", "+recent"], "barid sync"),
+            ("flag", &["1", "-\\Seem"], "the system flags are"),
+            ("flag", &["1", "+a b"], "a keyword has"),
+            ("flag", &["1", "+seen", "-seen"], "is to be added and removed"),
+            ("flag", &["0", "+seen"], "a UID is a number"),
+            ("flag", &["1", "+seen", "--read-only"], "--read-only"),
+            ("expunge", &["--keep-expunged", "much"], "a size is a number"),
+            ("append", &["nowhere.eml"], "nowhere.eml: No such file"),
+            ("append", &["empty.eml"], "empty.eml: empty"),
+            ("append", &["folder"], "folder: a folder"),
+            ("append", &["one.eml", "--date", "yesterday"], "a date is"),
+            ("append", &["--mbox"], "--mbox"),
+        ];
+        for (command, args, expected) in cases {
+            let run = mailbox.run(command, args);
+            assert_eq!(run.code, 2, "{command} {args:?}: {}", run.stderr);
+            assert!(run.stderr.contains(expected), "{command} {args:?}: {}", run.stderr);
+            assert_eq!(run.stderr.matches("error: ").count(), 1, "{}", run.stderr);
+            assert!(run.text().is_empty(), "{}", run.text());
+        }
+        assert_eq!((mailbox.flags(), mailbox.bytes()), before);
+    });
+}
