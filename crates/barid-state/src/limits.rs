@@ -16,6 +16,9 @@ pub(crate) const PATH_LEN_MAX: usize = 4096;
 /// The buffer for reading a ledger from end to end.
 pub(crate) const SCAN_BUFFER_LEN: usize = 64 * 1024;
 
+/// Entries that stay in memory after a commit; more are read again when they are wanted.
+pub(crate) const ENTRIES_KEPT_MAX: usize = 4096;
+
 /// A ledger smaller than this is not worth compacting.
 pub(crate) const COMPACT_SIZE_MIN: u64 = 64 * 1024;
 

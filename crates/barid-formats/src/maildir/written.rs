@@ -227,7 +227,7 @@ impl Uids<'_> {
         let whole =
             !same || plan.conflict || (in_file && ledger.by_key.len() > self.before.twins.len());
         if !whole {
-            let known = |e: &LedgerEntry| ledger.by_key.get(&e.key.0) == Some(&e.uid);
+            let known = |e: &LedgerEntry| ledger.by_key.get(&{ e.key }.0) == Some(&e.uid);
             let mut entries = new_entries(plan.void || plan.conflict);
             entries.retain(|entry| !known(entry));
             let change = LedgerChange { replace: false, uidvalidity: plan.uidvalidity, entries };

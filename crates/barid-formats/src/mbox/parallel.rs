@@ -147,7 +147,6 @@ impl Frontier {
         let mut chunks = state.found;
         chunks.sort_unstable_by_key(|(chunk, _)| *chunk);
         let mut all = Found::default();
-        all.items.reserve_exact(chunks.iter().map(|(_, found)| found.items.len()).sum());
         chunks.into_iter().for_each(|(_, found)| all.append(found));
         Ok((all, state.bytes_read))
     }
@@ -269,7 +268,8 @@ impl Worker<'_> {
                 (state.chunk, state.entry)
             };
             while self.pending.first().is_some_and(|pending| pending.chunk < certain) {
-                let pending = self.pending.remove(0);
+                let mut pending = self.pending.remove(0);
+                pending.found.items.shrink();
                 pending.sink.finish().map_err(Error::Sink)?;
                 lock(&self.frontier.state).found.push((pending.chunk, pending.found));
             }

@@ -13,7 +13,7 @@ use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, Notes};
 use super::lock::lock_for_reading;
 use super::parallel::chunks;
 use super::status::{Base, HeadEnd, Separators};
-use super::uids::{self, Before, Item};
+use super::uids::{self, Before, Item, Items};
 use super::walk::{Next, Separator, Walked, Walker};
 use super::window::{FileSource, Source, Window};
 use super::{MboxMailbox, tail};
@@ -125,7 +125,7 @@ impl Shared<'_> {
 /// What was found in one chunk.
 #[derive(Default)]
 pub(super) struct Found {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Items,
     pub(super) last: Option<Last>,
     /// What makes it doubtful which messages there are.
     pub(super) defects: Vec<MailboxDefect>,
@@ -182,8 +182,8 @@ pub(super) struct Last {
 
 impl Found {
     /// Adds what was found in the chunk that follows.
-    pub(super) fn append(&mut self, mut next: Self) {
-        self.items.append(&mut next.items);
+    pub(super) fn append(&mut self, next: Self) {
+        self.items.append(next.items);
         self.last = next.last.or(self.last);
         self.messages += next.messages;
         let room = DEFECTS_MAX.saturating_sub(self.defects.len());

@@ -7,6 +7,8 @@
 //! Dovecot. UIDVALIDITY is the mailbox's own; it rises above that if a UID that the ledger gave out
 //! would come to mean another message.
 
+use std::ops::Range;
+
 use barid_state::{Ledger, LedgerEntry, MessageKey};
 use barid_types::{Uid, UidValidity};
 use barid_vfs::Timestamp;
@@ -14,13 +16,47 @@ use barid_vfs::Timestamp;
 use super::status::Base;
 use crate::Result;
 
-/// What is needed to know of a message to find its UID.
+/// What is needed to know of a message to find its UID. Packed: there is one for every message of
+/// a mailbox that is scanned as a whole.
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed(4))]
 pub(super) struct Item {
     /// What it is.
     pub(super) key: MessageKey,
     /// Its X-UID; 0 if it has none.
     pub(super) uid: u32,
+}
+
+/// Items in the order of the file, in the pieces that they were found in: all in one would for a
+/// moment be held twice.
+#[derive(Debug, Default)]
+pub(super) struct Items(Vec<Vec<Item>>);
+
+impl Items {
+    pub(super) fn push(&mut self, item: Item) {
+        match self.0.last_mut() {
+            Some(piece) => piece.push(item),
+            None => self.0.push(vec![item]),
+        }
+    }
+
+    /// Adds those that follow.
+    pub(super) fn append(&mut self, mut next: Self) {
+        self.0.append(&mut next.0);
+    }
+
+    /// Gives back what was taken for more items.
+    pub(super) fn shrink(&mut self) {
+        self.0.iter_mut().for_each(Vec::shrink_to_fit);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Item> + '_ {
+        self.0.iter().flatten().copied()
+    }
 }
 
 /// What is known before the first item.
@@ -54,7 +90,7 @@ pub(super) struct Assigned {
 pub(super) fn assign(
     ledger: &mut Ledger,
     base: Option<&Base>,
-    items: &[Item],
+    items: &Items,
     before: Before,
     now: Timestamp,
     is_settled: &dyn Fn() -> bool,
@@ -79,39 +115,30 @@ pub(super) fn assign(
     }
     let ledger_next = ledger.uidnext().map_or(1, Uid::get);
     let nothing_newer = is_tail && before.uidnext.is_some_and(|known| ledger_next <= known.get());
-    let entries = if nothing_newer { Vec::new() } else { ledger.entries()?.to_vec() };
-    let mut matching = Matching::new(&entries, before.last);
+    let entries = if nothing_newer { &[] } else { ledger.entries()? };
+    let mut matching = Matching::new(entries, before.last);
     let uid_last = base.map_or(0, |base| base.uid_last);
     let same_as_cache = before.validity.is_none_or(|known| known == validity);
     let known_next = before.uidnext.filter(|_| same_as_cache).map_or(1, Uid::get);
     let start = uid_last.saturating_add(1).max(known_next).max(ledger_next).max(before.last);
     let numbered = number(items, &mut matching, before.last, uid_last, start);
+    let is_conflict =
+        numbered.as_ref().is_some_and(|numbered| is_conflict(entries, items, &numbered.uids));
     let numbered = match numbered {
-        Some(numbered) => numbered,
-        None if is_tail => return Ok(None),
-        None => {
+        Some(numbered) if !is_conflict => numbered,
+        _ if is_tail => return Ok(None),
+        numbered => {
             let validity = above(ledger.next_uidvalidity(now), Some(validity));
-            return renumber(ledger, items, validity).map(Some);
+            return begin_anew(ledger, items, numbered, validity).map(Some);
         }
     };
     let uidnext = numbered.next;
-    if is_conflict(&entries, items, &numbered.uids) && is_tail {
-        return Ok(None);
-    }
-    if is_conflict(&entries, items, &numbered.uids) {
-        let validity = above(ledger.next_uidvalidity(now), Some(validity));
-        let own = own_entries(items, &numbered);
-        ledger.replace(validity, own);
-        ledger.raise_uidnext(uidnext);
-        return Ok(Some(Assigned { uids: numbered.uids, validity, uidnext }));
-    }
+    let gone = if !is_tail { gone(entries, &numbered.uids) } else { Vec::new() };
     let mut dirty = old_validity != Some(validity);
-    for index in &numbered.new {
-        let entry = LedgerEntry { uid: numbered.uids[*index], key: items[*index].key };
+    for entry in numbered.new_entries(items) {
         ledger.push(entry);
         dirty = true;
     }
-    let gone = if !is_tail { gone(&entries, &numbered.uids) } else { Vec::new() };
     if !gone.is_empty() && is_settled() {
         ledger.expunge(&gone);
         dirty = true;
@@ -142,28 +169,44 @@ fn above(validity: UidValidity, known: Option<UidValidity>) -> UidValidity {
 
 struct Numbered {
     uids: Vec<Uid>,
-    /// The items whose UID is in no place yet, ascending.
-    new: Vec<usize>,
+    /// The items whose UID is in no place yet, ascending, as stretches.
+    new: Vec<Range<usize>>,
     next: Uid,
+}
+
+impl Numbered {
+    /// What the ledger is to have of the items whose UID is in no place yet.
+    fn new_entries<'a>(&'a self, items: &'a Items) -> impl Iterator<Item = LedgerEntry> + 'a {
+        let mut new = self.new.iter().peekable();
+        let pairs = items.iter().zip(&self.uids).enumerate();
+        pairs.filter_map(move |(index, (item, uid))| {
+            new.next_if(|stretch| stretch.end <= index);
+            let is_new = new.peek().is_some_and(|stretch| stretch.contains(&index));
+            is_new.then(|| LedgerEntry { uid: *uid, key: item.key })
+        })
+    }
 }
 
 /// `None` if the UIDs do not suffice.
 fn number(
-    items: &[Item],
+    items: &Items,
     matching: &mut Matching<'_>,
     last: u32,
     uid_last: u32,
     start: u32,
 ) -> Option<Numbered> {
     let mut uids = Vec::with_capacity(items.len());
-    let (mut new, mut previous, mut next) = (Vec::new(), last, start);
+    let (mut new, mut previous, mut next) = (Vec::<Range<usize>>::new(), last, start);
     for (index, item) in items.iter().enumerate() {
         let uid = if item.uid > previous && item.uid <= uid_last {
             Uid::new(item.uid)?
         } else if let Some(uid) = matching.find(item.key, previous) {
             uid
         } else {
-            new.push(index);
+            match new.last_mut() {
+                Some(stretch) if stretch.end == index => stretch.end += 1,
+                _ => new.push(index..index + 1),
+            }
             Uid::new(next.max(previous.checked_add(1)?))?
         };
         previous = uid.get();
@@ -180,8 +223,8 @@ struct Matching<'a> {
     entries: &'a [LedgerEntry],
     /// The first entry that may still be found.
     at: usize,
-    /// Entries by key and place; made when the order is first found to differ.
-    by_key: Option<Vec<(MessageKey, u32)>>,
+    /// The places of entries, by key and place; made when the order is first found to differ.
+    by_key: Option<Vec<u32>>,
 }
 
 impl<'a> Matching<'a> {
@@ -195,61 +238,75 @@ impl<'a> Matching<'a> {
             self.at += 1;
         }
         let next = self.entries.get(self.at)?;
-        if next.key == key {
+        if { next.key } == key {
             self.at += 1;
             return Some(next.uid);
         }
         let entries = self.entries;
         let by_key = self.by_key.get_or_insert_with(|| {
-            let mut places: Vec<_> =
-                entries.iter().enumerate().map(|(place, e)| (e.key, place as u32)).collect();
-            places.sort_unstable();
+            let mut places: Vec<u32> = (0..entries.len() as u32).collect();
+            places.sort_unstable_by_key(|place| (entries[*place as usize].key, *place));
             places
         });
-        let found = by_key.partition_point(|place| *place < (key, self.at as u32));
-        let (found_key, place) = *by_key.get(found)?;
-        if found_key != key {
+        let key_at = |place: u32| entries[place as usize].key;
+        let from = (key, self.at as u32);
+        let found = by_key.partition_point(|place| (key_at(*place), *place) < from);
+        let place = *by_key.get(found)?;
+        if key_at(place) != key {
             return None;
         }
         self.at = place as usize + 1;
-        Some(self.entries[place as usize].uid)
+        Some(entries[place as usize].uid)
     }
 }
 
 /// Whether a UID of the ledger now means another message.
-fn is_conflict(entries: &[LedgerEntry], items: &[Item], uids: &[Uid]) -> bool {
-    let mut at = 0;
+fn is_conflict(entries: &[LedgerEntry], items: &Items, uids: &[Uid]) -> bool {
+    let mut messages = items.iter().zip(uids).peekable();
     entries.iter().any(|entry| {
-        while uids.get(at).is_some_and(|uid| *uid < entry.uid) {
-            at += 1;
-        }
-        uids.get(at) == Some(&entry.uid) && items[at].key != entry.key
+        let LedgerEntry { uid, key } = *entry;
+        while messages.next_if(|(_, other)| **other < uid).is_some() {}
+        messages.peek().is_some_and(|(item, other)| **other == uid && { item.key } != key)
     })
 }
 
 /// Entries of the ledger whose message is in the mailbox no more.
 fn gone(entries: &[LedgerEntry], uids: &[Uid]) -> Vec<Uid> {
     let mut at = 0;
-    let is_gone = |entry: &&LedgerEntry| {
-        while uids.get(at).is_some_and(|uid| *uid < entry.uid) {
+    let is_gone = |gone: &Uid| {
+        while uids.get(at).is_some_and(|uid| uid < gone) {
             at += 1;
         }
-        uids.get(at) != Some(&entry.uid)
+        uids.get(at) != Some(gone)
     };
-    entries.iter().filter(is_gone).map(|entry| entry.uid).collect()
+    entries.iter().map(|entry| entry.uid).filter(is_gone).collect()
 }
 
 /// The entries of all items whose UID is not that of their X-UID.
-fn own_entries(items: &[Item], numbered: &Numbered) -> Vec<LedgerEntry> {
+fn own_entries(items: &Items, numbered: &Numbered) -> Vec<LedgerEntry> {
     let pairs = items.iter().zip(&numbered.uids);
     pairs
-        .filter(|(item, uid)| item.uid != uid.get())
+        .filter(|(item, uid)| { item.uid } != uid.get())
         .map(|(item, uid)| LedgerEntry { uid: *uid, key: item.key })
         .collect()
 }
 
+/// Replaces all of the ledger under a new UIDVALIDITY: by the messages as they are numbered, or, if
+/// the UIDs did not suffice for that, from 1 on.
+fn begin_anew(
+    ledger: &mut Ledger,
+    items: &Items,
+    numbered: Option<Numbered>,
+    validity: UidValidity,
+) -> Result<Assigned> {
+    let Some(numbered) = numbered else { return renumber(ledger, items, validity) };
+    ledger.replace(validity, own_entries(items, &numbered));
+    ledger.raise_uidnext(numbered.next);
+    Ok(Assigned { uids: numbered.uids, validity, uidnext: numbered.next })
+}
+
 /// Starts again from 1 under a new UIDVALIDITY, with every UID in the ledger.
-fn renumber(ledger: &mut Ledger, items: &[Item], validity: UidValidity) -> Result<Assigned> {
+fn renumber(ledger: &mut Ledger, items: &Items, validity: UidValidity) -> Result<Assigned> {
     let uids: Vec<Uid> = (1..).map_while(Uid::new).take(items.len()).collect();
     let entries =
         items.iter().zip(&uids).map(|(item, uid)| LedgerEntry { uid: *uid, key: item.key });

@@ -5,13 +5,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{LedgerEntry, MessageKey};
 use crate::bytes::{u32_at, u64_at};
-use crate::limits::PATH_LEN_MAX;
 
 /// The version of the layout.
 pub(super) const VERSION: u32 = 1;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridLDG";
-const BATCH_MAGIC: &[u8; 4] = b"BTCH";
+pub(super) const BATCH_MAGIC: &[u8; 4] = b"BTCH";
 /// What a footer begins with.
 pub(super) const FOOTER_MAGIC: &[u8; 8] = b"baridEND";
 
@@ -20,12 +19,12 @@ pub(super) const BATCH_HEAD_LEN: usize = 8;
 pub(super) const FOOTER_LEN: usize = 144;
 /// The bytes of one entry.
 pub(super) const ENTRY_LEN: usize = 12;
-const RECORD_HEAD_LEN: usize = 8;
+pub(super) const RECORD_HEAD_LEN: usize = 8;
 
-const ENTRIES: u32 = 1;
-const EXPUNGED: u32 = 2;
-const REPLACED: u32 = 3;
-const PATH: u32 = 4;
+pub(super) const ENTRIES: u32 = 1;
+pub(super) const EXPUNGED: u32 = 2;
+pub(super) const REPLACED: u32 = 3;
+pub(super) const PATH: u32 = 4;
 
 /// The numbers that the footer of the last batch holds: all that opening needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +98,7 @@ impl Footer {
         })
     }
 
-    fn encode(&self, id: u128) -> [u8; FOOTER_LEN] {
+    pub(super) fn encode(&self, id: u128) -> [u8; FOOTER_LEN] {
         let summary = &self.summary;
         let mut bytes = Vec::with_capacity(FOOTER_LEN);
         bytes.extend(FOOTER_MAGIC);
@@ -128,87 +127,6 @@ impl Footer {
         }
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
         bytes.try_into().expect("because the fields above add up to a footer")
-    }
-}
-
-/// Builds a batch.
-#[derive(Debug)]
-pub(super) struct BatchBuilder {
-    bytes: Vec<u8>,
-    offset: u64,
-}
-
-impl BatchBuilder {
-    /// Begins a batch that will stand at `offset`.
-    pub(super) fn new(offset: u64) -> Self {
-        let mut bytes = BATCH_MAGIC.to_vec();
-        bytes.extend(0u32.to_le_bytes());
-        Self { bytes, offset }
-    }
-
-    /// Says that everything before this batch is void.
-    pub(super) fn replaced(&mut self) {
-        self.head(REPLACED, 0);
-    }
-
-    /// Adds entries.
-    pub(super) fn entries(&mut self, entries: &[LedgerEntry]) {
-        if entries.is_empty() {
-            return;
-        }
-        self.head(ENTRIES, entries.len());
-        self.bytes.reserve(entries.len() * ENTRY_LEN);
-        for entry in entries {
-            self.bytes.extend(entry.uid.get().to_le_bytes());
-            self.bytes.extend(entry.key.0.to_le_bytes());
-        }
-    }
-
-    /// Takes entries away; `uids` ascend.
-    pub(super) fn expunged(&mut self, uids: &[Uid]) {
-        let mut ranges: Vec<(u32, u32)> = Vec::new();
-        for uid in uids.iter().map(|uid| uid.get()) {
-            match ranges.last_mut() {
-                Some((_, last)) if u64::from(uid) <= u64::from(*last) + 1 => *last = uid,
-                _ => ranges.push((uid, uid)),
-            }
-        }
-        if ranges.is_empty() {
-            return;
-        }
-        self.head(EXPUNGED, ranges.len());
-        for (first, last) in ranges {
-            self.bytes.extend(first.to_le_bytes());
-            self.bytes.extend(last.to_le_bytes());
-        }
-    }
-
-    /// Records the mailbox's path and notes its place in `summary`.
-    pub(super) fn path(&mut self, path: &[u8], summary: &mut Summary) {
-        if path.len() > PATH_LEN_MAX {
-            return;
-        }
-        self.head(PATH, path.len());
-        summary.path_hash = xxh3_64(path);
-        summary.path_offset = self.offset + self.bytes.len() as u64;
-        summary.path_len = path.len() as u32;
-        self.bytes.extend(path);
-    }
-
-    /// Ends the batch: its bytes, of which the last [`FOOTER_LEN`] are the footer.
-    pub(super) fn finish(mut self, id: u128, summary: &Summary) -> Vec<u8> {
-        let payload_len = (self.bytes.len() - BATCH_HEAD_LEN) as u32;
-        self.bytes[4..8].copy_from_slice(&payload_len.to_le_bytes());
-        let payload_hash = xxh3_64(&self.bytes);
-        let footer =
-            Footer { summary: *summary, batch_offset: self.offset, payload_len, payload_hash };
-        self.bytes.extend(footer.encode(id));
-        self.bytes
-    }
-
-    fn head(&mut self, kind: u32, count: usize) {
-        self.bytes.extend(kind.to_le_bytes());
-        self.bytes.extend((count as u32).to_le_bytes());
     }
 }
 

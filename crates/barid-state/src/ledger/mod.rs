@@ -11,6 +11,7 @@
 //! gets a new one from [`Ledger::next_uidvalidity`]; mod-sequences start at the microseconds since
 //! 1970 (or above all known ones), so that they never run backwards.
 
+mod batch;
 mod layout;
 mod read;
 mod write;
@@ -35,8 +36,9 @@ use crate::modes::{is_absent, is_denied};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageKey(pub u64);
 
-/// One message of the ledger.
+/// One message of the ledger. Packed: of a large mailbox there are many in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub struct LedgerEntry {
     /// Its UID.
     pub uid: Uid,
@@ -94,7 +96,10 @@ struct Pending {
     dirty: bool,
     /// What the file holds is void; `entries` is all there is.
     replaced: bool,
+    /// What was pushed, unless the entries are in memory: then they have it.
     pushed: Vec<LedgerEntry>,
+    /// The highest UID of any entry before the first that was pushed.
+    pushed_above: Option<u32>,
     expunged: Vec<Uid>,
     /// The first UID pushed out of order.
     misplaced: Option<Uid>,
@@ -222,15 +227,25 @@ impl Ledger {
             self.pending.misplaced.get_or_insert(entry.uid);
             return;
         }
+        self.pending.pushed_above.get_or_insert(self.summary.uid_last);
         self.summary.uid_last = entry.uid.get();
         self.summary.live += 1;
         self.raise_uidnext(entry.uid.next().unwrap_or(Uid::MAX));
-        if let Some(entries) = &mut self.entries {
-            entries.push(entry);
+        match &mut self.entries {
+            Some(entries) => entries.push(entry),
+            None => self.pending.pushed.push(entry),
         }
-        if !self.pending.replaced {
-            self.pending.pushed.push(entry);
-        }
+    }
+
+    /// The entries that were pushed since the last commit; all there are after a replacement.
+    fn pushed(&self) -> &[LedgerEntry] {
+        let Some(entries) = &self.entries else { return &self.pending.pushed };
+        let above = match self.pending.pushed_above {
+            _ if self.pending.replaced => 0,
+            Some(above) => above,
+            None => return &[],
+        };
+        &entries[entries.partition_point(|entry| entry.uid.get() <= above)..]
     }
 
     /// Removes the entries of `uids`, in any order; unknown ones are no error.
@@ -376,7 +391,7 @@ impl Ledger {
         };
         let expunged = &self.pending.expunged;
         entries.retain(|entry| expunged.binary_search(&entry.uid).is_err());
-        entries.extend_from_slice(&self.pending.pushed);
+        entries.append(&mut self.pending.pushed);
         self.summary.live = entries.len() as u64;
         self.entries = Some(entries);
         Ok(())

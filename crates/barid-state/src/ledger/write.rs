@@ -8,10 +8,11 @@ use barid_vfs::{
     File, LockError, LockKind, LockMode, OpenOptions, atomic_replace, create_dir_durable, lock_file,
 };
 
-use super::layout::{BatchBuilder, ENTRY_LEN, FOOTER_LEN, HEADER_LEN, Summary, hash, header};
+use super::batch::Batch;
+use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, hash, header};
 use super::{Found, Ledger, Pending};
 use crate::error::{At, Error, Result};
-use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, TAIL_LEN};
+use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, ENTRIES_KEPT_MAX};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
 
 impl Ledger {
@@ -86,6 +87,10 @@ impl Ledger {
         match written {
             Ok(()) => {
                 self.pending = Pending::default();
+                // What is wanted again can be read again.
+                if self.entries.as_ref().is_some_and(|all| all.len() > ENTRIES_KEPT_MAX) {
+                    self.entries = None;
+                }
                 Ok(())
             }
             Err(error) => {
@@ -110,17 +115,16 @@ impl Ledger {
         self.load_entries()?;
         let mut summary = self.next_summary();
         summary.entries_offset = HEADER_LEN;
-        let mut batch = BatchBuilder::new(HEADER_LEN);
+        let mut batch = Batch::new(HEADER_LEN);
         batch.replaced();
         batch.entries(self.entries.as_deref().unwrap_or(&[]));
         batch.path(self.identity.path.as_os_str().as_bytes(), &mut summary);
-        let mut bytes = header(self.identity.id, self.vfs.now().unix_nanos);
-        bytes.extend(batch.finish(self.identity.id, &summary));
+        let header = header(self.identity.id, self.vfs.now().unix_nanos);
+        let size = HEADER_LEN + batch.len();
         let file = atomic_replace(self.vfs.as_ref(), &self.path, FILE_MODE, true, |file| {
-            file.write_all_at(&bytes, 0)
+            batch.write(file, header, self.identity.id, &summary, false)
         });
         let file = file.at(&self.path)?;
-        let size = bytes.len() as u64;
         let inode = file.metadata().at(&self.path)?.inode;
         self.file = Some(file);
         self.found = Found { inode, size, end: size };
@@ -133,25 +137,23 @@ impl Ledger {
     fn append(&mut self) -> Result<()> {
         let Some(file) = &self.file else { return self.write_all() };
         let mut summary = self.next_summary();
-        let mut batch = BatchBuilder::new(self.found.end);
+        let mut batch = Batch::new(self.found.end);
         if self.pending.replaced {
             summary.entries_offset = self.found.end;
             batch.replaced();
-            batch.entries(self.entries.as_deref().unwrap_or(&[]));
-        } else {
-            batch.entries(&self.pending.pushed);
-            batch.expunged(&self.pending.expunged);
         }
+        batch.entries(self.pushed());
+        batch.expunged(&self.pending.expunged);
         let path = self.identity.path.as_os_str().as_bytes();
         if hash(path) != summary.path_hash {
             batch.path(path, &mut summary);
         }
-        let bytes = batch.finish(self.identity.id, &summary);
         if self.found.size > self.found.end {
             file.set_len(self.found.end).at(&self.path)?;
         }
-        append_batch(file.as_ref(), self.found.end, &bytes).at(&self.path)?;
-        let end = self.found.end + bytes.len() as u64;
+        let end = self.found.end + batch.len();
+        let id = self.identity.id;
+        batch.write(file.as_ref(), Vec::new(), id, &summary, true).at(&self.path)?;
         self.found = Found { size: end, end, ..self.found };
         self.summary = summary;
         Ok(())
@@ -172,6 +174,9 @@ impl Ledger {
             return Ok(());
         }
         let ours = self.summary;
+        if !self.pending.replaced {
+            self.pending.pushed = self.pushed().to_vec();
+        }
         let our_entries = self.entries.take();
         self.read_file()?;
         let pending = &mut self.pending;
@@ -201,6 +206,7 @@ impl Ledger {
             if void || first.uid.get() <= theirs.uid_last {
                 pending.misplaced.get_or_insert(first.uid);
             }
+            pending.pushed_above = Some(theirs.uid_last);
             self.summary.uid_last = ours.uid_last.max(theirs.uid_last);
         }
         let live = self.summary.live + pending.pushed.len() as u64;
@@ -218,18 +224,4 @@ impl Ledger {
             result => result,
         }
     }
-}
-
-/// Writes a batch so that its footer is never on the disk before the rest of it: at once where the
-/// reader verifies the whole batch, else the body first.
-fn append_batch(file: &dyn File, offset: u64, bytes: &[u8]) -> io::Result<()> {
-    if bytes.len() <= TAIL_LEN {
-        file.write_all_at(bytes, offset)?;
-        return file.sync_data();
-    }
-    let (body, footer) = bytes.split_at(bytes.len() - FOOTER_LEN);
-    file.write_all_at(body, offset)?;
-    file.sync_data()?;
-    file.write_all_at(footer, offset + body.len() as u64)?;
-    file.sync_data()
 }

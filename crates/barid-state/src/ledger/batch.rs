@@ -1,0 +1,178 @@
+//! A batch on its way into the file.
+
+use std::io;
+
+use barid_types::Uid;
+use barid_vfs::File;
+
+use super::LedgerEntry;
+use super::layout::{
+    BATCH_HEAD_LEN, BATCH_MAGIC, ENTRIES, ENTRY_LEN, EXPUNGED, FOOTER_LEN, Footer, PATH,
+    RECORD_HEAD_LEN, REPLACED, Summary, hash, hasher,
+};
+use crate::limits::{PATH_LEN_MAX, SCAN_BUFFER_LEN, TAIL_LEN};
+
+/// What a batch says.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    /// Where it will stand.
+    offset: u64,
+    is_replacement: bool,
+    entries: &'a [LedgerEntry],
+    /// Ranges of UIDs.
+    expunged: Vec<(u32, u32)>,
+    path: Option<&'a [u8]>,
+}
+
+impl<'a> Batch<'a> {
+    /// Begins a batch that will stand at `offset`.
+    pub(super) fn new(offset: u64) -> Self {
+        Self { offset, is_replacement: false, entries: &[], expunged: Vec::new(), path: None }
+    }
+
+    /// Says that everything before this batch is void.
+    pub(super) fn replaced(&mut self) {
+        self.is_replacement = true;
+    }
+
+    /// Adds entries.
+    pub(super) fn entries(&mut self, entries: &'a [LedgerEntry]) {
+        self.entries = entries;
+    }
+
+    /// Takes entries away; `uids` ascend.
+    pub(super) fn expunged(&mut self, uids: &[Uid]) {
+        for uid in uids.iter().map(|uid| uid.get()) {
+            match self.expunged.last_mut() {
+                Some((_, last)) if u64::from(uid) <= u64::from(*last) + 1 => *last = uid,
+                _ => self.expunged.push((uid, uid)),
+            }
+        }
+    }
+
+    /// Records the mailbox's path, last of all, and notes its place in `summary`.
+    pub(super) fn path(&mut self, path: &'a [u8], summary: &mut Summary) {
+        if path.len() > PATH_LEN_MAX {
+            return;
+        }
+        self.path = Some(path);
+        summary.path_hash = hash(path);
+        summary.path_offset =
+            self.offset + (BATCH_HEAD_LEN + self.payload_len() - path.len()) as u64;
+        summary.path_len = path.len() as u32;
+    }
+
+    fn payload_len(&self) -> usize {
+        let record = |is_there: bool, len: usize| if is_there { RECORD_HEAD_LEN + len } else { 0 };
+        record(self.is_replacement, 0)
+            + record(!self.entries.is_empty(), self.entries.len() * ENTRY_LEN)
+            + record(!self.expunged.is_empty(), self.expunged.len() * 8)
+            + self.path.map_or(0, |path| record(true, path.len()))
+    }
+
+    /// The bytes of the batch, footer included.
+    pub(super) fn len(&self) -> u64 {
+        (BATCH_HEAD_LEN + self.payload_len() + FOOTER_LEN) as u64
+    }
+
+    /// Writes the batch behind `before`, the bytes that stand right before it and are still to be
+    /// written. With `durable` its footer is never on the disk before the rest of it: it is written
+    /// at once where the reader verifies the whole batch, else the body first.
+    ///
+    /// Memory is bounded, however many entries there are.
+    pub(super) fn write(
+        &self,
+        file: &dyn File,
+        before: Vec<u8>,
+        id: u128,
+        summary: &Summary,
+        durable: bool,
+    ) -> io::Result<()> {
+        let at = self.offset - before.len() as u64;
+        let start = before.len();
+        let mut out = Output { file, at, bytes: before, hashed: start, hasher: hasher() };
+        self.write_body(&mut out)?;
+        out.hash();
+        let footer = Footer {
+            summary: *summary,
+            batch_offset: self.offset,
+            payload_len: self.payload_len() as u32,
+            payload_hash: out.hasher.digest(),
+        };
+        if durable && self.len() > TAIL_LEN as u64 {
+            out.flush()?;
+            file.sync_data()?;
+        }
+        out.bytes.extend(footer.encode(id));
+        out.flush()?;
+        if durable { file.sync_data() } else { Ok(()) }
+    }
+
+    fn write_body(&self, out: &mut Output<'_>) -> io::Result<()> {
+        out.bytes.extend(BATCH_MAGIC);
+        out.bytes.extend((self.payload_len() as u32).to_le_bytes());
+        if self.is_replacement {
+            out.record(REPLACED, 0);
+        }
+        if !self.entries.is_empty() {
+            out.record(ENTRIES, self.entries.len());
+        }
+        for entry in self.entries {
+            out.bytes.extend(entry.uid.get().to_le_bytes());
+            out.bytes.extend({ entry.key }.0.to_le_bytes());
+            out.flush_if_long()?;
+        }
+        if !self.expunged.is_empty() {
+            out.record(EXPUNGED, self.expunged.len());
+        }
+        for (first, last) in &self.expunged {
+            out.bytes.extend(first.to_le_bytes());
+            out.bytes.extend(last.to_le_bytes());
+            out.flush_if_long()?;
+        }
+        if let Some(path) = self.path {
+            out.record(PATH, path.len());
+            out.bytes.extend(path);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are hashed and written piece by piece.
+struct Output<'a> {
+    file: &'a dyn File,
+    /// Where `bytes` goes.
+    at: u64,
+    bytes: Vec<u8>,
+    /// How many of `bytes` the hasher has seen, or is not to see.
+    hashed: usize,
+    hasher: xxhash_rust::xxh3::Xxh3,
+}
+
+impl Output<'_> {
+    fn record(&mut self, kind: u32, count: usize) {
+        self.bytes.extend(kind.to_le_bytes());
+        self.bytes.extend((count as u32).to_le_bytes());
+    }
+
+    fn hash(&mut self) {
+        self.hasher.update(&self.bytes[self.hashed..]);
+        self.hashed = self.bytes.len();
+    }
+
+    fn flush_if_long(&mut self) -> io::Result<()> {
+        if self.bytes.len() < SCAN_BUFFER_LEN {
+            return Ok(());
+        }
+        self.hash();
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.bytes, self.at)?;
+        self.at += self.bytes.len() as u64;
+        self.bytes.clear();
+        self.hashed = 0;
+        Ok(())
+    }
+}
