@@ -7,7 +7,7 @@ use std::sync::Arc;
 use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::maildir::Maildir;
-use crate::mbox::{MboxMailbox, Variant};
+use crate::mbox::{MboxMailbox, MboxOptions, Variant};
 use crate::{Error, Format, Mailbox, Result};
 
 /// A mailbox as people name it: a path, perhaps with its format before it (`mbox:PATH`).
@@ -33,8 +33,8 @@ pub enum FormatName {
     Mmdf,
 }
 
-/// Opens the mailbox at a path.
-type Open = fn(Arc<dyn Vfs>, &Path) -> Result<Box<dyn Mailbox>>;
+/// Opens the mailbox at a path; the options are for those that are an mbox.
+type Open = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Mailbox>>;
 
 /// How a format is named, told and opened.
 struct Entry {
@@ -51,32 +51,45 @@ static REGISTRY: [Entry; 7] = [
         name: "maildir",
         format: FormatName::Maildir,
         probe: Some(|probe| probe.has_new_and_cur),
-        open: |vfs, path| Ok(Box::new(Maildir::new(vfs, path.to_owned()))),
+        open: |vfs, path, _| Ok(Box::new(Maildir::new(vfs, path.to_owned()))),
     },
     Entry {
         name: "mmdf",
         format: FormatName::Mmdf,
         probe: Some(|probe| probe.head().starts_with(b"\x01\x01\x01\x01\n")),
-        open: |vfs, path| open_mbox(vfs, path, Some(Variant::Mmdf)),
+        open: |vfs, path, options| open_mbox(vfs, path, Some(Variant::Mmdf), options),
     },
     Entry {
         name: "mbox",
         format: FormatName::Mbox,
         probe: Some(|probe| probe.head.as_deref().is_some_and(is_mbox)),
-        open: |vfs, path| open_mbox(vfs, path, None),
+        open: |vfs, path, options| open_mbox(vfs, path, None, options),
     },
-    variant("mboxo", Variant::Mboxo, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxo))),
-    variant("mboxrd", Variant::Mboxrd, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxrd))),
-    variant("mboxcl", Variant::Mboxcl, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxcl))),
-    variant("mboxcl2", Variant::Mboxcl2, |vfs, path| open_mbox(vfs, path, Some(Variant::Mboxcl2))),
+    variant("mboxo", Variant::Mboxo, |vfs, path, options| {
+        open_mbox(vfs, path, Some(Variant::Mboxo), options)
+    }),
+    variant("mboxrd", Variant::Mboxrd, |vfs, path, options| {
+        open_mbox(vfs, path, Some(Variant::Mboxrd), options)
+    }),
+    variant("mboxcl", Variant::Mboxcl, |vfs, path, options| {
+        open_mbox(vfs, path, Some(Variant::Mboxcl), options)
+    }),
+    variant("mboxcl2", Variant::Mboxcl2, |vfs, path, options| {
+        open_mbox(vfs, path, Some(Variant::Mboxcl2), options)
+    }),
 ];
 
 const fn variant(name: &'static str, variant: Variant, open: Open) -> Entry {
     Entry { name, format: FormatName::MboxVariant(variant), probe: None, open }
 }
 
-fn open_mbox(vfs: Arc<dyn Vfs>, path: &Path, variant: Option<Variant>) -> Result<Box<dyn Mailbox>> {
-    Ok(Box::new(MboxMailbox::open(vfs, path, variant)?))
+fn open_mbox(
+    vfs: Arc<dyn Vfs>,
+    path: &Path,
+    variant: Option<Variant>,
+    options: MboxOptions,
+) -> Result<Box<dyn Mailbox>> {
+    Ok(Box::new(MboxMailbox::open_with(vfs, path, variant, options)?))
 }
 
 /// Bytes of a file that are looked at to tell its format.
@@ -117,6 +130,18 @@ impl MailboxSpec {
 /// [`Error::NotAMailbox`] says what is there instead; [`Error::Io`] if the path is missing or may
 /// not be read.
 pub fn open(vfs: Arc<dyn Vfs>, spec: &MailboxSpec) -> Result<Box<dyn Mailbox>> {
+    open_with(vfs, spec, MboxOptions::default())
+}
+
+/// [`open`], with options for a mailbox that is an mbox.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    vfs: Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: MboxOptions,
+) -> Result<Box<dyn Mailbox>> {
     let probe = probe(vfs.as_ref(), &spec.path)?;
     let entry = match spec.format {
         Some(format) => {
@@ -131,7 +156,7 @@ pub fn open(vfs: Arc<dyn Vfs>, spec: &MailboxSpec) -> Result<Box<dyn Mailbox>> {
         }
         None => find(&probe).ok_or_else(|| not_a_mailbox(&spec.path, what_else(&probe)))?,
     };
-    (entry.open)(vfs, &spec.path)
+    (entry.open)(vfs, &spec.path, options)
 }
 
 /// The format at `path`, if it is a mailbox.

@@ -15,7 +15,7 @@ mod scan;
 mod stamp;
 mod sync;
 
-pub use detect::{FormatName, MailboxSpec, detect, open};
+pub use detect::{FormatName, MailboxSpec, detect, open, open_with};
 pub use error::{Error, Result, SinkError};
 pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;

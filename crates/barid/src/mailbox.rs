@@ -58,7 +58,7 @@ impl Mailbox {
     /// # Errors
     /// As [`Mailbox::open`].
     pub fn open_in(vfs: Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
-        let format = barid_formats::open(Arc::clone(&vfs), spec)?;
+        let format = barid_formats::open_with(Arc::clone(&vfs), spec, options.mbox_options())?;
         let identity = Identity::of(&*vfs, format.path(), !options.read_only)?;
         let dir = &options.state_dir;
         let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use barid_cache::{CacheOptions, StoreKind};
-use barid_formats::Format;
+use barid_formats::{Format, MboxLock, MboxOptions};
 use barid_kv::Compression;
 
 /// What takes long.
@@ -84,6 +85,10 @@ pub struct OpenOptions {
     pub full_check: bool,
     /// How many threads may work; 0 for as many as there are cores.
     pub threads: usize,
+    /// How long to wait for other programs' locks of an mbox.
+    pub lock_timeout: Duration,
+    /// Which locks are taken to write an mbox, in this order.
+    pub write_locks: Vec<MboxLock>,
     /// Told how far a scan is.
     pub progress: Option<ProgressFn>,
 }
@@ -99,7 +104,18 @@ impl OpenOptions {
             read_only: false,
             full_check: false,
             threads: 0,
+            lock_timeout: MboxOptions::default().lock_timeout,
+            write_locks: MboxLock::ALL.to_vec(),
             progress: None,
+        }
+    }
+
+    /// How an mbox is opened.
+    pub(crate) fn mbox_options(&self) -> MboxOptions {
+        MboxOptions {
+            lock_timeout: self.lock_timeout,
+            write_locks: self.write_locks.clone(),
+            ..MboxOptions::default()
         }
     }
 
@@ -123,6 +139,8 @@ impl fmt::Debug for OpenOptions {
             .field("read_only", &self.read_only)
             .field("full_check", &self.full_check)
             .field("threads", &self.threads)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("write_locks", &self.write_locks)
             .finish_non_exhaustive()
     }
 }
