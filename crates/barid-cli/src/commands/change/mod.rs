@@ -8,6 +8,7 @@ pub(crate) mod expunge;
 pub(crate) mod flag;
 mod incoming;
 mod keep;
+mod locks;
 mod report;
 pub(crate) mod sync;
 pub(crate) mod undo;
@@ -26,6 +27,7 @@ use crate::exit::{Outcome, WithHint, report};
 use crate::limits::MISSING_SHOWN;
 use crate::output::number::counted;
 use crate::signals;
+use locks::LockArgs;
 use report::{Report, Verb};
 
 /// Options of the commands that change a mailbox.
@@ -34,6 +36,8 @@ pub(crate) struct ChangeArgs {
     /// Tell what would be written, moved and waited for, and change nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    locks: LockArgs,
 }
 
 /// A mailbox that is being changed.
@@ -65,6 +69,7 @@ impl Session {
         }
         let mailbox = context.open_with(&parse_spec(name), &|options| {
             options.read_only |= dry_run;
+            args.locks.apply(options);
         })?;
         let stop = match dry_run {
             true => Arc::default(),
