@@ -3,6 +3,8 @@
 mod bad_input;
 mod corpora;
 mod cost;
+mod crash;
+mod locks;
 mod peers;
 
 mod support;
