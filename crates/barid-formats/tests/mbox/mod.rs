@@ -3,7 +3,6 @@
 mod bad_input;
 mod corpora;
 mod cost;
-mod crash;
 mod locks;
 mod peers;
 
