@@ -45,6 +45,18 @@ pub enum Error {
         /// The UID.
         uid: Uid,
     },
+    /// The mailbox was opened read-only.
+    #[error("{}: opened read-only", path.display())]
+    ReadOnly {
+        /// The mailbox.
+        path: PathBuf,
+    },
+    /// The mailbox got a new UIDVALIDITY: the UIDs that were given mean nothing any more.
+    #[error("{}: its messages were given new UIDs meanwhile", path.display())]
+    Renumbered {
+        /// The mailbox.
+        path: PathBuf,
+    },
     /// No expunge was kept that could be undone.
     #[error("{}: no expunge is kept", path.display())]
     NothingToUndo {
@@ -81,13 +93,19 @@ impl Error {
         match self {
             Self::Mailbox(Formats::NotAMailbox { .. } | Formats::Unsupported { .. })
             | Self::NoSuchMessage { .. }
-            | Self::NothingToUndo { .. } => ErrorKind::User,
+            | Self::NothingToUndo { .. }
+            | Self::ReadOnly { .. }
+            | Self::Renumbered { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
                 ErrorKind::User
             }
-            Self::Mailbox(Formats::Damaged { .. }) => ErrorKind::Corrupt,
+            Self::Mailbox(Formats::Damaged { .. } | Formats::Unrecoverable { .. }) => {
+                ErrorKind::Corrupt
+            }
+            Self::State(barid_state::Error::Locked { .. })
+            | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
@@ -107,6 +125,10 @@ impl Error {
             Self::Mailbox(Formats::Locked { .. }) => Some(
                 "wait for the other program; a Maildir can be read with --read-only".to_owned(),
             ),
+            Self::State(barid_state::Error::Locked { .. })
+            | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => {
+                Some("wait until the other barid has done with this mailbox".to_owned())
+            }
             Self::State(_) | Self::Mailbox(Formats::State(_)) => {
                 Some("choose another folder with --state-dir DIR".to_owned())
             }
@@ -124,6 +146,15 @@ impl Error {
             Self::Mailbox(Formats::Unfinished { path, .. }) => {
                 Some(format!("run `barid sync {}` to go on", path.display()))
             }
+            Self::Mailbox(Formats::Unrecoverable { .. }) => Some(
+                "nothing is written to it in this state; bring back its journal, or copy what can \
+                 be read"
+                    .to_owned(),
+            ),
+            Self::Renumbered { .. } => {
+                Some("`barid ls MAILBOX` lists the UIDs; give it new ones".to_owned())
+            }
+            Self::ReadOnly { .. } => Some("run it without --read-only".to_owned()),
             Self::Mailbox(Formats::NoSpace { .. }) => {
                 Some("nothing was changed: make room and run it again".to_owned())
             }

@@ -1,24 +1,29 @@
 //! Opening a mailbox and keeping up with it: the stamp, the scan, the cache (PROTOCOL, "Open").
 //!
+//! 0. Complete what another process left unfinished; read what is pending.
 //! 1. Take the stamp. If it equals the cache's and is not racy, the cache is the answer.
 //! 2. Otherwise scan against what is known. New messages go to the cache's sinks: to a new cache if
 //!    there is none, else into a log record of the one there is.
 //! 3. Hand out the mod-sequence and make the ledger durable before anybody hears of it.
 //! 4. Write the cache. It is never fsynced, and if it cannot be written the work goes on in memory.
+//! 5. Lay over it what is pending.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use barid_cache::{CacheDir, Snapshot};
-use barid_formats::{Format, MailboxSpec};
-use barid_state::{Access, Identity, Ledger};
+use barid_formats::{Format, MailboxSpec, Unfinished};
+use barid_state::{Access, Identity, Ledger, Pending};
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::{OsVfs, Vfs};
 
 use crate::caches::CacheFigures;
 use crate::error::{damaged_file, is_refused};
+use crate::limits::{PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
 use crate::opening::{CachePlace, Opening, is_current, is_superseded};
-use crate::{CacheStatus, Error, Note, OpenOptions, Result, Status};
+use crate::recovery::{Recovery, unfinished};
+use crate::shown::Shown;
+use crate::{CacheStatus, Error, Note, NoteKind, OpenOptions, Result, Status};
 
 /// An open mailbox.
 ///
@@ -31,12 +36,21 @@ pub struct Mailbox {
     pub(crate) place: CachePlace,
     pub(crate) ledger: Ledger,
     pub(crate) options: OpenOptions,
-    vfs: Arc<dyn Vfs>,
-    identity: Identity,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) identity: Identity,
+    spec: MailboxSpec,
     cache: CacheStatus,
-    notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
     /// Whether the cache was found damaged once.
     healed: bool,
+    /// What was accepted and is not written.
+    pub(crate) pending: Pending,
+    /// That, as it is shown.
+    pub(crate) shown: Shown,
+    /// What is begun and not finished.
+    pub(crate) unfinished: Option<Unfinished>,
+    /// It was opened in the middle of a change: nothing of what is known of it may last.
+    is_provisional: bool,
 }
 
 impl Mailbox {
@@ -58,19 +72,117 @@ impl Mailbox {
     /// # Errors
     /// As [`Mailbox::open`].
     pub fn open_in(vfs: Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
-        let format = barid_formats::open_with(Arc::clone(&vfs), spec, options.mbox_options())?;
+        let mut format = barid_formats::open_with(Arc::clone(&vfs), spec, options.mbox_options())?;
         let identity = Identity::of(&*vfs, format.path(), !options.read_only)?;
         let dir = &options.state_dir;
+        let mut pending = Pending::open(Arc::clone(&vfs), dir, &identity)?;
         let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
-        let place = CachePlace::of(&vfs, options, &identity);
-        let mut opening = Opening::new(&*format, &vfs, options, &identity, place, &mut ledger);
-        let (snapshot, state) = opening.bring_up_to_date()?;
-        let Opening { place, notes, messages_read, .. } = opening;
-        let cache = CacheStatus { state, messages_read };
-        snapshot.release();
-        let options = options.clone();
-        let healed = false;
-        Ok(Self { format, snapshot, place, ledger, options, vfs, identity, cache, notes, healed })
+        let mut notes = Vec::new();
+        for _ in 0..RECOVERIES_MAX {
+            let unfinished = Recovery {
+                format: &mut *format,
+                pending: &mut pending,
+                ledger: &mut ledger,
+                options,
+                notes: &mut notes,
+            }
+            .at_opening()?;
+            let is_provisional = unfinished.is_some();
+            let mut place = CachePlace::of(&vfs, options, &identity);
+            if is_provisional {
+                place = CachePlace::in_memory(&identity);
+                ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadOnly)?;
+            }
+            let mut opening = Opening::new(&*format, &vfs, options, &identity, place, &mut ledger);
+            opening.in_a_change = is_provisional;
+            let (snapshot, state) = match opening.bring_up_to_date() {
+                // Another process began a change just now, and did not end it.
+                Err(error) if is_unfinished(&error) => continue,
+                result => result?,
+            };
+            let Opening { place, notes: more, messages_read, .. } = opening;
+            notes.extend(more);
+            snapshot.release();
+            let mut mailbox = Self {
+                format,
+                snapshot,
+                place,
+                ledger,
+                options: options.clone(),
+                vfs,
+                identity,
+                spec: spec.clone(),
+                cache: CacheStatus { state, messages_read },
+                notes,
+                healed: false,
+                pending,
+                shown: Shown::default(),
+                unfinished,
+                is_provisional,
+            };
+            mailbox.show_pending_or_heal()?;
+            return Ok(mailbox);
+        }
+        Err(Error::KeepsChanging { path: format.path().to_owned() })
+    }
+
+    fn show_pending_or_heal(&mut self) -> Result<()> {
+        if let Some(damage) = self.pending.damage() {
+            let (path, offset) = (damage.path.display(), damage.offset);
+            let text = format!(
+                "{path}: damaged at byte {offset}: {} or more accepted changes are not known",
+                damage.records
+            );
+            self.notes.push(Note { kind: NoteKind::State, text });
+        }
+        match self.show_pending() {
+            Err(error @ Error::Cache(_)) => self.heal(error),
+            result => result,
+        }
+    }
+
+    /// Lays what is pending over what is known.
+    pub(crate) fn show_pending(&mut self) -> Result<()> {
+        self.shown = Shown::of(&self.snapshot, &self.pending)?;
+        Ok(())
+    }
+
+    /// Completes what is unfinished, before a change; an error says why that cannot be done.
+    pub(crate) fn finish_unfinished(&mut self) -> Result<()> {
+        if self.format.unfinished(Some(&self.options.state_dir))?.is_some() {
+            self.complete()?;
+            self.unfinished = None;
+            if !self.is_provisional {
+                self.rescan(false)?;
+            }
+        }
+        if self.is_provisional { self.open_again() } else { Ok(()) }
+    }
+
+    fn complete(&mut self) -> Result<()> {
+        let Self { format, pending, ledger, options, notes, .. } = self;
+        if options.read_only {
+            let found = format.unfinished(Some(&options.state_dir))?;
+            return found.map_or(Ok(()), |found| Err(unfinished(&**format, found).into()));
+        }
+        Recovery { format: &mut **format, pending, ledger, options, notes }.complete()
+    }
+
+    /// Opens it anew, now that nothing is unfinished.
+    fn open_again(&mut self) -> Result<()> {
+        let is_locked = self.pending.is_locked();
+        self.pending.unlock();
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.retain(|note| note.kind == NoteKind::Recovered);
+        *self = Self::open_in(Arc::clone(&self.vfs), &self.spec, &self.options)?;
+        self.notes.splice(0..0, notes);
+        if is_locked {
+            self.pending.lock(PENDING_LOCK_TIMEOUT)?;
+        }
+        match self.unfinished.take() {
+            Some(found) => Err(unfinished(&*self.format, found).into()),
+            None => Ok(()),
+        }
     }
 
     /// Takes notice of what others changed since. Rows are counted anew.
@@ -78,17 +190,33 @@ impl Mailbox {
     /// # Errors
     /// As [`Mailbox::open`].
     pub fn refresh(&mut self) -> Result<()> {
-        let stamp = self.format.stamp()?;
-        if is_current(&*self.format, &self.snapshot, &stamp, self.options.full_check) {
-            return Ok(());
+        if self.is_provisional && self.format.unfinished(Some(&self.options.state_dir))?.is_none() {
+            return self.open_again();
         }
-        self.rescan(self.options.full_check)
+        let is_pending_new = self.pending.refresh()?;
+        let stamp = self.format.stamp()?;
+        if !is_current(&*self.format, &self.snapshot, &stamp, self.options.full_check) {
+            return self.rescan(self.options.full_check);
+        }
+        if is_pending_new { self.show_pending() } else { Ok(()) }
     }
 
     /// Scans whatever the stamp says; with `full_check` whatever was believed so far.
     pub(crate) fn rescan(&mut self, full_check: bool) -> Result<()> {
-        // What is open may be older than the file, which another process may have written since.
-        self.scan_against(full_check, |opening| opening.stored())
+        for _ in 0..RECOVERIES_MAX {
+            if !self.is_provisional
+                && self.format.unfinished(Some(&self.options.state_dir))?.is_some()
+            {
+                self.complete()?;
+            }
+            // What is open may be older than the file, which another process may have written
+            // since.
+            match self.scan_against(full_check, |opening| opening.stored()) {
+                Err(error) if is_unfinished(&error) => {}
+                result => return result,
+            }
+        }
+        Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
     /// Ends a reading of the cache: what was begun in a store of records ends with it, and what is
@@ -139,7 +267,7 @@ impl Mailbox {
         })
     }
 
-    fn scan_against(
+    pub(crate) fn scan_against(
         &mut self,
         full_check: bool,
         known: impl FnOnce(&mut Opening<'_>) -> Result<Option<Snapshot>>,
@@ -149,13 +277,14 @@ impl Mailbox {
         let place = self.place.clone();
         let mut opening = Opening::new(&**format, vfs, &options, identity, place, ledger);
         opening.keep_options_of(&self.snapshot);
+        opening.in_a_change = self.is_provisional;
         let known = known(&mut opening)?;
         let (snapshot, state) = opening.scan(known)?;
         snapshot.release();
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read };
         (self.snapshot, self.place, self.notes) = (snapshot, place, notes);
-        Ok(())
+        self.show_pending()
     }
 
     /// Its counts and numbers; costs nothing.
@@ -165,12 +294,12 @@ impl Mailbox {
             format: self.format(),
             messages: self.snapshot.len(),
             recent: meta.recent,
-            unseen: meta.unseen,
+            unseen: self.shown.unseen(meta.unseen),
             uidvalidity: meta.uidvalidity,
             uidnext: meta.uidnext,
             highestmodseq: meta.highest_modseq.max(self.ledger.highest_modseq()),
             size_bytes: meta.size_bytes,
-            pending: 0,
+            pending: self.pending.records().len() as u64,
             cache: self.cache,
         }
     }
@@ -225,9 +354,9 @@ impl Mailbox {
         self.len() == 0
     }
 
-    /// Its keywords in the order of their slots.
+    /// Its keywords in the order of their slots, those of pending changes last.
     pub fn keywords(&self) -> &KeywordTable {
-        &self.snapshot.meta().keywords
+        self.shown.keywords(&self.snapshot)
     }
 
     /// What a user may want to know of this opening.
@@ -266,4 +395,9 @@ impl Mailbox {
     pub fn uids(&self) -> Result<Vec<u32>> {
         Ok(self.snapshot.uids()?)
     }
+}
+
+fn is_unfinished(error: &Error) -> bool {
+    use barid_formats::Error as Formats;
+    matches!(error, Error::Mailbox(Formats::Unfinished { .. } | Formats::Unrecoverable { .. }))
 }

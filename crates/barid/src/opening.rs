@@ -14,12 +14,13 @@ use crate::error::{is_out_of_reach, is_refused, is_unavailable};
 use crate::intake::{Intake, Taken};
 use crate::modseqs::ModSeqs;
 use crate::options::in_words;
+use crate::recovery::unfinished;
 use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
 
 /// How often a scan is begun anew when the mailbox or the cache changes under it.
 const SCANS_MAX: u32 = 5;
 /// How long to wait for another process that hands out UIDs or a mod-sequence.
-const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the cache is: a file, and the file system that it is on.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl CachePlace {
         }
     }
 
-    fn in_memory(identity: &Identity) -> Self {
+    pub(crate) fn in_memory(identity: &Identity) -> Self {
         let path = Path::new("/").join(barid_cache::file_name(identity.id));
         Self { vfs: Arc::new(MemVfs::new()), path, on_disk: false }
     }
@@ -59,6 +60,11 @@ pub(crate) struct Opening<'a> {
     pub(crate) messages_read: u64,
     /// What the cache is made in if it is made anew: what was asked for, else what it was in.
     cache_options: CacheOptions,
+    /// The stamp after a change of our own: a scan that finds it has found nothing else, and no
+    /// more need be verified.
+    pub(crate) own: Option<Stamp>,
+    /// The mailbox is known to be in the middle of a change; nothing of what is found may last.
+    pub(crate) in_a_change: bool,
 }
 
 /// Whether a stamp proves that nothing changed (PROTOCOL, "Open", step 3). What could not be read
@@ -96,8 +102,19 @@ impl<'a> Opening<'a> {
         ledger: &'a mut Ledger,
     ) -> Self {
         let cache_options = options.cache_options(CacheOptions::default());
-        let (notes, messages_read) = (Vec::new(), 0);
-        Self { format, vfs, options, identity, place, ledger, notes, messages_read, cache_options }
+        Self {
+            format,
+            vfs,
+            options,
+            identity,
+            place,
+            ledger,
+            notes: Vec::new(),
+            messages_read: 0,
+            cache_options,
+            own: None,
+            in_a_change: false,
+        }
     }
 
     /// A cache that is made anew is to be as this one, as far as nothing else was asked for.
@@ -225,7 +242,7 @@ impl<'a> Opening<'a> {
             let options = if place.on_disk { self.cache_options } else { CacheOptions::default() };
             let intake = Intake::new(&place, options, previous);
             let mut report = match self.scan_into(&intake, previous) {
-                Ok(report) => report,
+                Ok(report) => self.checked(report)?,
                 Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => continue,
                 Err(error) => {
                     // The cache is no reason to fail: start from nothing, or without it.
@@ -251,6 +268,20 @@ impl<'a> Opening<'a> {
             }
         }
         Err(Error::KeepsChanging { path: self.format.path().to_owned() })
+    }
+
+    /// What a scan found, unless the mailbox was in the middle of a change: what is there then is
+    /// no message, and gets no UID.
+    fn checked(&self, mut report: ScanReport) -> Result<ScanReport> {
+        if !self.in_a_change
+            && let Some(found) = self.format.unfinished(Some(&self.options.state_dir))?
+        {
+            return Err(unfinished(self.format, found).into());
+        }
+        if self.own.is_some_and(|own| own.same_files(&report.stamp)) {
+            report.tail_verified = false;
+        }
+        Ok(report)
     }
 
     /// As [`Opening::do_over`]; the error itself is given back if it is about the library of the
@@ -286,7 +317,7 @@ impl<'a> Opening<'a> {
             progress.map(|tell| Progress::teller(tell, Work::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
-            read_only: self.options.read_only,
+            read_only: self.options.read_only || self.in_a_change,
             full_check: self.options.full_check,
             threads: self.options.threads,
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),

@@ -40,7 +40,7 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    fn read_once(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+    pub(crate) fn read_once(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
         let row = self.row_of(uid)?;
         let row = row.ok_or_else(|| Error::NoSuchMessage { path: self.path().to_owned(), uid })?;
         let mut name = Vec::new();

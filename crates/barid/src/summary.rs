@@ -3,6 +3,7 @@
 use barid_cache::{Core, Record};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
 
+use crate::shown::Shown;
 use crate::{Mailbox, Result};
 
 /// What the cache holds of one message.
@@ -18,9 +19,9 @@ pub struct Summary<'a> {
     pub internal_date: InternalDate,
     /// When it was sent, if it says so in a way that can be understood.
     pub sent_date: Option<SentDate>,
-    /// Its flags.
+    /// Its flags, with what is pending.
     pub flags: FlagSet,
-    /// Its keywords.
+    /// Its keywords, with what is pending.
     pub keywords: KeywordMask,
     /// Bytes as stored.
     pub size: u64,
@@ -37,15 +38,22 @@ impl<'a> Summary<'a> {
         self.names.select(self.keywords).map(|keyword| keyword.as_str())
     }
 
-    fn new(row: u32, core: &Core, fields: &'a Record<'a>, names: &'a KeywordTable) -> Self {
+    fn new(
+        row: u32,
+        core: &Core,
+        fields: &'a Record<'a>,
+        names: &'a KeywordTable,
+        shown: &Shown,
+    ) -> Self {
+        let (flags, keywords, modseq) = shown.of_message(core);
         Self {
             row,
             uid: core.uid,
-            modseq: core.modseq,
+            modseq,
             internal_date: core.internal_date,
             sent_date: core.sent_date_own.then_some(core.sent_date),
-            flags: core.flags,
-            keywords: core.keywords,
+            flags,
+            keywords,
             size: core.size,
             rfc822_size: core.rfc822_size,
             fields,
@@ -66,21 +74,22 @@ impl Mailbox {
         rows: &[u32],
         visit: &mut dyn FnMut(&Summary<'_>) -> bool,
     ) -> Result<()> {
-        let names = &self.snapshot.meta().keywords;
+        let names = self.keywords();
         let result = self.snapshot.records_while(rows, &mut |row, core, record| {
-            visit(&Summary::new(row, core, record, names))
+            visit(&Summary::new(row, core, record, names, &self.shown))
         });
         self.done(result)
     }
 
-    /// The UIDs of the messages that have `flag`, ascending. Reads no header texts.
+    /// The UIDs of the messages that have `flag`, with what is pending, ascending. Reads no header
+    /// texts.
     ///
     /// # Errors
     /// A damaged cache.
     pub fn uids_with(&self, flag: Flag) -> Result<Vec<Uid>> {
         let mut uids = Vec::new();
         let result = self.snapshot.cores(0..self.len(), &mut |_, core| {
-            if core.flags.contains(flag) {
+            if self.shown.of_message(core).0.contains(flag) {
                 uids.push(core.uid);
             }
         });

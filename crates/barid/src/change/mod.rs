@@ -5,14 +5,20 @@
 //! (`docs/design/changing.md`). Expunges and appends are written at once, and what is pending with
 //! them.
 
+mod accept;
+mod kept;
+pub(crate) mod matching;
+mod pass;
+mod resolve;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid_formats::{ChangeSet, FlagChange, NewMessage, SyncContext, SyncFigures, Unfinished};
+use barid_formats::{FlagChange, NewMessage, SyncFigures, Unfinished};
 use barid_types::Uid;
 
-use crate::{Mailbox, Progress, ProgressFn, Result, Work};
+use crate::{Mailbox, ProgressFn, Result};
 
 /// What is to be changed, in one pass.
 #[derive(Clone, Debug, Default)]
@@ -95,19 +101,23 @@ impl Mailbox {
     ///
     /// When it returns, what it reports is durable: in the mailbox, or with
     /// [`WriteWhen::Pending`] and nothing but flag changes in the journal of pending changes. What
-    /// is pending is written in the same pass unless the request only adds to it.
+    /// is pending is written in the same pass unless the request only adds to it. Rows are counted
+    /// anew.
     ///
     /// # Errors
-    /// Unfinished work that cannot be completed; a lock that another program holds; what the file
-    /// system says. [`barid_formats::Error::Unfinished`] says that the change goes on at the next
-    /// opening; after any other error nothing was changed in an mbox, and in a Maildir each message
-    /// was changed or not.
+    /// Unfinished work that cannot be completed; a lock that another program holds;
+    /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
+    /// says that the change goes on at the next opening; after any other error nothing was changed
+    /// in an mbox, and in a Maildir each message was changed or not.
     pub fn change(
         &mut self,
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
     ) -> Result<Changed> {
-        self.change_now(request, options)
+        match self.may_wait(request, options) {
+            true => self.accept(request, options),
+            false => self.write(request, options),
+        }
     }
 
     /// Writes what is pending, drops \Recent, and writes UIDs where the format holds them.
@@ -117,64 +127,46 @@ impl Mailbox {
     pub fn sync(&mut self, options: &ChangeOptions) -> Result<Changed> {
         let request =
             ChangeRequest { drop_recent: true, write_uids: true, ..ChangeRequest::default() };
-        self.change(&request, options)
+        self.write(&request, options)
     }
 
     /// Brings back the messages of the last expunge that was kept, with their flags, keywords and
     /// dates, and forgets them; those that are there are left out.
     ///
+    /// May be repeated after it was interrupted: what it brought back is not brought back twice.
+    ///
     /// # Errors
     /// [`crate::Error::NothingToUndo`]; as [`Mailbox::change`].
     pub fn undo(&mut self, options: &ChangeOptions) -> Result<Changed> {
-        let _ = options;
-        Err(crate::Error::NothingToUndo { path: self.path().to_owned() })
+        self.check_writable()?;
+        match options.dry_run {
+            true => self.bring_back(options),
+            false => self.under_pending_lock(|mailbox| mailbox.bring_back(options)),
+        }
     }
 
     /// How many accepted changes are not written yet.
     pub fn pending(&self) -> u32 {
-        0
+        self.pending.records().len() as u32
     }
 
     /// A change that was begun and not finished, and could not be completed at the opening.
     pub fn unfinished(&self) -> Option<&Unfinished> {
-        None
+        self.unfinished.as_ref()
     }
+}
 
-    fn change_now(
-        &mut self,
-        request: &ChangeRequest<'_>,
-        options: &ChangeOptions,
-    ) -> Result<Changed> {
-        let mut changes = ChangeSet {
-            flags: request.flags.clone(),
-            expunge: request.expunge.clone(),
-            drop_recent: request.drop_recent,
-            write_uids: request.write_uids,
-        };
-        changes.flags.sort_by_key(|(uid, _)| *uid);
-        changes.expunge.sort_unstable();
-        let progress = options.progress.as_ref();
-        let progress =
-            progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
-        let mut context = SyncContext {
-            ledger: Some(&mut self.ledger),
-            state_dir: Some(&self.options.state_dir),
-            stop: options.stop.as_deref(),
-            dry_run: options.dry_run,
-            progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
-            ..SyncContext::new(&self.snapshot)
-        };
-        let report = self.format.sync(&changes, request.appends, &mut context)?;
-        if !options.dry_run {
-            self.rescan(false)?;
-        }
-        Ok(Changed {
-            figures: report.figures,
-            flagged: changes.flags.len() as u32,
-            expunged: changes.expunge.len() as u32,
-            appended: report.appended.into_iter().flatten().collect(),
-            gone: report.gone,
-            ..Changed::default()
-        })
-    }
+/// Adds what another pass cost, which came later.
+fn add_figures(sum: &mut SyncFigures, more: &SyncFigures) {
+    let is_first = *sum == SyncFigures::default();
+    sum.messages_written += more.messages_written;
+    sum.messages_expunged += more.messages_expunged;
+    sum.bytes_in_place += more.bytes_in_place;
+    sum.bytes_moved += more.bytes_moved;
+    sum.bytes_collapsed += more.bytes_collapsed;
+    sum.bytes_journaled += more.bytes_journaled;
+    sum.bytes_appended += more.bytes_appended;
+    sum.barriers += more.barriers;
+    sum.size_before = if is_first { more.size_before } else { sum.size_before };
+    sum.size_after = more.size_after;
 }

@@ -1,0 +1,139 @@
+//! Accepting flag changes: they are durable, and shown, and written later.
+
+use std::cell::RefCell;
+
+use barid_cache::Core;
+use barid_formats::FlagChange;
+use barid_state::{MessageKey, PendingChange, PendingKind};
+use barid_types::{Keyword, Uid};
+
+use super::matching::ordinal;
+use super::pass::hand_out_modseq;
+use super::resolve::{delta_of, is_noop, there};
+use super::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
+use crate::limits::PENDING_MAX;
+use crate::{Error, Mailbox, Result};
+
+/// A message that gets other flags.
+struct Target {
+    uid: Uid,
+    key: MessageKey,
+    change: FlagChange,
+}
+
+impl Mailbox {
+    /// Whether a request needs only be accepted.
+    pub(super) fn may_wait(&self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> bool {
+        let only_flags = request.expunge.is_empty()
+            && request.appends.is_empty()
+            && !request.drop_recent
+            && !request.write_uids;
+        let caps = self.format.caps();
+        let is_pending = options.write == WriteWhen::Pending && caps.delays && caps.flags;
+        let total = self.pending.records().len() + request.flags.len();
+        // What could not be kept is written.
+        is_pending && only_flags && total <= PENDING_MAX && self.ledger.is_persistent()
+    }
+
+    /// Accepts flag changes. Costs what they are, and two barriers: that of the mod-sequence and
+    /// that of the journal.
+    pub(super) fn accept(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+    ) -> Result<Changed> {
+        self.check_writable()?;
+        if options.dry_run {
+            return self.accept_locked(request, options);
+        }
+        self.under_pending_lock(|mailbox| {
+            mailbox.finish_unfinished()?;
+            mailbox.show_pending()?;
+            mailbox.accept_locked(request, options)
+        })
+    }
+
+    fn accept_locked(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+    ) -> Result<Changed> {
+        let mut changed = Changed::default();
+        let targets = self.targets(&request.flags, &mut changed.gone)?;
+        changed.flagged = targets.len() as u32;
+        let before = self.pending.records().len();
+        if options.dry_run || targets.is_empty() {
+            changed.pending = (before + targets.len()) as u32;
+            return Ok(changed);
+        }
+        self.check_keywords(&targets)?;
+        let modseq = hand_out_modseq(&mut self.ledger, self.snapshot.meta().highest_modseq)?;
+        let uidvalidity = self.snapshot.meta().uidvalidity;
+        let mut accepted = Vec::with_capacity(targets.len());
+        for Target { uid, key, change } in &targets {
+            let row = self.row_from(*uid)?;
+            accepted.push(PendingChange {
+                uidvalidity,
+                uid: *uid,
+                key: *key,
+                body_hash: 0,
+                ordinal: ordinal(&self.snapshot, row, *key)?,
+                modseq,
+                kind: PendingKind::Flags(delta_of(change)),
+            });
+        }
+        self.pending.accept(accepted)?;
+        self.show_pending()?;
+        changed.figures.barriers = 2;
+        changed.pending = self.pending.records().len() as u32;
+        Ok(changed)
+    }
+
+    /// The messages whose flags as they are shown would be others.
+    fn targets(&self, flags: &[(Uid, FlagChange)], gone: &mut Vec<Uid>) -> Result<Vec<Target>> {
+        let mut flags: Vec<&(Uid, FlagChange)> = flags.iter().collect();
+        flags.sort_by_key(|(uid, _)| *uid);
+        let targets = RefCell::new(Vec::new());
+        let mut at = 0;
+        let names = self.keywords();
+        let mut uids: Vec<Uid> = flags.iter().map(|(uid, _)| *uid).collect();
+        uids.dedup();
+        let there = there(&self.snapshot, uids.iter().copied(), &mut |core| {
+            at += flags[at..].iter().take_while(|(uid, _)| *uid < core.uid).count();
+            let mut shown: Core = *core;
+            (shown.flags, shown.keywords, _) = self.shown.of_message(core);
+            let mine = flags[at..].iter().take_while(|(uid, _)| *uid == core.uid);
+            let mine: Vec<_> = mine.collect();
+            // One change of several may undo what another does: then all are taken.
+            if mine.len() > 1 || mine.iter().any(|(_, change)| !is_noop(change, &shown, names)) {
+                targets.borrow_mut().extend(mine.into_iter().map(|(uid, change)| Target {
+                    uid: *uid,
+                    key: core.key,
+                    change: change.clone(),
+                }));
+            }
+        })?;
+        gone.extend(uids.iter().zip(there).filter(|(_, there)| !there).map(|(uid, _)| *uid));
+        Ok(targets.into_inner())
+    }
+
+    /// What the format could not write is not accepted.
+    fn check_keywords(&self, targets: &[Target]) -> Result<()> {
+        let mut names: Vec<&Keyword> = self.keywords().names().iter().collect();
+        for target in targets {
+            for name in &target.change.add_keywords {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let adds = names.len() > self.keywords().names().len();
+        match adds && names.len() > self.format.caps().keywords_max as usize {
+            true => Err(Error::Mailbox(barid_formats::Error::Unsupported {
+                path: self.path().to_owned(),
+                what: "it holds no more keywords",
+            })),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! From what was asked for and what is pending to the changes that a format is given.
+
+use std::collections::BTreeMap;
+
+use barid_cache::{Core, Snapshot};
+use barid_formats::{ChangeSet, FlagChange};
+use barid_state::{FlagDelta, Pending, PendingKind};
+use barid_types::{FlagSet, Keyword, KeywordTable, Uid};
+
+use super::ChangeRequest;
+use super::matching::{BodyHash, Match, find_all};
+use crate::Result;
+
+/// The changes of one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// What the format is to do.
+    pub(crate) changes: ChangeSet,
+    /// How many messages get other flags or keywords.
+    pub(crate) flagged: u32,
+    /// Messages that are not there, ascending.
+    pub(crate) gone: Vec<Uid>,
+    /// The numbers of pending changes that are to be kept.
+    pub(crate) ambiguous: Vec<u64>,
+}
+
+/// What pending changes come to.
+#[derive(Debug, Default)]
+struct FromPending {
+    flags: BTreeMap<Uid, FlagChange>,
+    expunge: Vec<Uid>,
+}
+
+/// Brings together what was asked for and what is pending, which was accepted before it.
+pub(crate) fn resolve(
+    snapshot: &Snapshot,
+    pending: &Pending,
+    request: &ChangeRequest<'_>,
+    body_hash: &mut BodyHash<'_>,
+) -> Result<Resolved> {
+    let mut resolved = Resolved::default();
+    let mut before = FromPending::default();
+    before.take(snapshot, pending, &mut resolved, body_hash)?;
+    let mut expunge = request.expunge.clone();
+    expunge.extend(before.expunge);
+    expunge.sort_unstable();
+    expunge.dedup();
+    let mut flags = in_order(before.flags, &request.flags);
+    flags.retain(|(uid, _)| expunge.binary_search(uid).is_err());
+    let names = &snapshot.meta().keywords;
+    let mut changes = flags.iter();
+    let mut there = there(snapshot, flags.iter().map(|(uid, _)| *uid), &mut |core| {
+        let change = changes.find(|(uid, _)| *uid == core.uid);
+        let is_change = change.is_some_and(|(_, change)| !is_noop(change, core, names));
+        resolved.flagged += u32::from(is_change);
+    })?;
+    retain(&mut flags, &mut there, |(uid, _)| *uid, &mut resolved.gone);
+    let mut there = self::there(snapshot, expunge.iter().copied(), &mut |_| {})?;
+    retain(&mut expunge, &mut there, |uid| *uid, &mut resolved.gone);
+    let (drop_recent, write_uids) = (request.drop_recent, request.write_uids);
+    resolved.changes = ChangeSet { flags, expunge, drop_recent, write_uids };
+    resolved.gone.sort_unstable();
+    resolved.gone.dedup();
+    Ok(resolved)
+}
+
+impl FromPending {
+    fn take(
+        &mut self,
+        snapshot: &Snapshot,
+        pending: &Pending,
+        resolved: &mut Resolved,
+        body_hash: &mut BodyHash<'_>,
+    ) -> Result<()> {
+        let records = pending.records();
+        let changes = records.iter().map(|record| &record.change);
+        let found = find_all(snapshot, changes, body_hash)?;
+        for (record, found) in records.iter().zip(found) {
+            match (found, &record.change.kind) {
+                (Match::Message(uid), PendingKind::Flags(delta)) => {
+                    then(self.flags.entry(uid).or_default(), &change_of(delta));
+                }
+                (Match::Message(uid), PendingKind::Expunge) => self.expunge.push(uid),
+                (Match::Gone, _) => resolved.gone.push(record.change.uid),
+                (Match::Ambiguous, _) => resolved.ambiguous.push(record.sequence),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One change for each message, ascending.
+fn in_order(
+    before: BTreeMap<Uid, FlagChange>,
+    flags: &[(Uid, FlagChange)],
+) -> Vec<(Uid, FlagChange)> {
+    if before.is_empty() && flags.is_sorted_by(|a, b| a.0 < b.0) {
+        return flags.to_vec();
+    }
+    let mut all = before;
+    for (uid, change) in flags {
+        then(all.entry(*uid).or_default(), change);
+    }
+    all.into_iter().collect()
+}
+
+/// Makes `change` what it and then `later` do.
+fn then(change: &mut FlagChange, later: &FlagChange) {
+    let set = |bits: u8| FlagSet::from_bits(bits);
+    change.add = set(change.add.bits() & !later.remove.bits() | later.add.bits());
+    change.remove = set(change.remove.bits() & !later.add.bits() | later.remove.bits());
+    let merge = |names: &mut Vec<Keyword>, without: &[Keyword], with: &[Keyword]| {
+        names.retain(|name| !without.contains(name));
+        for name in with {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+    };
+    merge(&mut change.add_keywords, &later.remove_keywords, &later.add_keywords);
+    merge(&mut change.remove_keywords, &later.add_keywords, &later.remove_keywords);
+}
+
+/// Whether a message has what the change makes of it.
+pub(crate) fn is_noop(change: &FlagChange, core: &Core, names: &KeywordTable) -> bool {
+    let flags = (core.flags.bits() | change.add.bits()) & !change.remove.bits();
+    let has =
+        |name: &Keyword| names.slot(name).is_some_and(|slot| core.keywords.0 >> slot & 1 == 1);
+    let removes = |name: &Keyword| change.remove_keywords.contains(name);
+    flags == core.flags.bits()
+        && change.add_keywords.iter().all(|name| has(name) || removes(name))
+        && !change.remove_keywords.iter().any(has)
+}
+
+/// Which of some UIDs, ascending, are there; `visit` is told of those, in their order.
+///
+/// Looks each one up, or walks through all rows where that reads less.
+pub(crate) fn there(
+    snapshot: &Snapshot,
+    uids: impl Iterator<Item = Uid>,
+    visit: &mut dyn FnMut(&Core),
+) -> Result<Vec<bool>> {
+    let uids: Vec<Uid> = uids.collect();
+    let mut there = vec![false; uids.len()];
+    if uids.len() as u64 * 32 < u64::from(snapshot.len()) {
+        for (uid, there) in uids.iter().zip(&mut there) {
+            let Some(row) = snapshot.row_of_uid(*uid)? else { continue };
+            visit(&snapshot.core(row)?);
+            *there = true;
+        }
+        return Ok(there);
+    }
+    let mut at = 0;
+    snapshot.cores(0..snapshot.len(), &mut |_, core| {
+        while uids.get(at).is_some_and(|uid| *uid < core.uid) {
+            at += 1;
+        }
+        if uids.get(at) == Some(&core.uid) {
+            visit(core);
+            there[at] = true;
+        }
+    })?;
+    Ok(there)
+}
+
+/// Moves the UIDs of what is not there to `gone`.
+fn retain<T>(items: &mut Vec<T>, there: &mut [bool], uid: fn(&T) -> Uid, gone: &mut Vec<Uid>) {
+    let mut there = there.iter();
+    items.retain(|item| {
+        let is_there = *there.next().unwrap_or(&false);
+        if !is_there {
+            gone.push(uid(item));
+        }
+        is_there
+    });
+}
+
+fn change_of(delta: &FlagDelta) -> FlagChange {
+    FlagChange {
+        add: delta.add,
+        remove: delta.remove,
+        add_keywords: delta.add_keywords.clone(),
+        remove_keywords: delta.remove_keywords.clone(),
+    }
+}
+
+/// A change as it is kept in the journal of pending changes.
+pub(crate) fn delta_of(change: &FlagChange) -> FlagDelta {
+    FlagDelta {
+        add: change.add,
+        remove: change.remove,
+        add_keywords: change.add_keywords.clone(),
+        remove_keywords: change.remove_keywords.clone(),
+    }
+}

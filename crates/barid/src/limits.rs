@@ -1,0 +1,21 @@
+//! The bounds of this crate.
+
+use std::time::Duration;
+
+/// How many flag changes may be pending; more are written.
+pub(crate) const PENDING_MAX: usize = 1000;
+
+/// In a mailbox of up to so many messages those before a changed one are looked at for equals.
+pub(crate) const ORDINAL_ROWS_MAX: u32 = 4096;
+
+/// How often a change is begun anew when others change the mailbox.
+pub(crate) const CHANGES_MAX: u32 = 5;
+
+/// How often a scan is begun anew because a change that another process began is unfinished.
+pub(crate) const RECOVERIES_MAX: u32 = 3;
+
+/// How long to wait for another process that changes the mailbox or its pending changes.
+pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of messages that are brought back in one pass.
+pub(crate) const UNDO_BATCH_LEN: usize = 8 << 20;

@@ -1,0 +1,104 @@
+//! Completing a change that was begun and not finished (PROTOCOL, "Open", step 1).
+
+use barid_formats::{EmptyKnown, Error as FormatError, Recovered, SyncContext, Unfinished};
+use barid_state::{Ledger, Pending};
+
+use crate::limits::PENDING_LOCK_TIMEOUT;
+use crate::{Note, NoteKind, OpenOptions, Progress, Result, Work};
+
+/// What it takes to complete a change.
+pub(crate) struct Recovery<'a> {
+    pub(crate) format: &'a mut dyn barid_formats::Mailbox,
+    pub(crate) pending: &'a mut Pending,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) options: &'a OpenOptions,
+    pub(crate) notes: &'a mut Vec<Note>,
+}
+
+impl Recovery<'_> {
+    /// Completes what is unfinished where that is possible, and says so in the notes; returns what
+    /// is left unfinished. A few system calls where nothing is.
+    pub(crate) fn at_opening(&mut self) -> Result<Option<Unfinished>> {
+        let Some(found) = self.format.unfinished(Some(&self.options.state_dir))? else {
+            return Ok(None);
+        };
+        let why = match self.options.read_only {
+            true => "it is not completed read-only".to_owned(),
+            false => match self.complete() {
+                Ok(()) => return Ok(None),
+                Err(error) => error.to_string(),
+            },
+        };
+        let path = self.format.path().display();
+        let text =
+            format!("{path}: {} is unfinished: {why}; UIDs are not to be relied on", found.what);
+        self.notes.push(Note { kind: NoteKind::Unfinished, text });
+        Ok(Some(found))
+    }
+
+    /// Completes what is unfinished, under the lock of the pending changes: those that were written
+    /// are dropped before the journal goes.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        let Self { format, pending, ledger, options, .. } = self;
+        let held = pending.is_locked();
+        let locked = pending.lock(PENDING_LOCK_TIMEOUT);
+        if locked.is_err() && (ledger.is_persistent() || !pending.records().is_empty()) {
+            locked?;
+        }
+        let progress = options.progress.as_ref();
+        let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, format.format()));
+        let known = EmptyKnown::default();
+        let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
+        let mut context = SyncContext {
+            ledger: Some(ledger),
+            state_dir: Some(&options.state_dir),
+            progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
+            drop_pending: Some(&mut drop_pending),
+            ..SyncContext::new(&known)
+        };
+        let recovered = format.recover(&mut context);
+        let done = self.conclude(recovered);
+        if !held {
+            self.pending.unlock();
+        }
+        done
+    }
+
+    fn conclude(&mut self, recovered: barid_formats::Result<Recovered>) -> Result<()> {
+        let recovered = recovered?;
+        if let Some(through) = recovered.pending_through {
+            self.pending.drop_through(through)?;
+        }
+        let path = self.format.path().display().to_string();
+        let mut note = |kind, text: String| {
+            self.notes.push(Note { kind, text: format!("{path}: {text}") });
+        };
+        if let Some(aside) = &recovered.quarantined {
+            let text = "another program rewrote it during a change, which is not completed; its \
+                        journal was put aside as";
+            note(NoteKind::Unfinished, format!("{text} {}", aside.display()));
+        } else if recovered.completed {
+            note(NoteKind::Recovered, "an interrupted change was completed".to_owned());
+        }
+        if recovered.bytes_delivered > 0 {
+            let bytes = recovered.bytes_delivered;
+            note(
+                NoteKind::Recovered,
+                format!("{bytes} bytes of mail delivered meanwhile are kept"),
+            );
+        }
+        match self.format.unfinished(Some(&self.options.state_dir))? {
+            Some(left) => Err(unfinished(&*self.format, left).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error that a change is unfinished.
+pub(crate) fn unfinished(format: &dyn barid_formats::Mailbox, found: Unfinished) -> FormatError {
+    let path = format.path().to_owned();
+    match found.journal {
+        Some(journal) => FormatError::Unfinished { path, journal, what: found.what },
+        None => FormatError::Unrecoverable { path, what: found.what },
+    }
+}
