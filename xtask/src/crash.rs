@@ -1,18 +1,76 @@
 //! `cargo xtask crash`: the crash tests with more seeds than a test run has time for.
 
-use anyhow::Result;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::install;
-use crate::shell::cargo;
 
 /// The variable in which tests with `crash` in their names find how many seeds to try.
 const SEEDS: &str = "BARID_CRASH_SEEDS";
+/// The variable in which the crash world of the mbox writer finds how many crash points to visit.
+const POINTS: &str = "BARID_CRASH_POINTS";
+/// What stands before the number of crash points in the output of a test.
+const MARK: &str = "crash points visited: ";
+/// Crash points of the mbox writer below which the run has failed.
+const POINTS_MIN: u64 = 100_000;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let seeds = args.option::<u32>("--seeds")?.unwrap_or(1_000).to_string();
+    let points = args.option::<u64>("--points")?.unwrap_or(POINTS_MIN);
     args.finish()?;
     let verb: &[&str] = &["test", "--release", "--workspace"];
-    let which: &[&str] = &["--", "crash", "--include-ignored"];
-    cargo(&[verb, install::features(), which].concat(), &[(SEEDS, &seeds)])
+    let which: &[&str] = &["--", "crash", "--include-ignored", "--nocapture"];
+    let given = [verb, install::features(), which].concat();
+    println!("cargo {}", given.join(" "));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut child = Command::new(cargo)
+        .args(&given)
+        .current_dir(barid_testkit::corpora::repository())
+        .env(SEEDS, seeds)
+        .env(POINTS, points.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo")?;
+    let stdout = child.stdout.take().context("because it is piped")?;
+    let mut visited = 0;
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        println!("{line}");
+        visited += visited_in(&line);
+    }
+    if !child.wait()?.success() {
+        bail!("a crash test failed");
+    }
+    println!("{visited} crash points of the mbox writer");
+    if visited < POINTS_MIN {
+        bail!("that is less than {POINTS_MIN}");
+    }
+    Ok(())
+}
+
+/// The crash points that a line of a test tells of.
+fn visited_in(line: &str) -> u64 {
+    let number = line.split_once(MARK).map_or("", |(_, rest)| rest);
+    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visited_in;
+
+    #[test]
+    fn crash_points_are_read_from_the_output() {
+        for (line, expected) in [
+            ("crash points visited: 120034, disks: 5", 120_034),
+            ("test x ... crash points visited: 7", 7),
+            ("crash points visited: none", 0),
+            ("ok", 0),
+        ] {
+            assert_eq!(visited_in(line), expected, "{line}");
+        }
+    }
 }

@@ -16,6 +16,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("zstd", "zstd"),
     ("gzip", "gzip"),
+    ("strace", "strace"),
+    ("xfsprogs", "mkfs.xfs"),
     ("libdb5.3", "libdb-5.3.so"),
     ("libdb5.3-dev", DB_HEADER),
     ("libgdbm6", "libgdbm.so.6"),
@@ -101,7 +103,7 @@ fn apt_get(verb: &[&str], packages: &[&str]) -> Result<bool> {
     Ok(command.status()?.success())
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let status = disk::read_text(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     line.and_then(|line| line.split_ascii_whitespace().nth(1)) == Some("0")

@@ -6,6 +6,7 @@ mod bench;
 mod corpus;
 mod crash;
 mod install;
+mod powercut;
 mod shell;
 mod test;
 mod tidy;
@@ -36,6 +37,13 @@ Usage: cargo xtask VERB
       --no-keep          leave nothing in bench/runs; --out DIR keeps it elsewhere
   crash                  the crash tests, with many seeds
       --seeds N          how many (1000)
+      --points N         how many crash points of the mbox writer (100000, and no less)
+  powercut               cut the power of ext4 and XFS while an mbox is changed; as root
+      --only KINDS       some of ext4,xfs
+      --random N         images of each beside those after every flush (300)
+      --messages N       of the mailbox (1000)
+      --seed S           other cuts, other mail (1)
+      --barid PROGRAM    cut this one instead of a release build
 ";
 
 fn main() -> ExitCode {
@@ -46,6 +54,7 @@ fn main() -> ExitCode {
         Some("corpus") => corpus::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),
+        Some("powercut") => powercut::run(args),
         Some("help") => {
             print!("{HELP}");
             Ok(())

@@ -1,0 +1,123 @@
+//! File systems on disks of our own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::disk::Disks;
+use super::image::{Event, Image};
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    Ext4,
+    Xfs,
+}
+
+impl FileSystem {
+    pub(crate) const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// Bytes of a disk; what is not written takes no memory.
+    pub(crate) fn len(self) -> u64 {
+        match self {
+            Self::Ext4 => 128 << 20,
+            // The least that mkfs.xfs takes.
+            Self::Xfs => 304 << 20,
+        }
+    }
+
+    /// Makes an empty one.
+    pub(crate) fn make(self, device: &Path) -> Result<()> {
+        let mut command = match self {
+            Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-E", "nodiscard"]),
+            Self::Xfs => command("mkfs.xfs", &["-q", "-f", "-K"]),
+        };
+        run(command.arg(device))
+    }
+}
+
+/// A mounted disk; unmounted when dropped.
+#[derive(Debug)]
+pub(crate) struct Mounted<'a> {
+    disks: &'a Disks,
+    number: u64,
+    point: PathBuf,
+    is_mounted: bool,
+}
+
+impl<'a> Mounted<'a> {
+    /// Adds a disk and mounts it; the file system completes what its journal says.
+    pub(crate) fn new(
+        disks: &'a Disks,
+        image: Image,
+        is_logged: bool,
+        folder: &Path,
+        point: &Path,
+    ) -> Result<Self> {
+        let number = disks.add(image, is_logged);
+        let mut mounted = Self { disks, number, point: point.to_owned(), is_mounted: false };
+        let device = folder.join(number.to_string());
+        run(command("mount", &["-o", "loop,noatime"]).arg(device).arg(point))?;
+        mounted.is_mounted = true;
+        Ok(mounted)
+    }
+
+    /// How many writes and flushes there were so far.
+    pub(crate) fn position(&self) -> usize {
+        self.disks.position(self.number)
+    }
+
+    /// Unmounts it; the disk as it is now, and its log.
+    pub(crate) fn unmount(mut self) -> Result<(Image, Vec<Event>)> {
+        unmount(&self.point)?;
+        self.is_mounted = false;
+        self.disks.take(self.number).context("the disk is there")
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            // What stays goes with the namespace.
+            drop(unmount(&self.point));
+        }
+        self.disks.take(self.number);
+    }
+}
+
+/// A process that has just ended may still hold a file for a moment.
+fn unmount(point: &Path) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let start = Instant::now();
+    loop {
+        match run(command("umount", &[]).arg(point)) {
+            Err(error) if start.elapsed() > PATIENCE => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+fn command(name: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.args(args);
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?}: {}: {}", output.status, said.trim());
+    }
+    Ok(())
+}
