@@ -3,6 +3,7 @@
 mod bad_input;
 mod corpora;
 mod cost;
+mod crash;
 mod locks;
 mod peers;
 

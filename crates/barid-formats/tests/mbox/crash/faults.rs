@@ -1,0 +1,147 @@
+//! Calls that fail in the middle of a change: the error is clear, nothing is lost, and the mailbox
+//! can be used afterwards.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_formats::Error;
+use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
+
+use super::scenario::Scenario;
+use super::subject::{PENDING, Subject};
+use super::verdict::{self, Expected, State, check_leftovers, check_usable, content};
+
+/// What happens to calls: errors of all kinds that disks make, and short reads and writes.
+const EFFECTS: [FaultEffect; 6] = [
+    FaultEffect::Error(ErrorKind::StorageFull),
+    FaultEffect::Error(ErrorKind::Other),
+    FaultEffect::Short,
+    FaultEffect::Error(ErrorKind::QuotaExceeded),
+    FaultEffect::Error(ErrorKind::TimedOut),
+    FaultEffect::Error(ErrorKind::PermissionDenied),
+];
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FaultTally {
+    pub(super) calls: u64,
+    pub(super) refused: u64,
+    pub(super) unfinished: u64,
+    pub(super) no_space: u64,
+}
+
+impl FaultTally {
+    pub(super) fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.refused += other.refused;
+        self.unfinished += other.unfinished;
+        self.no_space += other.no_space;
+    }
+}
+
+/// A change some of whose calls fail.
+pub(super) struct FaultTrial<'a> {
+    pub(super) subject: &'a dyn Subject,
+    pub(super) scenario: &'a Scenario,
+    expected: Expected,
+    pub(super) tally: FaultTally,
+}
+
+impl<'a> FaultTrial<'a> {
+    pub(super) fn new(subject: &'a dyn Subject, scenario: &'a Scenario) -> Self {
+        if scenario.pending_through.is_some() {
+            let pending = scenario.disk.open(Path::new(PENDING), OpenOptions::create(0o600));
+            drop(pending.unwrap());
+        }
+        let disk = scenario.disk.snapshot();
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let report = subject.change(&vfs, scenario).unwrap();
+        let expected = Expected::of(scenario, content(&disk), report.figures.bytes_appended);
+        Self { subject, scenario, expected, tally: FaultTally::default() }
+    }
+
+    /// Every `stride`-th call fails, once or from then on.
+    pub(super) fn calls(&mut self, first: u64, stride: usize) -> Result<(), String> {
+        for n in (first..).step_by(stride) {
+            let effect = EFFECTS[(n / stride as u64) as usize % EFFECTS.len()];
+            for forever in [false, true] {
+                let fault = Fault { forever, ..Fault::nth(n).with(effect) };
+                let world = CrashVfs::new(&self.scenario.disk);
+                let faulty = FaultVfs::new(world.vfs(), fault);
+                let vfs: Arc<dyn Vfs> = Arc::new(faulty.clone());
+                let result = self.subject.change(&vfs, self.scenario).map(drop);
+                if !faulty.fired() {
+                    return Ok(());
+                }
+                self.tally.calls += 1;
+                let judged = self.judge(result, &world.vfs()).and_then(|acknowledged| {
+                    // An error that was swallowed shows when the power fails.
+                    (0..3).try_for_each(|seed| {
+                        self.finish(&world.crash_at(world.points(), seed), acknowledged)
+                    })
+                });
+                judged
+                    .map_err(|loss| format!("call {n}, {effect:?}, forever {forever}: {loss}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The disk is full but for some bytes.
+    pub(super) fn full_disk(&mut self, free: u64) -> Result<(), String> {
+        let disk = self.scenario.disk.snapshot();
+        disk.set_free_space(Some(free));
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let result = self.subject.change(&vfs, self.scenario).map(drop);
+        self.tally.calls += 1;
+        self.judge(result, &disk).map(drop).map_err(|loss| format!("{free} bytes free: {loss}"))
+    }
+
+    /// Whether the change was acknowledged; the error, if any, must be a clear one, and a mailbox of
+    /// which nothing was written must be as it was.
+    fn judge(&mut self, result: Result<(), Error>, disk: &MemVfs) -> Result<bool, String> {
+        let acknowledged = result.is_ok();
+        if let Err(error) = result {
+            let shown = error.to_string();
+            if !shown.contains('/') {
+                return Err(format!("an error that names no file: {shown}"));
+            }
+            match error {
+                Error::Unfinished { journal, .. } => {
+                    self.tally.unfinished += 1;
+                    if disk.metadata(&journal).is_err() {
+                        return Err(format!("no journal {}: {shown}", journal.display()));
+                    }
+                }
+                Error::NoSpace { .. } => {
+                    self.tally.no_space += 1;
+                    if content(disk) != self.scenario.old {
+                        return Err(format!("changed in spite of {shown}"));
+                    }
+                }
+                _ => self.tally.refused += 1,
+            }
+        }
+        self.finish(&disk.snapshot(), acknowledged)?;
+        Ok(acknowledged)
+    }
+
+    /// The disk works again, and the mailbox is opened.
+    fn finish(&self, disk: &MemVfs, acknowledged: bool) -> Result<(), String> {
+        disk.set_free_space(None);
+        // Locks of a process that could not remove them are stale by then.
+        disk.sleep(std::time::Duration::from_secs(600));
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let recovered = self.subject.recover(&vfs, &self.scenario.spec);
+        recovered.map_err(|error| format!("recovery failed: {error}"))?;
+        let state = self.expected.check(content(disk), acknowledged)?;
+        let state = (!self.scenario.changes.is_empty()).then_some(state);
+        check_leftovers(disk, &self.expected, state, None)?;
+        check_usable(self.scenario, disk)?;
+        match state {
+            Some(State::New) => verdict::check_changed(self.scenario, disk),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Crashing a change at every moment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid_formats::{Recovered, SyncReport, Variant};
+use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, Vfs};
+use fastrand::Rng;
+
+use super::mailbox::{DIR, PATH};
+use super::scenario::{Scenario, Size};
+use super::subject::{PENDING, Subject};
+use super::verdict::{self, Expected, State, check_leftovers, content};
+
+/// How thoroughly a change is crashed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Depth {
+    /// Disks for each crash point.
+    pub(super) seeds: u64,
+    /// Crash points of a change visited at most; more are sampled.
+    pub(super) points_max: usize,
+    /// Of how many disks one is handed to another program before the recovery; 0 for none.
+    pub(super) foreign_of: u64,
+    /// Of how many recoveries one is crashed as well; 0 for none.
+    pub(super) again_of: u64,
+}
+
+/// What is taken away from the world or from the writer, to see that it is noticed.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Sabotage {
+    /// Nothing.
+    #[default]
+    None,
+    /// Every barrier.
+    LyingDisk,
+    /// These barriers of the writer.
+    Skipped(Fault),
+}
+
+/// What was tried.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) changes: u64,
+    pub(super) points: u64,
+    pub(super) disks: u64,
+    pub(super) recoveries: u64,
+    pub(super) completed: u64,
+    pub(super) crashed_recoveries: u64,
+    pub(super) delivered: u64,
+    pub(super) rewritten: u64,
+    pub(super) quarantined: u64,
+    pub(super) strategies: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Self) {
+        for (to, from) in [
+            (&mut self.changes, other.changes),
+            (&mut self.points, other.points),
+            (&mut self.disks, other.disks),
+            (&mut self.recoveries, other.recoveries),
+            (&mut self.completed, other.completed),
+            (&mut self.crashed_recoveries, other.crashed_recoveries),
+            (&mut self.delivered, other.delivered),
+            (&mut self.rewritten, other.rewritten),
+            (&mut self.quarantined, other.quarantined),
+        ] {
+            *to += from;
+        }
+        for (strategy, count) in &other.strategies {
+            *self.strategies.entry(strategy).or_default() += count;
+        }
+    }
+}
+
+/// A change that is crashed.
+pub(super) struct Trial<'a> {
+    pub(super) subject: &'a dyn Subject,
+    pub(super) scenario: &'a Scenario,
+    pub(super) depth: Depth,
+    pub(super) sabotage: Sabotage,
+    expected: Expected,
+    pub(super) tally: Tally,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(subject: &'a dyn Subject, scenario: &'a Scenario, depth: Depth) -> Self {
+        let expected = Expected::of(scenario, scenario.old.clone(), 0);
+        let (sabotage, tally) = (Sabotage::None, Tally::default());
+        Self { subject, scenario, depth, sabotage, expected, tally }
+    }
+
+    pub(super) fn sabotaged(self, sabotage: Sabotage) -> Self {
+        Self { sabotage, ..self }
+    }
+
+    /// Makes the change, then crashes it at every moment. The error is what was lost.
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        let disk = &self.scenario.disk;
+        if self.scenario.pending_through.is_some() {
+            disk.open(Path::new(PENDING), OpenOptions::create(0o600)).unwrap();
+        }
+        let world = match self.sabotage {
+            Sabotage::LyingDisk => CrashVfs::lying(disk),
+            _ => CrashVfs::new(disk),
+        };
+        let vfs: Arc<dyn Vfs> = match &self.sabotage {
+            Sabotage::Skipped(fault) => Arc::new(FaultVfs::new(world.vfs(), fault.clone())),
+            _ => Arc::new(world.vfs()),
+        };
+        let report = self.subject.change(&vfs, self.scenario).map_err(|error| error.to_string())?;
+        let acknowledged = world.points();
+        let after = content(&world.vfs());
+        self.tally.changes += 1;
+        for strategy in strategies(self.scenario, &report, after.len()) {
+            *self.tally.strategies.entry(strategy).or_default() += 1;
+        }
+        self.expected = Expected::of(self.scenario, after, report.figures.bytes_appended);
+        let step = acknowledged.div_ceil(self.depth.points_max).max(1);
+        let first = self.scenario.seed as usize % step;
+        for point in (first..acknowledged).step_by(step).chain([acknowledged]) {
+            self.tally.points += 1;
+            for number in 0..self.depth.seeds {
+                let mut rng =
+                    Rng::with_seed(self.scenario.seed << 32 ^ (point as u64) << 8 ^ number);
+                let seed = rng.u64(..40);
+                let disk = world.crash_at(point, seed);
+                self.tally.disks += 1;
+                self.crashed(&disk, point == acknowledged, &mut rng).map_err(|loss| {
+                    format!("point {point} of {acknowledged}, crash seed {seed}: {loss}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A disk after a crash: another program may come first, then recovery, which may crash, too.
+    fn crashed(&mut self, disk: &MemVfs, acknowledged: bool, rng: &mut Rng) -> Result<(), String> {
+        if one_of(rng, self.depth.foreign_of) && self.scenario.appends.is_empty() {
+            let disk = disk.snapshot();
+            match rng.bool() {
+                true => self.delivered(&disk, acknowledged, rng)?,
+                false => self.rewritten(&disk, rng)?,
+            }
+        }
+        if !one_of(rng, self.depth.again_of) {
+            return self.recover(disk).and_then(|_| self.check(disk, acknowledged));
+        }
+        let world = CrashVfs::new(disk);
+        self.recover(&world.vfs())?;
+        self.check(&world.vfs(), acknowledged)?;
+        for _ in 0..2 {
+            let (point, seed) = (rng.usize(..=world.points()), rng.u64(..40));
+            let disk = world.crash_at(point, seed);
+            self.tally.crashed_recoveries += 1;
+            let again = self.recover(&disk).and_then(|_| self.check(&disk, acknowledged));
+            again.map_err(|loss| {
+                format!("recovery, point {point} of {}, seed {seed}: {loss}", world.points())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self, disk: &MemVfs) -> Result<Recovered, String> {
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        self.tally.recoveries += 1;
+        let recovered = self.subject.recover(&vfs, &self.scenario.spec);
+        let recovered = recovered.map_err(|error| format!("recovery failed: {error}"))?;
+        self.tally.completed += u64::from(recovered.completed);
+        self.tally.quarantined += u64::from(recovered.quarantined.is_some());
+        Ok(recovered)
+    }
+
+    fn check(&self, disk: &MemVfs, acknowledged: bool) -> Result<(), String> {
+        let state = self.expected.check(content(disk), acknowledged)?;
+        check_leftovers(disk, &self.expected, self.pending_state(state), None)
+    }
+
+    /// Where nothing is changed but by appending, nothing is pending.
+    fn pending_state(&self, state: State) -> Option<State> {
+        (!self.scenario.changes.is_empty()).then_some(state)
+    }
+
+    /// A delivery agent appends before the recovery.
+    fn delivered(
+        &mut self,
+        disk: &MemVfs,
+        acknowledged: bool,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let before = content(disk);
+        let mut tail = Vec::new();
+        let mut mail = Vec::new();
+        if !before.is_empty() && !before.ends_with(b"\n") {
+            tail.extend_from_slice(b"\n");
+        }
+        let mmdf = self.scenario.spec.variant == Variant::Mmdf;
+        let bar: &[u8] = if mmdf { b"\x01\x01\x01\x01\n" } else { b"" };
+        mail.extend_from_slice(bar);
+        mail.extend_from_slice(b"From x@y Sun Sep  9 01:46:40 2001\nSubject: delivered\n\nbody\n");
+        mail.extend_from_slice("delivered\n".repeat(rng.usize(1..80)).as_bytes());
+        mail.extend_from_slice(if mmdf { bar } else { b"\n" });
+        let file = disk.open(Path::new(PATH), OpenOptions::WRITE).unwrap();
+        file.write_all_at(&[&*tail, &mail].concat(), before.len() as u64).unwrap();
+        disk.sleep(Duration::from_secs(3));
+        self.tally.delivered += 1;
+        let check = |trial: &mut Self| {
+            trial.recover(disk)?;
+            let state = trial.expected.check_with_tail(&content(disk), &mail)?;
+            if acknowledged && state != State::New {
+                return Err("the old mailbox after the acknowledgement".into());
+            }
+            check_leftovers(disk, &trial.expected, trial.pending_state(state), None)
+        };
+        check(self).map_err(|loss| format!("another delivered: {loss}"))
+    }
+
+    /// Another program rewrites the mailbox before the recovery, in place or by renaming.
+    fn rewritten(&mut self, disk: &MemVfs, rng: &mut Rng) -> Result<(), String> {
+        let mut theirs = b"From z Sun Sep  9 01:46:40 2001\nSubject: rewritten\n\nnew\n\n".to_vec();
+        theirs.extend(content(disk).into_iter().filter(|byte| *byte != 0));
+        let renamed = rng.bool();
+        let path = if renamed { "/mail/theirs" } else { PATH };
+        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+        disk.open(Path::new(path), options).unwrap().write_all_at(&theirs, 0).unwrap();
+        if renamed {
+            disk.rename(Path::new(path), Path::new(PATH)).unwrap();
+        }
+        disk.sleep(Duration::from_secs(3));
+        self.tally.rewritten += 1;
+        let check = |trial: &mut Self| {
+            let recovered = trial.recover(disk)?;
+            if content(disk) != theirs {
+                return Err("what they wrote was changed".into());
+            }
+            check_leftovers(disk, &trial.expected, None, recovered.quarantined.as_deref())?;
+            verdict::check_usable(trial.scenario, disk)
+        };
+        check(self).map_err(|loss| format!("another rewrote it (renamed: {renamed}): {loss}"))
+    }
+}
+
+fn one_of(rng: &mut Rng, of: u64) -> bool {
+    of > 0 && rng.u64(..of) == 0
+}
+
+/// What a change made use of, as far as its figures tell.
+fn strategies(scenario: &Scenario, report: &SyncReport, after: usize) -> Vec<&'static str> {
+    let figures = &report.figures;
+    let (before, after) = (scenario.old.len() as u64, after as u64 - figures.bytes_appended);
+    let moved = figures.bytes_moved > 0;
+    let through_window = figures.bytes_journaled > 0;
+    let direct = figures.bytes_moved > figures.bytes_journaled;
+    let seen = [
+        ("nothing to write", figures.bytes_in_place == 0 && !moved && before == after),
+        ("in place, one sector", figures.bytes_in_place > 0 && !through_window),
+        ("in place, journaled", figures.bytes_in_place > 0 && through_window && !moved),
+        ("neighbours' padding", moved && before == after),
+        ("growing", before < after),
+        ("shrinking", before > after),
+        ("steps upwards", direct && before < after),
+        ("steps downwards", direct && before > after),
+        ("window", moved && through_window),
+        ("collapse", figures.bytes_collapsed > 0),
+        ("append", figures.bytes_appended > 0),
+        ("great rewrite", figures.bytes_moved * 2 > before && before < after),
+        ("pending", scenario.pending_through.is_some() && through_window),
+    ];
+    seen.into_iter().filter(|(_, seen)| *seen).map(|(name, _)| name).collect()
+}
+
+/// All that [`strategies`] tells.
+pub(super) const STRATEGIES: [&str; 13] = [
+    "nothing to write",
+    "in place, one sector",
+    "in place, journaled",
+    "neighbours' padding",
+    "growing",
+    "shrinking",
+    "steps upwards",
+    "steps downwards",
+    "window",
+    "collapse",
+    "append",
+    "great rewrite",
+    "pending",
+];
+
+/// Scenarios from `first` on until `points` crash points were visited, in two threads.
+pub(super) fn visit(
+    subject: &dyn Subject,
+    size: Size,
+    depth: Depth,
+    first: u64,
+    points: u64,
+) -> Tally {
+    let next = std::sync::atomic::AtomicU64::new(first);
+    let total = std::sync::Mutex::new(Tally::default());
+    let work = || {
+        while total.lock().unwrap().points < points {
+            let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let scenario = Scenario::new(seed, size);
+            let mut trial = Trial::new(subject, &scenario, depth);
+            let result = trial.run();
+            let loss = result.and_then(|()| {
+                let disk = scenario.disk.snapshot();
+                let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+                subject.change(&vfs, &scenario).map_err(|error| error.to_string())?;
+                verdict::check_meaning(&scenario, &disk)
+            });
+            assert!(loss.is_ok(), "{}: {}", scenario.name(), loss.unwrap_err());
+            total.lock().unwrap().add(&trial.tally);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    assert_eq!(DIR, "/mail");
+    total.into_inner().unwrap()
+}
