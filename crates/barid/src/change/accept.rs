@@ -42,7 +42,7 @@ impl Mailbox {
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
     ) -> Result<Changed> {
-        self.check_writable()?;
+        self.check_writable(options)?;
         if options.dry_run {
             return self.accept_locked(request, options);
         }

@@ -146,6 +146,7 @@ impl Mailbox {
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         let options = ChangeOptions { keep_expunged: None, ..options.clone() };
         let done = self.write(&request, &options)?;
+        changed.appends += done.appends;
         changed.appended.extend(done.appended);
         changed.flagged += done.flagged;
         changed.ambiguous = done.ambiguous;

@@ -84,6 +84,8 @@ pub struct Changed {
     pub flagged: u32,
     /// Messages expunged.
     pub expunged: u32,
+    /// Messages appended.
+    pub appends: u32,
     /// UIDs of the appended messages, in their order; none in a dry run.
     pub appended: Vec<Uid>,
     /// Messages that were to be changed but are not there, ascending.
@@ -138,7 +140,7 @@ impl Mailbox {
     /// # Errors
     /// [`crate::Error::NothingToUndo`]; as [`Mailbox::change`].
     pub fn undo(&mut self, options: &ChangeOptions) -> Result<Changed> {
-        self.check_writable()?;
+        self.check_writable(options)?;
         match options.dry_run {
             true => self.bring_back(options),
             false => self.under_pending_lock(|mailbox| mailbox.bring_back(options)),

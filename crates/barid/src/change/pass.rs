@@ -13,6 +13,7 @@ use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::limits::{CHANGES_MAX, PENDING_LOCK_TIMEOUT};
 use crate::opening::LEDGER_LOCK_TIMEOUT;
+use crate::recovery::unfinished;
 use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Work};
 
 impl Mailbox {
@@ -22,7 +23,7 @@ impl Mailbox {
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
     ) -> Result<Changed> {
-        self.check_writable()?;
+        self.check_writable(options)?;
         if options.dry_run {
             return self.write_once(request, options);
         }
@@ -32,10 +33,12 @@ impl Mailbox {
         })
     }
 
-    pub(super) fn check_writable(&self) -> Result<()> {
-        match self.options.read_only {
-            true => Err(Error::ReadOnly { path: self.path().to_owned() }),
-            false => Ok(()),
+    /// What is only to be looked at may be open read-only, if it is whole.
+    pub(super) fn check_writable(&self, options: &ChangeOptions) -> Result<()> {
+        match &self.unfinished {
+            Some(left) if options.dry_run => Err(unfinished(&*self.format, left.clone()).into()),
+            _ if options.dry_run || !self.options.read_only => Ok(()),
+            _ => Err(Error::ReadOnly { path: self.path().to_owned() }),
         }
     }
 
@@ -110,6 +113,7 @@ impl Mailbox {
         let mut resolved = self.resolve(request)?;
         let mut changed = Changed {
             flagged: resolved.flagged,
+            appends: request.appends.len() as u32,
             ambiguous: resolved.ambiguous.len() as u32,
             ..Changed::default()
         };
