@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Ou
     let (waiting, report) = (Vec::new(), Report::default());
     let mut batch = Batch { session, args, flags, waiting, waiting_len: 0, report };
     let done = batch.take_all(context).and_then(|()| batch.write(context));
-    if done.is_ok() || batch.report.appends > 0 {
+    if done.is_ok() || batch.report.changed.appends > 0 {
         // What is in the mailbox is told even if the rest is not.
         let outcome = batch.session.finish(context, &batch.report)?;
         return done.map(|()| outcome);
@@ -140,8 +140,7 @@ impl Batch<'_> {
         let changed = self
             .session
             .change(context, options, |mailbox, options| mailbox.change(&request, options))?;
-        self.report.appends += appends.len() as u64;
-        let is_first = self.report.appends == appends.len() as u64;
+        let is_first = self.report.changed.appends == 0;
         add(&mut self.report.changed, changed, is_first, self.session.dry_run);
         Ok(())
     }
@@ -184,6 +183,7 @@ fn add(sum: &mut Changed, batch: Changed, is_first: bool, dry_run: bool) {
     };
     sum.flagged += batch.flagged;
     sum.expunged += batch.expunged;
+    sum.appends += batch.appends;
     sum.appended.extend(batch.appended);
     sum.gone.extend(batch.gone);
     sum.ambiguous = batch.ambiguous;

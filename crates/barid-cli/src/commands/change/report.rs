@@ -27,8 +27,6 @@ pub(super) struct Report {
     pub(super) changed: Changed,
     /// UIDs that were asked for and are not there.
     pub(super) missing: Vec<Uid>,
-    /// How many messages were to be appended.
-    pub(super) appends: u64,
     /// How much was to be kept of an expunge, at most.
     pub(super) keep: Option<u64>,
 }
@@ -75,9 +73,9 @@ impl Report {
             false => done.to_owned(),
         };
         let flagged = u64::from(changed.flagged);
-        let appended = if dry_run { self.appends } else { changed.appended.len() as u64 };
+        let appended = u64::from(changed.appends);
         let mut text = match verb {
-            _ if self.is_nothing(dry_run) => return format!("{name}: {}", nothing(verb)),
+            _ if self.is_nothing() => return format!("{name}: {}", nothing(verb)),
             Verb::Flag => format!("{} {}", did("flagged", "flag"), messages(flagged)),
             Verb::Expunge => {
                 let expunged = messages(changed.expunged.into());
@@ -101,11 +99,10 @@ impl Report {
     }
 
     /// Whether nothing was done.
-    fn is_nothing(&self, dry_run: bool) -> bool {
-        let Changed { flagged, expunged, appended, figures, .. } = &self.changed;
-        let appends = if dry_run { self.appends } else { appended.len() as u64 };
-        let figures = figures.messages_written + figures.messages_expunged;
-        *flagged == 0 && *expunged == 0 && appends == 0 && figures == 0
+    fn is_nothing(&self) -> bool {
+        let Changed { flagged, expunged, appends, figures, .. } = &self.changed;
+        let written = figures.messages_written + figures.messages_expunged;
+        *flagged == 0 && *expunged == 0 && *appends == 0 && written == 0
     }
 
     /// What can be done next.
@@ -137,8 +134,7 @@ impl Report {
         json.key("dry_run").bool(session.dry_run);
         json.key("flagged").number(changed.flagged.into());
         json.key("expunged").number(changed.expunged.into());
-        let appended = if session.dry_run { self.appends } else { changed.appended.len() as u64 };
-        json.key("appended").number(appended);
+        json.key("appended").number(changed.appends.into());
         write_uids(&mut json, "appended_uids", &changed.appended);
         let mut missing = self.missing.clone();
         missing.extend(&changed.gone);
@@ -249,19 +245,21 @@ mod tests {
 
     #[test]
     fn a_change_is_told_in_a_line() {
-        let of = |changed| Report { changed, appends: 2, ..Report::default() };
+        let of = |changed| Report { changed, ..Report::default() };
         let flagged = of(Changed { flagged: 3, pending: 2, ..Changed::default() });
         let pending = "; 2 changes pending: `barid sync box` writes them";
         check(Verb::Flag, false, &flagged, &format!("flagged 3 messages{pending}"));
         check(Verb::Flag, true, &flagged, &format!("would flag 3 messages{pending}"));
-        let appended = of(Changed { appended: uids([8, 9]), flagged: 1, ..Changed::default() });
+        let appended = uids([8, 9]);
+        let appended = of(Changed { appends: 2, appended, flagged: 1, ..Changed::default() });
         let text = "appended 2 messages, UIDs 8:9, wrote the pending flags of 1 message";
         check(Verb::Append, false, &appended, text);
-        let back = of(Changed { appended: uids([4]), ..Changed::default() });
+        let back = of(Changed { appends: 1, appended: uids([4]), ..Changed::default() });
         check(Verb::Undo, false, &back, "brought back 1 message, UID 4");
         check(Verb::Undo, false, &of(Changed::default()), "all messages are there");
         check(Verb::Sync, false, &of(Changed::default()), "nothing to write");
-        check(Verb::Append, true, &of(Changed::default()), "would append 2 messages");
+        let dry = of(Changed { appends: 2, ..Changed::default() });
+        check(Verb::Append, true, &dry, "would append 2 messages");
         let text = "wrote flags and UIDs of 3 messages";
         check(Verb::Sync, false, &of(Changed { flagged: 3, ..Changed::default() }), text);
     }
