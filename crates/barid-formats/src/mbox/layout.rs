@@ -63,6 +63,50 @@ pub(super) const LYING_LENGTHS_MAX: usize = 100;
 /// Messages that could not be written that are named; more are only counted.
 pub(super) const UNWRITABLE_MAX: usize = 1000;
 
+/// Spaces that a header gets which is written anew with room.
+pub(super) const PADDING_LEN: usize = 64;
+
+/// Spaces that are left to a header whose padding is used for another, where possible.
+pub(super) const PADDING_KEPT: usize = 8;
+
+/// Padding that one header is given when a message before it is expunged. Two blocks of a file
+/// system, which is what remains beside a collapse. c-client and Dovecot take a megabyte.
+pub(super) const ABSORB_MAX: usize = 8 * 1024;
+
+/// Bytes of expunged messages that become padding of the next ones; more are moved over or
+/// collapsed.
+pub(super) const ABSORB_TOTAL_MAX: u64 = 64 * 1024;
+
+/// How far ahead is looked for padding to use or to fill.
+pub(super) const LOOKAHEAD_LEN: u64 = 8 * 1024 * 1024;
+
+/// Up to so many bytes behind it a header may grow and move them without giving them room too.
+pub(super) const PLAIN_GROWTH_MAX: u64 = 256 * 1024;
+
+/// The smallest expunged stretch that is worth a collapse.
+pub(super) const COLLAPSE_MIN: u64 = 64 * 1024;
+
+/// Collapses of one change: each takes a file system milliseconds.
+pub(super) const COLLAPSES_MAX: u32 = 16;
+
+/// A stretch is moved over when it and what else is expunged behind it are at least this part of
+/// what follows.
+pub(super) const MOVE_FRACTION: u64 = 16;
+
+/// Messages known that are looked at at once.
+pub(super) const BATCH_MAX: usize = 4096;
+
+/// Bytes read at once when header after header is read.
+pub(super) const HEADERS_READ_LEN: usize = 256 * 1024;
+
+/// Headers that are no further apart are read in one go.
+pub(super) const HEADERS_GAP_MAX: u64 = 64 * 1024;
+
+/// Keywords that c-client keeps, and the longest that it and Dovecot read.
+pub(super) const KEYWORDS_MAX: usize = 30;
+/// See [`KEYWORDS_MAX`].
+pub(super) const KEYWORD_LEN_MAX: usize = 50;
+
 /// What a tail scan reads around the end of the known part at once.
 pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 
@@ -77,9 +121,6 @@ pub(super) const NULS_MAX: usize = 4096;
 
 /// Characters of a sender in a From_ line.
 pub(super) const SENDER_LEN_MAX: usize = 320;
-
-/// Spaces that a header gets which is written anew with room.
-pub(super) const PADDING_LEN: usize = 64;
 
 /// What a disk writes whole or not at all.
 pub(super) const SECTOR_LEN: u64 = 512;
@@ -140,6 +181,8 @@ pub(super) struct Notes {
     pub(super) last_header_len: u32,
     /// What it is.
     pub(super) last_key: MessageKey,
+    /// Every message up to this UID has its UID in its header; 0 if that is not known.
+    pub(super) uids_through: u32,
 }
 
 impl Notes {
@@ -161,7 +204,7 @@ impl Notes {
         bytes.extend(self.base_len.to_le_bytes());
         bytes.extend(self.last_separator_len.to_le_bytes());
         bytes.extend(self.last_header_len.to_le_bytes());
-        bytes.extend([0; 4]);
+        bytes.extend(self.uids_through.to_le_bytes());
         bytes.extend(self.last_offset.to_le_bytes());
         bytes.extend(self.last_key.0.to_le_bytes());
         bytes
@@ -198,6 +241,7 @@ impl Notes {
             base_len: short(16),
             last_separator_len: short(20),
             last_header_len: short(24),
+            uids_through: short(28),
             last_offset: long(32),
             last_key: MessageKey(long(40)),
         })

@@ -83,12 +83,11 @@ pub(super) fn head(
             },
             _ => {}
         }
-        let Some(line_end) = memchr(b'\n', rest) else {
-            return match (whole, cut) {
-                (_, true) => Some((bounded.len(), HeadEnd::Cut)),
-                (true, false) => Some((bounded.len(), HeadEnd::Eof)),
-                (false, false) => None,
-            };
+        let line_end = match memchr(b'\n', rest) {
+            Some(line_end) => line_end,
+            None if cut => return Some((bounded.len(), HeadEnd::Cut)),
+            None if whole => rest.len(),
+            None => return None,
         };
         match first {
             b'S' | b'X' | b'C' | b's' | b'x' | b'c' => {
@@ -277,12 +276,8 @@ impl Owned {
 
     /// X-IMAPbase or X-IMAP.
     pub(super) fn base(&self, header: &[u8]) -> Option<Base> {
-        let mut words = words(header, self.base?);
-        let mut number = || unpadded(words.next()?);
-        let validity = UidValidity::new(number()?)?;
-        let uid_last = number()?;
-        let keywords = words.filter_map(keyword).collect();
-        Some(Base { validity, uid_last, keywords, pseudo: self.pseudo })
+        let (start, end) = self.base?;
+        Base::read(header.get(start as usize..end as usize)?, self.pseudo)
     }
 }
 
@@ -299,17 +294,34 @@ pub(super) struct Base {
     pub(super) pseudo: bool,
 }
 
+impl Base {
+    /// Reads the text of the field.
+    pub(super) fn read(text: &[u8], pseudo: bool) -> Option<Self> {
+        let mut words = words_of(text);
+        let mut number = || unpadded(words.next()?);
+        let validity = UidValidity::new(number()?)?;
+        let uid_last = number()?;
+        let keywords = words.filter_map(keyword).collect();
+        Some(Self { validity, uid_last, keywords, pseudo })
+    }
+}
+
 fn words(header: &[u8], stretch: Stretch) -> impl Iterator<Item = &[u8]> {
-    let text = header.get(stretch.0 as usize..stretch.1 as usize).unwrap_or_default();
+    words_of(header.get(stretch.0 as usize..stretch.1 as usize).unwrap_or_default())
+}
+
+/// What stands between white space.
+pub(super) fn words_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-fn keyword(name: &[u8]) -> Option<Keyword> {
+/// The keyword of that name, if it can be one.
+pub(super) fn keyword(name: &[u8]) -> Option<Keyword> {
     Keyword::new(std::str::from_utf8(name).ok()?)
 }
 
 /// A decimal number with white space around it.
-fn unpadded(text: &[u8]) -> Option<u32> {
+pub(super) fn unpadded(text: &[u8]) -> Option<u32> {
     let text = text.trim_ascii();
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -337,6 +349,7 @@ mod tests {
             "Statusx\n",
             "\r\n",
             "X-Status:\n",
+            "X-UID: 8",
             "Status",
             "\n",
             " \n",

@@ -8,5 +8,14 @@
 
 #![expect(dead_code, reason = "being built")]
 
+mod base;
+mod block;
+mod cursor;
 pub(super) mod draft;
+mod edit;
+mod finish;
+mod measure;
 mod plan;
+mod prepare;
+mod room;
+mod targets;

@@ -1,14 +1,21 @@
 //! The planner: which bytes of an mbox are to become which.
 
+use std::ops::Range;
 use std::path::Path;
 
-use barid_types::{KeywordTable, Uid};
+use barid_types::{Flag, KeywordTable, Uid};
 use barid_vfs::{File, Timestamp};
 
+use super::base;
+use super::cursor::Item;
 use super::draft::Draft;
-use crate::mbox::layout::{Notes, UNWRITABLE_MAX};
+use super::edit::Editor;
+use super::measure::{Context, Home, Measured, Tools};
+use super::prepare::{Prepared, pseudo_item};
+use super::room::{self, Length, Mode};
+use crate::mbox::layout::{COLLAPSE_MIN, COLLAPSES_MAX, MOVE_FRACTION, Notes, UNWRITABLE_MAX};
 use crate::mbox::status::Separators;
-use crate::{ChangeSet, Known, MovedMessage, Result, Shift};
+use crate::{ChangeSet, Error, Known, Location, MovedMessage, Result, Shift};
 
 /// What a plan is made from.
 pub(super) struct PlanInput<'a> {
@@ -42,7 +49,7 @@ pub(super) struct Planned {
     /// Bytes of the new file; the same as what was drafted comes to.
     pub(super) size: u64,
     /// How messages move of which `moved` was not told, ascending; at most one more than there are
-    /// messages to expunge.
+    /// messages that the changes name.
     pub(super) shifts: Vec<Shift>,
     /// Known messages that are expunged, ascending.
     pub(super) expunged: Vec<Uid>,
@@ -57,7 +64,10 @@ pub(super) struct Planned {
     pub(super) keywords: KeywordTable,
     /// Messages of which a field was written to the file.
     pub(super) messages_written: u64,
-    /// The notes for the next scan, as long as nothing is appended.
+    /// Where the known messages end in the new file: its size, unless others delivered since or
+    /// NULs stand at the end. What the notes say is true of the file up to here.
+    pub(super) known_end: u64,
+    /// The notes for the next scan.
     pub(super) notes: Notes,
     /// Every known message has its UID in the file, and X-IMAPbase says so.
     pub(super) has_all_uids: bool,
@@ -78,7 +88,356 @@ pub(super) fn plan(
     draft: &mut dyn Draft,
     moved: &mut dyn FnMut(&MovedMessage),
 ) -> Result<Planned> {
-    let _ = (moved, UNWRITABLE_MAX);
-    draft.stay(input.size)?;
-    Ok(Planned { size: input.size, ..Planned::default() })
+    let mut planner = Planner::new(input, draft, moved)?;
+    planner.run()?;
+    planner.finish()
 }
+
+/// The planner at work.
+pub(super) struct Planner<'p> {
+    pub(super) context: Context<'p>,
+    pub(super) tools: Tools<'p>,
+    /// The tools to look ahead with.
+    ahead: Tools<'p>,
+    pub(super) editor: Editor<'p>,
+    moved: &'p mut dyn FnMut(&MovedMessage),
+    mode: Mode,
+    /// The notes of the scan.
+    pub(super) notes: Notes,
+    /// Where the last known message ends, with what separates it from others.
+    pub(super) known_end: u64,
+    /// Where the first message is whose UID may not be in its header.
+    unwritten_from: u32,
+    /// Messages were looked at, and told, up to here.
+    told: u64,
+    /// Bytes of what is still to be expunged.
+    expunged_left: u64,
+    collapses: u32,
+    /// Where the header of the base is in the new file, if it is not where it was.
+    pub(super) base_header: Option<(u64, u32)>,
+    /// The UID of the message before the one that is looked at; 0 if that was not.
+    previous: u32,
+    /// The last message that was looked at and is kept, as it will be.
+    pub(super) last: Option<MovedMessage>,
+    /// The shift of the messages before the last run of expunged ones.
+    pub(super) shift_before: i64,
+    /// The new pseudo message: where its separator is, and its bytes with the place of its header.
+    pub(super) new_pseudo: Option<(u64, Vec<u8>, Range<usize>)>,
+    composed: Vec<u8>,
+    pub(super) planned: Planned,
+}
+
+impl<'p> Planner<'p> {
+    fn new(
+        input: &'p PlanInput<'p>,
+        draft: &'p mut dyn Draft,
+        moved: &'p mut dyn FnMut(&MovedMessage),
+    ) -> Result<Self> {
+        let prepared = Prepared::new(input)?;
+        Ok(Self {
+            context: prepared.context,
+            tools: prepared.tools,
+            ahead: Tools::new(input),
+            editor: Editor::new(draft),
+            moved,
+            mode: Mode::Local,
+            notes: prepared.notes,
+            known_end: prepared.known_end,
+            unwritten_from: prepared.unwritten_from,
+            told: prepared.known_start,
+            expunged_left: prepared.expunged_len,
+            collapses: 0,
+            base_header: None,
+            previous: 0,
+            last: None,
+            shift_before: 0,
+            new_pseudo: None,
+            composed: Vec::new(),
+            planned: Planned::default(),
+        })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        if self.context.home == Home::Pseudo {
+            self.pseudo()?;
+        }
+        let mut index = 0;
+        while let Some(next) = self.next(index) {
+            let Some(item) = self.tools.cursor.get(next)? else { break };
+            if item.offset < self.told || item.end() > self.known_end {
+                return Err(self.context.changed());
+            }
+            self.pass(item.offset);
+            if self.context.home == Home::New(next) {
+                self.insert_pseudo(&item, next)?;
+            }
+            index = if self.context.targets.is_expunged(next) {
+                self.expunge(next, &item)?
+            } else {
+                self.keep(next, &item)?;
+                next + 1
+            };
+        }
+        self.pass(self.known_end);
+        Ok(())
+    }
+
+    /// The next message from `index` on that must be looked at.
+    fn next(&self, index: u32) -> Option<u32> {
+        let changes = self.context.input.changes;
+        let is_dense = self.context.input.verify || changes.drop_recent || self.reads();
+        let unwritten = if changes.write_uids { self.unwritten_from } else { u32::MAX };
+        let home = match self.context.home {
+            Home::Message(home) if self.context.base.is_changed || home > 0 => Some(home),
+            Home::New(home) => Some(home),
+            _ => None,
+        };
+        let next = match is_dense || index >= unwritten {
+            true => Some(index),
+            false => {
+                let named = self.context.targets.next(index);
+                let home = home.filter(|home| *home >= index);
+                named.into_iter().chain(home).chain([unwritten]).min()
+            }
+        };
+        next.filter(|next| *next < self.tools.cursor.len())
+    }
+
+    /// Whether every header is read now.
+    fn reads(&self) -> bool {
+        match self.mode {
+            Mode::Rewrite => true,
+            Mode::Local | Mode::Borrow(_) => self.editor.shift() != 0,
+            Mode::Move => false,
+        }
+    }
+
+    /// Takes note that what is before `offset` and was not told moves as one.
+    fn pass(&mut self, offset: u64) {
+        let shift = self.editor.shift();
+        if offset > self.told && shift != 0 {
+            let old_offset = self.told;
+            let new_offset = old_offset.saturating_add_signed(shift);
+            let len = offset - old_offset;
+            self.planned.shifts.push(Shift { old_offset, len, new_offset });
+        }
+        self.told = self.told.max(offset);
+    }
+
+    /// Where the message at `index` ends, with what separates it from the next.
+    pub(super) fn end_of(&mut self, index: u32) -> Result<u64> {
+        let next = self.tools.cursor.get(index + 1)?;
+        Ok(next.map_or(self.known_end, |next| next.offset))
+    }
+
+    /// Deals with a message that is kept.
+    fn keep(&mut self, index: u32, item: &Item) -> Result<()> {
+        let input = self.context.input;
+        if input.verify {
+            self.tools.verify(&self.context, item)?;
+        }
+        let is_home = self.context.home == Home::Message(index);
+        let is_read = is_home
+            || input.verify
+            || self.context.targets.next(index) == Some(index)
+            || (input.changes.drop_recent && item.flags.contains(Flag::Recent))
+            || (input.changes.write_uids && index >= self.unwritten_from)
+            || self.reads();
+        let shift = self.editor.shift();
+        let mut now = moved_by(item, shift);
+        if is_read {
+            let measured = self.tools.measure(&self.context, index, item)?;
+            self.check_uid(item, &measured)?;
+            let (len, is_written) = self.rewrite(index + 1, item, &measured)?;
+            (now.flags, now.keywords) = match is_written {
+                true => (measured.all_flags(), measured.keywords),
+                false => measured.was,
+            };
+            if let Location::Span { header_len, .. } = &mut now.location {
+                *header_len = len as u32;
+            }
+            if is_home {
+                let header = item.header().saturating_add_signed(shift);
+                self.base_header = Some((header, len as u32));
+            }
+        }
+        if now != moved_by(item, 0) {
+            (self.moved)(&now);
+        }
+        self.last = Some(now);
+        self.previous = item.uid.get();
+        self.told = self.end_of(index)?;
+        Ok(())
+    }
+
+    /// Where the stamp is not believed, an X-UID that is, and is another than the known one, says
+    /// that another program has numbered the messages.
+    fn check_uid(&self, item: &Item, measured: &Measured) -> Result<()> {
+        let previous = self.previous;
+        let is_other = |uid: u32| {
+            uid != item.uid.get() && uid > previous && uid <= self.context.base.uid_last_found
+        };
+        match self.context.input.verify && measured.found_uid.is_some_and(is_other) {
+            true => Err(self.context.changed()),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the header of a message, behind which `next` follows, as it is to be; its length then,
+    /// and whether it says now what it is to say.
+    fn rewrite(&mut self, next: u32, item: &Item, measured: &Measured) -> Result<(usize, bool)> {
+        let shift = self.editor.shift();
+        if !measured.is_writable() {
+            if measured.is_changed {
+                self.unwritable(item);
+            }
+            return Ok((measured.old_len, false));
+        }
+        let len = match room::length(self.mode, shift, measured) {
+            Length::Is(len) => len,
+            Length::Grows => {
+                self.mode = room::grow(&self.context, &mut self.ahead, next, shift, measured)?;
+                room::grown(self.mode, measured)
+            }
+        };
+        if len != measured.old_len || measured.is_changed {
+            let Self { tools, context, composed, editor, .. } = self;
+            let (header, from) = tools.compose(context, item, measured, len, composed)?;
+            editor.replace(item.header() + from as u64, &header[from..], composed)?;
+            self.planned.messages_written += u64::from(measured.is_changed);
+        }
+        self.settle(item.body())?;
+        Ok((len, true))
+    }
+
+    /// Ends the borrowing when nothing is missing any more.
+    fn settle(&mut self, offset: u64) -> Result<()> {
+        if matches!(self.mode, Mode::Borrow(_)) && self.editor.shift() <= 0 {
+            self.mode = Mode::Local;
+        }
+        debug_assert!(self.editor.at() <= offset, "a header ends before its body");
+        Ok(())
+    }
+
+    fn unwritable(&mut self, item: &Item) {
+        self.planned.unwritable_count += 1;
+        if self.planned.unwritable.len() < UNWRITABLE_MAX {
+            self.planned.unwritable.push(item.uid);
+        }
+    }
+
+    /// Leaves out a run of messages; the first message behind it.
+    fn expunge(&mut self, first: u32, item: &Item) -> Result<u32> {
+        let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
+        for index in first..kept {
+            let Some(item) = self.tools.cursor.get(index)? else { break };
+            if self.context.input.verify {
+                self.tools.verify(&self.context, &item)?;
+            }
+            self.planned.expunged.push(item.uid);
+            self.previous = item.uid.get();
+        }
+        let run = item.offset..self.end_of(kept - 1)?;
+        let len = run.end - run.start;
+        self.shift_before = self.editor.shift();
+        let surplus = len as i64 - self.shift_before;
+        let mut cut = run.end..run.end;
+        if surplus > 0 && matches!(self.mode, Mode::Local | Mode::Borrow(_)) {
+            (self.mode, cut) = self.use_surplus(kept, &run, surplus as u64)?;
+        }
+        self.editor.keep_until(run.start)?;
+        self.editor.skip(cut.start - run.start)?;
+        if !cut.is_empty() {
+            self.collapses += 1;
+            self.editor.collapse(cut.end - cut.start)?;
+        }
+        self.editor.skip(run.end - cut.end)?;
+        self.expunged_left = self.expunged_left.saturating_sub(len);
+        self.told = run.end;
+        Ok(kept)
+    }
+
+    /// What becomes of the space of a run before the message `kept`: how it goes on, and what is to
+    /// be collapsed, if anything.
+    fn use_surplus(
+        &mut self,
+        kept: u32,
+        run: &Range<u64>,
+        surplus: u64,
+    ) -> Result<(Mode, Range<u64>)> {
+        let nothing = run.end..run.end;
+        let behind = self.context.input.size - run.end;
+        let is_much = self.expunged_left.saturating_mul(MOVE_FRACTION) >= behind;
+        if is_much || kept == self.tools.cursor.len() {
+            return Ok((Mode::Move, nothing));
+        }
+        let mut can = |surplus| room::absorb(&self.context, &mut self.ahead, kept, surplus);
+        if let Some(block) = self.context.input.collapse.filter(|block| *block > 0)
+            && surplus >= COLLAPSE_MIN
+            && self.collapses < COLLAPSES_MAX
+        {
+            let from = run.start.next_multiple_of(block);
+            let whole = (run.end - run.end % block).saturating_sub(from);
+            let len = whole.min(surplus - surplus % block);
+            if len > 0 && can(surplus - len)? {
+                return Ok((Mode::Local, from..from + len));
+            }
+        }
+        match can(surplus)? {
+            true => Ok((Mode::Local, nothing)),
+            false => Ok((Mode::Move, nothing)),
+        }
+    }
+
+    /// Writes what the pseudo message is to say.
+    fn pseudo(&mut self) -> Result<()> {
+        if !self.context.base.is_changed {
+            return Ok(());
+        }
+        let item = pseudo_item(&self.notes);
+        let measured = self.tools.measure_pseudo(&self.context, &item)?;
+        if !measured.is_writable() {
+            let what = "the message that holds the mailbox's UIDVALIDITY cannot be written";
+            return Err(Error::Unsupported { path: self.context.input.path.to_owned(), what });
+        }
+        let (len, _) = self.rewrite(0, &item, &measured)?;
+        self.planned.messages_written = 0;
+        self.base_header = Some((item.offset, len as u32));
+        Ok(())
+    }
+
+    /// Puts in a pseudo message before the message at `index`.
+    fn insert_pseudo(&mut self, item: &Item, index: u32) -> Result<()> {
+        let input = self.context.input;
+        let value = self.context.base.value.as_deref().unwrap_or_default();
+        let (text, header) = base::pseudo_message(value, input.now, input.separators);
+        self.editor.keep_until(item.offset)?;
+        let offset = item.offset.saturating_add_signed(self.editor.shift());
+        self.editor.insert(&text)?;
+        self.base_header = Some((offset + header.start as u64, header.len() as u32));
+        self.new_pseudo = Some((offset, text, header));
+        let shift = self.editor.shift();
+        if self.mode == Mode::Local && shift > 0 {
+            self.mode = room::make_up(&self.context, &mut self.ahead, index, shift)?;
+        }
+        Ok(())
+    }
+}
+
+/// A message that nothing but its place changes of.
+pub(super) fn moved_by(item: &Item, shift: i64) -> MovedMessage {
+    MovedMessage {
+        uid: item.uid,
+        flags: item.flags,
+        keywords: item.keywords,
+        location: Location::Span {
+            offset: item.offset.saturating_add_signed(shift),
+            separator_len: item.separator_len,
+            header_len: item.header_len,
+            body_len: item.body_len,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! What is known, message by message, and the headers of the file.
+
+use std::path::Path;
+
+use barid_state::MessageKey;
+use barid_types::{FlagSet, KeywordMask, Uid};
+use barid_vfs::File;
+
+use crate::mbox::layout::{BATCH_MAX, HEADERS_GAP_MAX, HEADERS_READ_LEN};
+use crate::scan::sink_error;
+use crate::{Error, Known, Location, Result};
+
+/// A message as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) uid: Uid,
+    pub(super) flags: FlagSet,
+    pub(super) keywords: KeywordMask,
+    pub(super) key: MessageKey,
+    /// Where its separator starts.
+    pub(super) offset: u64,
+    pub(super) separator_len: u32,
+    pub(super) header_len: u32,
+    pub(super) body_len: u64,
+}
+
+impl Item {
+    /// Where its header starts.
+    pub(super) fn header(&self) -> u64 {
+        self.offset + u64::from(self.separator_len)
+    }
+
+    /// Where its body starts.
+    pub(super) fn body(&self) -> u64 {
+        self.header() + u64::from(self.header_len)
+    }
+
+    /// Where its body ends.
+    pub(super) fn end(&self) -> u64 {
+        self.body().saturating_add(self.body_len)
+    }
+}
+
+/// Reads what is known, a batch at a time.
+pub(super) struct Cursor<'k> {
+    known: &'k dyn Known,
+    path: &'k Path,
+    len: u32,
+    batch: Vec<Item>,
+    first: u32,
+    /// How many to read next.
+    ahead: usize,
+}
+
+impl<'k> Cursor<'k> {
+    pub(super) fn new(known: &'k dyn Known, path: &'k Path) -> Self {
+        Self { known, path, len: known.len(), batch: Vec::new(), first: 0, ahead: 0 }
+    }
+
+    /// How many messages there are.
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The message at `index`; `None` behind the last.
+    pub(super) fn get(&mut self, index: u32) -> Result<Option<Item>> {
+        if index >= self.len {
+            return Ok(None);
+        }
+        let inside = |cursor: &Self| {
+            let at = index.checked_sub(cursor.first)? as usize;
+            cursor.batch.get(at).copied()
+        };
+        if let Some(item) = inside(self) {
+            return Ok(Some(item));
+        }
+        self.load(index)?;
+        inside(self).map(Some).ok_or_else(|| Error::Changed { path: self.path.to_owned() })
+    }
+
+    fn load(&mut self, index: u32) -> Result<()> {
+        let follows = index as usize == self.first as usize + self.batch.len();
+        self.ahead = if follows { (self.ahead * 4).clamp(8, BATCH_MAX) } else { 8 };
+        self.first = index;
+        self.batch.clear();
+        let (batch, ahead) = (&mut self.batch, self.ahead);
+        sink_error(self.known.visit(index, &mut |message| {
+            let Location::Span { offset, separator_len, header_len, body_len } = message.location
+            else {
+                return false;
+            };
+            batch.push(Item {
+                uid: message.uid,
+                flags: message.flags,
+                keywords: message.keywords,
+                key: message.key,
+                offset,
+                separator_len,
+                header_len,
+                body_len,
+            });
+            batch.len() < ahead
+        }))
+    }
+}
+
+/// Reads headers: one by one where few are wanted, in big pieces where one after another is.
+pub(super) struct Headers<'f> {
+    file: &'f dyn File,
+    path: &'f Path,
+    size: u64,
+    buffer: Vec<u8>,
+    start: u64,
+    len: usize,
+    ahead: usize,
+}
+
+impl<'f> Headers<'f> {
+    pub(super) fn new(file: &'f dyn File, path: &'f Path, size: u64) -> Self {
+        Self { file, path, size, buffer: Vec::new(), start: 0, len: 0, ahead: 0 }
+    }
+
+    /// The bytes of a range; fewer only at the end of the file.
+    pub(super) fn get_some(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
+        let len = len.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        let end = self.start + self.len as u64;
+        if offset < self.start || offset + len as u64 > end {
+            let is_near = self.len > 0 && offset >= self.start && offset <= end + HEADERS_GAP_MAX;
+            let ahead = (self.ahead * 4).clamp(HEADERS_READ_LEN / 16, HEADERS_READ_LEN);
+            self.ahead = if is_near { ahead } else { 0 };
+            let left = usize::try_from(self.size - offset).unwrap_or(usize::MAX);
+            let wanted = len.max(self.ahead).min(left);
+            if self.buffer.len() < wanted {
+                self.buffer.resize(wanted, 0);
+            }
+            let read = self.file.read_full_at(&mut self.buffer[..wanted], offset);
+            (self.start, self.len) = (offset, read.map_err(Error::at(self.path))?);
+        }
+        let skip = (offset - self.start) as usize;
+        Ok(&self.buffer[skip.min(self.len)..(skip + len).min(self.len)])
+    }
+
+    /// The bytes of a range, all of them.
+    pub(super) fn get(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
+        let path = self.path;
+        let bytes = self.get_some(offset, len)?;
+        if bytes.len() == len { Ok(bytes) } else { Err(Error::Changed { path: path.to_owned() }) }
+    }
+}

@@ -1,0 +1,340 @@
+//! What the header of a message is to become, and how long it can be.
+
+use std::cell::RefCell;
+
+use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable};
+
+use super::base::BasePlan;
+use super::block::{Block, Fields, Place};
+use super::cursor::{Cursor, Headers, Item};
+use super::plan::PlanInput;
+use super::targets::Targets;
+use crate::mbox::layout::{FROM_LINE_LEN_MAX, HEADER_LEN_MAX, PEEK_LEN};
+use crate::mbox::status::{self, Owned, Separators, keyword, words_of};
+use crate::mbox::walk::separator_in;
+use crate::{Error, Result};
+
+/// Which message has X-IMAPbase in the new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// The pseudo message that is there.
+    Pseudo,
+    /// A message.
+    Message(u32),
+    /// A new pseudo message, before this message.
+    New(u32),
+}
+
+/// What does not change while planning.
+pub(super) struct Context<'p> {
+    pub(super) input: &'p PlanInput<'p>,
+    pub(super) targets: Targets,
+    pub(super) base: BasePlan,
+    pub(super) home: Home,
+    /// The keywords; headers that were not believed may add to them.
+    pub(super) table: RefCell<KeywordTable>,
+}
+
+/// What reads and measures headers. There are two: one looks ahead.
+pub(super) struct Tools<'p> {
+    pub(super) cursor: Cursor<'p>,
+    pub(super) headers: Headers<'p>,
+    pub(super) fields: Fields,
+    keywords: Vec<u8>,
+}
+
+/// What the header of a message is to become.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// Its bytes now.
+    pub(super) old_len: usize,
+    /// Its bytes with a full block without padding.
+    pub(super) full: usize,
+    /// The least it can have.
+    pub(super) compact: usize,
+    /// Where the block goes; `None` if the header cannot be written.
+    pub(super) place: Option<Place>,
+    /// It says something else than it is to say.
+    pub(super) is_changed: bool,
+    /// A blank line is to be added, so that c-client sees that the header ends.
+    pub(super) adds_blank: bool,
+    pub(super) flags: FlagSet,
+    pub(super) is_old: bool,
+    pub(super) keywords: KeywordMask,
+    pub(super) uid: Option<u32>,
+    /// Flags and keywords as they are in the file.
+    pub(super) was: (FlagSet, KeywordMask),
+    /// X-UID as it is in the file.
+    pub(super) found_uid: Option<u32>,
+    /// It holds the base.
+    has_base: bool,
+    is_pseudo: bool,
+}
+
+impl Measured {
+    /// The flags with \Recent.
+    pub(super) fn all_flags(&self) -> FlagSet {
+        recent(self.flags, self.is_old)
+    }
+
+    /// The longest it can be.
+    pub(super) fn max(&self) -> usize {
+        HEADER_LEN_MAX - 1
+    }
+
+    /// Whether it can be written at all.
+    pub(super) fn is_writable(&self) -> bool {
+        self.place.is_some() && self.compact <= self.max()
+    }
+}
+
+fn recent(flags: FlagSet, is_old: bool) -> FlagSet {
+    if is_old { flags } else { flags.with(Flag::Recent) }
+}
+
+/// How a header ends that has no blank line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Separator { adds_blank: bool },
+    Eof,
+    Cut,
+}
+
+impl<'p> Tools<'p> {
+    pub(super) fn new(input: &'p PlanInput<'p>) -> Self {
+        Self {
+            cursor: Cursor::new(input.known, input.path),
+            headers: Headers::new(input.file, input.path, input.size),
+            fields: Fields::default(),
+            keywords: Vec::new(),
+        }
+    }
+
+    /// Measures the message at `index`. Its header is in `headers` then and its fields in `fields`.
+    pub(super) fn measure(
+        &mut self,
+        context: &Context<'_>,
+        index: u32,
+        item: &Item,
+    ) -> Result<Measured> {
+        let open = self.read(context, item)?;
+        let (input, fields) = (context.input, &self.fields);
+        let header = self.headers.get(item.header(), item.header_len as usize)?;
+        let text = fields.keywords.clone().map_or(&b""[..], |text| header[text].trim_ascii());
+        let had_keywords = !text.is_empty();
+        let mut mask = if had_keywords { mask_of(text, &context.table) } else { 0 };
+        let (old_mask, old_flags, was_old) = (mask, fields.flags, fields.is_old);
+        let (mut flags, mut is_old) = (old_flags, was_old || input.changes.drop_recent);
+        if let Some(change) = context.targets.change(index, input.changes) {
+            let bits = (flags.bits() | change.add.bits()) & !change.remove.bits();
+            flags = FlagSet::from_bits(bits).without(Flag::Recent);
+            is_old |= change.remove.contains(Flag::Recent);
+            let mut table = context.table.borrow_mut();
+            let mut slot = |name| table.intern(name).map_or(0, |slot| 1_u64 << slot);
+            change.add_keywords.iter().for_each(|name| mask |= slot(name));
+            change.remove_keywords.iter().for_each(|name| mask &= !slot(name));
+        }
+        let own_uid = item.uid.get();
+        let has_uid = fields.uid == Some(own_uid);
+        let uid = (has_uid || input.changes.write_uids).then_some(own_uid);
+        let is_home = context.home == Home::Message(index);
+        self.keywords.clear();
+        if mask != 0 {
+            for name in context.table.borrow().select(KeywordMask(mask)) {
+                self.keywords.push(b' ');
+                self.keywords.extend_from_slice(name.as_str().as_bytes());
+            }
+        }
+        if had_keywords {
+            keep_others(text, &context.table.borrow(), &mut self.keywords);
+        }
+        let misses_uid = uid.is_some() && !has_uid;
+        let moves_in = index > 0 && (context.base.value.is_some() || fields.base.is_some());
+        let is_changed = (flags, is_old, mask) != (old_flags, was_old, old_mask)
+            || misses_uid
+            || (is_home && (context.base.is_changed || moves_in));
+        let mut measured = Measured {
+            old_len: header.len(),
+            full: 0,
+            compact: 0,
+            place: if open == Some(Open::Cut) { None } else { fields.place(header) },
+            is_changed,
+            adds_blank: open == Some(Open::Separator { adds_blank: true }),
+            flags,
+            is_old,
+            keywords: KeywordMask(mask),
+            uid,
+            was: (recent(old_flags, was_old), KeywordMask(old_mask)),
+            found_uid: fields.uid,
+            has_base: is_home,
+            is_pseudo: false,
+        };
+        self.size(context, &mut measured);
+        Ok(measured)
+    }
+
+    /// Measures the pseudo message.
+    pub(super) fn measure_pseudo(
+        &mut self,
+        context: &Context<'_>,
+        item: &Item,
+    ) -> Result<Measured> {
+        let open = self.read(context, item)?;
+        let header = self.headers.get(item.header(), item.header_len as usize)?;
+        self.keywords.clear();
+        let mut measured = Measured {
+            old_len: header.len(),
+            full: 0,
+            compact: 0,
+            place: if open == Some(Open::Cut) { None } else { self.fields.place(header) },
+            is_changed: context.base.is_changed,
+            adds_blank: false,
+            flags: self.fields.flags.with(Flag::Seen),
+            is_old: true,
+            keywords: KeywordMask(0),
+            uid: None,
+            was: (FlagSet::EMPTY, KeywordMask(0)),
+            found_uid: None,
+            has_base: true,
+            is_pseudo: true,
+        };
+        self.size(context, &mut measured);
+        Ok(measured)
+    }
+
+    fn size(&self, context: &Context<'_>, measured: &mut Measured) {
+        let block = block(&self.fields, &self.keywords, context, measured);
+        let (full, compact) = (block.full_len(), block.compact_len());
+        let rest = self.fields.foreign_len() + blank_len(&self.fields, measured);
+        measured.full = rest + full;
+        measured.compact = rest + compact;
+    }
+
+    /// The header of the message that was measured last, and from where on it is to be another when
+    /// it is made `len` bytes long; what it is from there on goes to `out`.
+    pub(super) fn compose(
+        &mut self,
+        context: &Context<'_>,
+        item: &Item,
+        measured: &Measured,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(&[u8], usize)> {
+        let Self { headers, fields, keywords, .. } = self;
+        let header = headers.get(item.header(), item.header_len as usize)?;
+        let block = block(fields, keywords, context, measured);
+        let block_len = len - fields.foreign_len() - blank_len(fields, measured);
+        out.clear();
+        let mut from = 0;
+        if measured.place == Some(Place::First) {
+            block.write(block_len, out);
+            fields.write_foreign(header, 0, out);
+        } else {
+            from = fields.stretches.first().map_or(fields.text_end, |owned| owned.start);
+            fields.write_foreign(header, from, out);
+            block.write(block_len, out);
+        }
+        out.extend_from_slice(&header[fields.text_end..]);
+        if measured.adds_blank {
+            out.extend_from_slice(if fields.is_crlf { b"\r\n" } else { b"\n" });
+        }
+        Ok((header, from))
+    }
+
+    /// Reads the fields of a header; how it ends if not with a blank line.
+    fn read(&mut self, context: &Context<'_>, item: &Item) -> Result<Option<Open>> {
+        let len = item.header_len as usize;
+        self.fields.read(self.headers.get(item.header(), len)?);
+        if self.fields.text_end < len {
+            return Ok(None);
+        }
+        if len >= HEADER_LEN_MAX {
+            return Ok(Some(Open::Cut));
+        }
+        let separators = context.input.separators;
+        let mut owned = Owned::default();
+        status::head(self.headers.get(item.header(), len)?, true, separators, &mut owned);
+        let behind = self.headers.get_some(item.body(), PEEK_LEN)?;
+        let open = match separator_in(behind, true, separators).flatten() {
+            Some(_) => {
+                let is_mbox = separators != Separators::Mmdf;
+                let adds_blank = is_mbox && owned.content_length.is_none();
+                Open::Separator { adds_blank }
+            }
+            None if behind.iter().all(|byte| *byte == 0) => Open::Eof,
+            None => return Err(context.changed()),
+        };
+        Ok(Some(open))
+    }
+
+    /// Fails unless the message is what is known of it.
+    pub(super) fn verify(&mut self, context: &Context<'_>, item: &Item) -> Result<()> {
+        let separators = context.input.separators;
+        let head_len = item.separator_len as usize + item.header_len as usize;
+        let peek = if head_len > FROM_LINE_LEN_MAX { head_len } else { head_len + 1 };
+        let bytes = self.headers.get_some(item.offset, peek)?;
+        let separator = separator_in(bytes, true, separators).flatten().map(|(len, _)| len);
+        if separator != Some(item.separator_len) || bytes.len() < head_len {
+            return Err(context.changed());
+        }
+        let header = &bytes[item.separator_len as usize..head_len];
+        let mut owned = Owned::default();
+        let found = status::head(header, true, separators, &mut owned).map(|(len, _)| len);
+        let key = owned.key(header, &mut self.keywords);
+        if found != Some(header.len()) || key != item.key {
+            return Err(context.changed());
+        }
+        Ok(())
+    }
+}
+
+impl Context<'_> {
+    /// The error that the mailbox is no longer what is known of it.
+    pub(super) fn changed(&self) -> Error {
+        Error::Changed { path: self.input.path.to_owned() }
+    }
+}
+
+/// Bytes of the blank line as it will be.
+fn blank_len(fields: &Fields, measured: &Measured) -> usize {
+    match measured.adds_blank {
+        true if fields.is_crlf => 2,
+        true => 1,
+        false => measured.old_len - fields.text_end,
+    }
+}
+
+/// The block of a message.
+fn block<'b>(
+    fields: &'b Fields,
+    keywords: &'b [u8],
+    context: &'b Context<'_>,
+    measured: &Measured,
+) -> Block<'b> {
+    Block {
+        base: context.base.value.as_deref().filter(|_| measured.has_base),
+        is_pseudo: measured.is_pseudo,
+        fields,
+        flags: measured.flags,
+        is_old: measured.is_old,
+        keywords,
+        uid: measured.uid,
+    }
+}
+
+/// The slots of the keywords of a text; those without get one.
+fn mask_of(text: &[u8], table: &RefCell<KeywordTable>) -> u64 {
+    let mut table = table.borrow_mut();
+    let slots = words_of(text).filter_map(keyword).filter_map(|name| table.intern(&name).ok());
+    slots.fold(0, |mask, slot| mask | 1 << slot)
+}
+
+/// Keeps words that are no keywords or have no slot.
+fn keep_others(text: &[u8], table: &KeywordTable, out: &mut Vec<u8>) {
+    for word in words_of(text) {
+        if keyword(word).is_none_or(|name| table.slot(&name).is_none()) {
+            out.push(b' ');
+            out.extend_from_slice(word);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How long a header is made: whose padding is used, and where the space of what is expunged goes.
+//!
+//! Any length is right; lengths only decide how much of the file moves.
+
+use super::measure::{Context, Measured, Tools};
+use crate::Result;
+use crate::mbox::layout::{
+    ABSORB_MAX, ABSORB_TOTAL_MAX, LOOKAHEAD_LEN, PADDING_KEPT, PADDING_LEN, PLAIN_GROWTH_MAX,
+};
+
+/// How the shift is dealt with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// There is none, and none is wanted; or there is one downwards that the next headers absorb.
+    Local,
+    /// Headers grew; what the next ones have in padding beyond so many spaces makes up for it.
+    Borrow(usize),
+    /// Everything to the end moves, and every header that lacks room gets it.
+    Rewrite,
+    /// Everything to the end moves.
+    Move,
+}
+
+/// What the length of a header comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// So many bytes.
+    Is(usize),
+    /// It must grow, and there is no place for that yet.
+    Grows,
+}
+
+/// The least that a header is made in [`Mode::Borrow`], where `kept` spaces are left to it.
+fn floor(measured: &Measured, kept: usize) -> usize {
+    let least = (measured.full + kept).min(measured.max().max(measured.compact));
+    match measured.is_writable() {
+        true if measured.is_changed || measured.old_len > least => least,
+        _ => measured.old_len,
+    }
+}
+
+/// The most that a header is made to absorb what was expunged before it.
+fn ceiling(measured: &Measured) -> usize {
+    (measured.full + ABSORB_MAX).max(measured.old_len).min(measured.max())
+}
+
+/// A header with room.
+pub(super) fn roomy(measured: &Measured) -> usize {
+    (measured.full + PADDING_LEN).min(measured.max().max(measured.compact))
+}
+
+/// How long a header is made at a `shift`.
+pub(super) fn length(mode: Mode, shift: i64, measured: &Measured) -> Length {
+    let old = measured.old_len;
+    if !measured.is_writable() {
+        return Length::Is(old);
+    }
+    let has_room = old >= measured.full + PADDING_KEPT;
+    let has_too_much = old > measured.full + ABSORB_MAX / 16;
+    // The length with which the shift ends.
+    let exact = usize::try_from(old as i64 - shift).unwrap_or(0);
+    match mode {
+        Mode::Rewrite if !has_room || has_too_much => Length::Is(roomy(measured)),
+        Mode::Move if measured.is_changed && !has_room => Length::Is(roomy(measured)),
+        Mode::Rewrite | Mode::Move => Length::Is(old),
+        Mode::Local if shift == 0 && !measured.is_changed => Length::Is(old),
+        Mode::Borrow(kept) if shift > 0 => Length::Is(exact.max(floor(measured, kept))),
+        Mode::Local | Mode::Borrow(_) => match exact.min(ceiling(measured)) {
+            len if len >= measured.compact && shift <= 0 => Length::Is(len),
+            _ if measured.is_changed => Length::Grows,
+            _ => Length::Is(old),
+        },
+    }
+}
+
+/// How long a header is made for whose growth a mode was found.
+pub(super) fn grown(mode: Mode, measured: &Measured) -> usize {
+    match mode {
+        Mode::Borrow(kept) => floor(measured, kept),
+        _ => roomy(measured),
+    }
+}
+
+/// Finds a place for the growth of a message, which was measured at a `shift`, in the messages from
+/// `next` on: the mode from there on.
+pub(super) fn grow(
+    context: &Context<'_>,
+    ahead: &mut Tools<'_>,
+    next: u32,
+    shift: i64,
+    measured: &Measured,
+) -> Result<Mode> {
+    let missing = |kept| shift + floor(measured, kept) as i64 - measured.old_len as i64;
+    find_mode(context, ahead, next, &missing)
+}
+
+/// The mode in which the messages from `next` on make up for a shift upwards.
+pub(super) fn make_up(
+    context: &Context<'_>,
+    ahead: &mut Tools<'_>,
+    next: u32,
+    shift: i64,
+) -> Result<Mode> {
+    find_mode(context, ahead, next, &|_| shift)
+}
+
+fn find_mode(
+    context: &Context<'_>,
+    ahead: &mut Tools<'_>,
+    next: u32,
+    missing: &dyn Fn(usize) -> i64,
+) -> Result<Mode> {
+    let mut far = Mode::Rewrite;
+    for kept in [PADDING_KEPT, 0] {
+        match borrow(context, ahead, next, missing(kept), kept)? {
+            Found::Enough => return Ok(Mode::Borrow(kept)),
+            Found::End(left) if left <= PLAIN_GROWTH_MAX => far = Mode::Move,
+            Found::End(_) | Found::Far => {}
+        }
+    }
+    Ok(far)
+}
+
+/// What looking ahead finds.
+enum Found {
+    Enough,
+    /// The end, behind so many bytes.
+    End(u64),
+    Far,
+}
+
+/// Whether the messages from `next` on have `missing` bytes to spare.
+fn borrow(
+    context: &Context<'_>,
+    ahead: &mut Tools<'_>,
+    next: u32,
+    missing: i64,
+    kept: usize,
+) -> Result<Found> {
+    let (mut next, mut missing, mut start) = (next, missing, None);
+    while missing > 0 {
+        let Some(item) = ahead.cursor.get(next)? else {
+            let size = context.input.size;
+            return Ok(Found::End(size - start.unwrap_or(size)));
+        };
+        if item.offset.saturating_sub(*start.get_or_insert(item.offset)) > LOOKAHEAD_LEN {
+            return Ok(Found::Far);
+        }
+        if context.targets.is_expunged(next) {
+            missing -= (item.end() - item.offset) as i64;
+        } else {
+            let measured = ahead.measure(context, next, &item)?;
+            missing += floor(&measured, kept) as i64 - measured.old_len as i64;
+        }
+        next += 1;
+    }
+    Ok(Found::Enough)
+}
+
+/// Whether the messages from `index` on can absorb `surplus` bytes.
+pub(super) fn absorb(
+    context: &Context<'_>,
+    tools: &mut Tools<'_>,
+    index: u32,
+    surplus: u64,
+) -> Result<bool> {
+    let mut surplus = surplus;
+    let mut start = None;
+    let mut next = index;
+    while surplus > 0 {
+        let Some(item) = tools.cursor.get(next)? else { return Ok(false) };
+        let is_far = item.offset - *start.get_or_insert(item.offset) > LOOKAHEAD_LEN;
+        if is_far || surplus > ABSORB_TOTAL_MAX {
+            return Ok(false);
+        }
+        if context.targets.is_expunged(next) {
+            surplus += item.end() - item.offset;
+        } else {
+            let measured = tools.measure(context, next, &item)?;
+            match length(Mode::Local, -(surplus as i64), &measured) {
+                Length::Is(len) => {
+                    let absorbed = len as i64 - measured.old_len as i64;
+                    surplus = surplus.saturating_add_signed(-absorbed);
+                }
+                Length::Grows => return Ok(true),
+            }
+        }
+        next += 1;
+    }
+    Ok(true)
+}
