@@ -148,7 +148,12 @@ impl<'p> Tools<'p> {
         if had_keywords {
             keep_others(text, &context.table.borrow(), &mut self.keywords);
         }
-        let misses_uid = uid.is_some() && !has_uid;
+        // What was not believed for the UIDs before it may be, when these are expunged.
+        let is_exposed = index > 0
+            && context.targets.is_expunged(index - 1)
+            && !has_uid
+            && fields.uid.is_some_and(|uid| uid <= context.base.uid_last_found);
+        let misses_uid = is_exposed || (uid.is_some() && !has_uid);
         let moves_in = index > 0 && (context.base.value.is_some() || fields.base.is_some());
         let is_changed = (flags, is_old, mask) != (old_flags, was_old, old_mask)
             || misses_uid

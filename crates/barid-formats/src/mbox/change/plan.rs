@@ -192,7 +192,8 @@ impl<'p> Planner<'p> {
             Home::New(home) => Some(home),
             _ => None,
         };
-        let next = match is_dense || index >= unwritten {
+        let is_exposed = index > 0 && self.context.targets.is_expunged(index - 1);
+        let next = match is_dense || is_exposed || index >= unwritten {
             true => Some(index),
             false => {
                 let named = self.context.targets.next(index);
@@ -238,6 +239,7 @@ impl<'p> Planner<'p> {
         }
         let is_home = self.context.home == Home::Message(index);
         let is_read = is_home
+            || (index > 0 && self.context.targets.is_expunged(index - 1))
             || input.verify
             || self.context.targets.next(index) == Some(index)
             || (input.changes.drop_recent && item.flags.contains(Flag::Recent))
