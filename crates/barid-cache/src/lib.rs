@@ -22,6 +22,7 @@ mod figures;
 mod follow;
 mod header;
 mod heap;
+mod kept;
 mod known;
 pub mod limits;
 mod log;

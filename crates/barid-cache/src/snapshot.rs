@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_formats::Location;
-use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
+use barid_types::Uid;
 use barid_vfs::{File, OpenOptions, Vfs};
 
 use crate::base::{Base, Cursor, HeapCursor};
@@ -399,16 +399,6 @@ impl Snapshot {
     /// The first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
     pub fn row_from_uid(&self, uid: Uid) -> Result<u32> {
         Ok(self.row_from_physical(self.physical_from_uid(uid)?))
-    }
-
-    /// Says which modseq a message had with the same flags and keywords, for
-    /// [`crate::Finish::keep`] when a mailbox is scanned again from nothing. Reads a block or two
-    /// for each message asked for out of order.
-    pub fn modseq_keeper(&self) -> impl Fn(Uid, FlagSet, KeywordMask) -> Option<ModSeq> {
-        |uid, flags, keywords| {
-            let core = self.core(self.row_of_uid(uid).ok()??).ok()?;
-            (core.flags == flags && core.keywords == keywords).then_some(core.modseq)
-        }
     }
 
     /// The physical row with a UID, expunged or not.

@@ -8,7 +8,8 @@ use barid_types::{FlagSet, KeywordMask, Uid};
 use barid_vfs::Vfs;
 
 use crate::world::{
-    KINDS, Model, build_as, cache_path, compare, finish, identity, mem, open, options, scan,
+    KINDS, Model, build_as, cache_path, compare, compare_kept, finish, identity, mem, open,
+    options, scan,
 };
 
 /// One random change of the mailbox, and the snapshot that follows it.
@@ -106,6 +107,7 @@ fn check(seed: u64, messages: usize, steps: usize, files: bool) {
         }
         assert!(snapshot.store_error().is_none());
         compare(&snapshot, &model, &mut rng).unwrap();
+        compare_kept(&snapshot, &model, &mut rng);
         if rng.bool() {
             snapshot = open(&vfs, &path);
             compare(&snapshot, &model, &mut rng).unwrap();

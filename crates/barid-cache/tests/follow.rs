@@ -10,8 +10,8 @@ use barid_vfs::{CallKind, CountingVfs, CrashVfs, Fault, FaultVfs, MemVfs, Vfs};
 
 use crate::changes::change;
 use crate::world::{
-    History, ID, KINDS, Message, Model, build_as, cache_path, compare, keywords, location, mem,
-    open, options, scan_nothing,
+    History, ID, KINDS, Message, Model, build_as, cache_path, compare, compare_kept, keywords,
+    location, mem, open, options, scan_nothing,
 };
 
 /// What a change does, as it is told.
@@ -169,6 +169,7 @@ fn check(seed: u64, messages: usize, steps: usize) {
         }
         assert!(snapshot.store_error().is_none());
         compare(&snapshot, &model, &mut rng).unwrap();
+        compare_kept(&snapshot, &model, &mut rng);
         if rng.bool() {
             snapshot = open(&vfs, &path);
             compare(&snapshot, &model, &mut rng).unwrap();

@@ -345,6 +345,23 @@ pub(crate) fn compare(
     Ok(())
 }
 
+/// Compares the mod-sequences that a scan from nothing would keep.
+pub(crate) fn compare_kept(snapshot: &Snapshot, model: &Model, rng: &mut fastrand::Rng) {
+    let mut uids: Vec<u32> = (1..model.uidnext + 2).filter(|_| rng.u8(..4) > 0).collect();
+    uids.extend((0..20).map(|_| rng.u32(1..model.uidnext + 2)));
+    let keeper = snapshot.modseq_keeper();
+    for uid in uids {
+        let at = model.messages.binary_search_by_key(&uid, |message| message.uid).ok();
+        let Message { flags, keywords, modseq, .. } = match at {
+            Some(at) => model.messages[at].clone(),
+            None => message(rng, uid, false),
+        };
+        let kept = keeper(Uid::new(uid).unwrap(), flags, KeywordMask(keywords));
+        assert_eq!(kept.map(ModSeq::get), at.map(|_| modseq), "uid {uid}");
+        assert_eq!(keeper(Uid::new(uid).unwrap(), flags, KeywordMask(keywords + 1)), None);
+    }
+}
+
 fn compare_meta(snapshot: &Snapshot, model: &Model) {
     let (meta, report) = (snapshot.meta(), model.report());
     let count = |flag, set| {

@@ -37,7 +37,6 @@ mod kept;
 mod limits;
 mod links;
 mod mailbox;
-mod modseqs;
 mod opening;
 mod options;
 mod order;

@@ -12,7 +12,6 @@ use barid_vfs::{MemVfs, Vfs};
 
 use crate::error::{is_out_of_reach, is_refused, is_unavailable};
 use crate::intake::{Intake, Taken};
-use crate::modseqs::ModSeqs;
 use crate::options::in_words;
 use crate::recovery::unfinished;
 use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
@@ -363,12 +362,9 @@ impl<'a> Opening<'a> {
         known: Option<&Snapshot>,
         modseq: ModSeq,
     ) -> barid_cache::Result<Option<(Snapshot, CacheState)>> {
-        let before = match known {
-            Some(known) if report.reset && same_terms(known, &report) => ModSeqs::of(known)?,
-            _ => ModSeqs::default(),
-        };
-        let keep = |uid, flags, keywords| before.unchanged(uid, flags, keywords);
-        let keep: Option<barid_cache::KeepModSeq<'_>> = Some(&keep);
+        let before = known.filter(|known| report.reset && same_terms(known, &report));
+        let keep = before.map(Snapshot::modseq_keeper);
+        let keep = keep.as_ref().map(|keep| keep as barid_cache::KeepModSeq<'_>);
         let format = self.format.format().name();
         let finish = Finish { identity: self.identity, format, modseq, keep };
         let state = |state| if self.place.on_disk { state } else { CacheState::None };

@@ -182,7 +182,7 @@ impl Numbered {
         pairs.filter_map(move |(index, (item, uid))| {
             new.next_if(|stretch| stretch.end <= index);
             let is_new = new.peek().is_some_and(|stretch| stretch.contains(&index));
-            is_new.then(|| LedgerEntry { uid: *uid, key: item.key })
+            is_new.then_some(LedgerEntry { uid: *uid, key: item.key })
         })
     }
 }
