@@ -5,7 +5,7 @@ use barid_state::MessageKey;
 use super::cursor::Item;
 use super::measure::Home;
 use super::plan::{Planned, Planner, moved_by};
-use crate::mbox::layout::{MMDF_SEPARATOR, Notes};
+use crate::mbox::layout::Notes;
 use crate::mbox::status::{self, HeadEnd, Owned, Separators};
 use crate::{Location, Result};
 
@@ -15,11 +15,6 @@ impl Planner<'_> {
         let input = self.context.input;
         let last = self.last_kept()?;
         self.editor.keep_until(self.known_end)?;
-        if let Some((index, item)) = last
-            && self.misses_closing(index, &item)?
-        {
-            self.editor.insert(MMDF_SEPARATOR)?;
-        }
         let known_end = self.known_end.saturating_add_signed(self.editor.shift());
         self.editor.keep_until(input.size)?;
         let notes = self.notes(last)?;
@@ -44,15 +39,6 @@ impl Planner<'_> {
             index = before;
         }
         Ok(None)
-    }
-
-    /// Whether the last message is followed by nothing, since the one behind it, whose separator
-    /// served it too, is expunged.
-    fn misses_closing(&mut self, index: u32, item: &Item) -> Result<bool> {
-        let is_new_end = index + 1 < self.tools.cursor.len();
-        let is_whole = self.known_end == self.context.input.size;
-        let is_mmdf = self.context.input.separators == Separators::Mmdf;
-        Ok(is_mmdf && is_new_end && is_whole && self.end_of(index)? == item.end())
     }
 
     fn notes(&mut self, last: Option<(u32, Item)>) -> Result<Notes> {

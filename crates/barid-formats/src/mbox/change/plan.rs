@@ -13,7 +13,9 @@ use super::edit::Editor;
 use super::measure::{Context, Home, Measured, Tools};
 use super::prepare::{Prepared, pseudo_item};
 use super::room::{self, Length, Mode};
-use crate::mbox::layout::{COLLAPSE_MIN, COLLAPSES_MAX, MOVE_FRACTION, Notes, UNWRITABLE_MAX};
+use crate::mbox::layout::{
+    COLLAPSE_MIN, COLLAPSES_MAX, MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
+};
 use crate::mbox::status::Separators;
 use crate::{ChangeSet, Error, Known, Location, MovedMessage, Result, Shift};
 
@@ -339,7 +341,8 @@ impl<'p> Planner<'p> {
             self.planned.expunged.push(item.uid);
             self.previous = item.uid.get();
         }
-        let run = item.offset..self.end_of(kept - 1)?;
+        let start = item.offset + self.closing_len(first, item)?;
+        let run = start..self.end_of(kept - 1)?;
         let len = run.end - run.start;
         self.shift_before = self.editor.shift();
         let surplus = len as i64 - self.shift_before;
@@ -357,6 +360,17 @@ impl<'p> Planner<'p> {
         self.expunged_left = self.expunged_left.saturating_sub(len);
         self.told = run.end;
         Ok(kept)
+    }
+
+    /// Bytes of the separator before the message at `index` that also end the message before it, and
+    /// nothing else does.
+    fn closing_len(&mut self, index: u32, item: &Item) -> Result<u64> {
+        if self.context.input.separators != Separators::Mmdf || index == 0 {
+            return Ok(0);
+        }
+        let before = self.tools.cursor.get(index - 1)?;
+        let is_shared = before.is_some_and(|before| before.end() == item.offset);
+        Ok(if is_shared { MMDF_SEPARATOR.len() as u64 } else { 0 })
     }
 
     /// What becomes of the space of a run before the message `kept`: how it goes on, and what is to
