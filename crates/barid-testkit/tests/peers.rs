@@ -95,7 +95,7 @@ fn c_client_changes_and_appends() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "peers read real files")]
 fn barriers_are_counted() {
-    let (Some(dovecot), Some(mut peer)) = (Dovecot::new(), CClient::new_counted(true)) else {
+    let (Some(dovecot), Some(mut peer)) = (Dovecot::new(), CClient::new_in(None, true)) else {
         return;
     };
     let from = |message: &&str| format!("From x@y Mon Jan  1 00:00:00 2024\n{message}\n");

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use barid_testkit::peers::{CClient as Peer, PeerUser};
+use barid_testkit::peers::CClient as Peer;
 use barid_testkit::watch::{Watch, so_far};
 use barid_types::{Flag, FlagSet};
 
 use super::material::Material;
 use super::model::{Model, lists};
 use super::step::{Figures, Side, Step};
-use super::system::{Mode, Runner, System};
+use super::system::{Mode, Runner, System, take};
 use crate::limits::COMMAND_LEN_MAX;
 
 /// c-client with a copy of the mailbox.
@@ -27,9 +27,14 @@ const ERROR: &str = "2 ";
 
 impl CClient {
     fn start(&mut self) -> Result<()> {
-        let session = Peer::new_counted(self.mode.is_counted);
+        let session = Peer::new_in(self.file.parent(), self.mode.is_counted);
         self.session = Some(session.context("c-client is missing")?);
         Ok(())
+    }
+
+    /// The name of the mailbox: it is in the home of the driver, elsewhere c-client does not look.
+    fn name(&self) -> String {
+        self.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     fn session(&mut self) -> Result<&mut Peer> {
@@ -50,7 +55,7 @@ impl CClient {
     }
 
     fn commands(&self, step: Step, model: &Model, material: &Material) -> Vec<String> {
-        let file = self.file.display();
+        let file = self.name();
         let target = model.targets(step).first().copied().unwrap_or(0);
         let set = |set: &str, flag: &str| format!("setflag {set} \\{flag}");
         let check = || "check".to_owned();
@@ -82,7 +87,7 @@ impl System for CClient {
     fn begin(&mut self, mode: Mode) -> Result<()> {
         self.mode = mode;
         self.session = None;
-        PeerUser::get()?.take(&self.file)?;
+        take(&self.file)?;
         self.start()
     }
 
@@ -154,7 +159,7 @@ impl CClient {
     /// A new process that opens the mailbox, from the start of the process to the answer.
     fn open(&mut self) -> Result<Figures> {
         self.start()?;
-        let command = format!("open {}", self.file.display());
+        let command = format!("open {}", self.name());
         self.command(&command)?;
         let session = self.session()?;
         let real_s = session.elapsed().as_secs_f64();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::{Dovecot as Peer, Imap};
 use barid_testkit::watch::{Watch, so_far};
@@ -11,7 +11,7 @@ use barid_types::{Flag, FlagSet};
 use super::material::Material;
 use super::model::{Model, lists};
 use super::step::{Figures, Side, Step};
-use super::system::{Mode, Runner, System};
+use super::system::{Mode, Runner, System, take};
 use crate::limits::COMMAND_LEN_MAX;
 
 /// Dovecot with a copy of the mailbox.
@@ -24,6 +24,9 @@ pub(crate) struct Dovecot {
     pub(crate) mode: Mode,
     pub(crate) session: Option<Imap>,
 }
+
+/// Makes Dovecot write.
+const CHECK: &str = "CHECK";
 
 impl Dovecot {
     fn start(&mut self) -> Result<()> {
@@ -52,25 +55,23 @@ impl Dovecot {
         self.session()?.command(text).map(drop).context("Dovecot")
     }
 
-    /// The commands of a step.
+    /// The commands of a step. Also where writing is not lazy, Dovecot looks at the file only every
+    /// few seconds unless it is told to, by CHECK.
     fn commands(&self, step: Step, model: &Model) -> Vec<String> {
         let target = model.targets(step).first().copied().unwrap_or(0);
         let store = |set: &str, flag: &str| format!("STORE {set} +FLAGS.SILENT (\\{flag})");
-        let mut commands = match step {
+        let check = || CHECK.to_owned();
+        match step {
             Step::Sync => vec!["SELECT INBOX".to_owned()],
-            Step::Late => return vec!["CHECK".to_owned()],
-            Step::FlagOne => vec![store(&target.to_string(), "Flagged")],
-            Step::FlagLater => return vec![store(&target.to_string(), "Answered")],
-            Step::FlagAll => vec![store("1:*", "Seen")],
+            Step::Late => vec![check()],
+            Step::FlagOne => vec![store(&target.to_string(), "Flagged"), check()],
+            Step::FlagLater => vec![store(&target.to_string(), "Answered")],
+            Step::FlagAll => vec![store("1:*", "Seen"), check()],
             Step::ExpungeSmall | Step::ExpungeLarge | Step::ExpungeThird => {
-                return vec!["EXPUNGE".to_owned()];
+                vec!["EXPUNGE".to_owned(), check()]
             }
             _ => Vec::new(),
-        };
-        if self.is_lazy && matches!(step, Step::FlagOne | Step::FlagAll) {
-            commands.push("CHECK".to_owned());
         }
-        commands
     }
 }
 
@@ -86,6 +87,7 @@ impl System for Dovecot {
     fn begin(&mut self, mode: Mode) -> Result<()> {
         self.mode = mode;
         self.session = None;
+        take(&self.file)?;
         self.peer.clear_indexes(&self.file)?;
         self.start()
     }
@@ -95,6 +97,9 @@ impl System for Dovecot {
             Step::ExpungeSmall | Step::ExpungeLarge | Step::ExpungeThird => {
                 for list in lists(&model.targets(step), COMMAND_LEN_MAX) {
                     self.command(&format!("STORE {list} +FLAGS.SILENT (\\Deleted)"))?;
+                }
+                if !self.is_lazy {
+                    self.command(CHECK)?;
                 }
             }
             // A session that has selected the mailbox would look at it after each.
@@ -130,7 +135,11 @@ impl System for Dovecot {
                 session.command_bytes(&at_once.unwrap_or_default()).context("APPEND")?;
             }
             _ => {
-                commands.iter().try_for_each(|c| session.command(c).map(drop).context("Dovecot"))?
+                for command in &commands {
+                    let reply = session.command(command).context("Dovecot")?;
+                    let status = reply.status;
+                    ensure!(!status.contains("READ-ONLY"), "Dovecot at {command}: {status}");
+                }
             }
         }
         let mut figures = Figures::of_session(&watch.end());

@@ -186,13 +186,13 @@ fn lab<'a>(
 const NO_MODE: Mode = Mode { sampling: Sampling::Off, is_counted: false };
 
 fn barid(options: &Options, work: &Path, runner: &Runner) -> Barid {
-    let (program, file) = (options.program.clone(), work.join("barid.mbox"));
+    let (program, file) = (options.program.clone(), work.join("barid/mbox"));
     Barid { program, file, runner: runner.clone(), mode: NO_MODE }
 }
 
 /// A peer that is installed.
 fn peer(side: Side, work: &Path, runner: &Runner) -> Option<Box<dyn System>> {
-    let (file, runner) = (work.join(format!("{side}.mbox")), runner.clone());
+    let (file, runner) = (work.join(format!("{side}/mbox")), runner.clone());
     if side == Side::CClient {
         // One is started to see whether it can be.
         drop(CClientPeer::new()?);

@@ -16,7 +16,7 @@ use super::step::{Figures, Side, Step};
 use super::system::{Mode, Runner, System};
 use crate::Screen;
 use crate::limits::SAMPLE_INTERVAL;
-use crate::run::{drop_caches, left, stoppable};
+use crate::run::{drop_caches, fresh_folder, left, stoppable};
 
 /// The programs and how they are run.
 pub(crate) struct Lab<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct Progress<'a> {
 impl Progress<'_> {
     /// Says what comes next: ` 1 - first sync - barid`.
     fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
-        self.screen.line(&format!("{round:2} - {step:23} - {side}"))?;
+        self.screen.line(&format!("{round:2} - {step:24} - {side}"))?;
         let left = left(self.started.elapsed(), self.done, self.total);
         self.screen.status(&format!("{} of {}{left}", self.done, self.total));
         self.done += 1;
@@ -95,6 +95,7 @@ impl Lab<'_> {
     ) -> Result<()> {
         for system in &mut *group {
             let file = system.file();
+            fresh_folder(file.parent().context("the file is in a folder")?)?;
             disk::copy(&material.base, file).with_context(|| file.display().to_string())?;
             system.begin(self.mode(round))?;
         }

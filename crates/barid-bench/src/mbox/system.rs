@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
+use barid_testkit::peers::PeerUser;
 use barid_testkit::usage::{Sampling, Usage};
 use barid_testkit::watch::Watched;
 use barid_types::FlagSet;
@@ -123,6 +124,13 @@ impl Runner {
         command.arg(format!("if={}", file.display())).args(["of=/dev/null", "bs=1M"]);
         Ok(Figures::of_process(&self.run(&command, Stdio::null(), sampling)?))
     }
+}
+
+/// Gives a mailbox and its folder to the user as whom peers run: they make their locks beside it.
+pub(crate) fn take(file: &Path) -> Result<()> {
+    let folder = file.parent().context("the file is in a folder")?;
+    let taken = PeerUser::get().and_then(|user| user.take(folder));
+    taken.with_context(|| folder.display().to_string())
 }
 
 /// A command line that an error can show.

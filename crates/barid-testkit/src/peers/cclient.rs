@@ -19,6 +19,7 @@ use crate::{Scratch, corpora, disk, skip_or_fail};
 #[derive(Debug)]
 pub struct CClient {
     scratch: Scratch,
+    home: PathBuf,
     user: &'static PeerUser,
     started: Instant,
     child: Option<Arc<Mutex<Child>>>,
@@ -36,17 +37,17 @@ impl CClient {
     ///
     /// With `CI=true` if the library or a C compiler is missing.
     pub fn new() -> Option<Self> {
-        Self::new_counted(false)
+        Self::new_in(None, false)
     }
 
-    /// Like [`CClient::new`]; with `is_counted` strace counts the driver's barriers
-    /// ([`CClient::barriers`]), which makes it slower.
+    /// Like [`CClient::new`] with a folder that exists as its home, which it gets; with `is_counted`
+    /// strace counts the driver's barriers ([`CClient::barriers`]), which makes it slower.
     ///
     /// # Panics
     ///
     /// As [`CClient::new`].
-    pub fn new_counted(is_counted: bool) -> Option<Self> {
-        match Self::start(is_counted) {
+    pub fn new_in(home: Option<&Path>, is_counted: bool) -> Option<Self> {
+        match Self::start(home, is_counted) {
             Ok(peer) => Some(peer),
             Err(error) => {
                 skip_or_fail(&format!("c-client (Debian package libc-client2007e-dev): {error}"));
@@ -55,15 +56,22 @@ impl CClient {
         }
     }
 
-    fn start(is_counted: bool) -> io::Result<Self> {
+    fn start(home: Option<&Path>, is_counted: bool) -> io::Result<Self> {
         let scratch = Scratch::new("cclient")?;
-        let home = scratch.path().join("home");
-        disk::create_dir(&home)?;
+        let home = match home {
+            Some(home) => home.to_owned(),
+            None => {
+                let home = scratch.path().join("home");
+                disk::create_dir(&home)?;
+                home
+            }
+        };
         let driver = scratch.path().join("cclient");
         compile(&driver)?;
         let log = is_counted.then(|| BarrierLog::create(scratch.path())).transpose()?;
         scratch.hand_over()?;
         let user = PeerUser::get()?;
+        user.take(&home)?;
         let mut command = match &log {
             Some(log) => log.command(&driver),
             None => Command::new(&driver),
@@ -76,7 +84,7 @@ impl CClient {
         let output = BufReader::new(child.stdout.take().expect("because it was piped"));
         let child = Some(Arc::new(Mutex::new(child)));
         let messages = Vec::new();
-        Ok(Self { scratch, user, started, child, input, output, messages, log })
+        Ok(Self { scratch, home, user, started, child, input, output, messages, log })
     }
 
     /// The process id of the driver.
@@ -97,12 +105,13 @@ impl CClient {
 
     /// The home folder of the process: mailboxes in it are opened by their names.
     pub fn folder(&self) -> PathBuf {
-        self.scratch.path().join("home")
+        self.home.clone()
     }
 
     /// Opens a mailbox, in place of the one that was open; how many messages it holds.
     pub fn open(&mut self, name: &str) -> io::Result<u32> {
         self.scratch.hand_over()?;
+        self.user.take(&self.home)?;
         let lines = self.command(&format!("open {name}"))?;
         let count = lines.first().and_then(|line| line.parse().ok());
         count.ok_or_else(|| io::Error::other(format!("open {name}: {:?}", self.messages)))
