@@ -47,7 +47,10 @@ impl Mailbox {
             return self.accept_locked(request, options);
         }
         self.under_pending_lock(|mailbox| {
+            let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
+            mailbox.catch_up()?;
+            mailbox.check_numbering(uidvalidity)?;
             mailbox.show_pending()?;
             mailbox.accept_locked(request, options)
         })

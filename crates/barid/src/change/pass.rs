@@ -28,7 +28,10 @@ impl Mailbox {
             return self.write_once(request, options);
         }
         self.under_pending_lock(|mailbox| {
+            let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
+            mailbox.catch_up()?;
+            mailbox.check_numbering(uidvalidity)?;
             mailbox.write_until_steady(request, options)
         })
     }
@@ -72,9 +75,6 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
-        if !self.format.stamp()?.same_files(&self.snapshot.meta().stamp) {
-            self.rescan(false)?;
-        }
         for attempt in 1..=CHANGES_MAX {
             self.check_numbering(uidvalidity)?;
             let error = match self.write_once(request, options) {
@@ -97,8 +97,16 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
+    /// Takes notice of what others changed, if the stamp tells that they did.
+    pub(super) fn catch_up(&mut self) -> Result<()> {
+        match self.format.stamp()?.same_files(&self.snapshot.meta().stamp) {
+            true => Ok(()),
+            false => self.rescan(false),
+        }
+    }
+
     /// The UIDs asked for mean nothing under another UIDVALIDITY.
-    fn check_numbering(&self, uidvalidity: UidValidity) -> Result<()> {
+    pub(super) fn check_numbering(&self, uidvalidity: UidValidity) -> Result<()> {
         match self.snapshot.meta().uidvalidity == uidvalidity {
             true => Ok(()),
             false => Err(Error::Renumbered { path: self.path().to_owned() }),
