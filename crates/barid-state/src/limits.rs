@@ -19,6 +19,9 @@ pub(crate) const SCAN_BUFFER_LEN: usize = 64 * 1024;
 /// Entries that stay in memory after a commit; more are read again when they are wanted.
 pub(crate) const ENTRIES_KEPT_MAX: usize = 4096;
 
+/// Bytes of a batch that are read at once.
+pub(crate) const LOAD_BUFFER_LEN: usize = 512 * 1024;
+
 /// A ledger smaller than this is not worth compacting.
 pub(crate) const COMPACT_SIZE_MIN: u64 = 64 * 1024;
 

@@ -184,27 +184,65 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Applies the records of a verified payload to `entries`; `None` if they make no sense.
-pub(super) fn apply(mut payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
-    while !payload.is_empty() {
-        let (head, rest) = payload.split_at_checked(RECORD_HEAD_LEN)?;
-        let (kind, count) = (u32_at(head, 0), u32_at(head, 4) as usize);
-        let item_len = match kind {
-            ENTRIES => ENTRY_LEN,
-            EXPUNGED => 8,
-            REPLACED => 0,
-            PATH => 1,
-            _ => return None,
-        };
-        let (data, rest) = rest.split_at_checked(count.checked_mul(item_len)?)?;
-        match kind {
-            ENTRIES => apply_entries(data, entries)?,
-            EXPUNGED => apply_expunged(data, entries),
-            REPLACED => entries.clear(),
-            _ => {}
+pub(super) fn apply(payload: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {
+    let mut records = Records::default();
+    let applied = records.apply(payload, entries)?;
+    (applied == payload.len() && records.is_between()).then_some(())
+}
+
+/// Applies records that come in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// The kind of the record at hand, and how many bytes of it are still to come.
+    at_hand: Option<(u32, u64)>,
+}
+
+impl Records {
+    /// Applies what `bytes` begin with, and says how much that is; `None` if it makes no sense.
+    pub(super) fn apply(&mut self, bytes: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<usize> {
+        let mut rest = bytes;
+        loop {
+            let Some((kind, left)) = self.at_hand else {
+                let Some((head, items)) = rest.split_at_checked(RECORD_HEAD_LEN) else { break };
+                let kind = u32_at(head, 0);
+                let len = u64::from(u32_at(head, 4)) * item_len(kind)? as u64;
+                if kind == REPLACED {
+                    entries.clear();
+                }
+                (self.at_hand, rest) = ((len > 0).then_some((kind, len)), items);
+                continue;
+            };
+            let len = left.min(rest.len() as u64) as usize;
+            let (items, after) = rest.split_at(len - len % item_len(kind)?);
+            if items.is_empty() {
+                break;
+            }
+            match kind {
+                ENTRIES => apply_entries(items, entries)?,
+                EXPUNGED => apply_expunged(items, entries),
+                _ => {}
+            }
+            let left = left - items.len() as u64;
+            (self.at_hand, rest) = ((left > 0).then_some((kind, left)), after);
         }
-        payload = rest;
+        Some(bytes.len() - rest.len())
     }
-    Some(())
+
+    /// Whether no record is at hand.
+    pub(super) fn is_between(&self) -> bool {
+        self.at_hand.is_none()
+    }
+}
+
+/// Bytes of an item; `None` for a kind that does not exist.
+fn item_len(kind: u32) -> Option<usize> {
+    match kind {
+        ENTRIES => Some(ENTRY_LEN),
+        EXPUNGED => Some(8),
+        REPLACED => Some(0),
+        PATH => Some(1),
+        _ => None,
+    }
 }
 
 fn apply_entries(data: &[u8], entries: &mut Vec<LedgerEntry>) -> Option<()> {

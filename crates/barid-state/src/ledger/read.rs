@@ -7,9 +7,10 @@ use barid_vfs::File;
 
 use super::LedgerEntry;
 use super::layout::{
-    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Summary,
+    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Records,
+    Summary,
 };
-use crate::limits::{SCAN_BUFFER_LEN, TAIL_LEN};
+use crate::limits::{LOAD_BUFFER_LEN, SCAN_BUFFER_LEN, TAIL_LEN};
 
 /// What a file turned out to be.
 #[derive(Debug)]
@@ -161,6 +162,13 @@ pub(super) fn load(
             return Ok(Err(offset));
         };
         let len = BATCH_HEAD_LEN + payload_len as usize + FOOTER_LEN;
+        if len > LOAD_BUFFER_LEN && len as u64 <= end - offset {
+            if load_long(file, offset, payload_len, id, &mut entries)?.is_none() {
+                return Ok(Err(offset));
+            }
+            offset += len as u64;
+            continue;
+        }
         let Some(batch) = window.get(offset, len)? else { return Ok(Err(offset)) };
         let (body, footer) = batch.split_at(len - FOOTER_LEN);
         let footer = footer.first_chunk().and_then(|footer| Footer::decode(footer, id));
@@ -172,6 +180,37 @@ pub(super) fn load(
         offset += len as u64;
     }
     Ok(Ok(entries))
+}
+
+/// Applies a batch piece by piece, reading it once; `None` if it is damaged, and then the entries are
+/// of no use.
+fn load_long(
+    file: &dyn File,
+    offset: u64,
+    payload_len: u32,
+    id: u128,
+    entries: &mut Vec<LedgerEntry>,
+) -> io::Result<Option<()>> {
+    let mut left = BATCH_HEAD_LEN as u64 + u64::from(payload_len);
+    let (mut at, mut hasher) = (offset, layout::hasher());
+    // What is read and not yet applied begins with the head of the batch, which is no record.
+    let (mut bytes, mut skip) = (Vec::new(), BATCH_HEAD_LEN);
+    let mut records = Records::default();
+    while left > 0 {
+        let kept = bytes.len();
+        let now = left.min(LOAD_BUFFER_LEN as u64);
+        bytes.resize(kept + now as usize, 0);
+        file.read_exact_at(&mut bytes[kept..], at)?;
+        hasher.update(&bytes[kept..]);
+        (at, left) = (at + now, left - now);
+        let Some(applied) = records.apply(&bytes[skip..], entries) else { return Ok(None) };
+        bytes.drain(..skip + applied);
+        skip = 0;
+    }
+    let mut footer = [0; FOOTER_LEN];
+    file.read_exact_at(&mut footer, at)?;
+    let good = Footer::decode(&footer, id).is_some_and(|f| f.payload_hash == hasher.digest());
+    Ok((good && bytes.is_empty() && records.is_between()).then_some(()))
 }
 
 /// A stretch of the file in memory: many small batches cost one read.

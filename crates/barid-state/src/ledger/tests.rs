@@ -156,3 +156,55 @@ fn threads_hand_out_every_uid_once() {
     });
     assert_eq!(uids(&mut open(&vfs)), (1..=100).collect::<Vec<_>>());
 }
+
+/// More entries than are read at once.
+const MANY: u32 = 60_000;
+
+#[test]
+fn a_long_batch_is_applied_in_pieces() {
+    let vfs = filled(MANY);
+    let mut ledger = open(&vfs);
+    let gone: Vec<Uid> = (1..=MANY).filter(|number| number % 3 == 0).map(uid).collect();
+    ledger.expunge(&gone);
+    (MANY + 1..2 * MANY).for_each(|number| ledger.push(entry(number)));
+    ledger.commit().unwrap();
+    let expected: Vec<u32> =
+        (1..2 * MANY).filter(|number| *number > MANY || number % 3 != 0).collect();
+    assert_eq!(uids(&mut ledger), expected);
+    assert_eq!(uids(&mut open(&vfs)), expected);
+}
+
+#[test]
+fn a_long_batch_that_is_damaged_is_lost() {
+    let (end, bits) = (layout::HEADER_LEN + u64::from(MANY) * 12, 4);
+    for at in [layout::HEADER_LEN + 5, 700_000, end - 1000] {
+        let vfs = filled(MANY);
+        let path = open(&vfs).path;
+        let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ bits], at).unwrap();
+        let mut ledger = open(&vfs);
+        assert!(matches!(ledger.entries(), Err(Error::Damaged { .. })), "{at}");
+        ledger.replace(validity(10), vec![entry(1)]);
+        ledger.commit().unwrap();
+        assert_eq!(uids(&mut open(&vfs)), [1]);
+    }
+}
+
+/// Changes made before and after the entries were wanted, with another process in between.
+#[test]
+fn pushed_entries_are_written_once() {
+    let vfs = filled(3);
+    let (mut ours, mut theirs) = (open(&vfs), open(&vfs));
+    ours.push(entry(6));
+    assert_eq!(uids(&mut ours), [1, 2, 3, 6]);
+    ours.push(entry(7));
+    theirs.push(entry(4));
+    theirs.commit().unwrap();
+    ours.expunge(&[uid(6)]);
+    ours.commit().unwrap();
+    for ledger in [&mut ours, &mut open(&vfs)] {
+        assert_eq!(uids(ledger), [1, 2, 3, 4, 7]);
+    }
+}
