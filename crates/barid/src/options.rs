@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_cache::{CacheOptions, StoreKind};
@@ -89,6 +90,8 @@ pub struct OpenOptions {
     pub lock_timeout: Duration,
     /// Which locks are taken to write an mbox, in this order.
     pub write_locks: Vec<MboxLock>,
+    /// Once true, no lock of an mbox is waited for any longer.
+    pub stop: Option<Arc<AtomicBool>>,
     /// Told how far a scan is.
     pub progress: Option<ProgressFn>,
 }
@@ -106,6 +109,7 @@ impl OpenOptions {
             threads: 0,
             lock_timeout: MboxOptions::default().lock_timeout,
             write_locks: MboxLock::ALL.to_vec(),
+            stop: None,
             progress: None,
         }
     }
@@ -115,6 +119,7 @@ impl OpenOptions {
         MboxOptions {
             lock_timeout: self.lock_timeout,
             write_locks: self.write_locks.clone(),
+            stop: self.stop.clone(),
             ..MboxOptions::default()
         }
     }

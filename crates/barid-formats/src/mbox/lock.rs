@@ -256,7 +256,9 @@ fn until_deadline<T>(
             Err(obstacle) => obstacle,
         };
         let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
-        if u128::from(waited.unsigned_abs()) >= mailbox.options.lock_timeout.as_nanos() {
+        let is_late = u128::from(waited.unsigned_abs()) >= mailbox.options.lock_timeout.as_nanos();
+        let stop = mailbox.options.stop.as_ref();
+        if is_late || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             let waited_ms = waited.unsigned_abs() / 1_000_000;
             let holder = obstacle.describe(&*mailbox.vfs);
             return Err(Error::Locked { path: mailbox.path.clone(), holder, waited_ms });

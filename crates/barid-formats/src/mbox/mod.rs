@@ -25,6 +25,7 @@ mod window;
 mod zone;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ pub struct MboxOptions {
     pub zone: Option<TimeZone>,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
+    /// Once true, no lock is waited for any longer.
+    pub stop: Option<Arc<AtomicBool>>,
     /// Which locks are taken for writing, in this order.
     pub write_locks: Vec<MboxLock>,
     /// The folder of c-client's session locks.
@@ -99,6 +102,7 @@ impl Default for MboxOptions {
             profile: FromProfile::default(),
             zone: None,
             lock_timeout: Duration::from_secs(30),
+            stop: None,
             write_locks: MboxLock::ALL.to_vec(),
             session_dir: PathBuf::from("/tmp"),
             chunk_len: None,

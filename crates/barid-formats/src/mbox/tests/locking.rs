@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_vfs::{DotLock, File, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
@@ -162,4 +163,15 @@ fn without_a_place_for_a_lock_file_the_others_do() {
     let locks = acquire(&world, Purpose::Change).unwrap();
     locks.touch().unwrap();
     assert!(acquire(&world, Purpose::Change).is_err());
+}
+
+#[test]
+fn whoever_is_told_to_end_waits_no_longer() {
+    let (mut world, _) = world();
+    let held = acquire(&world, Purpose::Change).unwrap();
+    world.options.lock_timeout = Duration::from_secs(1_000_000);
+    world.options.stop = Some(Arc::new(AtomicBool::new(true)));
+    assert!(matches!(acquire(&world, Purpose::Change), Err(Error::Locked { waited_ms: 0, .. })));
+    drop(held);
+    acquire(&world, Purpose::Change).unwrap();
 }
