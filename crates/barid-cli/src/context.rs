@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use barid::caches::{self, Recovery};
 use barid::vfs::OsVfs;
-use barid::{Mailbox, MailboxSpec, NoteKind, OpenOptions, Progress, ProgressFn};
+use barid::{Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn};
 
 use crate::cli::GlobalArgs;
 use crate::dirs;
@@ -156,7 +156,12 @@ impl Context {
 
     /// Prints what an opening has noted, as far as it is of interest.
     pub(crate) fn print_notes(&self, mailbox: &Mailbox) {
-        for note in mailbox.notes() {
+        self.print_new_notes(mailbox, &[]);
+    }
+
+    /// Prints what was noted since there were these notes.
+    pub(crate) fn print_new_notes(&self, mailbox: &Mailbox, known: &[Note]) {
+        for note in mailbox.notes().iter().filter(|note| !known.contains(note)) {
             if note.kind == NoteKind::Unreadable {
                 self.is_incomplete.set(true);
             }

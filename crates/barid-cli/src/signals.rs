@@ -11,13 +11,12 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::flag;
 
 /// Makes the signals that ask for an end set a flag; the second one ends the program at once.
-pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
+        flag::register_conditional_default(signal, Arc::clone(stop))?;
+        flag::register(signal, Arc::clone(stop))?;
     }
-    Ok(stop)
+    Ok(())
 }
 
 /// Lets a request to give up a lock pass. c-client sends SIGUSR2 to whoever holds the lock of a

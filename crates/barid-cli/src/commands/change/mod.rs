@@ -67,14 +67,15 @@ impl Session {
                 "leave out --read-only, or add --dry-run to see what would be done",
             ));
         }
+        let stop: Arc<AtomicBool> = Arc::default();
         let mailbox = context.open_with(&parse_spec(name), &|options| {
             options.read_only |= dry_run;
+            options.stop = Some(Arc::clone(&stop));
             args.locks.apply(options);
         })?;
-        let stop = match dry_run {
-            true => Arc::default(),
-            false => signals::stop_flag().context("signals cannot be caught")?,
-        };
+        if !dry_run {
+            signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+        }
         Ok(Self { verb, name: name.to_owned(), mailbox, started, dry_run, stop })
     }
 
@@ -97,10 +98,12 @@ impl Session {
         if !self.dry_run {
             context.has_changed.set(true);
         }
+        let known = self.mailbox.notes().to_vec();
         let changed = context.with_line(Some(Arc::clone(&self.stop)), |progress| {
             options.progress = progress;
             work(&mut self.mailbox, &options)
         });
+        context.print_new_notes(&self.mailbox, &known);
         Ok(changed?)
     }
 
