@@ -24,7 +24,7 @@ pub const LINE_SHOWN_MAX: usize = 200;
 /// No step of the bench of an mbox may take longer; peers have the same deadline.
 pub const STEP_DEADLINE: Duration = Duration::from_secs(ANSWER_TIMEOUT_S);
 
-/// How many messages are appended together.
+/// How many messages are appended together; not more than a small mailbox has.
 pub const APPEND_LEN: usize = 1_000;
 
 /// Bytes of a message that is small.

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 24] = [
     &[],
     &["status"],
     &["ls"],
@@ -24,6 +24,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["cache", "stores"],
     &["bench"],
     &["bench", "hcache"],
+    &["bench", "mbox"],
     &["demo"],
     &["completions"],
 ];

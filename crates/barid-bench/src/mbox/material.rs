@@ -77,7 +77,8 @@ impl Material {
     fn of(folder: &Path, base: PathBuf) -> Result<Self> {
         let stored = stored(&base)?;
         let corpus = Corpus::with_profile(SEED + 1, 1, Profile::Classic);
-        let batch = |number| Batch::make(folder, &corpus, number);
+        let len = stored.len().min(APPEND_LEN);
+        let batch = |number| Batch::make(folder, &corpus, number, len);
         Ok(Self {
             base_len: disk::size(&base)?,
             base,
@@ -110,13 +111,13 @@ fn large(corpus: &Corpus) -> GeneratedMessage {
 
 impl Batch {
     /// Messages that hold no line that any program quotes, as not all quote alike.
-    fn make(folder: &Path, corpus: &Corpus, number: u64) -> Result<Self> {
+    fn make(folder: &Path, corpus: &Corpus, number: u64, len: usize) -> Result<Self> {
         let folder = folder.join(format!("batch-{number}"));
         disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let mut batch = Self { framed: folder.join("framed"), ..Self::default() };
         let (mut framed, mut mbox) = (Vec::new(), Vec::new());
         let messages = (0..).map(|n| corpus.message(number * 1_000_000 + n));
-        for message in messages.filter(|message| !has_from(&message.bytes)).take(APPEND_LEN) {
+        for message in messages.filter(|message| !has_from(&message.bytes)).take(len) {
             let file = folder.join(format!("{:04}.eml", batch.files.len()));
             disk::write(&file, &message.bytes)?;
             batch.files.push(file);
@@ -130,7 +131,7 @@ impl Batch {
         let path = folder.join("mbox");
         disk::write(&path, &mbox)?;
         batch.hashes = stored(&path)?.iter().map(|message| message.hash).collect();
-        ensure!(batch.hashes.len() == APPEND_LEN, "a batch has {} messages", batch.hashes.len());
+        ensure!(batch.hashes.len() == len, "a batch has {} messages", batch.hashes.len());
         disk::remove_file(&path)?;
         Ok(batch)
     }

@@ -1,0 +1,137 @@
+//! `barid bench`: what is fastest and smallest for a mailbox on this machine.
+
+mod hcache;
+mod mbox;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use barid_bench::Screen;
+use clap::{Args, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::escape::visible;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid bench hcache -m ~/Maildir                     every store, as records are
+  barid bench hcache -m ~/Maildir -t 5 -b \"native lmdb\" -c \"none zstd zstd+dict\"
+  barid bench hcache -m ~/Maildir -e neomutt          beside NeoMutt's header cache
+  barid bench hcache -m ~/Maildir --builtin --drop-caches -o results
+  barid bench mbox                                    rewriting a 1.4 GB mbox, beside the peers";
+
+/// Measure what is fastest and smallest on this machine
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    Hcache(hcache::HcacheArgs),
+    Mbox(mbox::MboxArgs),
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Outcome> {
+    match &args.command {
+        BenchCommand::Hcache(args) => hcache::run(context, args),
+        BenchCommand::Mbox(args) => mbox::run(context, args),
+    }
+}
+
+/// Is a process that measures another one, if this one was started as that; the program then ends
+/// with what is returned.
+pub(crate) fn launched() -> Option<ExitCode> {
+    barid_bench::launched(std::env::args_os())
+}
+
+/// The words of a list that may be given in pieces.
+fn words(lists: &[String]) -> impl Iterator<Item = &str> {
+    let is_between = |c: char| c.is_whitespace() || c == ',';
+    lists.iter().flat_map(move |list| list.split(is_between)).filter(|word| !word.is_empty())
+}
+
+/// Becomes true when the program is told to end; the second time it ends at once.
+fn stop_signal() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Lines on standard output, and what goes on now on standard error, if that is a terminal.
+struct Terminal<'a> {
+    context: &'a mut Context,
+    has_status: bool,
+    shows_status: bool,
+}
+
+impl<'a> Terminal<'a> {
+    fn new(context: &'a mut Context) -> Self {
+        let shows_status = !context.global.quiet && io::stderr().is_terminal();
+        Self { context, has_status: false, shows_status }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.has_status) {
+            // A terminal that takes no output is no reason to stop working.
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+impl Screen for Terminal<'_> {
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        self.clear();
+        if self.context.global.json || self.context.global.quiet {
+            return Ok(());
+        }
+        // The columns stay; a path in the text may have any characters.
+        self.context.out.line(&text.replace(char::is_control, "\u{fffd}"))?;
+        self.context.out.flush()
+    }
+
+    fn folder(&mut self, folder: &Path) -> io::Result<()> {
+        let text = format!("Running in {}", folder.display());
+        if self.context.global.json || self.context.global.quiet {
+            self.context.error_line("note", &visible(text.as_bytes()));
+            return Ok(());
+        }
+        self.line(&text)
+    }
+
+    fn status(&mut self, text: &str) {
+        self.clear();
+        if self.shows_status {
+            self.has_status = io::stderr().write_all(text.as_bytes()).is_ok();
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_words_between_blanks_and_commas() {
+        let lists = ["lmdb  qdbm,tdb", "", " native "].map(str::to_owned);
+        assert_eq!(words(&lists).collect::<Vec<_>>(), ["lmdb", "qdbm", "tdb", "native"]);
+    }
+}
