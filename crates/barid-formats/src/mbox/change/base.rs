@@ -94,7 +94,9 @@ impl Wish<'_> {
     fn name_keywords(&self, names: &mut KeywordTable, table: &mut KeywordTable) -> Result<bool> {
         let unsupported = |what| Error::Unsupported { path: self.path.to_owned(), what };
         let mut added = KeywordTable::default();
-        for keyword in self.targets.changes(self.changes).flat_map(|change| &change.add_keywords) {
+        let of_messages = self.targets.changes(self.changes);
+        let all = of_messages.flat_map(|change| &change.add_keywords).chain(&self.changes.keywords);
+        for keyword in all {
             let is_new = names.slot(keyword).is_none();
             if is_new && !is_portable(keyword) {
                 let what = "an mbox keeps only keywords of at most 50 ASCII characters";
@@ -128,7 +130,7 @@ impl Wish<'_> {
 }
 
 /// Whether both c-client and Dovecot keep a keyword.
-fn is_portable(keyword: &Keyword) -> bool {
+pub(in crate::mbox) fn is_portable(keyword: &Keyword) -> bool {
     keyword.as_str().len() <= KEYWORD_LEN_MAX && keyword.as_str().is_ascii()
 }
 

@@ -8,16 +8,29 @@ pub(super) struct Editor<'d> {
     draft: &'d mut dyn Draft,
     /// The old file is told up to here.
     at: u64,
+    /// Bytes that the file system cuts out.
+    collapsed: u64,
 }
 
 impl<'d> Editor<'d> {
     pub(super) fn new(draft: &'d mut dyn Draft) -> Self {
-        Self { draft, at: 0 }
+        Self { draft, at: 0, collapsed: 0 }
     }
 
-    /// New place less old place, of what comes next.
+    /// New place less old place, of what comes next; what the file system moves by a collapse has
+    /// not moved.
     pub(super) fn shift(&self) -> i64 {
         self.draft.shift()
+    }
+
+    /// Where what is now at `offset`, and comes next, will be.
+    pub(super) fn moved(&self, offset: u64) -> u64 {
+        offset.saturating_add_signed(self.displacement())
+    }
+
+    /// New place less old place, of what comes next, collapses included.
+    pub(super) fn displacement(&self) -> i64 {
+        self.draft.shift() - self.collapsed as i64
     }
 
     /// Up to where the old file is told.
@@ -45,6 +58,7 @@ impl<'d> Editor<'d> {
     /// Lets the file system cut out the next bytes.
     pub(super) fn collapse(&mut self, len: u64) -> Result<()> {
         self.at += len;
+        self.collapsed += len;
         self.draft.collapse(len)
     }
 

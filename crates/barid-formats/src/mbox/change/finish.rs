@@ -15,16 +15,16 @@ impl Planner<'_> {
         let input = self.context.input;
         let last = self.last_kept()?;
         self.editor.keep_until(self.known_end)?;
-        let known_end = self.known_end.saturating_add_signed(self.editor.shift());
+        let known_end = self.editor.moved(self.known_end);
         self.editor.keep_until(input.size)?;
         let notes = self.notes(last)?;
         let mut planned = self.planned;
-        planned.size = input.size.saturating_add_signed(self.editor.shift());
+        planned.size = self.editor.moved(input.size);
         planned.known_end = known_end;
         planned.notes = notes;
         planned.gone = std::mem::take(&mut self.context.targets.gone);
         planned.keywords = self.context.table.take();
-        planned.has_all_uids = notes.uids_through != 0 || (input.known.is_empty());
+        planned.has_all_uids = last.is_none_or(|(_, item)| item.uid.get() <= notes.uids_through);
         Ok(planned)
     }
 
@@ -49,15 +49,17 @@ impl Planner<'_> {
         let base = &self.context.base;
         notes.base_validity = base.value.as_ref().and(base.validity).or(base.validity_found);
         notes.pseudo = matches!(self.context.home, Home::Pseudo | Home::New(_));
-        let is_written = self.context.input.changes.write_uids;
-        if is_written && self.planned.unwritable_count == 0 {
+        let input = self.context.input;
+        if input.changes.write_uids && self.planned.unwritable_count == 0 {
             notes.uids_through = last.map_or(0, |(_, item)| item.uid.get());
+        } else if input.verify {
+            notes.uids_through = 0;
         }
         let Some((index, item)) = last else {
             return Ok(self.notes_without_messages(notes));
         };
         let is_new_end = index + 1 < self.tools.cursor.len();
-        let shift = if is_new_end { self.shift_before } else { self.editor.shift() };
+        let shift = if is_new_end { self.shift_before } else { self.editor.displacement() };
         let now = self.last.filter(|last| last.uid == item.uid);
         let now = now.unwrap_or_else(|| moved_by(&item, shift));
         if let Location::Span { offset, separator_len, header_len, .. } = now.location {

@@ -9,7 +9,7 @@ use super::block::{Block, Fields, Place};
 use super::cursor::{Cursor, Headers, Item};
 use super::plan::PlanInput;
 use super::targets::Targets;
-use crate::mbox::layout::{FROM_LINE_LEN_MAX, HEADER_LEN_MAX, PEEK_LEN};
+use crate::mbox::layout::{HEADER_LEN_MAX, PEEK_LEN};
 use crate::mbox::status::{self, Owned, Separators, keyword, words_of};
 use crate::mbox::walk::separator_in;
 use crate::{Error, Result};
@@ -129,8 +129,9 @@ impl<'p> Tools<'p> {
             let bits = (flags.bits() | change.add.bits()) & !change.remove.bits();
             flags = FlagSet::from_bits(bits).without(Flag::Recent);
             is_old |= change.remove.contains(Flag::Recent);
-            let mut table = context.table.borrow_mut();
-            let mut slot = |name| table.intern(name).map_or(0, |slot| 1_u64 << slot);
+            // What is added has its slot since the base was planned.
+            let table = context.table.borrow();
+            let slot = |name| table.slot(name).map_or(0, |slot| 1_u64 << slot);
             change.add_keywords.iter().for_each(|name| mask |= slot(name));
             change.remove_keywords.iter().for_each(|name| mask &= !slot(name));
         }
@@ -276,8 +277,7 @@ impl<'p> Tools<'p> {
     pub(super) fn verify(&mut self, context: &Context<'_>, item: &Item) -> Result<()> {
         let separators = context.input.separators;
         let head_len = item.separator_len as usize + item.header_len as usize;
-        let peek = if head_len > FROM_LINE_LEN_MAX { head_len } else { head_len + 1 };
-        let bytes = self.headers.get_some(item.offset, peek)?;
+        let bytes = self.headers.get_some(item.offset, head_len)?;
         let separator = separator_in(bytes, true, separators).flatten().map(|(len, _)| len);
         if separator != Some(item.separator_len) || bytes.len() < head_len {
             return Err(context.changed());

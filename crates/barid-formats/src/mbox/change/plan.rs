@@ -12,7 +12,7 @@ use super::draft::Draft;
 use super::edit::Editor;
 use super::measure::{Context, Home, Measured, Tools};
 use super::prepare::{Prepared, pseudo_item};
-use super::room::{self, Length, Mode};
+use super::room::{self, Length, Mode, Search};
 use crate::mbox::layout::{
     COLLAPSE_MIN, COLLAPSES_MAX, MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
 };
@@ -99,8 +99,7 @@ pub(super) fn plan(
 pub(super) struct Planner<'p> {
     pub(super) context: Context<'p>,
     pub(super) tools: Tools<'p>,
-    /// The tools to look ahead with.
-    ahead: Tools<'p>,
+    search: Search<'p>,
     pub(super) editor: Editor<'p>,
     moved: &'p mut dyn FnMut(&MovedMessage),
     mode: Mode,
@@ -139,7 +138,7 @@ impl<'p> Planner<'p> {
         Ok(Self {
             context: prepared.context,
             tools: prepared.tools,
-            ahead: Tools::new(input),
+            search: Search::new(input),
             editor: Editor::new(draft),
             moved,
             mode: Mode::Local,
@@ -166,9 +165,7 @@ impl<'p> Planner<'p> {
         let mut index = 0;
         while let Some(next) = self.next(index) {
             let Some(item) = self.tools.cursor.get(next)? else { break };
-            if item.offset < self.told || item.end() > self.known_end {
-                return Err(self.context.changed());
-            }
+            self.check_place(next, &item)?;
             self.pass(item.offset);
             if self.context.home == Home::New(next) {
                 self.insert_pseudo(&item, next)?;
@@ -182,6 +179,15 @@ impl<'p> Planner<'p> {
         }
         self.pass(self.known_end);
         Ok(())
+    }
+
+    /// Fails unless a message lies between those beside it.
+    fn check_place(&mut self, index: u32, item: &Item) -> Result<()> {
+        let is_behind = item.offset >= self.told && item.offset >= self.editor.at();
+        match is_behind && item.end() <= self.end_of(index)? {
+            true => Ok(()),
+            false => Err(self.context.changed()),
+        }
     }
 
     /// The next message from `index` on that must be looked at.
@@ -217,10 +223,9 @@ impl<'p> Planner<'p> {
 
     /// Takes note that what is before `offset` and was not told moves as one.
     fn pass(&mut self, offset: u64) {
-        let shift = self.editor.shift();
-        if offset > self.told && shift != 0 {
+        if offset > self.told && self.editor.displacement() != 0 {
             let old_offset = self.told;
-            let new_offset = old_offset.saturating_add_signed(shift);
+            let new_offset = self.editor.moved(old_offset);
             let len = offset - old_offset;
             self.planned.shifts.push(Shift { old_offset, len, new_offset });
         }
@@ -247,8 +252,8 @@ impl<'p> Planner<'p> {
             || (input.changes.drop_recent && item.flags.contains(Flag::Recent))
             || (input.changes.write_uids && index >= self.unwritten_from)
             || self.reads();
-        let shift = self.editor.shift();
-        let mut now = moved_by(item, shift);
+        let mut now = moved_by(item, self.editor.displacement());
+        let header = self.editor.moved(item.header());
         if is_read {
             let measured = self.tools.measure(&self.context, index, item)?;
             self.check_uid(item, &measured)?;
@@ -261,7 +266,6 @@ impl<'p> Planner<'p> {
                 *header_len = len as u32;
             }
             if is_home {
-                let header = item.header().saturating_add_signed(shift);
                 self.base_header = Some((header, len as u32));
             }
         }
@@ -300,7 +304,8 @@ impl<'p> Planner<'p> {
         let len = match room::length(self.mode, shift, measured) {
             Length::Is(len) => len,
             Length::Grows => {
-                self.mode = room::grow(&self.context, &mut self.ahead, next, shift, measured)?;
+                let missing = |kept| room::missing(shift, measured, kept);
+                self.mode = self.search.find(&self.context, next, &missing)?;
                 room::grown(self.mode, measured)
             }
         };
@@ -335,6 +340,7 @@ impl<'p> Planner<'p> {
         let kept = self.context.targets.kept_from(first).min(self.tools.cursor.len());
         for index in first..kept {
             let Some(item) = self.tools.cursor.get(index)? else { break };
+            self.check_place(index, &item)?;
             if self.context.input.verify {
                 self.tools.verify(&self.context, &item)?;
             }
@@ -344,8 +350,8 @@ impl<'p> Planner<'p> {
         let start = item.offset + self.closing_len(first, item)?;
         let run = start..self.end_of(kept - 1)?;
         let len = run.end - run.start;
-        self.shift_before = self.editor.shift();
-        let surplus = len as i64 - self.shift_before;
+        self.shift_before = self.editor.displacement();
+        let surplus = len as i64 - self.editor.shift();
         let mut cut = run.end..run.end;
         if surplus > 0 && matches!(self.mode, Mode::Local | Mode::Borrow(_)) {
             (self.mode, cut) = self.use_surplus(kept, &run, surplus as u64)?;
@@ -387,7 +393,7 @@ impl<'p> Planner<'p> {
         if is_much || kept == self.tools.cursor.len() {
             return Ok((Mode::Move, nothing));
         }
-        let mut can = |surplus| room::absorb(&self.context, &mut self.ahead, kept, surplus);
+        let mut can = |surplus| self.search.can_absorb(&self.context, kept, surplus);
         if let Some(block) = self.context.input.collapse.filter(|block| *block > 0)
             && surplus >= COLLAPSE_MIN
             && self.collapses < COLLAPSES_MAX
@@ -411,6 +417,9 @@ impl<'p> Planner<'p> {
             return Ok(());
         }
         let item = pseudo_item(&self.notes);
+        if item.end() > self.told {
+            return Err(self.context.changed());
+        }
         let measured = self.tools.measure_pseudo(&self.context, &item)?;
         if !measured.is_writable() {
             let what = "the message that holds the mailbox's UIDVALIDITY cannot be written";
@@ -428,13 +437,13 @@ impl<'p> Planner<'p> {
         let value = self.context.base.value.as_deref().unwrap_or_default();
         let (text, header) = base::pseudo_message(value, input.now, input.separators);
         self.editor.keep_until(item.offset)?;
-        let offset = item.offset.saturating_add_signed(self.editor.shift());
+        let offset = self.editor.moved(item.offset);
         self.editor.insert(&text)?;
         self.base_header = Some((offset + header.start as u64, header.len() as u32));
         self.new_pseudo = Some((offset, text, header));
         let shift = self.editor.shift();
         if self.mode == Mode::Local && shift > 0 {
-            self.mode = room::make_up(&self.context, &mut self.ahead, index, shift)?;
+            self.mode = self.search.find(&self.context, index, &|_| shift)?;
         }
         Ok(())
     }

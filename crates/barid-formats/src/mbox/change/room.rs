@@ -3,6 +3,7 @@
 //! Any length is right; lengths only decide how much of the file moves.
 
 use super::measure::{Context, Measured, Tools};
+use super::plan::PlanInput;
 use crate::Result;
 use crate::mbox::layout::{
     ABSORB_MAX, ABSORB_TOTAL_MAX, LOOKAHEAD_LEN, PADDING_KEPT, PADDING_LEN, PLAIN_GROWTH_MAX,
@@ -81,44 +82,16 @@ pub(super) fn grown(mode: Mode, measured: &Measured) -> usize {
     }
 }
 
-/// Finds a place for the growth of a message, which was measured at a `shift`, in the messages from
-/// `next` on: the mode from there on.
-pub(super) fn grow(
-    context: &Context<'_>,
-    ahead: &mut Tools<'_>,
-    next: u32,
-    shift: i64,
-    measured: &Measured,
-) -> Result<Mode> {
-    let missing = |kept| shift + floor(measured, kept) as i64 - measured.old_len as i64;
-    find_mode(context, ahead, next, &missing)
+/// The bytes that a message lacks at a `shift`, if `kept` spaces are to be left to it.
+pub(super) fn missing(shift: i64, measured: &Measured, kept: usize) -> i64 {
+    shift + floor(measured, kept) as i64 - measured.old_len as i64
 }
 
-/// The mode in which the messages from `next` on make up for a shift upwards.
-pub(super) fn make_up(
-    context: &Context<'_>,
-    ahead: &mut Tools<'_>,
-    next: u32,
-    shift: i64,
-) -> Result<Mode> {
-    find_mode(context, ahead, next, &|_| shift)
-}
-
-fn find_mode(
-    context: &Context<'_>,
-    ahead: &mut Tools<'_>,
-    next: u32,
-    missing: &dyn Fn(usize) -> i64,
-) -> Result<Mode> {
-    let mut far = Mode::Rewrite;
-    for kept in [PADDING_KEPT, 0] {
-        match borrow(context, ahead, next, missing(kept), kept)? {
-            Found::Enough => return Ok(Mode::Borrow(kept)),
-            Found::End(left) if left <= PLAIN_GROWTH_MAX => far = Mode::Move,
-            Found::End(_) | Found::Far => {}
-        }
-    }
-    Ok(far)
+/// Looks ahead.
+pub(super) struct Search<'p> {
+    tools: Tools<'p>,
+    /// Up to here there is not enough padding to leave some to each header.
+    scarce_until: u64,
 }
 
 /// What looking ahead finds.
@@ -126,66 +99,95 @@ enum Found {
     Enough,
     /// The end, behind so many bytes.
     End(u64),
-    Far,
+    /// Not enough up to this place.
+    Far(u64),
 }
 
-/// Whether the messages from `next` on have `missing` bytes to spare.
-fn borrow(
-    context: &Context<'_>,
-    ahead: &mut Tools<'_>,
-    next: u32,
-    missing: i64,
-    kept: usize,
-) -> Result<Found> {
-    let (mut next, mut missing, mut start) = (next, missing, None);
-    while missing > 0 {
-        let Some(item) = ahead.cursor.get(next)? else {
-            let size = context.input.size;
-            return Ok(Found::End(size - start.unwrap_or(size)));
-        };
-        if item.offset.saturating_sub(*start.get_or_insert(item.offset)) > LOOKAHEAD_LEN {
-            return Ok(Found::Far);
-        }
-        if context.targets.is_expunged(next) {
-            missing -= (item.end() - item.offset) as i64;
-        } else {
-            let measured = ahead.measure(context, next, &item)?;
-            missing += floor(&measured, kept) as i64 - measured.old_len as i64;
-        }
-        next += 1;
+impl<'p> Search<'p> {
+    pub(super) fn new(input: &'p PlanInput<'p>) -> Self {
+        Self { tools: Tools::new(input), scarce_until: 0 }
     }
-    Ok(Found::Enough)
-}
 
-/// Whether the messages from `index` on can absorb `surplus` bytes.
-pub(super) fn absorb(
-    context: &Context<'_>,
-    tools: &mut Tools<'_>,
-    index: u32,
-    surplus: u64,
-) -> Result<bool> {
-    let mut surplus = surplus;
-    let mut start = None;
-    let mut next = index;
-    while surplus > 0 {
-        let Some(item) = tools.cursor.get(next)? else { return Ok(false) };
-        let is_far = item.offset - *start.get_or_insert(item.offset) > LOOKAHEAD_LEN;
-        if is_far || surplus > ABSORB_TOTAL_MAX {
-            return Ok(false);
-        }
-        if context.targets.is_expunged(next) {
-            surplus += item.end() - item.offset;
-        } else {
-            let measured = tools.measure(context, next, &item)?;
-            match length(Mode::Local, -(surplus as i64), &measured) {
-                Length::Is(len) => {
-                    let absorbed = len as i64 - measured.old_len as i64;
-                    surplus = surplus.saturating_add_signed(-absorbed);
-                }
-                Length::Grows => return Ok(true),
+    /// The mode in which the messages from `next` on make up for what is `missing`, which depends
+    /// on how many spaces are kept.
+    pub(super) fn find(
+        &mut self,
+        context: &Context<'_>,
+        next: u32,
+        missing: &dyn Fn(usize) -> i64,
+    ) -> Result<Mode> {
+        let mut far = Mode::Rewrite;
+        let start = self.tools.cursor.get(next)?.map_or(0, |item| item.offset);
+        for kept in [PADDING_KEPT, 0] {
+            if kept > 0 && start < self.scarce_until {
+                continue;
+            }
+            match self.borrow(context, next, missing(kept), kept)? {
+                Found::Enough => return Ok(Mode::Borrow(kept)),
+                Found::End(left) if left <= PLAIN_GROWTH_MAX => far = Mode::Move,
+                Found::End(_) => {}
+                Found::Far(offset) => self.scarce_until = offset,
             }
         }
-        next += 1;
+        Ok(far)
     }
-    Ok(true)
+
+    /// Whether the messages from `next` on have `missing` bytes to spare.
+    fn borrow(
+        &mut self,
+        context: &Context<'_>,
+        next: u32,
+        missing: i64,
+        kept: usize,
+    ) -> Result<Found> {
+        let (mut next, mut missing, mut start) = (next, missing, None);
+        while missing > 0 {
+            let Some(item) = self.tools.cursor.get(next)? else {
+                let size = context.input.size;
+                return Ok(Found::End(size.saturating_sub(start.unwrap_or(size))));
+            };
+            if item.offset.saturating_sub(*start.get_or_insert(item.offset)) > LOOKAHEAD_LEN {
+                return Ok(Found::Far(item.offset));
+            }
+            if context.targets.is_expunged(next) {
+                missing -= (item.end() - item.offset) as i64;
+            } else {
+                let measured = self.tools.measure(context, next, &item)?;
+                missing += self::missing(0, &measured, kept);
+            }
+            next += 1;
+        }
+        Ok(Found::Enough)
+    }
+
+    /// Whether the messages from `next` on can absorb `surplus` bytes.
+    pub(super) fn can_absorb(
+        &mut self,
+        context: &Context<'_>,
+        next: u32,
+        surplus: u64,
+    ) -> Result<bool> {
+        let (mut next, mut surplus, mut start) = (next, surplus, None);
+        while surplus > 0 {
+            let Some(item) = self.tools.cursor.get(next)? else { return Ok(false) };
+            let passed = item.offset.saturating_sub(*start.get_or_insert(item.offset));
+            if passed > LOOKAHEAD_LEN || surplus > ABSORB_TOTAL_MAX {
+                return Ok(false);
+            }
+            if context.targets.is_expunged(next) {
+                surplus += item.end() - item.offset;
+            } else {
+                let measured = self.tools.measure(context, next, &item)?;
+                match length(Mode::Local, -(surplus as i64), &measured) {
+                    Length::Is(len) => {
+                        let absorbed = len as i64 - measured.old_len as i64;
+                        surplus = surplus.saturating_add_signed(-absorbed);
+                    }
+                    Length::Grows => return Ok(true),
+                }
+            }
+            next += 1;
+        }
+        Ok(true)
+    }
 }

@@ -217,36 +217,3 @@ fn bigger_mailboxes() {
         }
     }
 }
-
-#[test]
-fn one() {
-    let Ok(seed) = std::env::var("SEED") else { return };
-    let seed = seed.parse().unwrap();
-    let big = std::env::var("BIG").is_ok();
-    let shape = if big {
-        Shape { messages_max: 60, body_max: 150_000 }
-    } else {
-        Shape { messages_max: 6, body_max: 100 }
-    };
-    let mut rng = Rng::with_seed(seed);
-    let variant = if rng.u8(0..5) == 0 { Variant::Mmdf } else { Variant::Mboxo };
-    let bytes = mailbox(&mut rng, variant, shape);
-    eprintln!("{variant:?}");
-    let mut world = World::new(variant, &bytes);
-    world.verify = rng.bool();
-    world.block = rng.bool().then_some(4096);
-    for _ in 0..3 {
-        let scan = world.scan();
-        let text = String::from_utf8_lossy(&world.bytes()).into_owned();
-        if !big {
-            eprintln!("-----\n{}", text.replace('\n', "|\n"));
-        }
-        for seen in &scan.seen {
-            eprintln!("{seen:?}");
-        }
-        let uids: Vec<Uid> = scan.seen.iter().map(|seen| seen.uid).collect();
-        let changes = changes(&mut rng, &uids);
-        eprintln!("{changes:?} verify {} block {:?}", world.verify, world.block);
-        world.apply(&changes);
-    }
-}
