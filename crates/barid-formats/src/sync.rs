@@ -28,6 +28,9 @@ pub struct ChangeSet {
     pub flags: Vec<(Uid, FlagChange)>,
     /// Messages to expunge, ascending.
     pub expunge: Vec<Uid>,
+    /// Keywords that the mailbox is to list, whether or not a message has them. An mbox lists those
+    /// of the messages that are appended by itself.
+    pub keywords: Vec<Keyword>,
     /// Drop \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
     /// Write the UID of every message into the mailbox where it can hold them and does not yet.
