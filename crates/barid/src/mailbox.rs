@@ -147,6 +147,19 @@ impl Mailbox {
         Ok(())
     }
 
+    /// After a failed write what is on the disk is known only to those who read it again.
+    pub(crate) fn open_poisoned_again(&mut self) -> Result<()> {
+        let (vfs, dir) = (&self.vfs, &self.options.state_dir);
+        if self.pending.is_poisoned() {
+            self.pending = Pending::open(Arc::clone(vfs), dir, &self.identity)?;
+        }
+        if self.ledger.is_poisoned() {
+            let access = Access::ReadWrite;
+            self.ledger = Ledger::open(Arc::clone(vfs), dir, &self.identity, access)?;
+        }
+        Ok(())
+    }
+
     /// Completes what is unfinished, before a change; an error says why that cannot be done.
     pub(crate) fn finish_unfinished(&mut self) -> Result<()> {
         if self.format.unfinished(Some(&self.options.state_dir))?.is_some() {
@@ -208,6 +221,7 @@ impl Mailbox {
                 && self.format.unfinished(Some(&self.options.state_dir))?.is_some()
             {
                 self.complete()?;
+                self.unfinished = None;
             }
             // What is open may be older than the file, which another process may have written
             // since.

@@ -145,6 +145,11 @@ impl Ledger {
         self.persistent
     }
 
+    /// Whether a write failed, so that the ledger must be opened anew.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// Whether the file says nothing: the mailbox was never opened, or its ledger is lost.
     pub fn is_new(&self) -> bool {
         self.found.inode == 0 || self.lost

@@ -212,6 +212,11 @@ impl Pending {
         read.map(drop)
     }
 
+    /// Whether a write failed, so that the journal must be opened anew.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// Whether [`Pending::lock`] is held.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()

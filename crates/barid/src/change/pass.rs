@@ -54,6 +54,7 @@ impl Mailbox {
         if self.pending.is_locked() {
             return act(self);
         }
+        self.open_poisoned_again()?;
         let locked = self.pending.lock(PENDING_LOCK_TIMEOUT);
         if locked.is_err() && (self.is_state_kept() || !self.pending.records().is_empty()) {
             locked?;

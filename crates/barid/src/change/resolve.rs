@@ -58,7 +58,8 @@ pub(crate) fn resolve(
     let mut there = self::there(snapshot, expunge.iter().copied(), &mut |_| {})?;
     retain(&mut expunge, &mut there, |uid| *uid, &mut resolved.gone);
     let (drop_recent, write_uids) = (request.drop_recent, request.write_uids);
-    resolved.changes = ChangeSet { flags, expunge, drop_recent, write_uids };
+    resolved.changes =
+        ChangeSet { flags, expunge, drop_recent, write_uids, ..ChangeSet::default() };
     resolved.gone.sort_unstable();
     resolved.gone.dedup();
     Ok(resolved)
