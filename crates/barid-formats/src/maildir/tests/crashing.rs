@@ -236,7 +236,7 @@ fn flags_and_expunges() {
                 flags: vec![(uid(1), change.clone()), (uid(4), change)],
                 expunge: vec![uid(2)],
                 drop_recent: true,
-                write_uids: false,
+                ..ChangeSet::default()
             };
             world.sync(&changes, &[])?;
             let flagged = FlagSet::EMPTY.with(Flag::Flagged);

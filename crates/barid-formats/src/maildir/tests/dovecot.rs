@@ -193,7 +193,7 @@ fn both_take_turns() {
                 let expunge = known.iter().copied().filter(|other| *other != uid).take(1).collect();
                 let flags = vec![(uid, change)];
                 let drop_recent = random.bool();
-                let changes = ChangeSet { flags, expunge, drop_recent, write_uids: false };
+                let changes = ChangeSet { flags, expunge, drop_recent, ..ChangeSet::default() };
                 both.world.sync(&changes, &[]).unwrap();
             }
             (4, Some(uid)) => {
