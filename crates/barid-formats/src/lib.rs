@@ -20,7 +20,9 @@ pub use error::{Error, Result, SinkError};
 pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
-pub use mbox::{FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, write_message};
+pub use mbox::{
+    FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
+};
 pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,

@@ -116,7 +116,6 @@ impl WriteLocks {
     }
 
     /// Its path without symbolic links: what lock files and journals stand beside.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer, which is being built"))]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

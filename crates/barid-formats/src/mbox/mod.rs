@@ -33,14 +33,15 @@ use barid_vfs::{FileStamp, Vfs};
 use jiff::tz::TimeZone;
 
 pub use self::append::write_message;
+pub use self::change::WritingOptions;
 use self::compressed::Compression;
 pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
 pub use self::lock::MboxLock;
 use self::status::Separators;
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
+    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
 };
 
 /// How an mbox guards its bodies against being taken for From_ lines.
@@ -93,6 +94,8 @@ pub struct MboxOptions {
     pub chunk_len: Option<u64>,
     /// Bytes read at once.
     pub window_len: usize,
+    /// How changes are cut into pieces.
+    pub writing: WritingOptions,
 }
 
 impl Default for MboxOptions {
@@ -107,6 +110,7 @@ impl Default for MboxOptions {
             session_dir: PathBuf::from("/tmp"),
             chunk_len: None,
             window_len: WINDOW_LEN,
+            writing: WritingOptions::default(),
         }
     }
 }
@@ -181,8 +185,8 @@ impl Mailbox for MboxMailbox {
         }
         Caps {
             append: true,
-            flags: false,
-            expunge: false,
+            flags: true,
+            expunge: true,
             keywords_max: 30,
             uids: false,
             delays: true,
@@ -220,7 +224,9 @@ impl Mailbox for MboxMailbox {
         read::read(self, location, read_as, buffer)
     }
 
-    /// Appends only; see `append.rs` for the commit point and what a crash leaves.
+    /// The commit point is the COMMIT of the journal; of a change within one sector of the disk it
+    /// is the `fsync` of the file, and for appends see `append/mod.rs`. The order of writing, and
+    /// what a crash leaves: `change/run.rs`.
     fn sync(
         &mut self,
         changes: &ChangeSet,
@@ -231,12 +237,15 @@ impl Mailbox for MboxMailbox {
             let what = "a compressed mailbox can only be read";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }
-        if *changes != ChangeSet::default() {
-            let what = "messages of an mbox cannot be changed yet, only appended";
-            return Err(Error::Unsupported { path: self.path.clone(), what });
-        }
-        let appended = append::append(self, appends, context.known)?;
-        Ok(SyncReport { appended: appended.uids, ..SyncReport::default() })
+        change::sync(self, changes, appends, context)
+    }
+
+    fn unfinished(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        change::unfinished(self, state_dir)
+    }
+
+    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        change::recover_mailbox(self, context)
     }
 }
 

@@ -29,9 +29,13 @@ use self::compose::write_numbered;
 pub(super) use self::number::Believed;
 use self::number::Numbers;
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
-use super::lock::{Purpose, WriteLocks};
+#[cfg(test)]
+use super::lock::Purpose;
+use super::lock::WriteLocks;
 use super::{MboxMailbox, Variant};
-use crate::{Error, Known, NewMessage, Result};
+#[cfg(test)]
+use crate::Known;
+use crate::{Error, NewMessage, Result};
 
 /// Bytes at the end of a file that tell what is missing there.
 const TAIL_LEN: u64 = 8;
@@ -47,6 +51,7 @@ pub(super) struct Appended {
 }
 
 /// Takes the locks and appends messages.
+#[cfg(test)]
 pub(super) fn append(
     mailbox: &MboxMailbox,
     messages: &[NewMessage<'_>],

@@ -6,16 +6,38 @@
 //! are written in an order and in steps that never touch bytes which are still needed and are
 //! durable nowhere else.
 
-#![expect(dead_code, reason = "being built")]
-
+mod apply;
+mod assemble;
 mod base;
 mod block;
+mod collapse;
 mod cursor;
 pub(super) mod draft;
+mod drafter;
 mod edit;
 mod finish;
+mod foreign;
+mod header;
+mod journal;
+mod limits;
 mod measure;
 mod plan;
 mod prepare;
+mod recover;
 mod room;
+mod run;
+mod script;
+mod source;
+mod steps;
+mod sync;
 mod targets;
+mod unit;
+mod work;
+mod write;
+
+pub use self::limits::WritingOptions;
+pub(super) use self::recover::{recover_mailbox, unfinished};
+pub(super) use self::sync::sync;
+
+#[cfg(test)]
+mod tests;

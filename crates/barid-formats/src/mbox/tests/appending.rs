@@ -98,13 +98,13 @@ fn owned_fields_are_replaced() {
 }
 
 #[test]
-fn nothing_else_can_be_changed_and_caps_say_so() {
+fn what_was_never_scanned_cannot_be_changed() {
     let world = World::new(b"");
     let changes = ChangeSet { drop_recent: true, ..ChangeSet::default() };
     let known = EmptyKnown::default();
     let error = world.mailbox().sync(&changes, &[], &mut SyncContext::new(&known));
-    assert!(matches!(error, Err(Error::Unsupported { .. })));
-    assert!(!world.mailbox().caps().flags && !world.mailbox().caps().expunge);
+    assert!(matches!(error, Err(Error::Changed { .. })));
+    assert!(world.mailbox().caps().flags && world.mailbox().caps().expunge);
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! Doing the steps of a change.
+
+use std::io;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::assemble::{assemble, chunks, pieces, runs};
+use super::header::Kind;
+use super::source::Source;
+use super::steps::{Step, StepKind};
+use super::work::Work;
+use crate::{Result, SyncContext};
+
+/// Bytes of the hash of a piece of a sector.
+pub(super) const PIECE_LEN: u64 = 4;
+
+/// The hash of a piece of a sector.
+pub(super) fn piece_hash(bytes: &[u8]) -> [u8; PIECE_LEN as usize] {
+    (xxh3_64(bytes) as u32).to_le_bytes()
+}
+
+impl Work<'_> {
+    /// Does the steps from `first` on; those written last may wait for a barrier.
+    ///
+    /// Between two steps that depend on each other stands one barrier of the mailbox; a window
+    /// costs one of the journal beside it.
+    pub(super) fn apply_steps(&mut self, first: usize, context: &SyncContext<'_>) -> Result<()> {
+        let total = self.bytes_total();
+        for index in first..self.steps.len() {
+            if context.is_stopped() {
+                self.flush()?;
+                return Err(crate::Error::Unfinished {
+                    path: self.places.mailbox.to_owned(),
+                    journal: self.journal.path().unwrap_or(self.places.mailbox).to_owned(),
+                    what: "it was stopped".to_owned(),
+                });
+            }
+            self.locks.touch()?;
+            let step = self.steps.get(index);
+            match step.kind {
+                StepKind::Direct => {
+                    self.flush()?;
+                    self.apply_direct(step)?;
+                }
+                StepKind::Window => {
+                    if self.window != Some(index) {
+                        // The bytes of the window before may still be needed.
+                        self.flush()?;
+                        self.fill_window(index)?;
+                        self.sync_journal()?;
+                    }
+                    self.flush()?;
+                    self.apply_window(step)?;
+                }
+            }
+            self.bytes_done += self.steps.write_len(step, &self.units);
+            context.report(self.bytes_done, total);
+        }
+        Ok(())
+    }
+
+    /// Writes a step from the mailbox to the mailbox.
+    fn apply_direct(&mut self, step: Step) -> Result<()> {
+        let mut source = self.source();
+        let file = self.file();
+        let mut out = Out { bytes: Vec::new(), offset: 0, len_max: self.options.buffer_len };
+        for index in self.steps.units(step) {
+            let script = self.script(index)?;
+            let unit = &self.units[index as usize];
+            // A unit that fits is verified before any of it is written.
+            if out.bytes.len() as u64 + unit.write_len > out.len_max as u64 {
+                out.flush(file).map_err(self.at())?;
+            }
+            let hash = assemble(unit, &script, &mut source, |at, bytes| out.put(file, at, bytes));
+            if hash.map_err(self.at())? != unit.new_hash {
+                return Err(self.changed());
+            }
+            self.is_unsynced = true;
+            self.locks.touch()?;
+        }
+        out.flush(file).map_err(self.at())
+    }
+
+    /// Puts the new bytes of a step into the journal, and hashes of what is in their place.
+    pub(super) fn fill_window(&mut self, index: usize) -> Result<()> {
+        let units = self.steps.units(self.steps.get(index));
+        let mut window =
+            WindowOut { bytes: Vec::new(), offset: self.header.window_at(), hash: Xxh3::new() };
+        let mut source = self.source();
+        for index in &units {
+            let script = self.script(*index)?;
+            let unit = self.units[*index as usize];
+            let hash = assemble(&unit, &script, &mut source, |_, bytes| window.put(self, bytes));
+            if hash.map_err(self.at())? != unit.new_hash {
+                return Err(self.changed());
+            }
+            self.locks.touch()?;
+        }
+        let payload_len = window.offset + window.bytes.len() as u64 - self.header.window_at();
+        source.forget();
+        let size = self.file().metadata().map_err(self.at())?.size;
+        let mut piece = Vec::new();
+        for index in &units {
+            let script = self.script(*index)?;
+            let unit = self.units[*index as usize];
+            let hashed = runs(&unit, &script, |at, len| {
+                pieces(at, len, |at, len| {
+                    read_or_zeros(&mut source, size, at, len, &mut piece)?;
+                    window.put(self, &piece_hash(&piece))
+                })
+            });
+            hashed.map_err(self.at())?;
+        }
+        window.flush(self).map_err(self.at_journal())?;
+        let len = window.offset - self.header.window_at();
+        let words = [index as u64, payload_len, len, window.hash.digest()];
+        self.put_record(Kind::Window, words)?;
+        self.window = Some(index);
+        Ok(())
+    }
+
+    /// Writes the window in the journal, which is that of `step`, to the mailbox.
+    pub(super) fn apply_window(&mut self, step: Step) -> Result<()> {
+        let file = self.file();
+        let mut offset = self.header.window_at();
+        let mut bytes = Vec::new();
+        for index in self.steps.units(step) {
+            let script = self.script(index)?;
+            let unit = self.units[index as usize];
+            let Some(journal) = self.journal.file() else { return Err(self.changed()) };
+            let mut source = Source::new(journal, self.options.buffer_len);
+            let written = runs(&unit, &script, |at, len| {
+                chunks(at, len, self.options.buffer_len as u64, |at, len| {
+                    read_or_zeros(&mut source, u64::MAX, offset, len, &mut bytes)?;
+                    offset += len;
+                    file.write_all_at(&bytes, at)
+                })
+            });
+            written.map_err(self.at())?;
+            self.is_unsynced = true;
+            self.locks.touch()?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `len` bytes; what is beyond the end of the file is zeros.
+pub(super) fn read_or_zeros(
+    source: &mut Source<'_>,
+    size: u64,
+    at: u64,
+    len: u64,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
+    bytes.clear();
+    let there = len.min(size.saturating_sub(at));
+    source.visit(at, there, |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })?;
+    bytes.resize(len as usize, 0);
+    Ok(())
+}
+
+/// Collects bytes that follow each other in a file.
+struct Out {
+    bytes: Vec<u8>,
+    offset: u64,
+    len_max: usize,
+}
+
+impl Out {
+    fn put(&mut self, file: &dyn barid_vfs::File, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let follows = at == self.offset + self.bytes.len() as u64;
+        if !follows || self.bytes.len() + bytes.len() > self.len_max {
+            self.flush(file)?;
+            self.offset = at;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self, file: &dyn barid_vfs::File) -> io::Result<()> {
+        if !self.bytes.is_empty() {
+            file.write_all_at(&self.bytes, self.offset)?;
+            self.offset += self.bytes.len() as u64;
+            self.bytes.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Collects what goes to a window.
+struct WindowOut {
+    bytes: Vec<u8>,
+    offset: u64,
+    hash: Xxh3,
+}
+
+impl WindowOut {
+    fn put(&mut self, work: &mut Work<'_>, bytes: &[u8]) -> io::Result<()> {
+        if self.bytes.len() + bytes.len() > work.options.buffer_len {
+            self.flush(work)?;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self, work: &mut Work<'_>) -> io::Result<()> {
+        self.hash.update(&self.bytes);
+        let written = work.write_journal(&self.bytes, self.offset);
+        self.offset += self.bytes.len() as u64;
+        self.bytes.clear();
+        written.map_err(|error| match error {
+            crate::Error::Io { source, .. } => source,
+            error => io::Error::other(error),
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! Mail that others delivered while a change was unfinished.
+//!
+//! Such mail stands behind the end that the file had then, which is in the way if the file still
+//! has to grow, and beyond the end if it still has to be cut. It is copied to the journal, cut off,
+//! and put at the new end when all else is done. The FOREIGN record tells how far that is; it is
+//! never behind what was done, so that more mail that comes between two attempts is found, too.
+
+use std::io;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::header::Kind;
+use super::source::{Source, hash_of};
+use super::work::Work;
+use crate::mbox::Variant;
+use crate::{Error, Result};
+
+/// It is in the journal; in the file, too, unless it was just cut off.
+const SAVED: u64 = 1;
+/// It is in the journal only.
+const CUT: u64 = 2;
+/// All else is done; there is room for it at the end of the file, and it may be there.
+const PLACED: u64 = 3;
+
+/// Mail of others in the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Foreign {
+    /// Bytes of it.
+    pub(super) len: u64,
+    hash: u64,
+    state: u64,
+    /// Bytes of line ends that go before it.
+    lead: u64,
+}
+
+impl Foreign {
+    /// What the words of a FOREIGN record say.
+    pub(super) fn from_words(words: [u64; 4]) -> Self {
+        let [len, hash, state, lead] = words;
+        Self { len, hash, state, lead }
+    }
+
+    fn words(self) -> [u64; 4] {
+        [self.len, self.hash, self.state, self.lead]
+    }
+
+    /// Whether all else is done.
+    pub(super) fn is_placed(&self) -> bool {
+        self.state == PLACED
+    }
+}
+
+impl Work<'_> {
+    /// Saves what stands behind `end` and cuts it off; NULs in front of it are not mail, but the
+    /// room that was made for the change.
+    pub(super) fn take_foreign(
+        &mut self,
+        end: u64,
+        known: Option<Foreign>,
+    ) -> Result<Option<Foreign>> {
+        let size = self.file().metadata().map_err(self.at())?.size;
+        let mut from = end + self.nuls(end, size).map_err(self.at())?;
+        let mut foreign = known;
+        if let Some(known) = known.filter(|known| known.state == SAVED)
+            && size - from >= known.len
+        {
+            let found = hash_of(self.file(), from, known.len, self.options.buffer_len);
+            if found.map_err(self.at())? == known.hash {
+                from += known.len;
+            }
+        }
+        if from < size {
+            let saved = self.save(from, size, known.map_or(0, |known| known.len))?;
+            foreign = Some(saved);
+            self.record(Kind::Foreign, saved.words())?;
+        }
+        if size > end {
+            self.file().set_len(end).map_err(self.at())?;
+            self.sync_all()?;
+        }
+        if let Some(foreign) = &mut foreign {
+            foreign.state = CUT;
+            self.record(Kind::Foreign, foreign.words())?;
+        }
+        Ok(foreign)
+    }
+
+    /// How many NULs stand at `from`.
+    fn nuls(&self, from: u64, size: u64) -> io::Result<u64> {
+        let mut nuls = 0;
+        let mut at = from;
+        let mut source = self.source();
+        while at < size {
+            let len = (size - at).min(self.options.buffer_len as u64);
+            let mut ended = false;
+            source.visit(at, len, |bytes| {
+                if !ended {
+                    let more = bytes.iter().take_while(|byte| **byte == 0).count();
+                    nuls += more as u64;
+                    ended = more < bytes.len();
+                }
+                Ok(())
+            })?;
+            if ended {
+                break;
+            }
+            at += len;
+        }
+        Ok(nuls)
+    }
+
+    /// Adds the bytes from `from` on to the `saved` ones in the journal, durably.
+    fn save(&mut self, from: u64, to: u64, saved: u64) -> Result<Foreign> {
+        let foreign_at = self.header.foreign_at();
+        let mut bytes = vec![0; self.options.buffer_len];
+        let mut at = from;
+        while at < to {
+            let len = (to - at).min(bytes.len() as u64) as usize;
+            self.file().read_exact_at(&mut bytes[..len], at).map_err(self.at())?;
+            self.write_journal(&bytes[..len], foreign_at + saved + (at - from))?;
+            at += len as u64;
+            self.locks.touch()?;
+        }
+        self.sync_journal()?;
+        let len = saved + (to - from);
+        let Some(journal) = self.journal.file() else { return Err(self.changed()) };
+        let hash = hash_of(journal, foreign_at, len, self.options.buffer_len);
+        Ok(Foreign { len, hash: hash.map_err(self.at_journal())?, state: SAVED, lead: 0 })
+    }
+
+    /// Puts the mail at the end of the file, where everything else is done and durable; the caller
+    /// waits for it.
+    pub(super) fn restore_foreign(&mut self, foreign: Foreign) -> Result<()> {
+        let end = self.header.new_size;
+        let lead: &[u8] = match foreign.is_placed() {
+            true => &b"\n\n"[..(foreign.lead as usize).min(2)],
+            false => self.lead(end)?,
+        };
+        if !foreign.is_placed() {
+            // Room first, so that whatever comes from others now comes behind it.
+            let room = end + lead.len() as u64 + foreign.len;
+            self.file().set_len(room).map_err(self.at())?;
+            self.sync_all()?;
+            let placed = Foreign { state: PLACED, lead: lead.len() as u64, ..foreign };
+            self.record(Kind::Foreign, placed.words())?;
+        }
+        let file = self.file();
+        let mut at = end + lead.len() as u64;
+        file.write_all_at(lead, end).map_err(self.at())?;
+        let Some(journal) = self.journal.file() else { return Err(self.changed()) };
+        let mut source = Source::new(journal, self.options.buffer_len);
+        let mut hash = Xxh3::new();
+        let written = source.visit(self.header.foreign_at(), foreign.len, |bytes| {
+            hash.update(bytes);
+            file.write_all_at(bytes, at)?;
+            at += bytes.len() as u64;
+            Ok(())
+        });
+        written.map_err(self.at())?;
+        match hash.digest() == foreign.hash {
+            true => Ok(()),
+            false => Err(Error::Unrecoverable {
+                path: self.places.mailbox.to_owned(),
+                what: "mail that was kept in the journal is damaged there".to_owned(),
+            }),
+        }
+    }
+
+    /// What must stand between the end of the file and a message.
+    fn lead(&self, end: u64) -> Result<&'static [u8]> {
+        let mut last = [0; 2];
+        let len = end.min(2) as usize;
+        let last = &mut last[..len];
+        self.file().read_exact_at(last, end - len as u64).map_err(self.at())?;
+        let Some(journal) = self.journal.file() else { return Ok(b"") };
+        let mut first = [0];
+        let read = journal.read_full_at(&mut first, self.header.foreign_at());
+        let starts_line = read.map_err(self.at_journal())? == 1 && first[0] == b'\n';
+        let is_mmdf = self.mailbox.variant == Some(Variant::Mmdf);
+        Ok(match last {
+            [] => b"",
+            [.., b'\n'] if starts_line || is_mmdf => b"",
+            [b'\n', b'\n'] | [b'\n'] => b"",
+            [.., b'\n'] => b"\n",
+            _ if starts_line => b"\n",
+            _ => b"\n\n",
+        })
+    }
+}

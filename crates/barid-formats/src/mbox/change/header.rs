@@ -1,0 +1,302 @@
+//! The header and the records of a journal; the byte map is `docs/formats/mbox-journal.md`.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::limits::{COLLAPSES_MAX, UNITS_CLAIMED_MAX};
+use super::steps::StepParams;
+use super::unit::{Collapse, Unit};
+
+/// Bytes of the header; scripts follow it.
+pub(super) const HEADER_LEN: u64 = 512;
+
+/// Bytes of the records, each in a sector of its own.
+pub(super) const RECORDS_LEN: u64 = 4096;
+
+/// What records are aligned to.
+const ALIGN: u64 = 4096;
+const MAGIC: &[u8; 8] = b"baridMBJ";
+const VERSION: u32 = 1;
+const HAS_PENDING: u32 = 1;
+const IN_PLACE: u32 = 2;
+
+/// The end of a file, as it was: how many bytes, and their XXH3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// Bytes of it.
+    pub(super) len: u64,
+    /// Their hash.
+    pub(super) hash: u64,
+}
+
+/// What a journal says of the change as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Random; what belongs to this journal bears it.
+    pub(super) id: [u8; 16],
+    /// Bytes of the mailbox before.
+    pub(super) old_size: u64,
+    /// Bytes of it without what is collapsed.
+    pub(super) base_size: u64,
+    /// Bytes of it after.
+    pub(super) new_size: u64,
+    /// See [`SyncContext::pending_through`](crate::SyncContext::pending_through).
+    pub(super) pending_through: Option<u64>,
+    /// Every byte that changes changes in its place: the file is readable at every moment.
+    pub(super) is_in_place: bool,
+    /// Bytes of all scripts.
+    pub(super) scripts_len: u64,
+    /// How many units follow the scripts.
+    pub(super) units: u64,
+    /// How many collapses follow the units.
+    pub(super) collapses: u64,
+    /// XXH3 of scripts, units and collapses.
+    pub(super) plan_hash: u64,
+    /// Bytes reserved for a window.
+    pub(super) window_cap: u64,
+    /// The end of the old file.
+    pub(super) tail: Tail,
+    /// The end of it that is cut off, or the last bytes of that.
+    pub(super) cut: Tail,
+    /// How units are put into steps.
+    pub(super) params: StepParams,
+}
+
+impl Header {
+    /// Where the units are.
+    pub(super) fn units_at(&self) -> u64 {
+        HEADER_LEN + self.scripts_len
+    }
+
+    /// Where the records are: the plan ends before.
+    pub(super) fn records_at(&self) -> u64 {
+        self.plan_end().next_multiple_of(ALIGN)
+    }
+
+    /// The end of the plan.
+    pub(super) fn plan_end(&self) -> u64 {
+        let units = self.units * Unit::LEN as u64;
+        self.units_at() + units + self.collapses * Collapse::LEN as u64
+    }
+
+    /// Where windows are.
+    pub(super) fn window_at(&self) -> u64 {
+        self.records_at() + RECORDS_LEN
+    }
+
+    /// Where mail is kept that others delivered meanwhile.
+    pub(super) fn foreign_at(&self) -> u64 {
+        self.window_at() + self.window_cap
+    }
+
+    /// The size that the file has while bytes are moved.
+    pub(super) fn working_size(&self) -> u64 {
+        self.base_size.max(self.new_size)
+    }
+
+    /// The header as bytes.
+    pub(super) fn to_bytes(self) -> [u8; HEADER_LEN as usize] {
+        let mut bytes = [0; HEADER_LEN as usize];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let mut bits = 0;
+        if self.pending_through.is_some() {
+            bits |= HAS_PENDING;
+        }
+        if self.is_in_place {
+            bits |= IN_PLACE;
+        }
+        bytes[12..16].copy_from_slice(&bits.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.id);
+        let words = [
+            self.old_size,
+            self.base_size,
+            self.new_size,
+            self.pending_through.unwrap_or_default(),
+            self.scripts_len,
+            self.units,
+            self.collapses,
+            self.plan_hash,
+            self.window_cap,
+            self.tail.len,
+            self.tail.hash,
+            self.cut.len,
+            self.cut.hash,
+            self.params.window_len,
+            self.params.direct_len_min,
+            self.params.direct_len_max,
+        ];
+        put_words(&mut bytes[32..], &words);
+        let hash = xxh3_64(&bytes[..HASH_AT]);
+        bytes[HASH_AT..].copy_from_slice(&hash.to_le_bytes());
+        bytes
+    }
+
+    /// Reads [`Header::to_bytes`] back; `None` if that is not what it is, or not of this version.
+    pub(super) fn from_bytes(bytes: &[u8; HEADER_LEN as usize]) -> Option<Self> {
+        let is_whole = u64_at(bytes, HASH_AT) == xxh3_64(&bytes[..HASH_AT]);
+        let version = u64_at(bytes, 8) as u32;
+        if !is_whole || !bytes.starts_with(MAGIC) || version != VERSION {
+            return None;
+        }
+        let bits = (u64_at(bytes, 8) >> 32) as u32;
+        let word = |at: usize| u64_at(bytes, 32 + at * 8);
+        let header = Self {
+            id: bytes[16..32].try_into().ok()?,
+            old_size: word(0),
+            base_size: word(1),
+            new_size: word(2),
+            pending_through: (bits & HAS_PENDING != 0).then(|| word(3)),
+            is_in_place: bits & IN_PLACE != 0,
+            scripts_len: word(4),
+            units: word(5),
+            collapses: word(6),
+            plan_hash: word(7),
+            window_cap: word(8),
+            tail: Tail { len: word(9), hash: word(10) },
+            cut: Tail { len: word(11), hash: word(12) },
+            params: StepParams {
+                window_len: word(13),
+                direct_len_min: word(14),
+                direct_len_max: word(15),
+            },
+        };
+        let is_sane = header.units <= UNITS_CLAIMED_MAX
+            && header.collapses <= COLLAPSES_MAX as u64
+            && header.scripts_len <= 1 << 56;
+        is_sane.then_some(header)
+    }
+}
+
+const HASH_AT: usize = HEADER_LEN as usize - 8;
+
+/// What a record tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Ranges have been collapsed: how many.
+    Collapsed,
+    /// The file has the size it needs while bytes are moved.
+    Grown,
+    /// A window: the step, bytes, their hash (that of the sectors before them included), and how
+    /// many of the bytes are the hashes of sectors.
+    Window,
+    /// All is in its new place.
+    Moved,
+    /// Mail delivered by others is in the journal: bytes, their hash, and how far it is with them
+    /// (see `foreign.rs`).
+    Foreign,
+    /// The change is done.
+    Commit,
+}
+
+impl Kind {
+    /// All kinds, in the order of their sectors.
+    pub(super) const ALL: [Self; 6] =
+        [Self::Collapsed, Self::Grown, Self::Window, Self::Moved, Self::Foreign, Self::Commit];
+
+    /// Where its sector is among the records.
+    pub(super) fn offset(self) -> u64 {
+        self as u64 * 512
+    }
+}
+
+/// Bytes of a record.
+pub(super) const RECORD_LEN: usize = 64;
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// What it tells.
+    pub(super) kind: Kind,
+    /// Numbers, by kind.
+    pub(super) words: [u64; 4],
+}
+
+impl Record {
+    /// The record as bytes, bound to the journal `id`.
+    pub(super) fn to_bytes(self, id: &[u8; 16]) -> [u8; RECORD_LEN] {
+        let mut bytes = [0; RECORD_LEN];
+        bytes[..4].copy_from_slice(b"REC ");
+        bytes[4..8].copy_from_slice(&(self.kind as u32 + 1).to_le_bytes());
+        bytes[8..24].copy_from_slice(id);
+        put_words(&mut bytes[24..], &self.words);
+        let hash = xxh3_64(&bytes[..56]);
+        bytes[56..].copy_from_slice(&hash.to_le_bytes());
+        bytes
+    }
+
+    /// Reads [`Record::to_bytes`] back; `None` unless it is a record of `kind` of this journal.
+    pub(super) fn from_bytes(bytes: &[u8], kind: Kind, id: &[u8; 16]) -> Option<Self> {
+        let bytes: &[u8; RECORD_LEN] = bytes.get(..RECORD_LEN)?.try_into().ok()?;
+        let words = [24, 32, 40, 48].map(|at| u64_at(bytes, at));
+        let record = Self { kind, words };
+        (record.to_bytes(id) == *bytes).then_some(record)
+    }
+}
+
+fn put_words(out: &mut [u8], words: &[u64]) {
+    for (out, word) in out.chunks_exact_mut(8).zip(words) {
+        out.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// The little-endian number at `at`, which must be there.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            id: *b"0123456789abcdef",
+            old_size: 100,
+            base_size: 90,
+            new_size: 120,
+            pending_through: Some(0),
+            is_in_place: true,
+            scripts_len: 7,
+            units: 2,
+            collapses: 1,
+            plan_hash: 42,
+            window_cap: 1000,
+            tail: Tail { len: 1, hash: 2 },
+            cut: Tail { len: 3, hash: 4 },
+            params: StepParams { window_len: 5, direct_len_min: 6, direct_len_max: 7 },
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_back_and_nothing_else_is_one() {
+        for header in [header(), Header { pending_through: None, is_in_place: false, ..header() }] {
+            let bytes = header.to_bytes();
+            assert_eq!(Header::from_bytes(&bytes), Some(header));
+            for at in 0..bytes.len() {
+                let mut torn = bytes;
+                torn[at] ^= 1;
+                assert_eq!(Header::from_bytes(&torn), None, "byte {at}");
+            }
+        }
+        assert_eq!(Header::from_bytes(&[0; 512]), None);
+        assert_eq!(header().records_at(), 4096);
+        assert_eq!(header().foreign_at(), 4096 + 4096 + 1000);
+    }
+
+    #[test]
+    fn a_record_is_bound_to_its_kind_and_its_journal() {
+        let id = *b"0123456789abcdef";
+        for kind in Kind::ALL {
+            let record = Record { kind, words: [1, 2, 3, u64::MAX] };
+            let bytes = record.to_bytes(&id);
+            for other in Kind::ALL {
+                let found = Record::from_bytes(&bytes, other, &id);
+                assert_eq!(found, (other == kind).then_some(record));
+            }
+            assert_eq!(Record::from_bytes(&bytes, kind, b"fedcba9876543210"), None);
+            assert!(kind.offset() + 512 <= RECORDS_LEN);
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Completing a change that was begun (PROTOCOL, "Recover").
+//!
+//! What the file holds tells how far the change came: a unit is done if its new bytes are in their
+//! place. From the first step on that is not done, everything must still have its old bytes, or be
+//! in the window of the journal; else another program has rewritten the file, and then the journal
+//! is put aside and nothing is touched. Everything here may be interrupted and done again.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
+use super::assemble::{new_hash, new_hash_from, old_hash, pieces, runs};
+use super::foreign::Foreign;
+use super::header::{HEADER_LEN, Header, Kind, RECORDS_LEN, Record};
+use super::journal::{JournalFile, Places};
+use super::run::Stage;
+use super::source::{Source, hash_of};
+use super::steps::{Step, StepKind, Steps};
+use super::unit::{Collapse, Unit};
+use super::work::{Work, places_of};
+use crate::mbox::MboxMailbox;
+use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::{Error, Recovered, Result, SyncContext, Unfinished};
+
+/// Whether there is a journal, as far as two system calls tell.
+pub(in crate::mbox) fn unfinished(
+    mailbox: &MboxMailbox,
+    state_dir: Option<&Path>,
+) -> Result<Option<Unfinished>> {
+    let path = match mailbox.vfs.canonicalize(&mailbox.path) {
+        Ok(path) => path,
+        Err(error) => return Err(Error::at(&mailbox.path)(error)),
+    };
+    let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir };
+    let what = "a change of messages".to_owned();
+    let Some((journal, _)) = find(&places)? else { return Ok(None) };
+    let journal = places.is_there(&journal)?.then_some(journal);
+    Ok(Some(Unfinished { journal, what }))
+}
+
+/// Where the journal is, or should be, and whether the mailbox names it.
+fn find(places: &Places<'_>) -> Result<Option<(PathBuf, bool)>> {
+    if let Some(named) = places.named()? {
+        return Ok(Some((named, true)));
+    }
+    let beside = places.beside();
+    Ok(places.is_there(&beside)?.then_some((beside, false)))
+}
+
+/// Takes the locks and completes what is unfinished.
+pub(in crate::mbox) fn recover_mailbox(
+    mailbox: &MboxMailbox,
+    context: &mut SyncContext<'_>,
+) -> Result<Recovered> {
+    if unfinished(mailbox, context.state_dir)?.is_none() {
+        return Ok(Recovered::default());
+    }
+    let locks = WriteLocks::acquire(mailbox, Purpose::Change)?;
+    recover(mailbox, &locks, context).map(|outcome| outcome.recovered)
+}
+
+/// What a recovery came to, and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// What is told.
+    pub(super) recovered: Recovered,
+    /// There was a journal.
+    pub(super) was_needed: bool,
+    /// How often the disk was waited for.
+    pub(super) barriers: u64,
+}
+
+/// Completes what is unfinished, under all locks.
+pub(super) fn recover(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    context: &mut SyncContext<'_>,
+) -> Result<Outcome> {
+    let places = places_of(mailbox, locks, context.state_dir);
+    let Some((path, is_named)) = find(&places)? else { return Ok(Outcome::default()) };
+    if !places.is_there(&path)? {
+        let what = format!("it is in the middle of a change, and {} is missing", path.display());
+        return Err(Error::Unrecoverable { path: mailbox.path.clone(), what });
+    }
+    let journal = JournalFile::open(places.vfs, &path).map_err(Error::at(&path))?;
+    let Some(loaded) = Loaded::load(&journal).map_err(Error::at(&path))? else {
+        return incomplete(journal, &places, locks, &path, is_named);
+    };
+    let steps = Steps::of(&loaded.units, loaded.header.params);
+    let mut work = Work {
+        mailbox,
+        locks,
+        places,
+        options: mailbox.options.writing,
+        journal,
+        header: loaded.header,
+        units: loaded.units,
+        collapses: loaded.collapses,
+        steps,
+        barriers: 0,
+        is_unsynced: false,
+        window: None,
+        bytes_done: 0,
+        decompressor: None,
+    };
+    match work.resume(context) {
+        Ok(bytes_delivered) => Ok(Outcome {
+            recovered: Recovered {
+                completed: true,
+                quarantined: None,
+                bytes_delivered,
+                pending_through: work.header.pending_through,
+            },
+            was_needed: true,
+            barriers: work.barriers,
+        }),
+        Err(Error::Changed { .. }) => work.quarantine(),
+        Err(error) => Err(work.unfinished(error)),
+    }
+}
+
+/// A journal that was never finished: nothing was begun. One that the mailbox names was, and it is
+/// damaged.
+fn incomplete(
+    journal: JournalFile,
+    places: &Places<'_>,
+    locks: &WriteLocks,
+    path: &Path,
+    is_named: bool,
+) -> Result<Outcome> {
+    let mut outcome = Outcome { was_needed: true, ..Outcome::default() };
+    if is_named {
+        let mut id = [0; 16];
+        places.vfs.random(&mut id).map_err(Error::at(path))?;
+        let file = locks.file();
+        file.remove_xattr(super::journal::ATTRIBUTE).map_err(Error::at(places.mailbox))?;
+        file.sync_all().map_err(Error::at(places.mailbox))?;
+        outcome.recovered.quarantined = Some(put_aside(places, path, &id)?);
+        outcome.barriers = 2;
+    } else {
+        journal.discard(places.vfs);
+        outcome.barriers = 1;
+    }
+    Ok(outcome)
+}
+
+/// Gives a journal the name of one that is put aside.
+fn put_aside(places: &Places<'_>, path: &Path, id: &[u8; 16]) -> Result<PathBuf> {
+    let to = places.quarantine(path, id);
+    places.vfs.rename(path, &to).map_err(Error::at(path))?;
+    if let Some(dir) = path.parent() {
+        places.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+    }
+    Ok(to)
+}
+
+/// The plan of a journal.
+struct Loaded {
+    header: Header,
+    units: Vec<Unit>,
+    collapses: Vec<Collapse>,
+}
+
+impl Loaded {
+    /// Reads the plan; `None` if it is not complete.
+    fn load(journal: &JournalFile) -> std::io::Result<Option<Self>> {
+        let Some(file) = journal.file() else { return Ok(None) };
+        let size = file.metadata()?.size;
+        let mut bytes = [0; HEADER_LEN as usize];
+        if file.read_full_at(&mut bytes, 0)? < bytes.len() {
+            return Ok(None);
+        }
+        let Some(header) = Header::from_bytes(&bytes) else { return Ok(None) };
+        if size < header.plan_end() {
+            return Ok(None);
+        }
+        let mut hash = Xxh3::new();
+        let mut source = Source::new(file, 1 << 20);
+        source.hash(HEADER_LEN, header.scripts_len, &mut hash)?;
+        let mut table = vec![0; (header.plan_end() - header.units_at()) as usize];
+        file.read_exact_at(&mut table, header.units_at())?;
+        hash.update(&table);
+        if hash.digest() != header.plan_hash {
+            return Ok(None);
+        }
+        let (units, collapses) = table.split_at(header.units as usize * Unit::LEN);
+        let units = units.as_chunks::<{ Unit::LEN }>().0.iter().map(Unit::from_bytes).collect();
+        let collapses = collapses.as_chunks::<{ Collapse::LEN }>().0;
+        let collapses = collapses.iter().map(Collapse::from_bytes).collect();
+        Ok(Some(Self { header, units, collapses }))
+    }
+}
+
+/// The records of a journal that are there.
+struct Records {
+    bytes: Vec<u8>,
+    id: [u8; 16],
+}
+
+impl Records {
+    fn get(&self, kind: Kind) -> Option<[u64; 4]> {
+        let bytes = self.bytes.get(kind.offset() as usize..)?;
+        Record::from_bytes(bytes, kind, &self.id).map(|record| record.words)
+    }
+}
+
+/// Which bytes of a unit are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Are {
+    Old,
+    New,
+}
+
+impl Work<'_> {
+    fn records(&self) -> Result<Records> {
+        let mut bytes = vec![0; RECORDS_LEN as usize];
+        let Some(file) = self.journal.file() else { return Err(self.changed()) };
+        file.read_full_at(&mut bytes, self.header.records_at()).map_err(self.at_journal())?;
+        Ok(Records { bytes, id: self.header.id })
+    }
+
+    /// Finds out how far the change is and does the rest. Returns how many bytes of others' mail
+    /// were put back. [`Error::Changed`]: another program has rewritten the file.
+    fn resume(&mut self, context: &mut SyncContext<'_>) -> Result<u64> {
+        let records = self.records()?;
+        if records.get(Kind::Commit).is_some() {
+            // The attribute may be gone in memory only.
+            self.sync_all()?;
+            self.clean_up(context)?;
+            return Ok(0);
+        }
+        // What is read here must be on the disk before anything builds on it, also if an fsync
+        // failed before: then what is in memory only must be written once more.
+        self.rewrite_records(&records)?;
+        self.sync_all()?;
+        let mut stage = Stage { is_begun: true, ..Stage::default() };
+        stage.foreign = records.get(Kind::Foreign).map(Foreign::from_words);
+        stage.is_grown = records.get(Kind::Grown).is_some();
+        stage.collapsed = match records.get(Kind::Collapsed) {
+            Some([done, ..]) => self.collapses.len().min(done as usize),
+            None => 0,
+        };
+        let delivered = |foreign: Option<Foreign>| foreign.map_or(0, |foreign| foreign.len);
+        if let Some(foreign) = stage.foreign.filter(Foreign::is_placed) {
+            stage.is_grown = true;
+            stage.collapsed = self.collapses.len();
+            stage.steps_done = self.steps.len();
+            stage.is_cut = true;
+            self.check_size(self.header.new_size + foreign.len)?;
+            self.go_on(stage, context)?;
+            return Ok(delivered(stage.foreign));
+        }
+        self.complete_collapse(&mut stage)?;
+        let end = self.find_end(&mut stage, records.get(Kind::Moved).is_some())?;
+        self.find_steps_done(&mut stage, end, &records)?;
+        // Only now is it certain that this is the file.
+        let is_in_the_way = match self.header.new_size > self.header.base_size {
+            true => !stage.is_grown,
+            false => end > self.header.new_size,
+        };
+        let is_collapsed = stage.collapsed == self.collapses.len();
+        if is_collapsed && (is_in_the_way || stage.foreign.is_some()) {
+            stage.foreign = self.take_foreign(end, stage.foreign)?;
+        }
+        self.go_on(stage, context)?;
+        Ok(delivered(stage.foreign))
+    }
+
+    fn rewrite_records(&mut self, records: &Records) -> Result<()> {
+        let mut any = false;
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Window) {
+            if let Some(words) = records.get(kind) {
+                self.put_record(kind, words)?;
+                any = true;
+            }
+        }
+        if any { self.sync_journal() } else { Ok(()) }
+    }
+
+    fn check_size(&self, min: u64) -> Result<()> {
+        match self.file().metadata().map_err(self.at())?.size < min {
+            true => Err(self.changed()),
+            false => Ok(()),
+        }
+    }
+
+    /// Where the file ends at its stage: what is behind was delivered by others, or is room that
+    /// was made.
+    fn find_end(&mut self, stage: &mut Stage, is_moved: bool) -> Result<u64> {
+        let Header { base_size, new_size, .. } = self.header;
+        if stage.collapsed < self.collapses.len() {
+            return Ok(u64::MAX);
+        }
+        if new_size < base_size {
+            let is_whole = self.is_uncut()?;
+            if !is_whole && !is_moved {
+                return Err(self.changed());
+            }
+            stage.is_cut = !is_whole;
+        }
+        let end = match stage.is_cut || (new_size > base_size && stage.is_grown) {
+            true => new_size,
+            false => base_size,
+        };
+        self.check_size(end)?;
+        Ok(end)
+    }
+
+    /// Whether what is to be cut off is still there.
+    fn is_uncut(&self) -> Result<bool> {
+        let size = self.file().metadata().map_err(self.at())?.size;
+        let (end, cut) = (self.header.base_size, self.header.cut);
+        if size < end || end < cut.len {
+            return Ok(false);
+        }
+        let found = hash_of(self.file(), end - cut.len, cut.len, self.options.buffer_len);
+        Ok(found.map_err(self.at())? == cut.hash)
+    }
+
+    /// Finds the first step that is not done, and checks that it and all behind it can be.
+    fn find_steps_done(&mut self, stage: &mut Stage, end: u64, records: &Records) -> Result<()> {
+        let mut source = self.source();
+        self.collapses[stage.collapsed..].iter().for_each(|collapse| source.collapse(*collapse));
+        for index in 0..self.units.len() as u32 {
+            let is_evidence = self.units[index as usize].write_len == 0;
+            if is_evidence && !self.is(index, Are::New, &mut source)? {
+                return Err(self.changed());
+            }
+        }
+        let is_begun = stage.collapsed == self.collapses.len()
+            && (stage.is_grown || self.header.new_size <= self.header.base_size);
+        let mut first = 0;
+        while is_begun
+            && first < self.steps.len()
+            && self.all(self.steps.get(first), Are::New, &mut source)?
+        {
+            first += 1;
+        }
+        let window = self.valid_window(records)?;
+        for index in first..self.steps.len() {
+            let step = self.steps.get(index);
+            let is_whole = match index == first && window == Some(index) {
+                true => self.is_old_or_new(step, end)?,
+                false => self.all(step, Are::Old, &mut source)?,
+            };
+            if !is_whole {
+                return Err(self.changed());
+            }
+        }
+        let mut wanted = first;
+        // The step before may not be on the disk, if it was the last and its barrier failed.
+        if let Some(last) = first.checked_sub(1) {
+            let step = self.steps.get(last);
+            if step.kind == StepKind::Window && window == Some(last) {
+                (first, wanted) = (last, last);
+            } else if step.kind == StepKind::Direct && self.all(step, Are::Old, &mut source)? {
+                first = last;
+            }
+        }
+        if let Some(index) = window.filter(|index| *index == wanted) {
+            self.rewrite_window(records)?;
+            self.window = Some(index);
+        }
+        stage.steps_done = first;
+        Ok(())
+    }
+
+    fn all(&mut self, step: Step, are: Are, source: &mut Source<'_>) -> Result<bool> {
+        for unit in self.steps.units(step) {
+            if !self.is(unit, are, source)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the old or the new bytes of a unit are there.
+    fn is(&mut self, index: u32, are: Are, source: &mut Source<'_>) -> Result<bool> {
+        let script = self.script(index)?;
+        let unit = &self.units[index as usize];
+        let (found, expected) = match are {
+            Are::Old => (old_hash(unit, &script, source), unit.old_hash),
+            Are::New => (new_hash(unit, &script, source), unit.new_hash),
+        };
+        match found {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+            found => Ok(found.map_err(self.at())? == expected),
+        }
+    }
+
+    /// The step whose window is whole in the journal.
+    fn valid_window(&self, records: &Records) -> Result<Option<usize>> {
+        let Some([step, payload_len, len, hash]) = records.get(Kind::Window) else {
+            return Ok(None);
+        };
+        let at = self.header.window_at();
+        let Some(file) = self.journal.file() else { return Ok(None) };
+        let size = file.metadata().map_err(self.at_journal())?.size;
+        let is_sane = payload_len <= len && len <= self.header.window_cap && at + len <= size;
+        if !is_sane || step as usize >= self.steps.len() {
+            return Ok(None);
+        }
+        let found = hash_of(file, at, len, self.options.buffer_len).map_err(self.at_journal())?;
+        Ok((found == hash).then_some(step as usize))
+    }
+
+    /// Whether every sector that the window goes to is what it was or what it is to be, and what is
+    /// kept beside is there.
+    fn is_old_or_new(&mut self, step: Step, end: u64) -> Result<bool> {
+        let mut payload_at = self.header.window_at();
+        let mut piece_at = payload_at + self.steps.write_len(step, &self.units);
+        for index in self.steps.units(step) {
+            let script = self.script(index)?;
+            let unit = self.units[index as usize];
+            let Some(journal) = self.journal.file() else { return Ok(false) };
+            let mut payload = Source::new(journal, self.options.buffer_len);
+            let mut there = self.source();
+            let made = new_hash_from(&unit, &script, &mut there, &mut payload, payload_at);
+            if made.map_err(self.at())? != unit.new_hash {
+                return Ok(false);
+            }
+            let mut hashes = Source::new(journal, self.options.buffer_len);
+            let (mut found, mut new, mut hash) = (Vec::new(), Vec::new(), Vec::new());
+            let mut is_whole = true;
+            let checked = runs(&unit, &script, |at, len| {
+                pieces(at, len, |at, len| {
+                    read_or_zeros(&mut there, end, at, len, &mut found)?;
+                    read_or_zeros(&mut payload, u64::MAX, payload_at, len, &mut new)?;
+                    read_or_zeros(&mut hashes, u64::MAX, piece_at, PIECE_LEN, &mut hash)?;
+                    is_whole &= found == new || hash == piece_hash(&found);
+                    payload_at += len;
+                    piece_at += PIECE_LEN;
+                    Ok(())
+                })
+            });
+            checked.map_err(self.at())?;
+            if !is_whole {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the window once more, in case its barrier failed.
+    fn rewrite_window(&mut self, records: &Records) -> Result<()> {
+        let Some(words) = records.get(Kind::Window) else { return Ok(()) };
+        let [_, _, len, _] = words;
+        let mut bytes = vec![0; self.options.buffer_len];
+        let mut at = self.header.window_at();
+        let end = at + len;
+        while at < end {
+            let more = (end - at).min(bytes.len() as u64) as usize;
+            self.journal.read(&mut bytes[..more], at).map_err(self.at_journal())?;
+            self.write_journal(&bytes[..more], at)?;
+            at += more as u64;
+        }
+        self.put_record(Kind::Window, words)?;
+        self.sync_journal()
+    }
+
+    /// Another program has rewritten the file: nothing of this is for it any more.
+    fn quarantine(mut self) -> Result<Outcome> {
+        self.remove_attribute()?;
+        self.sync_all()?;
+        let Some(path) = self.journal.path().map(Path::to_owned) else {
+            return Err(self.changed());
+        };
+        let quarantined = Some(put_aside(&self.places, &path, &self.header.id)?);
+        let recovered = Recovered { quarantined, ..Recovered::default() };
+        Ok(Outcome { recovered, was_needed: true, barriers: self.barriers + 1 })
+    }
+}

@@ -1,0 +1,230 @@
+//! A change from its journal to its end: the order of everything that must be in order.
+//!
+//! 1. The journal, and its name; `fsync` of both.
+//! 2. The attribute that names it, if bytes move; ranges are collapsed (`collapse.rs`); the file
+//!    grows to what it needs; `fsync`; GROWN in the journal, `fdatasync`.
+//! 3. Steps (`apply.rs`).
+//! 4. If the file shrinks: MOVED in the journal, `fdatasync`; the rest is cut off.
+//! 5. Mail that others delivered meanwhile (`foreign.rs`), times; `fsync`.
+//! 6. COMMIT in the journal, `fdatasync`: the commit point. Pending changes are dropped.
+//! 7. The attribute is removed, `fsync`; the journal is removed, `fsync` of its folder.
+
+use std::io;
+
+use barid_vfs::{File, Timestamp, Vfs};
+
+use super::foreign::Foreign;
+use super::header::Kind;
+use super::steps::StepKind;
+use super::work::{Work, plan_bytes};
+use crate::{Error, Result, SyncContext};
+
+/// How far a change is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stage {
+    /// Ranges that have been collapsed.
+    pub(super) collapsed: usize,
+    /// The file has its working size.
+    pub(super) is_grown: bool,
+    /// Steps that are done.
+    pub(super) steps_done: usize,
+    /// What was to be cut off is.
+    pub(super) is_cut: bool,
+    /// Mail of others that is in the journal.
+    pub(super) foreign: Option<Foreign>,
+    /// Something was done that only the journal can undo.
+    pub(super) is_begun: bool,
+}
+
+impl Work<'_> {
+    /// Writes the journal; when this returns, the change will be done, whatever happens.
+    ///
+    /// # Errors
+    /// What the file system says; then there is no journal, and nothing was changed.
+    pub(super) fn begin(mut self) -> Result<Self> {
+        match self.write_plan() {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.journal.discard(self.places.vfs);
+                Err(error)
+            }
+        }
+    }
+
+    fn write_plan(&mut self) -> Result<()> {
+        let header = self.header.to_bytes();
+        self.write_journal(&header, 0)?;
+        let no_hash = xxhash_rust::xxh3::Xxh3::new();
+        let (bytes, _) = plan_bytes(&self.units, &self.collapses, no_hash);
+        self.write_journal(&bytes, self.header.units_at())?;
+        let first = (self.steps.len() > 0).then(|| self.steps.get(0).kind);
+        if first == Some(StepKind::Window) && self.collapses.is_empty() {
+            self.fill_window(0)?;
+        }
+        self.journal.materialize(&self.places)?;
+        self.barriers += 1;
+        let synced = self.journal.file().map_or(Ok(()), File::sync_all);
+        synced.map_err(self.at_journal())?;
+        self.sync_journal_dir()
+    }
+
+    /// Does what is left of the change.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`], or any other if nothing was changed and the journal is gone.
+    pub(super) fn run(mut self, stage: Stage, context: &mut SyncContext<'_>) -> Result<Self> {
+        let mut stage = stage;
+        match self.do_all(&mut stage, context) {
+            Ok(()) => Ok(self),
+            Err(error) if !stage.is_begun => match self.roll_back(stage.is_grown) {
+                Ok(()) => {
+                    self.journal.discard(self.places.vfs);
+                    Err(error)
+                }
+                Err(_) => Err(self.unfinished(error)),
+            },
+            Err(error) => Err(self.unfinished(error)),
+        }
+    }
+
+    /// What an error is to the caller once something was done.
+    pub(super) fn unfinished(&self, error: Error) -> Error {
+        match error {
+            Error::Unfinished { .. } => error,
+            error => Error::Unfinished {
+                path: self.places.mailbox.to_owned(),
+                journal: self.journal.path().unwrap_or(self.places.mailbox).to_owned(),
+                what: error.to_string(),
+            },
+        }
+    }
+
+    /// [`Work::run`] for a recovery: the journal stays whatever happens.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`].
+    pub(super) fn go_on(&mut self, mut stage: Stage, context: &mut SyncContext<'_>) -> Result<()> {
+        self.do_all(&mut stage, context).map_err(|error| self.unfinished(error))
+    }
+
+    fn do_all(&mut self, stage: &mut Stage, context: &mut SyncContext<'_>) -> Result<()> {
+        let mut attribute_waits = self.set_attribute()?;
+        if stage.collapsed < self.collapses.len() {
+            if std::mem::take(&mut attribute_waits) {
+                self.sync_all()?;
+            }
+            self.collapse_from(stage)?;
+        }
+        if self.header.new_size > self.header.base_size && !stage.is_grown {
+            self.grow(stage)?;
+            attribute_waits = false;
+        }
+        if attribute_waits {
+            self.sync_all()?;
+        }
+        if stage.steps_done < self.steps.len() {
+            stage.is_begun = true;
+            self.apply_steps(stage.steps_done, context)?;
+        }
+        if self.header.new_size < self.header.base_size && !stage.is_cut {
+            self.flush()?;
+            stage.is_begun = true;
+            self.record(Kind::Moved, [0; 4])?;
+            self.file().set_len(self.header.new_size).map_err(self.at())?;
+        }
+        if let Some(foreign) = stage.foreign {
+            self.flush()?;
+            self.restore_foreign(foreign)?;
+        }
+        self.renew_times()?;
+        self.sync_all()?;
+        self.record(Kind::Commit, [0; 4])?;
+        self.clean_up(context)
+    }
+
+    /// Lets the file grow to its working size.
+    fn grow(&mut self, stage: &mut Stage) -> Result<()> {
+        let (from, to) = (self.header.base_size, self.header.working_size());
+        match allocate(self.file(), from, to - from, self.options.buffer_len) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                stage.is_grown = true;
+                let path = self.places.mailbox.to_owned();
+                let free = self.places.vfs.free_space(&path).unwrap_or(0);
+                return Err(Error::NoSpace { path, needed: to - from, free });
+            }
+            Err(error) => {
+                stage.is_grown = true;
+                return Err(self.at()(error));
+            }
+        }
+        stage.is_grown = true;
+        self.sync_all()?;
+        self.record(Kind::Grown, [0; 4])
+    }
+
+    /// Undoes everything that can be undone without the journal.
+    fn roll_back(&mut self, is_grown: bool) -> Result<()> {
+        if is_grown {
+            self.file().set_len(self.header.base_size).map_err(self.at())?;
+        }
+        self.remove_attribute()?;
+        match is_grown {
+            true => self.sync_all(),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives the mailbox times that no later change leaves it with.
+    fn renew_times(&mut self) -> Result<()> {
+        renew_times(self.places.vfs, self.file(), false).map_err(self.at())
+    }
+
+    /// What is left when the change is committed: pending changes, attribute, journal.
+    pub(super) fn clean_up(&mut self, context: &mut SyncContext<'_>) -> Result<()> {
+        if let (Some(through), Some(drop)) =
+            (self.header.pending_through, &mut context.drop_pending)
+        {
+            drop(through)?;
+        }
+        self.remove_attribute()?;
+        let Some(path) = self.journal.path() else { return Ok(()) };
+        self.places.vfs.remove_file(path).map_err(Error::at(path))?;
+        self.sync_journal_dir()
+    }
+}
+
+/// Sets the times of a mailbox that was changed: read just now, or with `has_new_mail` before that,
+/// and changed in another second than before, at a fraction of it that no clock is likely to give
+/// (PROTOCOL, "Change an mbox", 6).
+pub(super) fn renew_times(vfs: &dyn Vfs, file: &dyn File, has_new_mail: bool) -> io::Result<()> {
+    let found = file.metadata()?.modified;
+    let now = vfs.now();
+    let mut random = [0; 4];
+    vfs.random(&mut random)?;
+    // Neither whole microseconds nor a multiple of what a slow clock ticks in.
+    let nanos = i64::from(u32::from_le_bytes(random) % 1_000_000) * 1_000 + 457;
+    let second = now.unix_seconds().max(found.unix_seconds().saturating_add(1));
+    let modified = Timestamp { unix_nanos: second.saturating_mul(1_000_000_000) + nanos };
+    let accessed = match has_new_mail {
+        true => Timestamp { unix_nanos: modified.unix_nanos.saturating_sub(1_000_000_000) },
+        false => now.max(modified),
+    };
+    file.set_times(accessed, modified)
+}
+
+/// Extends a file by zeros that have a place on the disk.
+fn allocate(file: &dyn File, offset: u64, len: u64, buffer_len: usize) -> io::Result<()> {
+    match file.allocate(offset, len) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        result => return result,
+    }
+    let zeros = vec![0; (buffer_len as u64).min(len) as usize];
+    let mut at = offset;
+    while at < offset + len {
+        let more = (offset + len - at).min(zeros.len() as u64);
+        file.write_all_at(&zeros[..more as usize], at)?;
+        at += more;
+    }
+    Ok(())
+}

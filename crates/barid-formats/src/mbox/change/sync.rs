@@ -1,0 +1,241 @@
+//! Changing a mailbox: locks, recovery, plan, journal, steps, ledger, appends.
+
+use barid_state::Ledger;
+use barid_types::Uid;
+use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
+
+use super::collapse;
+use super::journal::Places;
+use super::plan::{PlanInput, Planned, plan};
+use super::recover::{recover, unfinished};
+use super::run::renew_times;
+use super::work::places_of;
+use super::write::{Room, Written, write};
+use crate::mbox::MboxMailbox;
+use crate::mbox::append::{self, Believed};
+use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::scan::sink_error;
+use crate::{
+    ChangeSet, Error, Known, NewMessage, Racy, Result, Stamp, SyncContext, SyncFigures, SyncReport,
+    SyncedState,
+};
+
+/// Changes messages and appends others; `docs/design/mbox-writing.md` says in which order and what
+/// a crash leaves.
+pub(in crate::mbox) fn sync(
+    mailbox: &MboxMailbox,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+    context: &mut SyncContext<'_>,
+) -> Result<SyncReport> {
+    if context.dry_run {
+        return dry_run(mailbox, changes, context);
+    }
+    let purpose = if changes.is_empty() { Purpose::Append } else { Purpose::Change };
+    let locks = WriteLocks::acquire(mailbox, purpose)?;
+    let recovered = recover(mailbox, &locks, context)?;
+    if changes.is_empty() {
+        let believed = Believed::of(mailbox, &locks, context.known)?;
+        let appended = append::append_locked(mailbox, &locks, appends, believed.as_ref())?;
+        let figures = SyncFigures {
+            barriers: recovered.barriers + appended.barriers,
+            bytes_appended: appended.bytes,
+            ..SyncFigures::default()
+        };
+        return Ok(SyncReport { appended: appended.uids, figures, ..SyncReport::default() });
+    }
+    let places = places_of(mailbox, &locks, context.state_dir);
+    let before = stamp_of(mailbox, locks.file())?;
+    let Written { planned, mut figures, is_written } =
+        write(mailbox, places, locks.file(), Some(&locks), context, |room, context| {
+            plan_with(mailbox, changes, &before, room, context)
+        })?;
+    figures.barriers += recovered.barriers;
+    figures.messages_written = planned.messages_written;
+    figures.messages_expunged = planned.expunged.len() as u64;
+    let state = follow(mailbox, &locks, &planned, !is_written, before)?;
+    let mut report = SyncReport {
+        gone: planned.gone.clone(),
+        expunged: planned.expunged.clone(),
+        shifts: planned.shifts.clone(),
+        figures,
+        ..SyncReport::default()
+    };
+    if planned.has_all_uids
+        && let Some(ledger) = &mut context.ledger
+    {
+        forget_written(mailbox, ledger, context.known)?;
+    }
+    report.cache = Some(state);
+    append_to(mailbox, &locks, &planned, appends, context, &mut report)?;
+    Ok(report)
+}
+
+/// Plans and counts, and writes nothing.
+fn dry_run(
+    mailbox: &MboxMailbox,
+    changes: &ChangeSet,
+    context: &mut SyncContext<'_>,
+) -> Result<SyncReport> {
+    if let Some(found) = unfinished(mailbox, context.state_dir)? {
+        let journal = found.journal.unwrap_or_default();
+        return Err(Error::Unfinished { path: mailbox.path.clone(), journal, what: found.what });
+    }
+    let at = || Error::at(&mailbox.path);
+    let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
+    let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir: context.state_dir };
+    let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(at())?;
+    let before = stamp_of(mailbox, &*file)?;
+    let Written { planned, mut figures, .. } =
+        write(mailbox, places, &*file, None, context, |room, context| {
+            plan_with(mailbox, changes, &before, room, context)
+        })?;
+    figures.messages_written = planned.messages_written;
+    figures.messages_expunged = planned.expunged.len() as u64;
+    let Planned { gone, expunged, shifts, .. } = planned;
+    Ok(SyncReport { gone, expunged, shifts, figures, ..SyncReport::default() })
+}
+
+fn plan_with(
+    mailbox: &MboxMailbox,
+    changes: &ChangeSet,
+    stamp: &Stamp,
+    room: Room<'_, '_>,
+    context: &mut SyncContext<'_>,
+) -> Result<Planned> {
+    let Room { places, file, draft } = room;
+    let size = stamp.files[0].size;
+    let is_believed = context.known.stamp().is_some_and(|known| {
+        known.same_files(stamp) && known.racy() == Racy::No && !context.known.tail_verified()
+    });
+    let input = PlanInput {
+        path: &mailbox.path,
+        file,
+        size,
+        separators: mailbox.separators(),
+        known: context.known,
+        changes,
+        verify: !is_believed,
+        collapse: match changes.expunge.is_empty() {
+            true => None,
+            false => collapse::block(places.vfs, places.mailbox, file, size),
+        },
+        now: mailbox.vfs.now(),
+    };
+    match &mut context.moved {
+        Some(moved) => plan(&input, draft, *moved),
+        None => plan(&input, draft, &mut |_| {}),
+    }
+}
+
+fn stamp_of(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
+    let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+    Ok(mailbox.stamp_of(FileStamp::from(&metadata)))
+}
+
+/// The stamp of a file that bears times of ours: no later change leaves it equal, however soon.
+fn settled(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
+    let mut stamp = stamp_of(mailbox, file)?;
+    let FileStamp { modified, changed, .. } = stamp.files[0];
+    let latest = modified.max(changed).max(stamp.taken).unix_nanos;
+    let unix_nanos = latest.saturating_add(Stamp::RACY_INTERVAL_NANOS);
+    stamp.taken = Timestamp { unix_nanos };
+    Ok(stamp)
+}
+
+/// What a cache is to know of the mailbox now.
+fn follow(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    planned: &Planned,
+    is_as_before: bool,
+    before: Stamp,
+) -> Result<SyncedState> {
+    let mut stamp = match is_as_before {
+        true => before,
+        false => settled(mailbox, locks.file())?,
+    };
+    // What others delivered behind the known messages is found by the next scan, as growth.
+    stamp.files[0].size = stamp.files[0].size.min(planned.known_end);
+    Ok(SyncedState {
+        stamp,
+        stamp_after: stamp,
+        state: planned.notes.to_bytes(),
+        keywords: planned.keywords.clone(),
+    })
+}
+
+/// Drops what the ledger holds of messages whose UIDs are in the file now. The numbers it has given
+/// out stay known.
+fn forget_written(mailbox: &MboxMailbox, ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
+    ledger.lock(mailbox.options.lock_timeout)?;
+    let done = forget_under_lock(ledger, known);
+    ledger.unlock();
+    done
+}
+
+fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
+    let (Some(validity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
+        return Ok(());
+    };
+    if ledger.uidvalidity() != Some(validity) || ledger.entries()?.is_empty() {
+        return Ok(());
+    }
+    let rest = ledger.entries()?.iter().copied().filter(|entry| entry.uid >= uidnext).collect();
+    ledger.replace(validity, rest);
+    ledger.raise_uidnext(uidnext);
+    Ok(ledger.commit()?)
+}
+
+/// Appends messages behind what was changed just now.
+fn append_to(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    planned: &Planned,
+    appends: &[NewMessage<'_>],
+    context: &SyncContext<'_>,
+    report: &mut SyncReport,
+) -> Result<()> {
+    if appends.is_empty() {
+        return Ok(());
+    }
+    let is_known = planned.known_end == planned.size && planned.has_all_uids;
+    let believed = match context.known.uidnext().filter(|_| is_known) {
+        Some(uidnext) => {
+            let given = context.ledger.as_ref().and_then(|ledger| ledger.uidnext());
+            let uidnext = uidnext.max(given.unwrap_or(uidnext));
+            let last = last_kept(context.known, &planned.expunged)?;
+            Some(Believed { notes: planned.notes, last, uidnext })
+        }
+        None => None,
+    };
+    let appended = append::append_locked(mailbox, locks, appends, believed.as_ref())?;
+    report.appended = appended.uids;
+    report.figures.bytes_appended = appended.bytes;
+    report.figures.barriers += appended.barriers;
+    // Not waited for: after a crash the next scan just finds another stamp.
+    renew_times(&*mailbox.vfs, locks.file(), true).map_err(Error::at(&mailbox.path))?;
+    let stamp = settled(mailbox, locks.file())?;
+    report.figures.size_after = stamp.files[0].size;
+    if let Some(cache) = report.cache.as_mut().filter(|_| planned.known_end == planned.size) {
+        cache.stamp_after = stamp;
+    }
+    Ok(())
+}
+
+/// The UID of the last known message that was not expunged.
+fn last_kept(known: &dyn Known, expunged: &[Uid]) -> Result<Option<Uid>> {
+    let mut index = known.len();
+    while let Some(before) = index.checked_sub(1) {
+        let mut last = None;
+        sink_error(known.visit(before, &mut |message| {
+            last = Some(message.uid);
+            false
+        }))?;
+        match last {
+            Some(uid) if expunged.binary_search(&uid).is_ok() => index = before,
+            last => return Ok(last),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,198 @@
+//! A change under way: the mailbox, its journal, and what waits for the disk.
+
+use std::io;
+
+use barid_vfs::File;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::header::{HEADER_LEN, Header, Kind, Record};
+use super::journal::{ATTRIBUTE, JournalFile, Places};
+use super::limits::{SCRIPT_RAW_MAX, WritingOptions};
+use super::source::Source;
+use super::steps::Steps;
+use super::unit::{Collapse, Unit};
+use crate::mbox::MboxMailbox;
+use crate::mbox::lock::WriteLocks;
+use crate::{Error, Result};
+
+/// A change whose plan is made.
+pub(super) struct Work<'a> {
+    pub(super) mailbox: &'a MboxMailbox,
+    pub(super) locks: &'a WriteLocks,
+    pub(super) places: Places<'a>,
+    pub(super) options: WritingOptions,
+    pub(super) journal: JournalFile,
+    pub(super) header: Header,
+    pub(super) units: Vec<Unit>,
+    pub(super) collapses: Vec<Collapse>,
+    pub(super) steps: Steps,
+    /// How often the disk was waited for.
+    pub(super) barriers: u64,
+    /// Bytes of the mailbox were written that no barrier covers yet.
+    pub(super) is_unsynced: bool,
+    /// The step whose window is in the journal.
+    pub(super) window: Option<usize>,
+    /// Bytes written to the mailbox by steps.
+    pub(super) bytes_done: u64,
+    pub(super) decompressor: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+/// The places of the journals of a mailbox.
+pub(super) fn places_of<'a>(
+    mailbox: &'a MboxMailbox,
+    locks: &'a WriteLocks,
+    state_dir: Option<&'a std::path::Path>,
+) -> Places<'a> {
+    Places { vfs: &*mailbox.vfs, mailbox: locks.path(), state_dir }
+}
+
+impl<'a> Work<'a> {
+    /// The mailbox.
+    pub(super) fn file(&self) -> &'a dyn File {
+        self.locks.file()
+    }
+
+    /// An error of the mailbox.
+    pub(super) fn at(&self) -> impl FnOnce(io::Error) -> Error {
+        Error::at(self.places.mailbox)
+    }
+
+    /// An error of the journal.
+    pub(super) fn at_journal(&self) -> impl FnOnce(io::Error) -> Error {
+        Error::at(self.journal.path().unwrap_or(self.places.mailbox))
+    }
+
+    /// Waits for bytes and size of the mailbox.
+    pub(super) fn sync_data(&mut self) -> Result<()> {
+        self.barriers += 1;
+        self.is_unsynced = false;
+        self.file().sync_data().map_err(self.at())
+    }
+
+    /// Waits for everything of the mailbox.
+    pub(super) fn sync_all(&mut self) -> Result<()> {
+        self.barriers += 1;
+        self.is_unsynced = false;
+        self.file().sync_all().map_err(self.at())
+    }
+
+    /// Waits for the steps written last.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        match self.is_unsynced {
+            true => self.sync_data(),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for the journal.
+    pub(super) fn sync_journal(&mut self) -> Result<()> {
+        self.barriers += 1;
+        let synced = self.journal.file().map_or(Ok(()), File::sync_data);
+        synced.map_err(self.at_journal())
+    }
+
+    /// Waits for the name of the journal.
+    pub(super) fn sync_journal_dir(&mut self) -> Result<()> {
+        let Some(dir) = self.journal.path().and_then(std::path::Path::parent) else {
+            return Ok(());
+        };
+        self.barriers += 1;
+        self.places.vfs.sync_dir(dir).map_err(Error::at(dir))
+    }
+
+    /// Writes to the journal.
+    pub(super) fn write_journal(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.journal.write(&self.places, bytes, offset)
+    }
+
+    /// Puts a record into the journal; it counts when the journal is synced.
+    pub(super) fn put_record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
+        let bytes = Record { kind, words }.to_bytes(&self.header.id);
+        self.write_journal(&bytes, self.header.records_at() + kind.offset())
+    }
+
+    /// Puts a record into the journal and waits for it.
+    pub(super) fn record(&mut self, kind: Kind, words: [u64; 4]) -> Result<()> {
+        self.put_record(kind, words)?;
+        self.sync_journal()
+    }
+
+    /// Whether the mailbox must name the journal.
+    pub(super) fn wants_attribute(&self) -> bool {
+        !self.header.is_in_place || self.journal.path() != Some(&*self.places.beside())
+    }
+
+    /// Lets the mailbox name the journal; returns whether that is to be waited for.
+    ///
+    /// # Errors
+    /// What the file system says, unless the journal is found without.
+    pub(super) fn set_attribute(&mut self) -> Result<bool> {
+        let Some(path) = self.journal.path().filter(|_| self.wants_attribute()) else {
+            return Ok(false);
+        };
+        let value = self.places.attribute_of(path);
+        if self.file().xattr(ATTRIBUTE).map_err(self.at())?.as_ref() == Some(&value) {
+            return Ok(false);
+        }
+        match self.file().set_xattr(ATTRIBUTE, &value) {
+            Ok(()) => Ok(true),
+            Err(_) if path == self.places.beside() => Ok(false),
+            Err(error) => Err(self.at()(error)),
+        }
+    }
+
+    /// Takes the name of the journal away again, and waits for that.
+    pub(super) fn remove_attribute(&mut self) -> Result<()> {
+        if self.file().xattr(ATTRIBUTE).map_err(self.at())?.is_some() {
+            self.file().remove_xattr(ATTRIBUTE).map_err(self.at())?;
+            self.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// The script of a unit.
+    pub(super) fn script(&mut self, unit: u32) -> Result<Vec<u8>> {
+        let unit = self.units[unit as usize];
+        self.read_script(&unit).map_err(self.at_journal())
+    }
+
+    fn read_script(&mut self, unit: &Unit) -> io::Result<Vec<u8>> {
+        let mut stored = vec![0; unit.script_len as usize];
+        self.journal.read(&mut stored, HEADER_LEN + unit.script_at)?;
+        let raw_len = unit.script_raw_len as usize;
+        if unit.script_len == unit.script_raw_len {
+            return Ok(stored);
+        }
+        if raw_len > SCRIPT_RAW_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        match &mut self.decompressor {
+            Some(decompressor) => decompressor.decompress(&stored, raw_len),
+            none => none.insert(zstd::bulk::Decompressor::new()?).decompress(&stored, raw_len),
+        }
+    }
+
+    /// Reads the mailbox through a buffer.
+    pub(super) fn source(&self) -> Source<'a> {
+        Source::new(self.file(), self.options.buffer_len)
+    }
+
+    /// Another program has changed what this change is about.
+    pub(super) fn changed(&self) -> Error {
+        Error::Changed { path: self.places.mailbox.to_owned() }
+    }
+
+    /// How many bytes the steps write in all.
+    pub(super) fn bytes_total(&self) -> u64 {
+        self.units.iter().map(|unit| unit.write_len).sum()
+    }
+}
+
+/// The bytes of the plan behind the scripts, and the hash of all of it.
+pub(super) fn plan_bytes(units: &[Unit], collapses: &[Collapse], mut hash: Xxh3) -> (Vec<u8>, u64) {
+    let mut bytes = Vec::with_capacity(units.len() * Unit::LEN + collapses.len() * Collapse::LEN);
+    units.iter().for_each(|unit| bytes.extend(unit.to_bytes()));
+    collapses.iter().for_each(|collapse| bytes.extend(collapse.to_bytes()));
+    hash.update(&bytes);
+    (bytes, hash.digest())
+}

@@ -1,0 +1,318 @@
+//! Writing what a planner drafts.
+
+use barid_vfs::File;
+
+use super::assemble::{assemble, runs};
+use super::draft::Draft;
+use super::drafter::{Drafted, Drafter};
+use super::header::{HEADER_LEN, Header, RECORDS_LEN, Tail};
+use super::journal::{JournalFile, Places};
+use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
+use super::run::{Stage, renew_times};
+use super::source::{Source, hash_of};
+use super::steps::{StepKind, StepParams, Steps};
+use super::unit::Unit;
+use super::work::{Work, plan_bytes};
+use crate::mbox::MboxMailbox;
+use crate::mbox::lock::WriteLocks;
+use crate::{Error, Result, SyncContext, SyncFigures};
+
+/// What a planner works on.
+pub(super) struct Room<'a, 'd> {
+    /// Where the mailbox is.
+    pub(super) places: Places<'a>,
+    /// Its file.
+    pub(super) file: &'a dyn File,
+    /// Takes the draft.
+    pub(super) draft: &'d mut dyn Draft,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written<P> {
+    /// What the planner said.
+    pub(super) planned: P,
+    /// What it cost, or would.
+    pub(super) figures: SyncFigures,
+    /// Anything was.
+    pub(super) is_written: bool,
+}
+
+/// Lets `plan` draft a change of `file` and writes it; without locks it is only counted.
+///
+/// # Errors
+/// [`Error::Unfinished`] once the change is begun; what came before left everything as it was.
+pub(super) fn write<'a, P>(
+    mailbox: &'a MboxMailbox,
+    places: Places<'a>,
+    file: &'a dyn File,
+    locks: Option<&'a WriteLocks>,
+    context: &mut SyncContext<'_>,
+    plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
+) -> Result<Written<P>> {
+    let options = mailbox.options.writing;
+    let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
+    let mut journal = JournalFile::new(options.image_len);
+    let drafting = locks.map(|_| &mut journal);
+    let mut drafter = Drafter::new(places, file, size, drafting, &options);
+    let planned = plan(Room { places, file, draft: &mut drafter }, context);
+    let drafted = planned.and_then(|planned| Ok((planned, drafter.finish()?)));
+    let (planned, drafted) = match drafted {
+        Ok(drafted) => drafted,
+        Err(error) => {
+            journal.discard(places.vfs);
+            return Err(error);
+        }
+    };
+    let plan = Plan { drafted, size, options, places, file };
+    match plan.write(mailbox, locks, journal, context) {
+        Ok((figures, is_written)) => Ok(Written { planned, figures, is_written }),
+        Err(error) => Err(error),
+    }
+}
+
+/// A draft that is complete.
+struct Plan<'a> {
+    drafted: Drafted,
+    size: u64,
+    options: WritingOptions,
+    places: Places<'a>,
+    file: &'a dyn File,
+}
+
+impl<'a> Plan<'a> {
+    fn write(
+        self,
+        mailbox: &'a MboxMailbox,
+        locks: Option<&'a WriteLocks>,
+        journal: JournalFile,
+        context: &mut SyncContext<'_>,
+    ) -> Result<(SyncFigures, bool)> {
+        let Drafted { units, collapses, base_size, new_size, .. } = &self.drafted;
+        let collapsed: u64 = collapses.iter().map(|collapse| collapse.len).sum();
+        debug_assert_eq!(base_size + collapsed, self.size, "the draft covers the whole file");
+        let params = StepParams {
+            window_len: self.options.window_len,
+            direct_len_min: self.options.direct_len_min,
+            direct_len_max: self.options.direct_len_max,
+        };
+        let steps = Steps::of(units, params);
+        let header = self.header(&steps, params, context);
+        let mut figures = figures(&header, &steps, units, collapsed);
+        if units.is_empty() && collapses.is_empty() && base_size == new_size {
+            return Ok((SyncFigures { barriers: 0, bytes_journaled: 0, ..figures }, false));
+        }
+        let sector = match header.is_in_place && header.pending_through.is_none() {
+            true => sector(units, &journal, locks.is_none()).map_err(self.at())?,
+            false => false,
+        };
+        if sector {
+            (figures.barriers, figures.bytes_journaled) = (1, 0);
+        }
+        let Some(locks) = locks else { return Ok((figures, true)) };
+        if sector {
+            self.write_sector(&journal)?;
+            return Ok((figures, true));
+        }
+        let header = match self.fingerprints(header).and_then(|h| self.check_space(&h).map(|()| h))
+        {
+            Ok(header) => header,
+            Err(error) => {
+                journal.discard(self.places.vfs);
+                return Err(error);
+            }
+        };
+        let work = Work {
+            mailbox,
+            locks,
+            places: self.places,
+            options: self.options,
+            journal,
+            header,
+            units: self.drafted.units,
+            collapses: self.drafted.collapses,
+            steps,
+            barriers: 0,
+            is_unsynced: false,
+            window: None,
+            bytes_done: 0,
+            decompressor: None,
+        };
+        let work = work.begin()?.run(Stage::default(), context)?;
+        figures.barriers = work.barriers;
+        figures.bytes_journaled = work.journal.bytes_written;
+        Ok((figures, true))
+    }
+
+    fn at(&self) -> impl FnOnce(std::io::Error) -> Error {
+        Error::at(self.places.mailbox)
+    }
+
+    fn header(&self, steps: &Steps, params: StepParams, context: &SyncContext<'_>) -> Header {
+        let Drafted { units, collapses, base_size, new_size, scripts_len, scripts_hash } =
+            &self.drafted;
+        let window_len = |units: Vec<u32>| -> u64 {
+            let units = units.iter().map(|unit| &units_of(&self.drafted)[*unit as usize]);
+            units.map(|unit| unit.write_len + unit.pieces * super::apply::PIECE_LEN).sum()
+        };
+        let windows = steps.iter().filter(|step| step.kind == StepKind::Window);
+        Header {
+            id: [0; 16],
+            old_size: self.size,
+            base_size: *base_size,
+            new_size: *new_size,
+            pending_through: context.pending_through,
+            is_in_place: collapses.is_empty()
+                && base_size == new_size
+                && units.iter().all(Unit::is_in_place),
+            scripts_len: *scripts_len,
+            units: units.len() as u64,
+            collapses: collapses.len() as u64,
+            plan_hash: plan_bytes(units, collapses, scripts_hash.clone()).1,
+            window_cap: windows.map(|step| window_len(steps.units(step))).max().unwrap_or(0),
+            tail: Tail::default(),
+            cut: Tail::default(),
+            params,
+        }
+    }
+
+    /// Adds what needs the file to be read.
+    fn fingerprints(&self, header: Header) -> Result<Header> {
+        let mut id = [0; 16];
+        self.places.vfs.random(&mut id).map_err(self.at())?;
+        let gone: u64 = self.drafted.collapses.iter().map(|collapse| collapse.len).sum();
+        let last = self.drafted.collapses.last();
+        let tail = match last {
+            Some(last) => self.tail(self.size, self.size - (last.offset + gone))?,
+            None => Tail::default(),
+        };
+        let cut_len = header.base_size.saturating_sub(header.new_size);
+        // What is cut off must still be there when everything is collapsed.
+        let behind = last.map_or(u64::MAX, |last| header.base_size - last.offset);
+        let cut = self.tail(self.size, cut_len.min(behind))?;
+        Ok(Header { id, tail, cut, ..header })
+    }
+
+    fn tail(&self, end: u64, len_max: u64) -> Result<Tail> {
+        let len = len_max.min(TAIL_LEN_MAX);
+        let hash = hash_of(self.file, end - len, len, self.options.buffer_len);
+        Ok(Tail { len, hash: hash.map_err(self.at())? })
+    }
+
+    /// Looks whether there is room for what the file grows by, and for the journal.
+    fn check_space(&self, header: &Header) -> Result<()> {
+        let growth = header.new_size.saturating_sub(header.base_size);
+        let needed = growth + header.foreign_at();
+        match self.places.vfs.free_space(self.places.mailbox) {
+            Ok(free) if free < needed => {
+                let path = self.places.mailbox.to_owned();
+                Err(Error::NoSpace { path, needed, free })
+            }
+            // Where it cannot be told, it will be seen.
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a change that lies in one sector, which is written whole or not at all.
+    fn write_sector(&self, journal: &JournalFile) -> Result<()> {
+        let mut source = Source::new(self.file, self.options.buffer_len);
+        let (mut from, mut bytes) = (None, Vec::new());
+        for unit in &self.drafted.units {
+            let script = script_in_memory(unit, journal).map_err(self.at())?;
+            let mut kept = Vec::new();
+            assemble(unit, &script, &mut source, |at, new| {
+                let from = *from.get_or_insert(at);
+                let there = from + bytes.len() as u64;
+                kept.resize((at - there) as usize, 0);
+                self.file.read_exact_at(&mut kept, there)?;
+                bytes.extend_from_slice(&kept);
+                bytes.extend_from_slice(new);
+                Ok(())
+            })
+            .map_err(self.at())?;
+        }
+        let Some(from) = from else { return Ok(()) };
+        self.file.write_all_at(&bytes, from).map_err(self.at())?;
+        renew_times(self.places.vfs, self.file, false).map_err(self.at())?;
+        self.file.sync_all().map_err(self.at())
+    }
+}
+
+fn units_of(drafted: &Drafted) -> &[Unit] {
+    &drafted.units
+}
+
+fn script_in_memory(unit: &Unit, journal: &JournalFile) -> std::io::Result<Vec<u8>> {
+    let mut stored = vec![0; unit.script_len as usize];
+    journal.read(&mut stored, HEADER_LEN + unit.script_at)?;
+    match unit.script_len == unit.script_raw_len {
+        true => Ok(stored),
+        false => zstd::bulk::decompress(&stored, unit.script_raw_len as usize),
+    }
+}
+
+/// Whether everything that units write in place lies in one sector of the disk. In a dry run there
+/// are no scripts, and so this is told by the units.
+fn sector(units: &[Unit], journal: &JournalFile, is_dry: bool) -> std::io::Result<bool> {
+    let writers = || units.iter().filter(|unit| unit.write_len > 0);
+    if is_dry {
+        return Ok(writers().count() == 1 && writers().all(|unit| unit.pieces == 1));
+    }
+    let pieces: u64 = writers().map(|unit| unit.pieces).sum();
+    if pieces > SECTOR_LEN || journal.path().is_some() {
+        return Ok(false);
+    }
+    let (mut first, mut last) = (u64::MAX, 0);
+    for unit in writers() {
+        runs(unit, &script_in_memory(unit, journal)?, |at, len| {
+            first = first.min(at);
+            last = last.max(at + len - 1);
+            Ok(())
+        })?;
+    }
+    Ok(first / SECTOR_LEN == last / SECTOR_LEN)
+}
+
+/// What a change costs; what it did cost replaces what is only estimated here.
+fn figures(header: &Header, steps: &Steps, units: &[Unit], collapsed: u64) -> SyncFigures {
+    let bytes = |is_in_place: bool| {
+        let units = units.iter().filter(|unit| unit.is_in_place() == is_in_place);
+        units.map(|unit| unit.write_len).sum()
+    };
+    let mut journaled = header.plan_end() + RECORDS_LEN;
+    for step in steps.iter().filter(|step| step.kind == StepKind::Window) {
+        journaled += steps.write_len(step, units);
+    }
+    SyncFigures {
+        bytes_in_place: bytes(true),
+        bytes_moved: bytes(false),
+        bytes_collapsed: collapsed,
+        bytes_journaled: journaled,
+        barriers: barriers(header, steps),
+        size_before: header.old_size,
+        size_after: header.new_size,
+        ..SyncFigures::default()
+    }
+}
+
+/// How often a change waits for the disk; `run.rs` says for what.
+fn barriers(header: &Header, steps: &Steps) -> u64 {
+    let (grows, shrinks) = (header.new_size > header.base_size, header.new_size < header.base_size);
+    let mut count = 2;
+    count += u64::from(header.collapses > 0) + 2 * header.collapses;
+    count += match (grows, header.is_in_place || header.collapses > 0) {
+        (true, _) => 2,
+        (false, true) => 0,
+        (false, false) => 1,
+    };
+    let windows = steps.iter().filter(|step| step.kind == StepKind::Window).count() as u64;
+    let is_prepared =
+        header.collapses == 0 && steps.len() > 0 && steps.get(0).kind == StepKind::Window;
+    count += windows - u64::from(is_prepared);
+    count += match shrinks {
+        true => steps.len() as u64 + 1,
+        false => (steps.len() as u64).saturating_sub(1),
+    };
+    // The last fsync, COMMIT, the attribute, the folder of the journal.
+    count + 3 + u64::from(!header.is_in_place)
+}
