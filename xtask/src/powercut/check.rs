@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use barid_testkit::boxes::{StoredMessage, read_mbox};
 use barid_testkit::disk as files;
 
@@ -17,14 +17,23 @@ struct Found {
     flags: BTreeSet<String>,
 }
 
+/// What was found besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// There was a journal.
+    pub(crate) had_work: bool,
+    /// At the end there were pieces of messages whose appending was not acknowledged.
+    pub(crate) had_pieces: bool,
+}
+
 /// Makes sure that a mounted image holds all that was acknowledged when `position` events had
-/// happened; with `is_again` the mailbox is changed once more. Whether there was unfinished work.
+/// happened; with `is_again` the mailbox is changed once more.
 pub(crate) fn image(
     world: &World<'_>,
     record: &Record,
     position: usize,
     is_again: bool,
-) -> Result<bool> {
+) -> Result<Seen> {
     let done = record.acknowledged.partition_point(|change| change.ended <= position);
     let before = match done {
         0 => &record.at_first,
@@ -37,12 +46,12 @@ pub(crate) fn image(
         None => format!("after {done} changes"),
     };
     let had_work = has_journal(world)?;
-    let found = found(world, record, done > 0).with_context(during)?;
-    compare(&found, before, after).with_context(during)?;
+    let found = found(world, record).with_context(during)?;
+    let pieces = compare(&found, before, after).with_context(during)?;
     if is_again {
         again(world, record, &found).context("changed again").with_context(during)?;
     }
-    Ok(had_work)
+    Ok(Seen { had_work, had_pieces: pieces > 0 })
 }
 
 /// Whether there is a journal beside the mailbox.
@@ -52,7 +61,7 @@ fn has_journal(world: &World<'_>) -> Result<bool> {
 }
 
 /// What is there once barid has recovered the mailbox.
-fn found(world: &World<'_>, record: &Record, has_uids: bool) -> Result<Vec<Found>> {
+fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     let mailbox = world.mailbox().display().to_string();
     let status = world.run(&["status", &mailbox, "--json"].map(str::to_owned))?;
     ensure!(!has_journal(world)?, "unfinished work is still there: {status}");
@@ -70,8 +79,8 @@ fn found(world: &World<'_>, record: &Record, has_uids: bool) -> Result<Vec<Found
     let mut all = Vec::with_capacity(lines.len());
     for (line, stored) in lines.iter().zip(&stored) {
         let uid = number(line, "uid").with_context(|| (*line).to_owned())?;
-        // Before the first change is complete the file has no UIDs, and no program was told one.
-        let is_same = stored.uid == Some(uid) || (stored.uid.is_none() && !has_uids);
+        // Before the first sync is complete the file has no UIDs.
+        let is_same = stored.uid.is_none_or(|stored| stored == uid);
         ensure!(is_same, "barid says UID {uid}, the file {:?}", stored.uid);
         let mut flags = strings(line, "flags");
         flags.remove("\\Recent");
@@ -82,17 +91,25 @@ fn found(world: &World<'_>, record: &Record, has_uids: bool) -> Result<Vec<Found
 }
 
 /// Every message of both models is there once, every other one at most once; flags are old or new.
-fn compare(found: &[Found], before: &Model, after: &Model) -> Result<()> {
+/// Of messages whose appending was not acknowledged there may be pieces at the end; how many.
+fn compare(found: &[Found], before: &Model, after: &Model) -> Result<usize> {
     let index = |model: &Model| -> HashMap<u64, Message> {
         model.iter().map(|message| (message.hash, message.clone())).collect()
     };
     let (old, new) = (index(before), index(after));
+    let appended = after.iter().filter(|message| !old.contains_key(&message.hash)).count();
+    let kept = |message: &&Message| new.contains_key(&message.hash);
     let mut seen = HashMap::new();
-    let mut last_uid = 0;
+    let (mut last_uid, mut pieces) = (0, 0);
     for message in found {
         let Found { hash, uid, flags } = message;
         let (old, new) = (old.get(hash), new.get(hash));
-        let Some(known) = old.or(new) else { bail!("UID {uid} has bytes that no message has") };
+        let Some(known) = old.or(new) else {
+            let is_behind = before.iter().filter(kept).all(|old| seen.contains_key(&old.hash));
+            pieces += 1;
+            ensure!(is_behind && pieces <= appended, "UID {uid} has bytes that no message has");
+            continue;
+        };
         ensure!(seen.insert(*hash, *uid).is_none(), "UID {uid} is there twice");
         ensure!(known.uid == *uid, "UID {uid} was UID {}", known.uid);
         ensure!(*uid > last_uid, "UID {uid} stands after UID {last_uid}");
@@ -100,10 +117,10 @@ fn compare(found: &[Found], before: &Model, after: &Model) -> Result<()> {
         let is_allowed = [old, new].into_iter().flatten().any(|known| known.flags == *flags);
         ensure!(is_allowed, "UID {uid} has {flags:?}; it had {old:?}, it gets {new:?}");
     }
-    for message in before.iter().filter(|message| new.contains_key(&message.hash)) {
+    for message in before.iter().filter(kept) {
         ensure!(seen.contains_key(&message.hash), "UID {} is lost", message.uid);
     }
-    Ok(())
+    Ok(pieces)
 }
 
 /// The mailbox can be changed: one flag on the last message, all others as they were.
@@ -112,7 +129,7 @@ fn again(world: &World<'_>, record: &Record, found: &[Found]) -> Result<()> {
     let mailbox = world.mailbox().display().to_string();
     let words = ["flag", &mailbox, &last.uid.to_string(), "+deleted", "--write-through"];
     world.run(&words.map(str::to_owned))?;
-    let now = self::found(world, record, false)?;
+    let now = self::found(world, record)?;
     ensure!(now.len() == found.len(), "{} messages instead of {}", now.len(), found.len());
     for (before, now) in found.iter().zip(&now) {
         let mut flags = before.flags.clone();
@@ -131,7 +148,7 @@ pub(crate) fn can_fail(place: &Place<'_>, record: &Record) -> Result<()> {
     let mut disk = record.before.clone();
     record.log[..record.work_began].iter().for_each(|event| event.apply(&mut disk));
     let mounted = place.mount(disk, false)?;
-    let found = found(&place.world(), record, false)?;
+    let found = found(&place.world(), record)?;
     compare(&found, &record.at_first, &record.at_first).context("the mailbox at first")?;
     for change in &record.acknowledged {
         let is_same = change.after == record.at_first;
@@ -185,6 +202,8 @@ mod tests {
         check(&[(1, 1, &[]), (2, 2, &["a"]), (2, 5, &["a"])], "UID 5 is there twice");
         check(&[(1, 1, &[]), (2, 5, &["a"])], "UID 5 was UID 2");
         check(&[(9, 1, &[])], "UID 1 has bytes");
+        check(&[(1, 1, &[]), (2, 2, &["a"]), (9, 4, &[])], "");
+        check(&[(1, 1, &[]), (2, 2, &["a"]), (9, 4, &[]), (8, 5, &[])], "UID 5 has bytes");
         check(&[(2, 2, &["a"]), (1, 1, &[])], "UID 1 stands after UID 2");
     }
 

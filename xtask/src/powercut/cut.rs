@@ -3,7 +3,9 @@
 use super::image::{Event, Image};
 
 /// The unit in which a disk writes, whole or not at all.
-const SECTOR_LEN: usize = 512;
+pub(crate) const SECTOR_LEN: usize = 512;
+/// The unit in which file systems count.
+pub(crate) const BLOCK_LEN: usize = 4096;
 /// How often the state of the disk is kept, so that an image is made from the nearest one.
 const KEEP_EVERY: usize = 64;
 
@@ -36,6 +38,8 @@ pub(crate) struct Cut {
     pub(crate) image: Image,
     /// How much of the log had happened when the power failed.
     pub(crate) position: usize,
+    /// Writes of which only a part is there.
+    pub(crate) torn: usize,
     pub(crate) what: String,
 }
 
@@ -77,12 +81,14 @@ impl<'a> Cuts<'a> {
         flushes.map(|index| Cut {
             image: self.at(index + 1),
             position: index + 1,
+            torn: 0,
             what: format!("cut after the flush at {index} of {}", self.log.len()),
         })
     }
 
-    /// Cut anywhere; of the writes since the last flush some are there, some are not, some are torn.
-    pub(crate) fn random(&self, random: &mut Random) -> Cut {
+    /// Cut anywhere; of the writes since the last flush some are there, some are not, some are torn
+    /// between units of `unit` bytes.
+    pub(crate) fn random(&self, random: &mut Random, unit: usize) -> Cut {
         let position = self.first + random.below(self.log.len() - self.first + 1);
         let is_flush = |event: &Event| matches!(event, Event::Flush);
         let flushed = self.log[..position].iter().rposition(is_flush).map_or(0, |flush| flush + 1);
@@ -98,7 +104,7 @@ impl<'a> Cuts<'a> {
                     arrived += 1;
                 }
                 n if n % 2 == 0 => {
-                    tear(&mut image, *offset, bytes, random);
+                    tear(&mut image, *offset, bytes, unit, random);
                     torn += 1;
                 }
                 _ => {}
@@ -107,24 +113,23 @@ impl<'a> Cuts<'a> {
         let (events, since) = (self.log.len(), position - flushed);
         let what = format!(
             "cut at {position} of {events}; of {since} writes since the last flush {arrived} are \
-             whole, {torn} torn"
+             whole, {torn} torn at {unit} bytes"
         );
-        Cut { image, position, what }
+        Cut { image, position, torn, what }
     }
 }
 
-/// Writes some of the sectors: those before one, those after it, or any.
-fn tear(image: &mut Image, offset: u64, bytes: &[u8], random: &mut Random) {
-    let sectors = bytes.len().div_ceil(SECTOR_LEN);
-    let (how, middle) = (random.below(3), random.below(sectors + 1));
-    for (index, sector) in bytes.chunks(SECTOR_LEN).enumerate() {
+/// Writes some of the units: those before one, those after it, or any.
+fn tear(image: &mut Image, offset: u64, bytes: &[u8], unit: usize, random: &mut Random) {
+    let (how, middle) = (random.below(3), random.below(bytes.len().div_ceil(unit) + 1));
+    for (index, piece) in bytes.chunks(unit).enumerate() {
         let is_there = match how {
             0 => index < middle,
             1 => index >= middle,
             _ => random.below(2) == 0,
         };
         if is_there {
-            image.write(offset + (index * SECTOR_LEN) as u64, sector);
+            image.write(offset + (index * unit) as u64, piece);
         }
     }
 }
@@ -148,7 +153,7 @@ mod tests {
         let mut random = Random::new(7);
         let mut had_less = false;
         for _ in 0..200 {
-            let cut = cuts.random(&mut random);
+            let cut = cuts.random(&mut random, SECTOR_LEN);
             let flush = |event: &Event| matches!(event, Event::Flush);
             let flushed = log[..cut.position].iter().rposition(flush).unwrap_or(0);
             for (index, event) in log.iter().enumerate() {

@@ -38,10 +38,22 @@ impl FileSystem {
     /// Makes an empty one.
     pub(crate) fn make(self, device: &Path) -> Result<()> {
         let mut command = match self {
-            Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-E", "nodiscard"]),
+            Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", "nodiscard"]),
             Self::Xfs => command("mkfs.xfs", &["-q", "-f", "-K"]),
         };
         run(command.arg(device))
+    }
+}
+
+impl FileSystem {
+    /// Whether one that was unmounted is as it should be, as its own tool says.
+    pub(crate) fn is_sound(self, device: &Path) -> Result<bool> {
+        let mut command = match self {
+            Self::Ext4 => command("e2fsck", &["-f", "-n"]),
+            Self::Xfs => command("xfs_repair", &["-n", "-f"]),
+        };
+        let output = command.arg(device).output().with_context(|| format!("{command:?}"))?;
+        Ok(output.status.success())
     }
 }
 
