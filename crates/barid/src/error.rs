@@ -155,6 +155,11 @@ impl Error {
                 Some("`barid ls MAILBOX` lists the UIDs; give it new ones".to_owned())
             }
             Self::ReadOnly { .. } => Some("run it without --read-only".to_owned()),
+            Self::Mailbox(Formats::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::StorageFull =>
+            {
+                Some("nothing was changed: make room and run it again".to_owned())
+            }
             Self::Mailbox(Formats::NoSpace { .. }) => {
                 Some("nothing was changed: make room and run it again".to_owned())
             }

@@ -11,9 +11,9 @@ use super::recover::{recover, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
-use crate::mbox::MboxMailbox;
 use crate::mbox::append::{self, Believed};
 use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::{MboxMailbox, Variant};
 use crate::scan::sink_error;
 use crate::{
     ChangeSet, Error, Known, NewMessage, Racy, Result, Stamp, SyncContext, SyncFigures, SyncReport,
@@ -29,7 +29,7 @@ pub(in crate::mbox) fn sync(
     context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     if context.dry_run {
-        return dry_run(mailbox, changes, context);
+        return dry_run(mailbox, changes, appends, context);
     }
     let purpose = if changes.is_empty() { Purpose::Append } else { Purpose::Change };
     let locks = WriteLocks::acquire(mailbox, purpose)?;
@@ -75,6 +75,7 @@ pub(in crate::mbox) fn sync(
 fn dry_run(
     mailbox: &MboxMailbox,
     changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
     context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     if let Some(found) = unfinished(mailbox, context.state_dir)? {
@@ -92,8 +93,24 @@ fn dry_run(
         })?;
     figures.messages_written = planned.messages_written;
     figures.messages_expunged = planned.expunged.len() as u64;
+    figures.bytes_appended = len_of(mailbox, appends);
+    figures.size_after += figures.bytes_appended;
+    figures.barriers += if appends.is_empty() { 0 } else { 2 };
     let Planned { gone, expunged, shifts, .. } = planned;
     Ok(SyncReport { gone, expunged, shifts, figures, ..SyncReport::default() })
+}
+
+/// Bytes that messages take behind the others, but for their UIDs.
+fn len_of(mailbox: &MboxMailbox, appends: &[NewMessage<'_>]) -> u64 {
+    let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
+    let mut out = Vec::new();
+    let len = |message: &NewMessage<'_>| {
+        out.clear();
+        let date = message.internal_date.unwrap_or_default();
+        append::write_message(variant, message, date, mailbox.zone(), &mut out);
+        out.len() as u64
+    };
+    appends.iter().map(len).sum()
 }
 
 fn plan_with(
