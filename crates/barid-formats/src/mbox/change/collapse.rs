@@ -68,9 +68,7 @@ impl Work<'_> {
     pub(super) fn complete_collapse(&mut self, stage: &mut Stage) -> Result<()> {
         let done = stage.collapsed;
         let Some(collapse) = self.collapses.get(done).copied() else { return Ok(()) };
-        let gone: u64 = self.collapses[..done].iter().map(|collapse| collapse.len).sum();
-        let size_before = self.header.old_size - gone;
-        let size_after = size_before - collapse.len;
+        let (size_before, size_after) = (self.size_when(done), self.size_when(done + 1));
         let file = self.file();
         let size = file.metadata().map_err(self.at())?.size;
         match file.first_hole(0).map_err(self.at())?.filter(|hole| *hole < size) {
@@ -89,6 +87,10 @@ impl Work<'_> {
                 match (is_not_begun, is_done) {
                     (true, false) => return Ok(()),
                     (true, true) if size == size_before => return Ok(()),
+                    // Others may have filled the last of the hole.
+                    (false, true) if size > size_after => {
+                        stage.foreign = self.take_foreign(size_after, stage.foreign)?;
+                    }
                     (false, true) => {}
                     _ => return Err(self.changed()),
                 }
@@ -96,6 +98,12 @@ impl Work<'_> {
         }
         stage.collapsed = done + 1;
         self.record(Kind::Collapsed, [done as u64 + 1, 0, 0, 0])
+    }
+
+    /// The size of the old file when so many ranges are collapsed.
+    pub(super) fn size_when(&self, collapsed: usize) -> u64 {
+        let gone: u64 = self.collapses[..collapsed].iter().map(|collapse| collapse.len).sum();
+        self.header.old_size - gone
     }
 
     /// Whether the bytes before `end` are those that the old file ended with; what is behind was
