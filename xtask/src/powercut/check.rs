@@ -68,7 +68,9 @@ fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     let mut stored: Vec<StoredMessage> = Vec::new();
     read_mbox(&world.mailbox(), |message| stored.push(message))?;
     let listing = world.run(&["ls", &mailbox, "--json"].map(str::to_owned))?;
-    let lines: Vec<&str> = listing.lines().collect();
+    let mut lines: Vec<&str> = listing.lines().collect();
+    // They are listed by date.
+    lines.sort_by_cached_key(|line| number(line, "seq"));
     ensure!(
         lines.len() == stored.len(),
         "barid lists {} messages, the file has {}; there were {}",

@@ -29,6 +29,7 @@ pub(crate) struct Barid {
 /// What is read of a line of `ls --json`.
 #[derive(Deserialize)]
 struct Line {
+    seq: u32,
     uid: u32,
     #[serde(default)]
     flags: Vec<String>,
@@ -132,9 +133,12 @@ impl System for Barid {
         let parse = |text: &str| {
             let line: Line = serde_json::from_str(text).with_context(|| text.to_owned())?;
             let flag = |name: &String| Flag::ALL.into_iter().find(|flag| flag.name() == name);
-            Ok((line.uid, line.flags.iter().filter_map(flag).collect()))
+            Ok((line.seq, line.uid, line.flags.iter().filter_map(flag).collect()))
         };
-        text.lines().map(parse).collect()
+        // They are listed by date.
+        let mut lines = text.lines().map(parse).collect::<Result<Vec<(u32, u32, FlagSet)>>>()?;
+        lines.sort_unstable_by_key(|(seq, _, _)| *seq);
+        Ok(lines.into_iter().map(|(_, uid, flags)| (uid, flags)).collect())
     }
 
     fn index_bytes(&self) -> Result<u64> {
