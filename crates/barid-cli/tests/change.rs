@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 use crate::support::{World, mbox, parse_lines};
 
 /// The kinds of mailboxes.
-const KINDS: [Kind; 1] = [Kind::Maildir];
+const KINDS: [Kind; 4] = [Kind::Maildir, Kind::Mbox, Kind::Mboxcl2, Kind::Mmdf];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Maildir,
+    Mbox,
+    Mboxcl2,
+    Mmdf,
 }
 
 const MESSAGES: [&str; 4] = [
@@ -32,6 +35,18 @@ impl<'a> Mailbox<'a> {
     fn new(world: &'a World, kind: Kind) -> Self {
         let path = match kind {
             Kind::Maildir => world.maildir("box", &MESSAGES),
+            Kind::Mbox => world.write("box", mbox(&read(|_| String::new())).as_bytes()),
+            Kind::Mboxcl2 => {
+                let length = |body: &str| format!("Content-Length: {}\n", body.len());
+                let path = world.write("box", mbox(&read(length)).as_bytes());
+                format!("mboxcl2:{path}")
+            }
+            Kind::Mmdf => {
+                let mark = "\u{1}\u{1}\u{1}\u{1}\n";
+                let ended = |message: String| format!("{mark}{message}{mark}");
+                let text: String = read(|_| String::new()).into_iter().map(ended).collect();
+                world.write("box", text.as_bytes())
+            }
         };
         Self { world, kind, path }
     }
@@ -71,7 +86,17 @@ impl<'a> Mailbox<'a> {
     /// The messages as they are, by UID.
     fn messages(&self) -> BTreeMap<u64, String> {
         let uids = self.flags().into_keys();
-        uids.map(|uid| (uid, self.ok("show", &["--raw", &uid.to_string()]))).collect()
+        let message = |uid: u64| {
+            let text = self.ok("show", &["--raw", &uid.to_string()]);
+            // The length is the mailbox's own.
+            match (self.kind, text.split_once("Content-Length: ")) {
+                (Kind::Mboxcl2, Some((before, after))) => {
+                    format!("{before}{}", after.split_once('\n').unwrap().1)
+                }
+                _ => text,
+            }
+        };
+        uids.map(|uid| (uid, message(uid))).collect()
     }
 
     /// Everything of it that is on the disk.
@@ -88,8 +113,18 @@ impl<'a> Mailbox<'a> {
                 }
                 all
             }
+            _ => vec![("box".to_owned(), self.world.read("box"))],
         }
     }
+}
+
+/// The messages as they stand in an mbox: read, and with what `extra` makes of the body.
+fn read(extra: impl Fn(&str) -> String) -> Vec<String> {
+    let stored = |message: &str| {
+        let (header, body) = message.split_once("\n\n").unwrap();
+        format!("{header}\nStatus: RO\n{}\n{body}", extra(body))
+    };
+    MESSAGES.map(stored).into()
 }
 
 /// Does something with a new mailbox of each kind.
@@ -124,7 +159,6 @@ fn flags_are_added_and_removed() {
 }
 
 #[test]
-#[ignore = "expunges are not kept yet"]
 fn what_is_marked_is_expunged_and_comes_back() {
     each(|mailbox| {
         let before = mailbox.messages();
@@ -137,9 +171,9 @@ fn what_is_marked_is_expunged_and_comes_back() {
         assert_eq!((&line["appended"], &line["appended_uids"]), (&json!(2), &json!([5, 6])));
         let after = mailbox.messages();
         assert_eq!((&after[&5], &after[&6]), (&before[&2], &before[&3]));
-        let marked = "\\Deleted \\Seen todo";
-        let found = mailbox.flags();
-        assert!(found[&5].contains(marked) && found[&6].contains(marked), "{found:?}");
+        let flags = mailbox.flags();
+        let old = |uid| flags[&uid].replace("\\Recent ", "");
+        assert_eq!((old(5).as_str(), old(6).as_str()), ("\\Deleted \\Seen todo", old(5).as_str()));
         let again = mailbox.run("undo", &[]);
         assert_eq!(again.code, 1, "{}", again.stderr);
         assert!(again.stderr.contains("no expunge is kept\nhint: "), "{}", again.stderr);
@@ -221,7 +255,6 @@ fn a_sync_writes_what_is_left() {
 }
 
 #[test]
-#[ignore = "expunges are not kept yet"]
 fn a_dry_run_changes_nothing() {
     each(|mailbox| {
         mailbox.world.write("one.eml", b"Subject: five\n\nbody of five\n");
@@ -249,7 +282,7 @@ fn a_dry_run_changes_nothing() {
         }
         let line = mailbox.change("append", &["one.eml", "one.eml", "--dry-run"]);
         assert_eq!((&line["appended"], &line["appended_uids"]), (&json!(2), &json!([])));
-        assert!(line["figures"]["bytes_appended"].as_u64() >= Some(58), "{line}");
+        assert!(line["figures"]["bytes_appended"].as_u64() >= Some(56), "{line}");
         let line = mailbox.change("expunge", &["1", "--dry-run"]);
         assert_eq!(
             (&line["expunged"], &line["figures"]["messages_expunged"]),
@@ -259,7 +292,6 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-#[ignore = "expunges are not kept yet"]
 fn what_is_not_there_is_told() {
     each(|mailbox| {
         for (command, args) in [("flag", &["9,1", "+flagged"][..]), ("expunge", &["9,2"])] {

@@ -5,10 +5,11 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use barid_testkit::Scratch;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A folder of mailboxes, removed when dropped.
@@ -47,6 +48,17 @@ impl World {
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run::of(self.command().args(args).output().unwrap())
+    }
+
+    /// Starts the program.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command();
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Gives everything to the user that [`barid_testkit::peers::PeerUser`] is.
+    pub(crate) fn hand_over(&self) {
+        self.scratch.hand_over().unwrap();
     }
 
     /// Runs the program with something on standard input.
@@ -150,7 +162,7 @@ impl World {
 }
 
 impl Run {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().expect("because the program is not killed"),
             stdout: output.stdout,
@@ -163,10 +175,14 @@ impl Run {
     }
 }
 
+/// Sends a signal to a program that was not waited for yet.
+pub(crate) fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
 /// Messages of an mbox, with From_ lines.
-pub(crate) fn mbox(messages: &[&str]) -> String {
-    let separate =
-        |message: &&str| format!("From a@b.example Tue Mar  5 12:22:10 2024\n{message}\n");
+pub(crate) fn mbox<T: std::fmt::Display>(messages: &[T]) -> String {
+    let separate = |message: &T| format!("From a@b.example Tue Mar  5 12:22:10 2024\n{message}\n");
     messages.iter().map(separate).collect()
 }
 
