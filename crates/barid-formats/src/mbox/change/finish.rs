@@ -16,11 +16,12 @@ impl Planner<'_> {
         let last = self.last_kept()?;
         self.editor.keep_until(self.known_end)?;
         let known_end = self.editor.moved(self.known_end);
+        let is_whole = self.known_size == input.size;
         self.editor.keep_until(input.size)?;
         let notes = self.notes(last)?;
         let mut planned = self.planned;
         planned.size = self.editor.moved(input.size);
-        planned.known_end = known_end;
+        planned.known_end = if is_whole { planned.size } else { known_end };
         planned.notes = notes;
         planned.gone = std::mem::take(&mut self.context.targets.gone);
         planned.keywords = self.context.table.take();

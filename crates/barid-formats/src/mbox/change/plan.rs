@@ -66,8 +66,8 @@ pub(super) struct Planned {
     pub(super) keywords: KeywordTable,
     /// Messages of which a field was written to the file.
     pub(super) messages_written: u64,
-    /// Where the known messages end in the new file: its size, unless others delivered since or
-    /// NULs stand at the end. What the notes say is true of the file up to here.
+    /// Where the known messages end in the new file: its size, unless others delivered since. What
+    /// the notes say is true of the file up to here.
     pub(super) known_end: u64,
     /// The notes for the next scan.
     pub(super) notes: Notes,
@@ -107,6 +107,8 @@ pub(super) struct Planner<'p> {
     pub(super) notes: Notes,
     /// Where the last known message ends, with what separates it from others.
     pub(super) known_end: u64,
+    /// The size of the file when it was scanned.
+    pub(super) known_size: u64,
     /// Where the first message is whose UID may not be in its header.
     unwritten_from: u32,
     /// Messages were looked at, and told, up to here.
@@ -144,6 +146,7 @@ impl<'p> Planner<'p> {
             mode: Mode::Local,
             notes: prepared.notes,
             known_end: prepared.known_end,
+            known_size: prepared.known_size,
             unwritten_from: prepared.unwritten_from,
             told: prepared.known_start,
             expunged_left: prepared.expunged_len,

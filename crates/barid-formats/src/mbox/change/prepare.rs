@@ -25,6 +25,8 @@ pub(super) struct Prepared<'p> {
     pub(super) known_start: u64,
     /// Where they end.
     pub(super) known_end: u64,
+    /// The size of the file when it was scanned.
+    pub(super) known_size: u64,
     /// The first message that may not have its UID in its header.
     pub(super) unwritten_from: u32,
     /// Bytes that are to be expunged.
@@ -59,8 +61,16 @@ impl<'p> Prepared<'p> {
             home: Home::Message(0),
             table: RefCell::new(known.keywords().clone()),
         };
-        let mut prepared =
-            Self { context, tools, notes, known_start, known_end, unwritten_from, expunged_len };
+        let mut prepared = Self {
+            context,
+            tools,
+            notes,
+            known_start,
+            known_end,
+            known_size: scanned,
+            unwritten_from,
+            expunged_len,
+        };
         prepared.find_home()?;
         Ok(prepared)
     }

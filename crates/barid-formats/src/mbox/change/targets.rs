@@ -1,5 +1,7 @@
 //! The messages that a change names, by their places.
 
+use std::cell::Cell;
+
 use barid_types::Uid;
 
 use crate::scan::sink_error;
@@ -18,6 +20,8 @@ struct Target {
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     all: Vec<Target>,
+    /// Where was looked last: most often it is there or next to it.
+    last: Cell<usize>,
     /// Messages that are not known.
     pub(super) gone: Vec<Uid>,
 }
@@ -44,9 +48,19 @@ impl Targets {
         Ok(targets)
     }
 
+    /// The place of the first target at `index` or behind.
+    fn find_from(&self, index: u32) -> usize {
+        let is_before = |at: usize| self.all.get(at).is_some_and(|target| target.index < index);
+        let last = self.last.get();
+        let near = (last.saturating_sub(1)..last + 2)
+            .find(|at| (*at == 0 || is_before(at - 1)) && *at <= self.all.len() && !is_before(*at));
+        let at = near.unwrap_or_else(|| self.all.partition_point(|target| target.index < index));
+        self.last.set(at);
+        at
+    }
+
     fn at(&self, index: u32) -> Option<&Target> {
-        let at = self.all.partition_point(|target| target.index < index);
-        self.all.get(at).filter(|target| target.index == index)
+        self.all.get(self.find_from(index)).filter(|target| target.index == index)
     }
 
     /// Whether a message is to be expunged.
@@ -56,7 +70,7 @@ impl Targets {
 
     /// The first message from `index` on that is kept.
     pub(super) fn kept_from(&self, index: u32) -> u32 {
-        let at = self.all.partition_point(|target| target.index < index);
+        let at = self.find_from(index);
         let mut kept = index;
         for target in &self.all[at..] {
             if target.index != kept || !target.is_expunged {
@@ -69,8 +83,7 @@ impl Targets {
 
     /// The first message from `index` on that is to be changed.
     pub(super) fn next(&self, index: u32) -> Option<u32> {
-        let at = self.all.partition_point(|target| target.index < index);
-        self.all.get(at).map(|target| target.index)
+        self.all.get(self.find_from(index)).map(|target| target.index)
     }
 
     /// How the flags of a message are to be changed.
@@ -86,5 +99,23 @@ impl Targets {
     ) -> impl Iterator<Item = &'c FlagChange> {
         let kept = self.all.iter().filter(|target| !target.is_expunged);
         kept.filter_map(|target| changes.flags.get(target.change as usize)).map(|(_, c)| c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_found_wherever_was_looked_before() {
+        let at = |index| Target { index, change: u32::MAX, is_expunged: index % 2 == 0 };
+        let all: Vec<_> = [1, 2, 4, 5, 6, 10, 11, 30].map(at).into();
+        let targets = Targets { all: all.clone(), ..Targets::default() };
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..10_000 {
+            let index = rng.u32(0..33);
+            let expected = all.iter().map(|target| target.index).find(|found| *found >= index);
+            assert_eq!(targets.next(index), expected, "{index}");
+        }
     }
 }

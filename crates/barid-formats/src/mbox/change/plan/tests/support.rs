@@ -301,6 +301,10 @@ impl World {
     }
 
     pub(super) fn scan(&self) -> Scanned {
+        self.try_scan().unwrap()
+    }
+
+    pub(super) fn try_scan(&self) -> Result<Scanned> {
         let mut ledger = self.ledger();
         let mut context = ScanContext {
             ledger: &mut ledger,
@@ -311,7 +315,7 @@ impl World {
         };
         let sinks = Remember::default();
         let known = crate::EmptyKnown::default();
-        let report = self.mailbox().scan(&known, &sinks, &mut context).unwrap();
+        let report = self.mailbox().scan(&known, &sinks, &mut context)?;
         ledger.commit().unwrap();
         let mut chunks = sinks.0.into_inner().unwrap();
         chunks.sort_by_key(|(chunk, _)| *chunk);
@@ -319,7 +323,7 @@ impl World {
         for (message, uid) in seen.iter_mut().zip(&report.new_uids) {
             message.uid = *uid;
         }
-        Scanned { report, seen }
+        Ok(Scanned { report, seen })
     }
 
     /// Plans and applies a change to what is in the file.

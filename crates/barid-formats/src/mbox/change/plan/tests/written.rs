@@ -73,6 +73,7 @@ fn a_flag_is_a_few_bytes_in_place() {
     let text = ours(40, &[10, 10, 10]);
     let (done, new) = apply(&text, &flagged(2, add([Flag::Flagged], &[])));
     assert_eq!((done.inserted, done.copied), ("F\nX-Keywords:".len(), 0));
+    assert_eq!(done.places.len(), 1);
     assert_eq!(
         new,
         text.replacen("X-Status: \nX-Keywords: ", "X-Status: F\nX-Keywords:", 2).replacen(
@@ -329,4 +330,14 @@ fn what_others_changed_of_the_flags_is_told() {
     let told: Vec<_> = told.iter().map(|moved| (moved.uid.get(), moved.flags)).collect();
     let seen = FlagSet::EMPTY.with(Flag::Seen);
     assert_eq!(told, [(1, FlagSet::EMPTY), (2, FlagSet::EMPTY), (3, seen.with(Flag::Draft))]);
+}
+
+#[test]
+fn nuls_at_the_end_are_left_where_they_are() {
+    let text = ours(10, &[10, 10, 10]) + &"\0".repeat(10_000);
+    for changes in [synced(), expunged([3]), expunged([1]), flagged(3, add([Flag::Draft], &[]))] {
+        let (done, new) = apply(&text, &changes);
+        assert!(new.ends_with(&"\0".repeat(10_000)));
+        assert_eq!(done.planned.known_end, done.planned.size);
+    }
 }
