@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use barid_vfs::{
-    DotLock, DotLockOptions, File, LockError, LockKind, LockMode, Metadata, OpenOptions, Vfs,
+    DotLock, DotLockOptions, File, LockError, LockKind, LockMode, Metadata, OpenOptions, Timestamp,
+    Vfs,
 };
 
 use super::MboxMailbox;
@@ -96,6 +97,8 @@ pub(super) struct WriteLocks {
     session: Option<Session>,
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
+    /// When the mailbox was last changed before the locks were taken.
+    modified: Timestamp,
     /// When the lock file was last touched.
     touched_nanos: AtomicI64,
 }
@@ -118,6 +121,11 @@ impl WriteLocks {
     /// Its path without symbolic links: what lock files and journals stand beside.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// When the mailbox had last been changed as the locks were taken.
+    pub(super) fn modified(&self) -> Timestamp {
+        self.modified
     }
 
     /// Whether no c-client session has the mailbox open. One may have numbered messages without
@@ -183,10 +191,11 @@ impl Attempt {
         if let Some(obstacle) = attempt.break_stale(mailbox, path)? {
             return Ok(Err(obstacle));
         }
-        let Self { file, dotlock, session, .. } = attempt;
+        let Self { file, metadata, dotlock, session, .. } = attempt;
+        let modified = metadata.modified;
         let (vfs, path) = (Arc::clone(vfs), path.to_owned());
         let touched_nanos = AtomicI64::new(vfs.now().unix_nanos);
-        Ok(Ok(WriteLocks { file, dotlock, session, vfs, path, touched_nanos }))
+        Ok(Ok(WriteLocks { file, dotlock, session, vfs, path, modified, touched_nanos }))
     }
 
     fn try_session(&mut self, mailbox: &MboxMailbox, purpose: Purpose) -> Option<Obstacle> {

@@ -5,6 +5,9 @@ mod corpora;
 mod cost;
 mod crash;
 mod locks;
+mod locks_session;
 mod peers;
+mod rounds;
+mod rounds_killed;
 
 mod support;

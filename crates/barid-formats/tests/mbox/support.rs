@@ -8,7 +8,7 @@ use barid_formats::{
     ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Variant, write_message,
 };
 use barid_message::{HeaderFields, decode_words, strip_owned};
-use barid_state::{Access, Identity, Ledger};
+use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_testkit::Scratch;
 use barid_types::{FlagSet, InternalDate};
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
@@ -25,6 +25,7 @@ pub(crate) struct Message {
     pub(crate) flags: FlagSet,
     pub(crate) keywords: Vec<String>,
     pub(crate) mask: u64,
+    pub(crate) key: MessageKey,
 }
 
 impl Message {
@@ -62,6 +63,7 @@ impl ScanSink for Chunk<'_> {
             flags: message.flags,
             keywords: Vec::new(),
             mask: message.keywords.0,
+            key: message.key,
         });
         Ok(())
     }

@@ -26,8 +26,8 @@ use barid_vfs::File;
 
 pub use self::compose::write_message;
 use self::compose::write_numbered;
-pub(super) use self::number::Believed;
 use self::number::Numbers;
+pub(super) use self::number::{Believed, unlisted_keywords};
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;

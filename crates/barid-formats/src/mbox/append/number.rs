@@ -7,16 +7,17 @@
 //! must lie in one sector of the disk.
 
 use barid_message::fields;
-use barid_types::Uid;
+use barid_types::{Keyword, Uid};
 use barid_vfs::File;
 
 use crate::mbox::MboxMailbox;
-use crate::mbox::layout::{Notes, SECTOR_LEN};
+use crate::mbox::change::is_portable;
+use crate::mbox::layout::{KEYWORDS_MAX, Notes, SECTOR_LEN};
 use crate::mbox::lock::WriteLocks;
 use crate::mbox::scan::key_of;
 use crate::mbox::status::{self, Owned};
 use crate::scan::sink_error;
-use crate::{Error, Known, Result};
+use crate::{Error, Known, NewMessage, Result};
 
 /// What is believed of a file that is locked: its messages are those of a scan.
 #[derive(Clone, Copy, Debug)]
@@ -86,16 +87,7 @@ impl Numbers {
         if notes.base_validity.is_none() || !locks.excludes_sessions() {
             return Ok(None);
         }
-        let read = |offset: u64, len: u32| {
-            let mut header = vec![0; len as usize];
-            let read = locks.file().read_full_at(&mut header, offset);
-            let len = read.map_err(Error::at(&mailbox.path))?;
-            header.truncate(len);
-            let mut owned = Owned::default();
-            let found = status::head(&header, true, mailbox.separators(), &mut owned);
-            header.truncate(found.map_or(0, |(len, _)| len));
-            Ok::<_, Error>((header, owned))
-        };
+        let read = |offset, len| read_header(mailbox, locks, offset, len);
         let (header, owned) = read(notes.base_offset, notes.base_len)?;
         let base = owned.base(&header).filter(|base| Some(base.validity) == notes.base_validity);
         let (Some(base), Some((digits_at, digits))) = (base, last_uid(&header)) else {
@@ -144,6 +136,51 @@ impl Numbers {
     pub(super) fn raise(&self, file: &dyn File) -> std::io::Result<()> {
         file.write_all_at(&self.digits, self.offset)
     }
+}
+
+/// The keywords of messages to be appended that `X-IMAPbase` does not list and could: Dovecot deletes
+/// the keywords of a message with one that is not in the list.
+///
+/// Reads the first header if any message has keywords.
+pub(in crate::mbox) fn unlisted_keywords(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    believed: &Believed,
+    messages: &[NewMessage<'_>],
+) -> Result<Vec<Keyword>> {
+    let mut wanted = messages.iter().flat_map(|message| &message.keywords).peekable();
+    let notes = &believed.notes;
+    if wanted.peek().is_none() || notes.base_validity.is_none() {
+        return Ok(Vec::new());
+    }
+    let (header, owned) = read_header(mailbox, locks, notes.base_offset, notes.base_len)?;
+    let base = owned.base(&header).filter(|base| Some(base.validity) == notes.base_validity);
+    let Some(base) = base else { return Ok(Vec::new()) };
+    let mut unlisted: Vec<Keyword> = Vec::new();
+    let room = KEYWORDS_MAX.saturating_sub(base.keywords.names().len());
+    for keyword in wanted {
+        let is_new = base.keywords.slot(keyword).is_none() && !unlisted.contains(keyword);
+        if is_new && is_portable(keyword) && unlisted.len() < room {
+            unlisted.push(keyword.clone());
+        }
+    }
+    Ok(unlisted)
+}
+
+fn read_header(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    offset: u64,
+    len: u32,
+) -> Result<(Vec<u8>, Owned)> {
+    let mut header = vec![0; len as usize];
+    let read = locks.file().read_full_at(&mut header, offset);
+    let len = read.map_err(Error::at(&mailbox.path))?;
+    header.truncate(len);
+    let mut owned = Owned::default();
+    let found = status::head(&header, true, mailbox.separators(), &mut owned);
+    header.truncate(found.map_or(0, |(len, _)| len));
+    Ok((header, owned))
 }
 
 /// The ten digits of the last UID in the header of the first message, and where they are.

@@ -35,6 +35,7 @@ mod unit;
 mod work;
 mod write;
 
+pub(super) use self::base::is_portable;
 pub use self::limits::WritingOptions;
 pub(super) use self::recover::{recover_mailbox, unfinished};
 pub(super) use self::sync::sync;

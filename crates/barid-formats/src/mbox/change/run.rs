@@ -177,7 +177,7 @@ impl Work<'_> {
 
     /// Gives the mailbox times that no later change leaves it with.
     fn renew_times(&mut self) -> Result<()> {
-        renew_times(self.places.vfs, self.file(), false).map_err(self.at())
+        renew_times(self.places.vfs, self.file(), self.locks.modified(), false).map_err(self.at())
     }
 
     /// What is left when the change is committed: pending changes, attribute, journal.
@@ -197,8 +197,14 @@ impl Work<'_> {
 /// Sets the times of a mailbox that was changed: read just now, or with `has_new_mail` before that,
 /// and changed in another second than before, at a fraction of it that no clock is likely to give
 /// (PROTOCOL, "Change an mbox", 6).
-pub(super) fn renew_times(vfs: &dyn Vfs, file: &dyn File, has_new_mail: bool) -> io::Result<()> {
-    let found = file.metadata()?.modified;
+///
+/// `found` is when it had been changed before: our own writing has moved that to now.
+pub(super) fn renew_times(
+    vfs: &dyn Vfs,
+    file: &dyn File,
+    found: Timestamp,
+    has_new_mail: bool,
+) -> io::Result<()> {
     let now = vfs.now();
     let mut random = [0; 4];
     vfs.random(&mut random)?;

@@ -1,5 +1,7 @@
 //! Changing a mailbox: locks, recovery, plan, journal, steps, ledger, appends.
 
+use std::borrow::Cow;
+
 use barid_state::Ledger;
 use barid_types::Uid;
 use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
@@ -34,8 +36,9 @@ pub(in crate::mbox) fn sync(
     let purpose = if changes.is_empty() { Purpose::Append } else { Purpose::Change };
     let locks = WriteLocks::acquire(mailbox, purpose)?;
     let recovered = recover(mailbox, &locks, context)?;
+    let believed = Believed::of(mailbox, &locks, context.known)?;
+    let changes = &*with_keywords(mailbox, &locks, believed.as_ref(), changes, appends)?;
     if changes.is_empty() {
-        let believed = Believed::of(mailbox, &locks, context.known)?;
         let appended = append::append_locked(mailbox, &locks, appends, believed.as_ref())?;
         let figures = SyncFigures {
             barriers: recovered.barriers + appended.barriers,
@@ -69,6 +72,26 @@ pub(in crate::mbox) fn sync(
     report.cache = Some(state);
     append_to(mailbox, &locks, &planned, appends, context, &mut report)?;
     Ok(report)
+}
+
+/// The changes, and that the keywords of messages to be appended are to be listed, where that can be
+/// done now: c-client sessions are to find their messages where they were.
+fn with_keywords<'c>(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    believed: Option<&Believed>,
+    changes: &'c ChangeSet,
+    appends: &[NewMessage<'_>],
+) -> Result<Cow<'c, ChangeSet>> {
+    let Some(believed) = believed.filter(|_| locks.excludes_sessions()) else {
+        return Ok(Cow::Borrowed(changes));
+    };
+    let mut keywords = append::unlisted_keywords(mailbox, locks, believed, appends)?;
+    if keywords.is_empty() {
+        return Ok(Cow::Borrowed(changes));
+    }
+    keywords.extend_from_slice(&changes.keywords);
+    Ok(Cow::Owned(ChangeSet { keywords, ..changes.clone() }))
 }
 
 /// Plans and counts, and writes nothing.
@@ -231,7 +254,8 @@ fn append_to(
     report.figures.bytes_appended = appended.bytes;
     report.figures.barriers += appended.barriers;
     // Not waited for: after a crash the next scan just finds another stamp.
-    renew_times(&*mailbox.vfs, locks.file(), true).map_err(Error::at(&mailbox.path))?;
+    renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true)
+        .map_err(Error::at(&mailbox.path))?;
     let stamp = settled(mailbox, locks.file())?;
     report.figures.size_after = stamp.files[0].size;
     if let Some(cache) = report.cache.as_mut().filter(|_| planned.known_end == planned.size) {

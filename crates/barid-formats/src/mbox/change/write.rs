@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
         }
         let Some(locks) = locks else { return Ok((figures, true)) };
         if sector {
-            self.write_sector(&journal)?;
+            self.write_sector(&journal, locks)?;
             return Ok((figures, true));
         }
         let header = match self.fingerprints(header).and_then(|h| self.check_space(&h).map(|()| h))
@@ -214,7 +214,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes a change that lies in one sector, which is written whole or not at all.
-    fn write_sector(&self, journal: &JournalFile) -> Result<()> {
+    fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<()> {
         let mut source = Source::new(self.file, self.options.buffer_len);
         let (mut from, mut bytes) = (None, Vec::new());
         for unit in &self.drafted.units {
@@ -233,7 +233,7 @@ impl<'a> Plan<'a> {
         }
         let Some(from) = from else { return Ok(()) };
         self.file.write_all_at(&bytes, from).map_err(self.at())?;
-        renew_times(self.places.vfs, self.file, false).map_err(self.at())?;
+        renew_times(self.places.vfs, self.file, locks.modified(), false).map_err(self.at())?;
         self.file.sync_all().map_err(self.at())
     }
 }

@@ -8,7 +8,7 @@ use barid_vfs::{CallKind, CountingVfs, CrashVfs, MemVfs, OpenOptions, Vfs};
 use super::support::{Cached, World};
 use crate::mbox::Variant;
 use crate::mbox::append::{Appended, append};
-use crate::{EmptyKnown, NewMessage, ReadAs};
+use crate::{ChangeSet, EmptyKnown, Mailbox, NewMessage, ReadAs, SyncContext};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 
@@ -64,6 +64,23 @@ fn messages_get_the_next_uids_and_the_whole_block() {
     let third = append(&world.mailbox(), &[message(b"A: 4\n\n")], &again).unwrap();
     assert_eq!(uids(&third), [Some(12)]);
     assert!(text(&world).starts_with(&file("0000000012")));
+}
+
+#[test]
+fn a_new_keyword_is_listed_before_its_message() {
+    let world = World::new(file("0000000009").as_bytes());
+    let known = world.scan();
+    let keywords = ["Junk", "new", "no-ascii-\u{e9}"];
+    let mut message = message(b"A: 2\n\ntwo\n");
+    message.keywords = keywords.iter().filter_map(|name| Keyword::new(name)).collect();
+    let mut context = SyncContext::new(&known);
+    let mut mailbox = world.mailbox();
+    let report = mailbox.sync(&ChangeSet::default(), &[message], &mut context).unwrap();
+    assert_eq!(report.appended.len(), 1);
+    assert!(text(&world).contains("X-IMAPbase: 1700000000 0000000009 Junk new\n"));
+    let again = world.scan();
+    assert_eq!(again.uids(), [3, 7, 10]);
+    assert!(["Junk", "new"].iter().all(|name| again.seen[2].keywords.contains(&(*name).into())));
 }
 
 /// Appends to a file after `scanned` was scanned and `changed` was put in its place.
