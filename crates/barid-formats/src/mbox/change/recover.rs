@@ -255,12 +255,13 @@ impl Work<'_> {
         let end = self.find_end(&mut stage, records.get(Kind::Moved).is_some())?;
         self.find_steps_done(&mut stage, end, &records)?;
         // Only now is it certain that this is the file.
-        let is_in_the_way = match self.header.new_size > self.header.base_size {
-            true => !stage.is_grown,
-            false => end > self.header.new_size,
+        let Header { base_size, new_size, .. } = self.header;
+        let is_in_the_way = match () {
+            () if stage.collapsed < self.collapses.len() => new_size != base_size,
+            () if new_size > base_size => !stage.is_grown,
+            () => end > new_size,
         };
-        let is_collapsed = stage.collapsed == self.collapses.len();
-        if is_collapsed && (is_in_the_way || stage.foreign.is_some()) {
+        if is_in_the_way || stage.foreign.is_some() {
             stage.foreign = self.take_foreign(end, stage.foreign)?;
         }
         self.go_on(stage, context)?;
@@ -288,9 +289,12 @@ impl Work<'_> {
     /// Where the file ends at its stage: what is behind was delivered by others, or is room that
     /// was made.
     fn find_end(&mut self, stage: &mut Stage, is_moved: bool) -> Result<u64> {
-        let Header { base_size, new_size, .. } = self.header;
+        let Header { old_size, base_size, new_size, .. } = self.header;
         if stage.collapsed < self.collapses.len() {
-            return Ok(u64::MAX);
+            let done = &self.collapses[..stage.collapsed];
+            let end = old_size - done.iter().map(|collapse| collapse.len).sum::<u64>();
+            self.check_size(end)?;
+            return Ok(end);
         }
         if new_size < base_size {
             let is_whole = self.is_uncut()?;

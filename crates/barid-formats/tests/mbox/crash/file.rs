@@ -6,6 +6,8 @@ use fastrand::Rng;
 use super::scenario::{Size, Style};
 
 const KEYWORDS: [&str; 3] = ["Work", "NonJunk", "$Label1"];
+/// From how many bytes on a message of a huge mailbox is a large one.
+pub(super) const LARGE_LEN: u64 = 66_000;
 const MMDF: &str = "\u{1}\u{1}\u{1}\u{1}";
 
 /// A message: header and body, which ends with a line end. `token` makes it unlike any other.
@@ -47,10 +49,11 @@ fn body(rng: &mut Rng, token: &str, len: usize, eol: &str) -> String {
 
 /// A file of `variant`.
 pub(super) fn random(rng: &mut Rng, variant: Variant, style: Style, size: Size) -> Vec<u8> {
-    let eol = if rng.u32(..8) == 0 { "\r\n" } else { "\n" };
+    let eol = if rng.u32(..8) == 0 && variant != Variant::Mmdf { "\r\n" } else { "\n" };
     let count = match size {
         Size::Small => rng.usize(..12),
         Size::Large => rng.usize(4..60),
+        Size::Huge => rng.usize(60..70),
     };
     let mut file = String::new();
     if style == Style::Pseudo {
@@ -61,8 +64,11 @@ pub(super) fn random(rng: &mut Rng, variant: Variant, style: Style, size: Size) 
         );
         put(&mut file, variant, 0, &text, eol);
     }
+    let large = rng.usize(1..4);
     for number in 1..=count {
         let len = match (size, rng.u32(..12)) {
+            (Size::Huge, _) if number == large => LARGE_LEN as usize + rng.usize(..20_000),
+            (Size::Huge, 0..11) => rng.usize(20_000..26_000),
             (Size::Large, 0) => rng.usize(..100_000),
             (Size::Large, 1..4) => rng.usize(..20_000),
             (Size::Small, 0) => rng.usize(..9_000),
@@ -84,7 +90,7 @@ pub(super) fn random(rng: &mut Rng, variant: Variant, style: Style, size: Size) 
 }
 
 /// One message with what separates it from the next.
-fn put(file: &mut String, variant: Variant, number: usize, text: &str, eol: &str) {
+pub(super) fn put(file: &mut String, variant: Variant, number: usize, text: &str, eol: &str) {
     let from = format!("From a@b Sun Sep  9 01:{:02}:40 2001{eol}", number % 60);
     match variant {
         Variant::Mmdf => *file += &format!("{MMDF}{eol}{from}{text}{MMDF}{eol}"),

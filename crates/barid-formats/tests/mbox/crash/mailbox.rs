@@ -175,7 +175,7 @@ pub(super) fn texts(
     let text = |seen: &Seen| {
         let mut buffer = Vec::new();
         mailbox.read(&seen.location, ReadAs::Message, &mut buffer)?;
-        Ok(without_lengths(strip_owned(&buffer).trim_ascii_end()))
+        Ok(without_lengths(&strip_owned(&buffer)).trim_ascii_end().to_vec())
     };
     cached.seen.iter().map(text).collect()
 }

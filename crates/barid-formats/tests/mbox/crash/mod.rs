@@ -23,7 +23,7 @@ use self::world::{Depth, STRATEGIES, Sabotage, Trial, visit};
 /// Crash points without the environment variable.
 const POINTS: u64 = 2_000;
 
-const DEPTH: Depth = Depth { seeds: 4, points_max: 400, foreign_of: 3, again_of: 4 };
+const DEPTH: Depth = Depth { seeds: 4, points_max: 400, foreign_of: 3, again_of: 4, next_of: 48 };
 
 fn points() -> u64 {
     let given = std::env::var("BARID_CRASH_POINTS").ok();
@@ -32,7 +32,7 @@ fn points() -> u64 {
 
 /// Whether the loss is noticed that some sabotage makes, in one of some scenarios.
 fn is_noticed(subject: &dyn Subject, scenarios: u64, sabotage: &Sabotage) -> bool {
-    let depth = Depth { seeds: 8, points_max: 200, foreign_of: 0, again_of: 0 };
+    let depth = Depth { seeds: 8, points_max: 200, foreign_of: 0, again_of: 0, next_of: 0 };
     (0..scenarios).any(|seed| {
         let scenario = Scenario::new(seed, Size::Small);
         Trial::new(subject, &scenario, depth).sabotaged(sabotage.clone()).run().is_err()
@@ -53,14 +53,15 @@ fn sabotages() -> Vec<(&'static str, Sabotage)> {
 
 #[test]
 fn a_crash_of_a_simple_writer_is_survived_and_every_sabotage_noticed() {
-    let depth = Depth { foreign_of: 0, ..DEPTH };
+    let depth = Depth { foreign_of: 0, next_of: 0, ..DEPTH };
     let scenarios = 20;
     for seed in 0..scenarios {
         let mut scenario = Scenario::new(seed, Size::Small);
         scenario.appends.clear();
         scenario.pending_through = None;
         let mut trial = Trial::new(&Naive, &scenario, depth);
-        assert_eq!(trial.run(), Ok(()), "{}", scenario.name());
+        let result = trial.run();
+        assert!(result.is_ok(), "{}: {result:?}", scenario.name());
     }
     for (name, sabotage) in sabotages() {
         assert!(is_noticed(&Naive, scenarios, &sabotage), "{name}");
@@ -68,12 +69,13 @@ fn a_crash_of_a_simple_writer_is_survived_and_every_sabotage_noticed() {
 }
 
 #[test]
-#[ignore = "the writer is being built"]
 fn a_crash_at_any_moment_loses_nothing() {
     let points = points();
     let mut tally = visit(&Barid, Size::Small, DEPTH, 0, points * 4 / 5);
     let large = Depth { points_max: 60, ..DEPTH };
-    tally.add(&visit(&Barid, Size::Large, large, 1 << 20, points - points * 4 / 5));
+    tally.add(&visit(&Barid, Size::Large, large, 1 << 20, points / 5));
+    let huge = Depth { points_max: 40, seeds: 2, ..DEPTH };
+    tally.add(&visit(&Barid, Size::Huge, huge, 2 << 20, points / 25));
     println!("crash points visited: {}", tally.points);
     println!("crash world: {tally:#?}");
     for strategy in STRATEGIES {
@@ -84,7 +86,6 @@ fn a_crash_at_any_moment_loses_nothing() {
 }
 
 #[test]
-#[ignore = "the writer is being built"]
 fn a_crash_is_survived_only_because_of_every_barrier() {
     for (name, sabotage) in sabotages() {
         assert!(is_noticed(&Barid, 60, &sabotage), "{name}");
@@ -96,12 +97,14 @@ fn a_crash_is_survived_only_because_of_every_barrier() {
 }
 
 #[test]
-#[ignore = "the writer is being built"]
 fn a_failing_call_leaves_a_mailbox_that_can_be_used() {
     let scenarios = points() / 100;
     let mut total = FaultTally::default();
     for seed in 0..scenarios {
         let scenario = Scenario::new(seed, Size::Small);
+        if scenario.delivered.is_some() {
+            continue;
+        }
         let mut trial = FaultTrial::new(&Barid, &scenario);
         let result = trial.calls(seed % 3, 3);
         let result = result

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barid_formats::{ChangeSet, FlagChange, MboxLock, MboxOptions, Variant};
+use barid_formats::{
+    ChangeSet, FlagChange, Location, MboxLock, MboxOptions, Variant, WritingOptions,
+};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
@@ -12,6 +14,7 @@ use jiff::tz::TimeZone;
 
 use super::file;
 use super::mailbox::{self, Cached, DIR, PATH, STATE, Spec};
+use super::subject::{Barid, Subject};
 
 /// How the headers that mailboxes own look at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,10 @@ pub(super) struct Scenario {
     pub(super) texts: Vec<Vec<u8>>,
     pub(super) changes: ChangeSet,
     pub(super) appends: Vec<Vec<u8>>,
+    /// A message that came after the scan.
+    pub(super) delivered: Option<Vec<u8>>,
+    /// Nothing can be created in the folder of the mailbox.
+    pub(super) folder_is_closed: bool,
     pub(super) pending_through: Option<u64>,
 }
 
@@ -68,6 +75,8 @@ pub(super) enum Size {
     Small,
     /// Up to some hundred KB.
     Large,
+    /// Somewhat more than a MB, most of which stays where it is or is collapsed over.
+    Huge,
 }
 
 const KEYWORDS: [&str; 6] = ["$Forwarded", "todo", "NonJunk", "a", "Work", "$Label1"];
@@ -92,11 +101,17 @@ impl Scenario {
             _ => Kind::Mixed,
         };
         let disk = disk(&file::random(&mut rng, variant, style, size));
-        let spec = Spec { variant, options: options() };
+        let spec = Spec { variant, options: options(&mut rng) };
         let mut scenario = Self::of(disk, spec);
         (scenario.seed, scenario.style, scenario.kind) = (seed, style, kind);
         scenario.change(&mut rng);
+        if rng.u32(..3) == 0 {
+            scenario = scenario.written(&mut rng);
+        }
         scenario.quirks(&mut rng);
+        if size == Size::Huge {
+            scenario.expunge_a_large_one(&mut rng);
+        }
         scenario
     }
 
@@ -119,8 +134,20 @@ impl Scenario {
             texts,
             changes: ChangeSet::default(),
             appends: Vec::new(),
+            delivered: None,
+            folder_is_closed: false,
             pending_through: None,
         }
+    }
+
+    /// A mailbox that we have written ourselves, and another change of it.
+    fn written(self, rng: &mut Rng) -> Self {
+        let vfs: Arc<dyn Vfs> = Arc::new(self.disk.clone());
+        Barid.change(&vfs, &self).unwrap();
+        let next = Self::of(self.disk, self.spec);
+        let mut next = Self { seed: self.seed, style: self.style, kind: self.kind, ..next };
+        next.change(rng);
+        next
     }
 
     /// Draws what is to be changed.
@@ -175,9 +202,45 @@ impl Scenario {
         self.pending_through = (rng.u32(..4) == 0).then(|| rng.u64(1..1000));
     }
 
+    /// Another program delivers a message that the change knows nothing of.
+    fn deliver(&mut self, rng: &mut Rng) {
+        let text = file::text(rng, "delivered-before", 200, "\n");
+        let text = String::from_utf8_lossy(&text).replace(">From", "from");
+        let mut mail = String::new();
+        file::put(&mut mail, self.spec.variant, 7, &text, "\n");
+        let lead = if self.spec.variant == Variant::Mmdf { "" } else { "\n" };
+        let file = self.disk.open(Path::new(PATH), OpenOptions::WRITE).unwrap();
+        let mail = format!("{lead}{mail}");
+        file.write_all_at(mail.as_bytes(), self.old.len() as u64).unwrap();
+        self.old.extend_from_slice(mail.as_bytes());
+        self.delivered = Some(text.into_bytes());
+    }
+
+    /// Expunges a large message that much follows, so that it is worth a collapse.
+    fn expunge_a_large_one(&mut self, rng: &mut Rng) {
+        let len = |seen: &mailbox::Seen| match seen.location {
+            Location::Span { body_len, .. } => body_len,
+            Location::File { .. } => 0,
+        };
+        let large = self.cached.seen.iter().position(|seen| len(seen) >= file::LARGE_LEN);
+        self.changes.expunge = large.map(|at| self.cached.uids()[at]).into_iter().collect();
+        self.changes.write_uids = false;
+        if rng.bool() {
+            self.changes.flags.clear();
+        }
+        self.changes.flags.retain(|(uid, _)| !self.changes.expunge.contains(uid));
+        self.disk.set_collapse(true);
+    }
+
     fn quirks(&mut self, rng: &mut Rng) {
-        if rng.u32(..8) == 0 {
-            self.disk.set_xattrs(false);
+        match rng.u32(..16) {
+            0 | 1 => self.disk.set_xattrs(false),
+            2 => {
+                self.folder_is_closed = true;
+                self.disk.set_mode(Path::new(DIR), 0o500).unwrap();
+            }
+            3 | 4 if !self.old.is_empty() && self.old.ends_with(b"\n") => self.deliver(rng),
+            _ => {}
         }
         self.disk.set_collapse(rng.u32(..3) > 0);
     }
@@ -223,11 +286,22 @@ fn expunges(rng: &mut Rng, uids: &[Uid]) -> Vec<Uid> {
     }
 }
 
-fn options() -> MboxOptions {
+fn options(rng: &mut Rng) -> MboxOptions {
+    let len = |rng: &mut Rng, min: u32, max: u32| 1u64 << rng.u32(min..max);
+    let writing = WritingOptions {
+        unit_len: len(rng, 7, 14),
+        stay_len: len(rng, 4, 12),
+        window_len: len(rng, 9, 15),
+        direct_len_min: len(rng, 7, 13),
+        direct_len_max: len(rng, 10, 15),
+        buffer_len: len(rng, 8, 13) as usize,
+        image_len: len(rng, 9, 14),
+    };
     MboxOptions {
         zone: Some(TimeZone::UTC),
         lock_timeout: Duration::from_millis(10),
         write_locks: MboxLock::ALL.to_vec(),
+        writing: if rng.u32(..8) == 0 { WritingOptions::default() } else { writing },
         ..MboxOptions::default()
     }
 }

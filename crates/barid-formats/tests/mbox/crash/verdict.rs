@@ -49,6 +49,11 @@ impl Expected {
         Self { old, new, appended, only_appended, pending }
     }
 
+    /// Whether anything was changed but by appending.
+    pub(super) fn is_change(&self) -> bool {
+        self.old != self.new
+    }
+
     /// Whether the file is what it has to be: the old or the new one, and behind it whatever came of
     /// the appended messages; exactly the new one if the change was acknowledged.
     pub(super) fn check(&self, mut content: Vec<u8>, acknowledged: bool) -> Result<State, String> {
@@ -136,20 +141,19 @@ pub(super) fn check_leftovers(
     state: Option<State>,
     quarantined: Option<&Path>,
 ) -> Result<(), String> {
-    for folder in [DIR, STATE] {
-        let dir = disk.open_dir(Path::new(folder)).map_err(|error| error.to_string())?;
-        let mut left = Vec::new();
-        let listed = dir.list(&mut |name, _| {
-            let name = String::from_utf8_lossy(name).into_owned();
-            if name.contains("journal") && quarantined != Some(&*Path::new(folder).join(&name)) {
-                left.push(name);
-            }
-        });
-        listed.map_err(|error| error.to_string())?;
-        if !left.is_empty() {
-            return Err(format!("{left:?} is left in {folder}"));
+    let dir = disk.open_dir(Path::new(DIR)).map_err(|error| error.to_string())?;
+    let mut left = Vec::new();
+    let listed = dir.list(&mut |name, _| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        if name.contains("journal") && quarantined != Some(&*Path::new(DIR).join(&name)) {
+            left.push(name);
         }
+    });
+    listed.map_err(|error| error.to_string())?;
+    if !left.is_empty() {
+        return Err(format!("{left:?} is left"));
     }
+    // One in the state folder is nobody's unless the mailbox names it.
     let attribute = disk.xattr(Path::new(PATH), ATTRIBUTE).map_err(|error| error.to_string())?;
     if let Some(name) = attribute {
         return Err(format!("the attribute is left: {}", String::from_utf8_lossy(&name)));
@@ -219,7 +223,7 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
             return Err(format!("{uid:?}: {now:?} {now_keywords:?}, not {wanted:?} {keywords:?}"));
         }
     }
-    for text in appends {
+    for text in scenario.delivered.iter().chain(appends) {
         let ((_, _), found) = found.next().ok_or("an appended message is missing")?;
         if text.trim_ascii_end() != found.as_slice() {
             return Err(format!("{} was appended", String::from_utf8_lossy(found)));
