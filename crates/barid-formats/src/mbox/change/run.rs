@@ -109,10 +109,14 @@ impl Work<'_> {
 
     fn do_all(&mut self, stage: &mut Stage, context: &mut SyncContext<'_>) -> Result<()> {
         let mut attribute_waits = self.set_attribute()?;
+        // A journal that stands elsewhere is found by its name in the mailbox only, and nothing says
+        // that the attribute reaches the disk before a size that was changed after it.
+        let is_beside = self.journal.path() == Some(&*self.places.beside());
+        if attribute_waits && (!is_beside || stage.collapsed < self.collapses.len()) {
+            self.sync_all()?;
+            attribute_waits = false;
+        }
         if stage.collapsed < self.collapses.len() {
-            if std::mem::take(&mut attribute_waits) {
-                self.sync_all()?;
-            }
             self.collapse_from(stage)?;
         }
         if self.header.new_size > self.header.base_size && !stage.is_grown {
