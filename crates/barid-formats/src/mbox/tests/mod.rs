@@ -3,6 +3,7 @@
 mod support;
 
 mod appending;
+mod changing;
 mod compressed;
 mod failing;
 mod locking;
