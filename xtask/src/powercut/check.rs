@@ -46,12 +46,20 @@ pub(crate) fn image(
         None => format!("after {done} changes"),
     };
     let had_work = has_journal(world)?;
+    remove_lock(world)?;
     let found = found(world, record).with_context(during)?;
     let pieces = compare(&found, before, after).with_context(during)?;
     if is_again {
         again(world, record, &found).context("changed again").with_context(during)?;
     }
     Ok(Seen { had_work, had_pieces: pieces > 0 })
+}
+
+/// Removes the lock file of a program that died with the machine. It goes stale with time, which
+/// does not pass here.
+fn remove_lock(world: &World<'_>) -> Result<()> {
+    let lock = world.mailbox().with_extension("lock");
+    if files::exists(&lock) { files::remove_file(&lock).context("the lock file") } else { Ok(()) }
 }
 
 /// Whether there is a journal beside the mailbox.
