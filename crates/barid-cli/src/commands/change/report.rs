@@ -27,6 +27,8 @@ pub(super) struct Report {
     pub(super) changed: Changed,
     /// UIDs that were asked for and are not there.
     pub(super) missing: Vec<Uid>,
+    /// Of how many messages flags were to be changed; others had changes pending.
+    pub(super) asked: u64,
     /// How much was to be kept of an expunge, at most.
     pub(super) keep: Option<u64>,
 }
@@ -76,7 +78,10 @@ impl Report {
         let appended = u64::from(changed.appends);
         let mut text = match verb {
             _ if self.is_nothing() => return format!("{name}: {}", nothing(verb)),
-            Verb::Flag => format!("{} {}", did("flagged", "flag"), messages(flagged)),
+            Verb::Flag => {
+                let asked = messages(flagged.min(self.asked));
+                format!("{} {asked}", did("flagged", "flag"))
+            }
             Verb::Expunge => {
                 let expunged = messages(changed.expunged.into());
                 format!("{} {expunged}", did("expunged", "expunge"))
@@ -91,9 +96,13 @@ impl Report {
         if !changed.appended.is_empty() {
             text.push_str(&format!(", {}", in_ranges(&changed.appended)));
         }
-        if flagged > 0 && !matches!(verb, Verb::Flag | Verb::Sync) {
+        let others = match verb {
+            Verb::Sync => 0,
+            _ => flagged.saturating_sub(self.asked),
+        };
+        if others > 0 {
             let flags = did("wrote the pending flags of", "write the pending flags of");
-            text.push_str(&format!(", {flags} {}", messages(flagged)));
+            text.push_str(&format!(", {flags} {}", messages(others)));
         }
         format!("{name}: {text}")
     }
@@ -111,10 +120,11 @@ impl Report {
         if verb == Verb::Expunge && !dry_run && self.changed.expunged > 0 {
             match (self.changed.kept, self.keep) {
                 (Some(_), _) => {
-                    text.push_str(&format!("; `barid undo {name}` brings them back"));
+                    let them = if self.changed.expunged == 1 { "it" } else { "them" };
+                    text.push_str(&format!("; `barid undo {name}` brings {them} back"));
                 }
                 (None, Some(most)) => {
-                    text.push_str(&format!("; not kept, as they take more than {}", size(most)));
+                    text.push_str(&format!("; not kept, being more than {}", size(most)));
                 }
                 (None, None) => text.push_str("; not kept"),
             }
@@ -246,7 +256,12 @@ mod tests {
     #[test]
     fn a_change_is_told_in_a_line() {
         let of = |changed| Report { changed, ..Report::default() };
-        let flagged = of(Changed { flagged: 3, pending: 2, ..Changed::default() });
+        let changed = Changed { flagged: 4, ..Changed::default() };
+        let through = Report { changed, asked: 1, ..Report::default() };
+        let text = "flagged 1 message, wrote the pending flags of 3 messages";
+        check(Verb::Flag, false, &through, text);
+        let of_three = |changed| Report { changed, asked: 3, ..Report::default() };
+        let flagged = of_three(Changed { flagged: 3, pending: 2, ..Changed::default() });
         let pending = "; 2 changes pending: `barid sync box` writes them";
         check(Verb::Flag, false, &flagged, &format!("flagged 3 messages{pending}"));
         check(Verb::Flag, true, &flagged, &format!("would flag 3 messages{pending}"));
@@ -270,9 +285,9 @@ mod tests {
             let changed = Changed { expunged: 1, kept, ..Changed::default() };
             Report { changed, keep, ..Report::default() }
         };
-        let undo = "expunged 1 message; `barid undo box` brings them back";
+        let undo = "expunged 1 message; `barid undo box` brings it back";
         check(Verb::Expunge, false, &of(Some(10), Some(64)), undo);
-        let large = "expunged 1 message; not kept, as they take more than 5 bytes";
+        let large = "expunged 1 message; not kept, being more than 5 bytes";
         check(Verb::Expunge, false, &of(None, Some(5)), large);
         check(Verb::Expunge, false, &of(None, None), "expunged 1 message; not kept");
         check(Verb::Expunge, true, &of(None, Some(5)), "would expunge 1 message");
