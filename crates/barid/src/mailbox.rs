@@ -85,6 +85,7 @@ impl Mailbox {
                 ledger: &mut ledger,
                 options,
                 notes: &mut notes,
+                now: vfs.now(),
             }
             .at_opening()?;
             let is_provisional = unfinished.is_some();
@@ -173,12 +174,13 @@ impl Mailbox {
     }
 
     fn complete(&mut self) -> Result<()> {
-        let Self { format, pending, ledger, options, notes, .. } = self;
+        let Self { format, pending, ledger, options, notes, vfs, .. } = self;
         if options.read_only {
             let found = format.unfinished(Some(&options.state_dir))?;
             return found.map_or(Ok(()), |found| Err(unfinished(&**format, found).into()));
         }
-        Recovery { format: &mut **format, pending, ledger, options, notes }.complete()
+        let now = vfs.now();
+        Recovery { format: &mut **format, pending, ledger, options, notes, now }.complete()
     }
 
     /// Opens it anew, now that nothing is unfinished.
@@ -288,6 +290,7 @@ impl Mailbox {
     ) -> Result<()> {
         let options = OpenOptions { full_check, ..self.options.clone() };
         let Self { format, vfs, identity, ledger, .. } = self;
+        ledger.refresh()?;
         let place = self.place.clone();
         let mut opening = Opening::new(&**format, vfs, &options, identity, place, ledger);
         opening.keep_options_of(&self.snapshot);

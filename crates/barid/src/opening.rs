@@ -8,7 +8,7 @@ use barid_cache::{CacheOptions, Finish, Opened, Snapshot};
 use barid_formats::{DefectKind, EmptyKnown, Format, Known, Racy, ScanContext, ScanReport, Stamp};
 use barid_state::{Identity, Ledger};
 use barid_types::ModSeq;
-use barid_vfs::{MemVfs, Vfs};
+use barid_vfs::{MemVfs, Timestamp, Vfs};
 
 use crate::error::{is_out_of_reach, is_refused, is_unavailable};
 use crate::intake::{Intake, Taken};
@@ -234,13 +234,21 @@ impl<'a> Opening<'a> {
 
     /// Scans until what was found is stored, on disk if possible.
     pub(crate) fn scan(&mut self, known: Option<Snapshot>) -> Result<(Snapshot, CacheState)> {
+        let scanned = self.scan_until_steady(known);
+        // An error may leave it locked.
+        self.ledger.unlock();
+        scanned
+    }
+
+    fn scan_until_steady(&mut self, known: Option<Snapshot>) -> Result<(Snapshot, CacheState)> {
         let mut known = known;
         for _ in 0..SCANS_MAX {
             let place = self.place.clone();
             let previous = known.as_ref();
             let options = if place.on_disk { self.cache_options } else { CacheOptions::default() };
             let intake = Intake::new(&place, options, previous);
-            let mut report = match self.scan_into(&intake, previous) {
+            let full_check = self.options.full_check || self.is_outdated(previous);
+            let mut report = match self.scan_into(&intake, previous, full_check) {
                 Ok(report) => self.checked(report)?,
                 Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => continue,
                 Err(error) => {
@@ -252,6 +260,9 @@ impl<'a> Opening<'a> {
             };
             self.messages_read += report.stats.messages_read;
             let modseq = self.announce(&report, previous)?;
+            if !full_check && self.is_outdated(previous) {
+                continue;
+            }
             let defects = std::mem::take(&mut report.defects);
             match self.store(intake, report, previous, modseq) {
                 Ok(Some((snapshot, state))) => {
@@ -310,14 +321,27 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn scan_into(&mut self, intake: &Intake<'_>, known: Option<&Snapshot>) -> Result<ScanReport> {
+    /// Whether one of us has changed messages since, as the ledger tells: then it is not enough to
+    /// look at what a file has grown by.
+    fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
+        let changed = |known: &Snapshot| written_at(&known.meta().stamp);
+        self.format.format() != Format::Maildir
+            && known.is_some_and(|known| changed(known) < self.ledger.fingerprint())
+    }
+
+    fn scan_into(
+        &mut self,
+        intake: &Intake<'_>,
+        known: Option<&Snapshot>,
+        full_check: bool,
+    ) -> Result<ScanReport> {
         let progress = self.options.progress.as_ref();
         let progress =
             progress.map(|tell| Progress::teller(tell, Work::Scan, self.format.format()));
         let mut context = ScanContext {
             ledger: self.ledger,
             read_only: self.options.read_only || self.in_a_change,
-            full_check: self.options.full_check,
+            full_check,
             threads: self.options.threads,
             progress: progress.as_ref().map(|progress| progress as &(dyn Fn(u64, u64) + Sync)),
         };
@@ -399,6 +423,26 @@ impl<'a> Opening<'a> {
         let notes: Vec<Note> = defects.iter().map(note).collect();
         self.notes.extend(notes);
     }
+}
+
+/// What the ledger keeps of a change of ours: when the file was changed last, as its stamp tells.
+pub(crate) fn written_at(stamp: &Stamp) -> u64 {
+    u64::try_from(stamp.files[0].changed.unix_nanos).unwrap_or(0)
+}
+
+/// Lets everybody know that messages will be changed from now on, whatever comes of it: what was
+/// seen before is outdated. For where the file may grow as well before that can be told by when it
+/// was written.
+pub(crate) fn expect_writing(
+    format: &dyn barid_formats::Mailbox,
+    now: Timestamp,
+    ledger: &mut Ledger,
+) -> Result<()> {
+    if format.format() != Format::Maildir {
+        ledger.set_fingerprint(u64::try_from(now.unix_nanos).unwrap_or(0));
+        ledger.commit()?;
+    }
+    Ok(())
 }
 
 fn changed_anything(report: &ScanReport) -> bool {

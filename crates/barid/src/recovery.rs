@@ -2,8 +2,10 @@
 
 use barid_formats::{EmptyKnown, Error as FormatError, Recovered, SyncContext, Unfinished};
 use barid_state::{Ledger, Pending};
+use barid_vfs::Timestamp;
 
 use crate::limits::PENDING_LOCK_TIMEOUT;
+use crate::opening::expect_writing;
 use crate::{Note, NoteKind, OpenOptions, Progress, Result, Work};
 
 /// What it takes to complete a change.
@@ -13,6 +15,7 @@ pub(crate) struct Recovery<'a> {
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) options: &'a OpenOptions,
     pub(crate) notes: &'a mut Vec<Note>,
+    pub(crate) now: Timestamp,
 }
 
 impl Recovery<'_> {
@@ -45,6 +48,7 @@ impl Recovery<'_> {
         if locked.is_err() && (ledger.is_persistent() || !pending.records().is_empty()) {
             locked?;
         }
+        expect_writing(&**format, self.now, ledger)?;
         let progress = options.progress.as_ref();
         let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, format.format()));
         let known = EmptyKnown::default();

@@ -1,7 +1,13 @@
 //! What opening costs, counted: it stays incremental.
 
-use barid_vfs::{CallKind, Counts, Vfs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use barid::{ChangeOptions, Flag};
+use barid_vfs::{CallKind, CountingVfs, Counts, MemVfs, Vfs};
+
+use crate::arena::{Arena, add, flag, later, memory, now};
 use crate::world::World;
 
 /// What one opening costs.
@@ -45,7 +51,7 @@ fn one_message_appended_to_an_mbox_costs_little() {
     world.wait();
     let cost = cost_of_opening(&world);
     println!("{} calls, {:?}", cost.calls(), cost.bytes());
-    assert!(cost.calls() <= 40, "{cost:?}");
+    assert!(cost.calls() <= 46, "{cost:?}");
     assert!(cost.bytes_under(world.path()).read <= 64 << 10, "{cost:?}");
     assert!(cost.bytes().written <= 256 << 10, "{cost:?}");
 }
@@ -67,4 +73,40 @@ fn one_delivery_to_a_maildir_lists_one_directory() {
     assert!(cost.bytes().written <= 256 << 10, "{cost:?}");
     let size = world.memory.metadata(&world.path().join("dovecot-uidlist")).unwrap().size;
     assert!(size > 100 << 10, "the list is long enough to tell");
+}
+
+/// An mbox of so many messages, written by us once, and what counts its calls.
+fn written(count: u64) -> (Arena, CountingVfs<MemVfs>) {
+    let vfs = CountingVfs::new(memory());
+    let mut arena = Arena::new(Arc::new(vfs.clone()), Path::new("/"), "mboxrd", 1);
+    arena.deliver(count);
+    arena.open().sync(&now()).unwrap();
+    vfs.sleep(Duration::from_secs(5));
+    (arena, vfs)
+}
+
+#[test]
+fn a_flag_costs_the_same_whatever_the_size() {
+    let cost = |count: u64, options: &ChangeOptions| {
+        let (arena, vfs) = written(count);
+        let mut mailbox = arena.open();
+        // The first changes make what is to be made once.
+        for number in [2, 3] {
+            mailbox.change(&flag(&[number], &add(Flag::Seen)), options).unwrap();
+        }
+        let before = vfs.counts();
+        let changed = mailbox.change(&flag(&[7], &add(Flag::Seen)), options).unwrap();
+        let cost = vfs.counts().since(&before);
+        assert_eq!(changed.flagged, 1);
+        assert_eq!(changed.figures.barriers, cost.of(CallKind::Sync));
+        (cost.of(CallKind::Sync), cost.calls(), cost.bytes().read, cost.bytes().written)
+    };
+    for (options, barriers) in [(later(), 2), (now(), 6)] {
+        let (small, large) = (cost(40, &options), cost(4000, &options));
+        println!("barriers, calls, bytes read and written: {small:?}, {large:?}");
+        assert!(large.0 <= barriers, "{large:?}");
+        assert!(large.1 <= small.1 + 10 && large.1 <= 100, "{small:?}, {large:?}");
+        assert!(large.2 <= 1 << 20, "{large:?}");
+        assert!(large.3 <= 16 << 10, "{large:?}");
+    }
 }

@@ -1,12 +1,17 @@
 //! Tests of the library: opening, keeping up, and what it costs.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod arena;
+mod changing;
 mod cost;
+mod crash;
 mod healing;
 mod incremental;
 mod keeping;
 mod opening;
+mod pending;
 mod races;
+mod unfinished;
 mod world;
 
 #[test]

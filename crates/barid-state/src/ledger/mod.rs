@@ -150,6 +150,14 @@ impl Ledger {
         self.poisoned
     }
 
+    /// Reads again if another process committed. Costs a stat.
+    ///
+    /// # Errors
+    /// As [`Ledger::open`].
+    pub fn refresh(&mut self) -> Result<()> {
+        if self.lock.is_some() { Ok(()) } else { self.read_again() }
+    }
+
     /// Whether the file says nothing: the mailbox was never opened, or its ledger is lost.
     pub fn is_new(&self) -> bool {
         self.found.inode == 0 || self.lost

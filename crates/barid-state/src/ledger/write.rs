@@ -164,7 +164,7 @@ impl Ledger {
     }
 
     /// Reads the file again if it is not as we left it, and puts the pending changes on top.
-    fn read_again(&mut self) -> Result<()> {
+    pub(super) fn read_again(&mut self) -> Result<()> {
         let found = match self.vfs.metadata(&self.path) {
             Ok(metadata) => (metadata.inode, metadata.size),
             Err(error) if is_absent(&error) => (0, 0),

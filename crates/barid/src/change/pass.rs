@@ -5,14 +5,16 @@
 //! journal; the mod-sequence, durable in the ledger; the cache.
 
 use barid_cache::{Follow, Follower, Snapshot};
-use barid_formats::{Error as FormatError, MovedMessage, SyncContext, SyncReport, SyncedState};
+use barid_formats::{
+    Error as FormatError, Format, MovedMessage, SyncContext, SyncReport, SyncedState,
+};
 use barid_state::{Ledger, MessageKey};
 use barid_types::{ModSeq, Uid, UidValidity};
 
 use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::limits::{CHANGES_MAX, PENDING_LOCK_TIMEOUT};
-use crate::opening::LEDGER_LOCK_TIMEOUT;
+use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing, written_at};
 use crate::recovery::unfinished;
 use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Work};
 
@@ -60,6 +62,8 @@ impl Mailbox {
             locked?;
         }
         let result = act(self);
+        // An error may leave it locked.
+        self.ledger.unlock();
         self.pending.unlock();
         result
     }
@@ -180,6 +184,10 @@ impl Mailbox {
         let progress =
             progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
         let Self { format, snapshot, pending, ledger, .. } = self;
+        let may_grow = through.is_some() || !request.appends.is_empty();
+        if may_grow && !resolved.changes.is_empty() && !options.dry_run {
+            expect_writing(&**format, self.vfs.now(), ledger)?;
+        }
         let mut follower = Follower::new(snapshot);
         let mut moved = |message: &MovedMessage| follower.moved(message);
         let mut drop_pending = |through: u64| Ok(pending.drop_through(through)?);
@@ -201,16 +209,21 @@ impl Mailbox {
             report.figures.barriers += u64::from(is_touched) + u64::from(appends);
         }
         report.figures.barriers += u64::from(through.is_some());
+        report.figures.barriers += u64::from(may_grow && !resolved.changes.is_empty());
         if options.dry_run {
             return Ok(report);
         }
         let Some(state) = report.cache.take() else {
             drop(follower);
-            self.rescan(false)?;
+            // What was written in place would not be seen by a look at what the file grew by.
+            self.rescan(is_touched && self.format.format() != Format::Maildir)?;
             return Ok(report);
         };
         let modseq = match is_touched {
-            true => hand_out_modseq(ledger, snapshot.meta().highest_modseq)?,
+            true => {
+                ledger.set_fingerprint(written_at(&state.stamp_after));
+                hand_out_modseq(ledger, snapshot.meta().highest_modseq)?
+            }
             false => snapshot.meta().highest_modseq,
         };
         let followed = follower.finish(&Follow {
@@ -221,13 +234,13 @@ impl Mailbox {
             keywords: &state.keywords,
             uidnext: snapshot.meta().uidnext,
             modseq,
-            size_bytes: report.figures.size_after - report.figures.bytes_appended,
+            size_bytes: report.figures.size_after.saturating_sub(report.figures.bytes_appended),
             tail_verified: false,
         });
         match followed {
             Ok(snapshot) => self.take_followed(snapshot, &state, appends)?,
             // The cache is of the mailbox before the change, and that is what it says.
-            Err(_) => self.rescan(false)?,
+            Err(_) => self.rescan(is_touched)?,
         }
         Ok(report)
     }
