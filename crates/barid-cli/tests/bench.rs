@@ -1,4 +1,4 @@
-//! `barid bench hcache`, on few messages, with the real programs.
+//! `barid bench`, on few messages, with the real programs.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -7,8 +7,8 @@ use std::time::Duration;
 use barid_bench::Launcher;
 use barid_testkit::corpus::Corpus;
 use barid_testkit::peers::program;
-use barid_testkit::skip_or_fail;
 use barid_testkit::usage::Sampling;
+use barid_testkit::{Scratch, disk, skip_or_fail};
 use serde_json::Value;
 
 use crate::support::{World, parse_lines};
@@ -136,6 +136,37 @@ fn an_interrupted_bench_leaves_what_it_measured() {
     assert_eq!(results["complete"], false);
     assert!(results["runs"].as_array().unwrap().len() >= 3 * 3);
     check_files(&world, 1);
+}
+
+#[test]
+fn an_mbox_is_rewritten_beside_the_peers() {
+    let world = World::new();
+    let folder = Scratch::new("bench").unwrap();
+    let out = folder.path().join("out");
+    let args = ["bench", "mbox", "--messages", "40", "-t", "2", "-o", out.to_str().unwrap()];
+    let run = world.run(&args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = run.text();
+    for line in [
+        "40 messages, ",
+        " 0 - first sync               - barid",
+        " 2 - open again               - barid",
+        "*** bars",
+        "*** barid to the others",
+    ] {
+        assert!(text.lines().any(|l| l.starts_with(line)), "{line} in {text}");
+    }
+    let raw = String::from_utf8(disk::read(&out.join("raw.csv")).unwrap()).unwrap();
+    let of = |side: &str| raw.lines().filter(|line| line.contains(side)).count();
+    // Three rounds of 12 steps, in the first of which barriers are counted.
+    assert_eq!(of(",barid,"), 3 * 12, "{raw}");
+    for (peer, steps) in [("dovecot", 12), ("dovecot-lazy", 13), ("c-client", 12)] {
+        let is_missing = text.contains(&format!("skipped: {peer} is missing"));
+        assert_eq!(of(&format!(",{peer},")), if is_missing { 0 } else { 3 * steps }, "{text}");
+    }
+    let summary = String::from_utf8(disk::read(&out.join("summary.md")).unwrap()).unwrap();
+    assert!(summary.contains("## Bars") && !summary.contains("Not complete"), "{summary}");
+    assert!(!disk::exists(&out.join("work")));
 }
 
 #[test]

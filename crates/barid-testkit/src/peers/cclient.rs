@@ -227,7 +227,8 @@ fn compile(to: &Path) -> io::Result<()> {
     let mut compiled = COMPILED.lock().expect("because compiling does not panic");
     if compiled.is_none() {
         let source = corpora::repository().join("peers/cclient.c");
-        let mut cc = Command::new("cc");
+        // Called by a bare name without PATH, gcc does not find its parts.
+        let mut cc = Command::new(program("cc").unwrap_or_else(|| "cc".into()));
         cc.args(["-O1", "-w", "-o"]).arg(to).arg(source).arg("-lc-client");
         let output = cc.output()?;
         if !output.status.success() {
