@@ -248,7 +248,9 @@ impl Scenario {
     /// What makes it repeatable, for a message.
     pub(super) fn name(&self) -> String {
         let Self { seed, spec, style, kind, .. } = self;
-        format!("seed {seed} ({:?}, {style:?}, {kind:?}, {} bytes)", spec.variant, self.old.len())
+        let (len, appends) = (self.old.len(), self.appends.len());
+        let variant = spec.variant;
+        format!("seed {seed} ({variant:?}, {style:?}, {kind:?}, {len} bytes, {appends} appended)")
     }
 }
 
