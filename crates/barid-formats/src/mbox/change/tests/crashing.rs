@@ -92,26 +92,26 @@ fn check(case: &Case, meanwhile: Meanwhile, seeds: std::ops::Range<u64>) -> (usi
 fn a_crash_leaves_the_old_file_or_the_new_one() {
     let (mut count, mut done) = (0, 0);
     for shape in SHAPES {
-        for seed in 0..6 {
+        for seed in 0..2 {
             let case = case(1000 + seed, shape);
-            let (more, more_done) = check(&case, Meanwhile::Nothing, 0..7);
+            let (more, more_done) = check(&case, Meanwhile::Nothing, 0..6);
             (count, done) = (count + more, done + more_done);
         }
     }
-    assert!(count > 5000 && done > count / 4 && done < count, "{done} of {count}");
+    assert!(count > 1500 && done > count / 4 && done < count, "{done} of {count}");
 }
 
 #[test]
 fn mail_that_others_deliver_before_the_recovery_is_kept() {
     let (mut count, mut done) = (0, 0);
-    for shape in SHAPES.into_iter().filter(|shape| *shape != Shape::Collapses) {
-        for seed in 0..4 {
+    for shape in SHAPES {
+        for seed in 0..2 {
             let case = case(2000 + seed, shape);
-            let (more, more_done) = check(&case, Meanwhile::Delivery, 0..7);
+            let (more, more_done) = check(&case, Meanwhile::Delivery, 0..6);
             (count, done) = (count + more, done + more_done);
         }
     }
-    assert!(count > 2000 && done > count / 4 && done < count, "{done} of {count}");
+    assert!(count > 1500 && done > count / 4 && done < count, "{done} of {count}");
 }
 
 #[test]
