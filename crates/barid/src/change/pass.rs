@@ -185,7 +185,8 @@ impl Mailbox {
             progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
         let Self { format, snapshot, pending, ledger, .. } = self;
         let may_grow = through.is_some() || !request.appends.is_empty();
-        if may_grow && !resolved.changes.is_empty() && !options.dry_run {
+        let is_expected = may_grow && !resolved.changes.is_empty();
+        if is_expected && !options.dry_run {
             expect_writing(&**format, self.vfs.now(), ledger)?;
         }
         let mut follower = Follower::new(snapshot);
@@ -205,11 +206,9 @@ impl Mailbox {
         let mut report = format.sync(&resolved.changes, request.appends, &mut context)?;
         let is_touched = report.figures.messages_written + report.figures.messages_expunged > 0;
         let appends = !request.appends.is_empty();
-        if ledger.is_persistent() {
-            report.figures.barriers += u64::from(is_touched) + u64::from(appends);
-        }
-        report.figures.barriers += u64::from(through.is_some());
-        report.figures.barriers += u64::from(may_grow && !resolved.changes.is_empty());
+        let of_ledger = [is_touched, appends].map(|is_so| is_so && ledger.is_persistent());
+        let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
+        report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
         if options.dry_run {
             return Ok(report);
         }
