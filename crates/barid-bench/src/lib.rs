@@ -1,8 +1,9 @@
 //! The benchmark lab behind `barid bench`: workloads, a thin adapter for each system that is
 //! measured, figures from the kernel's accounting of their processes, and reports.
 //!
-//! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs. All sides of a comparison must give the same answer before
-//! anything is timed, they run in turn on the same mail, and every run is kept.
+//! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs. All sides of a
+//! comparison must give the same answer before anything is timed, they run in turn on the same
+//! mail, and every run is kept.
 //!
 //! Nothing here looks at the terminal or the environment: what is said goes to a [`Screen`].
 

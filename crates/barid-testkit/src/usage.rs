@@ -66,8 +66,8 @@ pub struct Io {
 }
 
 impl Io {
-    /// Of a process, also of one that has ended and was not reaped; zeroes where the kernel does not
-    /// tell.
+    /// Of a process, also of one that has ended and was not reaped; zeroes where the kernel does
+    /// not tell.
     pub(crate) fn of(pid: u32) -> Self {
         let text = disk::read_text(Path::new(&format!("/proc/{pid}/io"))).unwrap_or_default();
         let value = |name: &str| {

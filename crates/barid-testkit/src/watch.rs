@@ -1,9 +1,9 @@
 //! What a running process uses for one of many things that it does.
 //!
 //! A session with a peer is asked for one thing after the other. Time, CPU, reads and writes of one
-//! of them are the differences of the kernel's counters; the peak of resident memory is reset before
-//! (`/proc/PID/clear_refs`), where that is allowed. CPU times are counted by the kernel in ticks,
-//! usually of 10 ms.
+//! of them are the differences of the kernel's counters; the peak of resident memory is reset
+//! before (`/proc/PID/clear_refs`), where that is allowed. CPU times are counted by the kernel in
+//! ticks, usually of 10 ms.
 
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

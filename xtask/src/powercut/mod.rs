@@ -1,11 +1,12 @@
 //! `cargo xtask powercut`: what is left of a mailbox when the power fails, on real file systems.
 //!
-//! A file system is made on a disk of our own ([`disk`]) that notes every write and every flush, and
-//! barid changes an mbox in it. From the notes come images of the disk as a power failure may leave
-//! it: cut after each flush, and cut anywhere, with any of the writes since the last flush missing or
-//! torn at 512 bytes. Each is mounted, so that the file system recovers, then barid opens the mailbox
-//! and recovers; every message whose change was acknowledged before the cut must be there once, byte
-//! for byte, with the flags that were acknowledged. Some recoveries are cut as well.
+//! A file system is made on a disk of our own ([`disk`]) that notes every write and every flush,
+//! and barid changes an mbox in it. From the notes come images of the disk as a power failure may
+//! leave it: cut after each flush, and cut anywhere, with any of the writes since the last flush
+//! missing or torn at 512 bytes. Each is mounted, so that the file system recovers, then barid
+//! opens the mailbox and recovers; every message whose change was acknowledged before the cut must
+//! be there once, byte for byte, with the flags that were acknowledged. Some recoveries are cut as
+//! well.
 //!
 //! Needs root, FUSE, loop devices and the tools of the file systems. Mounts are made in a mount
 //! namespace of its own and go with it.

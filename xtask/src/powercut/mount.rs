@@ -78,7 +78,10 @@ impl<'a> Mounted<'a> {
         let number = disks.add(image, is_logged);
         let mut mounted = Self { disks, number, point: point.to_owned(), is_mounted: false };
         let device = folder.join(number.to_string());
-        run(command("mount", &["-o", "loop,noatime"]).arg(device).arg(point))?;
+        if let Err(error) = run(command("mount", &["-o", "loop,noatime"]).arg(&device).arg(point)) {
+            detach(&device);
+            return Err(error);
+        }
         mounted.is_mounted = true;
         Ok(mounted)
     }
@@ -103,6 +106,16 @@ impl Drop for Mounted<'_> {
             drop(unmount(&self.point));
         }
         self.disks.take(self.number);
+    }
+}
+
+/// Frees the loop device that a failed mount may leave behind.
+fn detach(device: &Path) {
+    let mut find = command("losetup", &["--noheadings", "--output", "NAME", "--associated"]);
+    let Ok(found) = find.arg(device).output() else { return };
+    for name in String::from_utf8_lossy(&found.stdout).split_ascii_whitespace() {
+        // A device that stays is litter, not a failure.
+        drop(run(&mut command("losetup", &["--detach", name])));
     }
 }
 

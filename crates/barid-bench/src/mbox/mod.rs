@@ -4,9 +4,9 @@
 //! flags are set, messages expunged and appended. Round 0 checks: after each step every side's file
 //! must hold the same messages, and the side must see the same UIDs and flags, as a model of the
 //! steps says. It is not timed; memory is sampled and barriers are counted in it. In each later
-//! round every side gets a fresh copy and does all steps. barid and Dovecot take turns step by step;
-//! Dovecot with its lazy writes and c-client after them, as not more than three copies are to be on
-//! the disk.
+//! round every side gets a fresh copy and does all steps. barid and Dovecot take turns step by
+//! step; Dovecot with its lazy writes and c-client after them, as not more than three copies are to
+//! be on the disk.
 //!
 //! What was measured is written after each round, and when the bench is told to stop.
 

@@ -1,7 +1,7 @@
 //! Reading an mbox back, to see what programs made of it. It shares no code with what is tested.
 //!
-//! For mail whose bodies hold no line that looks like a From_ line, as [`super::MboxVariant::Mboxo`]
-//! writes it; LF line ends.
+//! For mail whose bodies hold no line that looks like a From_ line, as
+//! [`super::MboxVariant::Mboxo`] writes it; LF line ends.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -39,8 +39,9 @@ pub struct StoredMessage {
     pub keywords: Vec<String>,
 }
 
-/// Hands each message of an mbox to `visit`, in order; the pseudo-message of c-client and Dovecot is
-/// left out. Tells how many there were. Takes memory for a few megabytes and the largest message.
+/// Hands each message of an mbox to `visit`, in order; the pseudo-message of c-client and Dovecot
+/// is left out. Tells how many there were. Takes memory for a few megabytes and the largest
+/// message.
 ///
 /// # Errors
 ///

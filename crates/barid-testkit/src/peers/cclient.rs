@@ -40,8 +40,9 @@ impl CClient {
         Self::new_in(None, false)
     }
 
-    /// Like [`CClient::new`] with a folder that exists as its home, which it gets; with `is_counted`
-    /// strace counts the driver's barriers ([`CClient::barriers`]), which makes it slower.
+    /// Like [`CClient::new`] with a folder that exists as its home, which it gets; with
+    /// `is_counted` strace counts the driver's barriers ([`CClient::barriers`]), which makes it
+    /// slower.
     ///
     /// # Panics
     ///

@@ -128,8 +128,8 @@ impl Dovecot {
         Imap::start(command)
     }
 
-    /// Like [`Dovecot::imap`]; strace counts the server's barriers ([`Imap::barriers`]), which makes
-    /// it slower.
+    /// Like [`Dovecot::imap`]; strace counts the server's barriers ([`Imap::barriers`]), which
+    /// makes it slower.
     pub fn imap_counted(&self, location: &str, options: &[(&str, &str)]) -> io::Result<Imap> {
         let log = BarrierLog::create(self.scratch.path())?;
         let mut command = log.command(Path::new(IMAP));

@@ -22,10 +22,10 @@ Exit status: 2 if it was interrupted; what was measured so far is in DIR all the
 
 /// Measure rewriting an mbox, beside Dovecot and UW c-client
 ///
-/// Each works on copies of the same file, for which four times its size must be free: status headers
-/// are added to all messages, flags set, messages expunged and appended, the mailbox is opened
-/// again. Before anything is timed, all of it is done once, and after each step the bytes of all
-/// messages, their UIDs and flags are compared. Peers that are not installed are left out.
+/// Each works on copies of the same file, for which four times its size must be free: status
+/// headers are added to all messages, flags set, messages expunged and appended, the mailbox is
+/// opened again. Before anything is timed, all of it is done once, and after each step the bytes of
+/// all messages, their UIDs and flags are compared. Peers that are not installed are left out.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct MboxArgs {
@@ -38,7 +38,8 @@ pub(super) struct MboxArgs {
     /// How often to run each
     #[arg(short, long, value_name = "TIMES", default_value_t = 5)]
     times: u32,
-    /// Whom to compare with, separated by blanks or commas: dovecot, dovecot-lazy, c-client, or none
+    /// Whom to compare with, separated by blanks or commas: dovecot, dovecot-lazy, c-client, or
+    /// none
     #[arg(short, long, value_name = "PEERS", default_value = "dovecot dovecot-lazy c-client")]
     peers: Vec<String>,
     /// Drop the kernel's caches before each timed step
