@@ -6,8 +6,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::assemble::{assemble, chunks, pieces, runs};
 use super::header::Kind;
+use super::limits::AHEAD_BUFFERS;
 use super::source::Source;
 use super::steps::{Step, StepKind};
+use super::unit::Unit;
 use super::work::Work;
 use crate::{Result, SyncContext};
 
@@ -38,10 +40,7 @@ impl Work<'_> {
             self.locks.touch()?;
             let step = self.steps.get(index);
             match step.kind {
-                StepKind::Direct => {
-                    self.flush()?;
-                    self.apply_direct(step)?;
-                }
+                StepKind::Direct => self.apply_direct(step)?,
                 StepKind::Window => {
                     if self.window != Some(index) {
                         // The bytes of the window before may still be needed.
@@ -59,26 +58,67 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Writes a step from the mailbox to the mailbox.
+    /// Waits for the steps before, and writes a step from the mailbox to the mailbox.
     fn apply_direct(&mut self, step: Step) -> Result<()> {
+        let units = self.steps.units(step);
         let mut source = self.source();
         let file = self.file();
-        let mut out = Out { bytes: Vec::new(), offset: 0, len_max: self.options.buffer_len };
-        for index in self.steps.units(step) {
-            let script = self.script(index)?;
-            let unit = &self.units[index as usize];
+        let len_max = self.options.buffer_len * AHEAD_BUFFERS;
+        let mut out = Out { bytes: Vec::new(), offset: 0, len_max };
+        let ready = match self.is_unsynced {
+            true => self.prepare(&units, &mut source, &mut out)?,
+            false => 0,
+        };
+        self.flush()?;
+        self.is_unsynced = true;
+        out.len_max = self.options.buffer_len;
+        for index in &units[ready..] {
             // A unit that fits is verified before any of it is written.
-            if out.bytes.len() as u64 + unit.write_len > out.len_max as u64 {
+            let len = self.units[*index as usize].write_len;
+            if out.bytes.len() as u64 + len > out.len_max as u64 {
                 out.flush(file).map_err(self.at())?;
             }
-            let hash = assemble(unit, &script, &mut source, |at, bytes| out.put(file, at, bytes));
-            if hash.map_err(self.at())? != unit.new_hash {
-                return Err(self.changed());
-            }
-            self.is_unsynced = true;
+            self.assemble_into(*index, &mut source, &mut out)?;
             self.locks.touch()?;
         }
         out.flush(file).map_err(self.at())
+    }
+
+    /// Waits for the steps before, and meanwhile makes the first of `units` ready, of which nothing
+    /// is written. Returns how many.
+    fn prepare(&mut self, units: &[u32], source: &mut Source<'_>, out: &mut Out) -> Result<usize> {
+        let file = self.file();
+        let (synced, ready) = std::thread::scope(|scope| {
+            let barrier = std::thread::Builder::new().spawn_scoped(scope, || file.sync_data());
+            let mut ready = Ok(0);
+            while let Ok(count) = ready
+                && let Some(index) = units.get(count)
+                && out.holds(&self.units[*index as usize])
+            {
+                ready = self.assemble_into(*index, source, out).map(|()| count + 1);
+            }
+            let synced = match barrier {
+                Ok(thread) => thread.join().unwrap_or(Err(io::ErrorKind::Other.into())),
+                // There are no more threads to be had.
+                Err(_) => file.sync_data(),
+            };
+            (synced, ready)
+        });
+        self.barriers += 1;
+        self.is_unsynced = false;
+        synced.map_err(self.at())?;
+        ready
+    }
+
+    /// Adds the new bytes of a unit to `out`.
+    fn assemble_into(&mut self, index: u32, source: &mut Source<'_>, out: &mut Out) -> Result<()> {
+        let script = self.script(index)?;
+        let (unit, file) = (&self.units[index as usize], self.file());
+        let hash = assemble(unit, &script, source, |at, bytes| out.put(file, at, bytes));
+        match hash.map_err(self.at())? == unit.hash {
+            true => Ok(()),
+            false => Err(self.changed()),
+        }
     }
 
     /// Puts the new bytes of a step into the journal, and hashes of what is in their place.
@@ -91,7 +131,7 @@ impl Work<'_> {
             let script = self.script(*index)?;
             let unit = self.units[*index as usize];
             let hash = assemble(&unit, &script, &mut source, |_, bytes| window.put(self, bytes));
-            if hash.map_err(self.at())? != unit.new_hash {
+            if hash.map_err(self.at())? != unit.hash {
                 return Err(self.changed());
             }
             self.locks.touch()?;
@@ -170,6 +210,12 @@ struct Out {
 }
 
 impl Out {
+    /// Whether all of a unit can be put without anything being written.
+    fn holds(&self, unit: &Unit) -> bool {
+        let follows = self.bytes.is_empty() || unit.new == self.offset + self.bytes.len() as u64;
+        follows && self.bytes.len() as u64 + unit.write_len <= self.len_max as u64
+    }
+
     fn put(&mut self, file: &dyn barid_vfs::File, at: u64, bytes: &[u8]) -> io::Result<()> {
         let follows = at == self.offset + self.bytes.len() as u64;
         if !follows || self.bytes.len() + bytes.len() > self.len_max {

@@ -10,7 +10,7 @@ use super::source::Source;
 use super::unit::Unit;
 
 /// Makes the new bytes of `unit` and gives those that are written to `put`, with their places.
-/// Returns the hash of all new bytes, which should be [`Unit::new_hash`].
+/// Returns the hash of those that are kept or copied, which should be [`Unit::hash`].
 pub(super) fn assemble(
     unit: &Unit,
     script: &[u8],
@@ -37,7 +37,6 @@ pub(super) fn assemble(
             }
             Op::Skip(len) => old += len,
             Op::Insert(bytes) => {
-                hash.update(bytes);
                 put(new, bytes)?;
                 new += bytes.len() as u64;
             }
@@ -98,9 +97,9 @@ pub(super) fn chunks(
     Ok(())
 }
 
-/// The hash of the old bytes that `source` has, which is [`Unit::old_hash`] if all are there.
-pub(super) fn old_hash(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<u64> {
-    let mut hash = Xxh3::new();
+/// Whether `source` has all old bytes of `unit` that were hashed.
+pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+    let (mut hash, mut skip_hash) = (Xxh3::new(), Xxh3::new());
     let mut old = unit.old;
     for op in ops(script) {
         let len = match op? {
@@ -109,7 +108,7 @@ pub(super) fn old_hash(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> i
                 len
             }
             Op::Skip(len) if len <= SKIP_HASHED_MAX => {
-                source.hash(old, len, &mut hash)?;
+                source.hash(old, len, &mut skip_hash)?;
                 len
             }
             Op::Stay(len) | Op::Skip(len) => len,
@@ -117,51 +116,64 @@ pub(super) fn old_hash(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> i
         };
         old += len;
     }
-    Ok(hash.digest())
+    Ok(hash.digest() == unit.hash && skip_hash.digest() == unit.skip_hash)
 }
 
-/// The hash of the new bytes that `source` has, which is [`Unit::new_hash`] if all are there.
-pub(super) fn new_hash(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<u64> {
-    hash_new(unit, script, |at, len, _, hash| source.hash(at, len, hash))
+/// Whether `source` has all new bytes of `unit`.
+pub(super) fn has_new(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+    let mut hash = Xxh3::new();
+    let (mut new, mut is_new) = (unit.new, true);
+    for op in ops(script) {
+        new += match op? {
+            Op::Keep(len) | Op::Copy(len) => {
+                source.hash(new, len, &mut hash)?;
+                len
+            }
+            Op::Insert(bytes) => {
+                let mut rest = bytes;
+                source.visit(new, bytes.len() as u64, |found| {
+                    let (expected, later) = rest.split_at(found.len());
+                    is_new &= found == expected;
+                    rest = later;
+                    Ok(())
+                })?;
+                bytes.len() as u64
+            }
+            Op::Skip(_) => 0,
+            Op::Stay(len) => len,
+        };
+    }
+    Ok(is_new && hash.digest() == unit.hash)
 }
 
-/// The hash of the new bytes if those that are written are taken from `payload`, from `offset` on.
-pub(super) fn new_hash_from(
+/// Whether `source` has all bytes of `unit` that are kept, if those that are written are what
+/// `payload` has from `offset` on.
+pub(super) fn has_kept(
     unit: &Unit,
     script: &[u8],
     source: &mut Source<'_>,
     payload: &mut Source<'_>,
     mut offset: u64,
-) -> io::Result<u64> {
-    hash_new(unit, script, |at, len, is_written, hash| {
-        if is_written {
-            offset += len;
-            return payload.hash(offset - len, len, hash);
-        }
-        source.hash(at, len, hash)
-    })
-}
-
-fn hash_new(
-    unit: &Unit,
-    script: &[u8],
-    mut add: impl FnMut(u64, u64, bool, &mut Xxh3) -> io::Result<()>,
-) -> io::Result<u64> {
+) -> io::Result<bool> {
     let mut hash = Xxh3::new();
     let mut new = unit.new;
     for op in ops(script) {
-        let (len, is_written) = match op? {
-            Op::Keep(len) => (len, false),
-            Op::Copy(len) => (len, true),
-            Op::Insert(bytes) => (bytes.len() as u64, true),
-            Op::Skip(_) => continue,
-            Op::Stay(len) => {
+        match op? {
+            Op::Keep(len) => {
+                source.hash(new, len, &mut hash)?;
                 new += len;
-                continue;
             }
-        };
-        add(new, len, is_written, &mut hash)?;
-        new += len;
+            Op::Copy(len) => {
+                payload.hash(offset, len, &mut hash)?;
+                (offset, new) = (offset + len, new + len);
+            }
+            Op::Insert(bytes) => {
+                let len = bytes.len() as u64;
+                (offset, new) = (offset + len, new + len);
+            }
+            Op::Skip(_) => {}
+            Op::Stay(len) => new += len,
+        }
     }
-    Ok(hash.digest())
+    Ok(hash.digest() == unit.hash)
 }

@@ -48,8 +48,8 @@ pub(super) struct Drafter<'a> {
     units: Vec<Unit>,
     open: Option<Unit>,
     script: Script,
-    old_hash: Xxh3,
-    new_hash: Xxh3,
+    hash: Xxh3,
+    skip_hash: Xxh3,
     /// The end of the last run of written bytes of the open unit.
     run_end: Option<u64>,
 }
@@ -94,8 +94,8 @@ impl<'a> Drafter<'a> {
             units: Vec::new(),
             open: None,
             script: Script::default(),
-            old_hash: Xxh3::new(),
-            new_hash: Xxh3::new(),
+            hash: Xxh3::new(),
+            skip_hash: Xxh3::new(),
             run_end: None,
         }
     }
@@ -165,24 +165,18 @@ impl<'a> Drafter<'a> {
 
     fn keep(&mut self, len: u64) -> Result<()> {
         if len > 0 {
-            self.read(len, true)?;
+            self.read(len, false)?;
             self.script.push(Op::Keep(len));
             self.new += len;
         }
         Ok(())
     }
 
-    /// Reads old bytes; with `new` they are new bytes, too.
-    fn read(&mut self, len: u64, new: bool) -> Result<()> {
-        let (old_hash, new_hash) = (&mut self.old_hash, &mut self.new_hash);
+    /// Reads and hashes old bytes, which are new bytes, too, unless they are skipped.
+    fn read(&mut self, len: u64, are_skipped: bool) -> Result<()> {
+        let hash = if are_skipped { &mut self.skip_hash } else { &mut self.hash };
         let read = match self.scripts.is_some() {
-            true => self.source.visit(self.old, len, |bytes| {
-                old_hash.update(bytes);
-                if new {
-                    new_hash.update(bytes);
-                }
-                Ok(())
-            }),
+            true => self.source.hash(self.old, len, hash),
             false => Ok(()),
         };
         self.old += len;
@@ -228,10 +222,10 @@ impl<'a> Drafter<'a> {
         let Some(mut unit) = self.open.take() else { return Ok(()) };
         unit.old_len = self.old - unit.old;
         unit.new_len = self.new - unit.new;
-        unit.old_hash = self.old_hash.digest();
-        unit.new_hash = self.new_hash.digest();
+        unit.hash = self.hash.digest();
+        unit.skip_hash = self.skip_hash.digest();
         unit.script_at = self.scripts_len;
-        (self.old_hash, self.new_hash, self.run_end) = (Xxh3::new(), Xxh3::new(), None);
+        (self.hash, self.skip_hash, self.run_end) = (Xxh3::new(), Xxh3::new(), None);
         self.store_script(&mut unit)?;
         self.units.push(unit);
         Ok(())
@@ -279,7 +273,7 @@ impl Draft for Drafter<'_> {
         let mut left = len;
         while left > 0 {
             let more = left.min(self.room()?);
-            self.read(more, true)?;
+            self.read(more, false)?;
             self.script.push(Op::Copy(more));
             self.written(more);
             left -= more;
@@ -293,7 +287,7 @@ impl Draft for Drafter<'_> {
         }
         self.begin()?;
         match len <= SKIP_HASHED_MAX {
-            true => self.read(len, false)?,
+            true => self.read(len, true)?,
             false => self.old += len,
         }
         self.script.push(Op::Skip(len));
@@ -309,7 +303,6 @@ impl Draft for Drafter<'_> {
         while !rest.is_empty() {
             let more = rest.len().min(usize::try_from(self.room()?).unwrap_or(usize::MAX));
             let (now, later) = rest.split_at(more);
-            self.new_hash.update(now);
             self.script.push(Op::Insert(now));
             self.written(now.len() as u64);
             rest = later;

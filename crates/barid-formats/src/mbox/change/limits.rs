@@ -52,8 +52,8 @@ pub(super) const SCRIPT_RAW_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of a script from which on it is compressed.
 pub(super) const SCRIPT_COMPRESSED_MIN: usize = 128;
 
-/// The level of compression of scripts.
-pub(super) const SCRIPT_LEVEL: i32 = 1;
+/// The level of compression of scripts: they are alike, so that little is gained by more.
+pub(super) const SCRIPT_LEVEL: i32 = -1;
 
 /// Ranges collapsed in one change at most.
 pub(super) const COLLAPSES_MAX: usize = 1024;
@@ -66,6 +66,9 @@ pub(super) const TAIL_LEN_MAX: u64 = 64 * 1024;
 
 /// What a disk writes at once.
 pub(super) const SECTOR_LEN: u64 = 512;
+
+/// How many times the bytes that are written at once are made ready while the disk is waited for.
+pub(super) const AHEAD_BUFFERS: usize = 6;
 
 /// Bytes first read at a place; doubled as long as reading goes on there.
 pub(super) const READ_LEN_MIN: usize = 4096;

@@ -2,7 +2,7 @@
 //!
 //! A change is planned as a *draft* of the new file in terms of the old one (`draft.rs`): what
 //! stays, what is copied, what is left out and what is put in. The draft is cut into units, which
-//! go to the journal with hashes of their old and new bytes; when the journal is durable the units
+//! go to the journal with hashes of their bytes; when the journal is durable the units
 //! are written in an order and in steps that never touch bytes which are still needed and are
 //! durable nowhere else.
 

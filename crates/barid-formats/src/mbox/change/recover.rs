@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
-use super::assemble::{new_hash, new_hash_from, old_hash, pieces, runs};
+use super::assemble::{has_kept, has_new, has_old, pieces, runs};
 use super::foreign::Foreign;
 use super::header::{HEADER_LEN, Header, Kind, RECORDS_LEN, Record};
 use super::journal::{JournalFile, Places};
@@ -383,13 +383,13 @@ impl Work<'_> {
     fn is(&mut self, index: u32, are: Are, source: &mut Source<'_>) -> Result<bool> {
         let script = self.script(index)?;
         let unit = &self.units[index as usize];
-        let (found, expected) = match are {
-            Are::Old => (old_hash(unit, &script, source), unit.old_hash),
-            Are::New => (new_hash(unit, &script, source), unit.new_hash),
+        let found = match are {
+            Are::Old => has_old(unit, &script, source),
+            Are::New => has_new(unit, &script, source),
         };
         match found {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-            found => Ok(found.map_err(self.at())? == expected),
+            found => found.map_err(self.at()),
         }
     }
 
@@ -420,8 +420,8 @@ impl Work<'_> {
             let Some(journal) = self.journal.file() else { return Ok(false) };
             let mut payload = Source::new(journal, self.options.buffer_len);
             let mut there = self.source();
-            let made = new_hash_from(&unit, &script, &mut there, &mut payload, payload_at);
-            if made.map_err(self.at())? != unit.new_hash {
+            let has_kept = has_kept(&unit, &script, &mut there, &mut payload, payload_at);
+            if !has_kept.map_err(self.at())? {
                 return Ok(false);
             }
             let mut hashes = Source::new(journal, self.options.buffer_len);

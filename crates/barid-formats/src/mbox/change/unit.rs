@@ -17,11 +17,11 @@ pub(super) struct Unit {
     /// Pieces of sectors that are written: what of the file one sector and one run of written
     /// bytes have in common.
     pub(super) pieces: u64,
-    /// XXH3 of the old bytes that are kept, copied or, up to
-    /// [`SKIP_HASHED_MAX`](super::limits::SKIP_HASHED_MAX) at once, skipped.
-    pub(super) old_hash: u64,
-    /// XXH3 of the new bytes that are kept, copied or inserted.
-    pub(super) new_hash: u64,
+    /// XXH3 of the bytes that are kept or copied, in the old file as in the new one.
+    pub(super) hash: u64,
+    /// XXH3 of the old bytes that are skipped, up to
+    /// [`SKIP_HASHED_MAX`](super::limits::SKIP_HASHED_MAX) at once.
+    pub(super) skip_hash: u64,
     /// Where its script is among the scripts.
     pub(super) script_at: u64,
     /// Bytes of it as stored.
@@ -60,8 +60,8 @@ impl Unit {
             self.new_len,
             self.write_len,
             self.pieces,
-            self.old_hash,
-            self.new_hash,
+            self.hash,
+            self.skip_hash,
             self.script_at,
             script,
         ];
@@ -81,8 +81,8 @@ impl Unit {
             new_len: word(3),
             write_len: word(4),
             pieces: word(5),
-            old_hash: word(6),
-            new_hash: word(7),
+            hash: word(6),
+            skip_hash: word(7),
             script_at: word(8),
             script_len: word(9) as u32,
             script_raw_len: (word(9) >> 32) as u32,
