@@ -18,8 +18,12 @@ mod image;
 mod mount;
 mod work;
 
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -113,8 +117,28 @@ fn enter() -> Result<()> {
     }
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
-    let status = command.args(std::env::args_os().skip(1)).env(INSIDE, "1").status()?;
+    command.args(std::env::args_os().skip(1)).env(INSIDE, "1");
+    // A signal ends this process alone: killed with a disk mounted, the other one would wait for
+    // itself to write that, and with it every `sync` on the machine.
+    let mut child = command.process_group(0).stdin(Stdio::piped()).spawn()?;
+    let alive = child.stdin.take();
+    let status = child.wait()?;
+    drop(alive);
     if status.success() { Ok(()) } else { bail!("powercut failed: {status}") }
+}
+
+/// Whether the process outside has gone, so that this one is to end.
+fn stop() -> &'static AtomicBool {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        // The pipe from the other process ends with it.
+        std::thread::spawn(|| {
+            drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+            STOP.store(true, Ordering::Relaxed);
+        });
+    });
+    &STOP
 }
 
 fn missing() -> Option<String> {
@@ -264,6 +288,7 @@ impl Place<'_> {
         position: usize,
         how: How,
     ) -> Result<Option<(check::Seen, Vec<Event>)>> {
+        ensure!(!stop().load(Ordering::Relaxed), "interrupted");
         let mounted = match self.mount(cut.image.clone(), how.is_logged) {
             Err(_) if cut.torn > 0 => return Ok(None),
             other => other?,

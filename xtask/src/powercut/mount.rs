@@ -16,6 +16,9 @@ pub(crate) enum FileSystem {
     Xfs,
 }
 
+/// No writes in the background.
+const EXT4: &str = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+
 impl FileSystem {
     pub(crate) const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
 
@@ -38,7 +41,7 @@ impl FileSystem {
     /// Makes an empty one.
     pub(crate) fn make(self, device: &Path) -> Result<()> {
         let mut command = match self {
-            Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", "nodiscard"]),
+            Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", EXT4]),
             Self::Xfs => command("mkfs.xfs", &["-q", "-f", "-K"]),
         };
         run(command.arg(device))
