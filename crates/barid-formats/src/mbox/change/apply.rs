@@ -64,7 +64,9 @@ impl Work<'_> {
         let mut source = self.source();
         let file = self.file();
         let len_max = self.options.buffer_len * AHEAD_BUFFERS;
-        let mut out = Out { bytes: Vec::new(), offset: 0, len_max };
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.reserve_exact(len_max);
+        let mut out = Out { bytes, offset: 0, len_max };
         let ready = match self.is_unsynced {
             true => self.prepare(&units, &mut source, &mut out)?,
             false => 0,
@@ -81,7 +83,9 @@ impl Work<'_> {
             self.assemble_into(*index, &mut source, &mut out)?;
             self.locks.touch()?;
         }
-        out.flush(file).map_err(self.at())
+        out.flush(file).map_err(self.at())?;
+        self.buffer = out.bytes;
+        Ok(())
     }
 
     /// Waits for the steps before, and meanwhile makes the first of `units` ready, of which nothing

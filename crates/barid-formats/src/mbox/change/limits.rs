@@ -68,7 +68,7 @@ pub(super) const TAIL_LEN_MAX: u64 = 64 * 1024;
 pub(super) const SECTOR_LEN: u64 = 512;
 
 /// How many times the bytes that are written at once are made ready while the disk is waited for.
-pub(super) const AHEAD_BUFFERS: usize = 6;
+pub(super) const AHEAD_BUFFERS: usize = 4;
 
 /// Bytes first read at a place; doubled as long as reading goes on there.
 pub(super) const READ_LEN_MIN: usize = 4096;

@@ -102,6 +102,7 @@ pub(super) fn recover(
         is_unsynced: false,
         window: None,
         bytes_done: 0,
+        buffer: Vec::new(),
         decompressor: None,
     };
     match work.resume(context) {

@@ -34,6 +34,8 @@ pub(super) struct Work<'a> {
     pub(super) window: Option<usize>,
     /// Bytes written to the mailbox by steps.
     pub(super) bytes_done: u64,
+    /// Empty; kept to be used again.
+    pub(super) buffer: Vec<u8>,
     pub(super) decompressor: Option<zstd::bulk::Decompressor<'static>>,
 }
 

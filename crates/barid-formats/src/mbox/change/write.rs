@@ -136,6 +136,7 @@ impl<'a> Plan<'a> {
             is_unsynced: false,
             window: None,
             bytes_done: 0,
+            buffer: Vec::new(),
             decompressor: None,
         };
         let work = work.begin()?.run(Stage::default(), context)?;
