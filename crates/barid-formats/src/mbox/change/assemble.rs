@@ -97,8 +97,12 @@ pub(super) fn chunks(
     Ok(())
 }
 
-/// Whether `source` has all old bytes of `unit` that were hashed.
-pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+/// [`Unit::hash`] and [`Unit::skip_hash`] of the old bytes that `source` has.
+pub(super) fn hash_old(
+    unit: &Unit,
+    script: &[u8],
+    source: &mut Source<'_>,
+) -> io::Result<(u64, u64)> {
     let (mut hash, mut skip_hash) = (Xxh3::new(), Xxh3::new());
     let mut old = unit.old;
     for op in ops(script) {
@@ -116,7 +120,12 @@ pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io
         };
         old += len;
     }
-    Ok(hash.digest() == unit.hash && skip_hash.digest() == unit.skip_hash)
+    Ok((hash.digest(), skip_hash.digest()))
+}
+
+/// Whether `source` has all old bytes of `unit` that were hashed.
+pub(super) fn has_old(unit: &Unit, script: &[u8], source: &mut Source<'_>) -> io::Result<bool> {
+    Ok(hash_old(unit, script, source)? == (unit.hash, unit.skip_hash))
 }
 
 /// Whether `source` has all new bytes of `unit`.

@@ -55,6 +55,15 @@ pub(super) const SCRIPT_COMPRESSED_MIN: usize = 128;
 /// The level of compression of scripts: they are alike, so that little is gained by more.
 pub(super) const SCRIPT_LEVEL: i32 = -1;
 
+/// Bytes of scripts written to the journal at once.
+pub(super) const SCRIPTS_WRITE_LEN: usize = 128 * 1024;
+
+/// Units and collapses up to which their old bytes are read by the planner's thread.
+pub(super) const READ_ALONE_MAX: usize = 32;
+
+/// Units that wait to be read.
+pub(super) const READ_QUEUE_LEN: usize = 8;
+
 /// Ranges collapsed in one change at most.
 pub(super) const COLLAPSES_MAX: usize = 1024;
 

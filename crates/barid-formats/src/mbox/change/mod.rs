@@ -23,6 +23,7 @@ mod limits;
 mod measure;
 mod plan;
 mod prepare;
+mod reader;
 mod recover;
 mod room;
 mod run;

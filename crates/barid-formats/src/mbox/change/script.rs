@@ -57,16 +57,10 @@ impl Script {
         self.bytes.len()
     }
 
-    /// The whole script.
-    pub(super) fn bytes(&mut self) -> &[u8] {
+    /// Takes the whole script; then there is none.
+    pub(super) fn take(&mut self) -> Vec<u8> {
         self.flush();
-        &self.bytes
-    }
-
-    /// Starts anew.
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.copying = 0;
+        std::mem::take(&mut self.bytes)
     }
 
     fn flush(&mut self) {
@@ -159,7 +153,8 @@ mod tests {
     fn check(pushed: &[Op<'_>], expected: &[Op<'_>]) {
         let mut script = Script::default();
         pushed.iter().for_each(|op| script.push(*op));
-        let found: Result<Vec<Op<'_>>, Malformed> = ops(script.bytes()).collect();
+        let bytes = script.take();
+        let found: Result<Vec<Op<'_>>, Malformed> = ops(&bytes).collect();
         assert_eq!(found.unwrap(), expected);
     }
 

@@ -33,11 +33,6 @@ impl<'a> Source<'a> {
         self.forget();
     }
 
-    /// The ranges that are jumped over.
-    pub(super) fn collapses(&self) -> &[Collapse] {
-        &self.collapses
-    }
-
     /// Forgets what was read ahead.
     pub(super) fn forget(&mut self) {
         self.buffer.clear();

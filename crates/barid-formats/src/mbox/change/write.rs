@@ -8,6 +8,7 @@ use super::drafter::{Drafted, Drafter};
 use super::header::{HEADER_LEN, Header, RECORDS_LEN, Tail};
 use super::journal::{JournalFile, Places};
 use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
+use super::reader::{Read, Reader};
 use super::run::{Stage, renew_times};
 use super::source::{Source, hash_of};
 use super::steps::{StepKind, StepParams, Steps};
@@ -54,9 +55,12 @@ pub(super) fn write<'a, P>(
     let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
     let mut journal = JournalFile::new(options.image_len);
     let drafting = locks.map(|_| &mut journal);
-    let mut drafter = Drafter::new(places, file, size, drafting, &options);
-    let planned = plan(Room { places, file, draft: &mut drafter }, context);
-    let drafted = planned.and_then(|planned| Ok((planned, drafter.finish()?)));
+    let reader = Reader::new(places, file, drafting, &options);
+    let drafted = std::thread::scope(|scope| {
+        let mut drafter = Drafter::new(scope, reader, size, &options);
+        let planned = plan(Room { places, file, draft: &mut drafter }, context)?;
+        Ok((planned, drafter.finish()?))
+    });
     let (planned, drafted) = match drafted {
         Ok(drafted) => drafted,
         Err(error) => {
@@ -88,7 +92,7 @@ impl<'a> Plan<'a> {
         journal: JournalFile,
         context: &mut SyncContext<'_>,
     ) -> Result<(SyncFigures, bool)> {
-        let Drafted { units, collapses, base_size, new_size, .. } = &self.drafted;
+        let Drafted { read: Read { units, .. }, collapses, base_size, new_size } = &self.drafted;
         let collapsed: u64 = collapses.iter().map(|collapse| collapse.len).sum();
         debug_assert_eq!(base_size + collapsed, self.size, "the draft covers the whole file");
         let params = StepParams {
@@ -129,7 +133,7 @@ impl<'a> Plan<'a> {
             options: self.options,
             journal,
             header,
-            units: self.drafted.units,
+            units: self.drafted.read.units,
             collapses: self.drafted.collapses,
             steps,
             barriers: 0,
@@ -150,10 +154,10 @@ impl<'a> Plan<'a> {
     }
 
     fn header(&self, steps: &Steps, params: StepParams, context: &SyncContext<'_>) -> Header {
-        let Drafted { units, collapses, base_size, new_size, scripts_len, scripts_hash } =
-            &self.drafted;
-        let window_len = |units: Vec<u32>| -> u64 {
-            let units = units.iter().map(|unit| &units_of(&self.drafted)[*unit as usize]);
+        let Drafted { read, collapses, base_size, new_size } = &self.drafted;
+        let Read { units, scripts_len, scripts_hash } = read;
+        let window_len = |members: Vec<u32>| -> u64 {
+            let units = members.iter().map(|unit| &units[*unit as usize]);
             units.map(|unit| unit.write_len + unit.pieces * super::apply::PIECE_LEN).sum()
         };
         let windows = steps.iter().filter(|step| step.kind == StepKind::Window);
@@ -218,7 +222,7 @@ impl<'a> Plan<'a> {
     fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<()> {
         let mut source = Source::new(self.file, self.options.buffer_len);
         let (mut from, mut bytes) = (None, Vec::new());
-        for unit in &self.drafted.units {
+        for unit in &self.drafted.read.units {
             let script = script_in_memory(unit, journal).map_err(self.at())?;
             let mut kept = Vec::new();
             assemble(unit, &script, &mut source, |at, new| {
@@ -237,10 +241,6 @@ impl<'a> Plan<'a> {
         renew_times(self.places.vfs, self.file, locks.modified(), false).map_err(self.at())?;
         self.file.sync_all().map_err(self.at())
     }
-}
-
-fn units_of(drafted: &Drafted) -> &[Unit] {
-    &drafted.units
 }
 
 fn script_in_memory(unit: &Unit, journal: &JournalFile) -> std::io::Result<Vec<u8>> {

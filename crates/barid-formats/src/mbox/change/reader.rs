@@ -1,0 +1,229 @@
+//! Reading the old bytes of a draft, and putting its scripts into the journal.
+//!
+//! Everything that a plan needs of the old file is read here once, in the order of the file, and
+//! hashed. Scripts go to the journal as they come; only the units are kept, of which there are not
+//! many however large the file is. A reader is busy as long as the planner is, so when there is much
+//! to read it gets a thread.
+
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use barid_vfs::File;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::assemble::hash_old;
+use super::header::HEADER_LEN;
+use super::journal::{JournalFile, Places};
+use super::limits::{
+    READ_ALONE_MAX, READ_QUEUE_LEN, SCRIPT_COMPRESSED_MIN, SCRIPT_LEVEL, SCRIPTS_WRITE_LEN,
+    WritingOptions,
+};
+use super::source::Source;
+use super::unit::{Collapse, Unit};
+use crate::{Error, Result};
+
+/// What was read for a draft.
+#[derive(Default)]
+pub(super) struct Read {
+    /// The units, ascending.
+    pub(super) units: Vec<Unit>,
+    /// Bytes of all scripts.
+    pub(super) scripts_len: u64,
+    /// Their hash, which the rest of the plan is still to be added to.
+    pub(super) scripts_hash: Xxh3,
+}
+
+/// Reads what units are made of.
+pub(super) struct Reader<'a> {
+    places: Places<'a>,
+    source: Source<'a>,
+    /// Where scripts go. `None`: nothing is read, hashed or written, only counted.
+    journal: Option<&'a mut JournalFile>,
+    read: Read,
+    /// Scripts that are not in the journal yet.
+    scripts: Vec<u8>,
+    compressor: Option<zstd::bulk::Compressor<'static>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of `file`. Without `journal` it counts only.
+    pub(super) fn new(
+        places: Places<'a>,
+        file: &'a dyn File,
+        journal: Option<&'a mut JournalFile>,
+        options: &WritingOptions,
+    ) -> Self {
+        Self {
+            places,
+            source: Source::new(file, options.buffer_len),
+            journal,
+            read: Read::default(),
+            scripts: Vec::new(),
+            compressor: None,
+        }
+    }
+
+    fn take(&mut self, part: Part) -> Result<()> {
+        match part {
+            Part::Unit(unit, script) => self.unit(unit, &script),
+            Part::Collapse(collapse) => {
+                self.source.collapse(collapse);
+                Ok(())
+            }
+        }
+    }
+
+    fn unit(&mut self, mut unit: Unit, script: &[u8]) -> Result<()> {
+        unit.script_at = self.read.scripts_len;
+        unit.script_raw_len = script.len() as u32;
+        unit.script_len = unit.script_raw_len;
+        if self.journal.is_some() {
+            (unit.hash, unit.skip_hash) =
+                hash_old(&unit, script, &mut self.source).map_err(self.at())?;
+            self.store(&mut unit, script)?;
+        }
+        self.read.scripts_len += u64::from(unit.script_len);
+        self.read.units.push(unit);
+        Ok(())
+    }
+
+    fn at(&self) -> impl FnOnce(io::Error) -> Error {
+        let path = self.places.mailbox.to_owned();
+        move |source| match source.kind() {
+            // It is shorter than what is known of it says.
+            io::ErrorKind::UnexpectedEof => Error::Changed { path },
+            _ => Error::Io { path, source },
+        }
+    }
+
+    fn store(&mut self, unit: &mut Unit, script: &[u8]) -> Result<()> {
+        let stored = match &mut self.compressor {
+            _ if script.len() < SCRIPT_COMPRESSED_MIN => None,
+            Some(compressor) => compressor.compress(script).ok(),
+            compressor => zstd::bulk::Compressor::new(SCRIPT_LEVEL)
+                .and_then(|new| compressor.insert(new).compress(script))
+                .ok(),
+        };
+        let stored = stored.as_deref().filter(|stored| stored.len() < script.len());
+        let stored = stored.unwrap_or(script);
+        unit.script_len = stored.len() as u32;
+        self.read.scripts_hash.update(stored);
+        self.scripts.extend_from_slice(stored);
+        match self.scripts.len() >= SCRIPTS_WRITE_LEN {
+            true => self.write(unit.script_at + stored.len() as u64),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the scripts that are not in the journal yet; they end at `end`.
+    fn write(&mut self, end: u64) -> Result<()> {
+        if let Some(journal) = &mut self.journal {
+            let offset = HEADER_LEN + end - self.scripts.len() as u64;
+            journal.write(&self.places, &self.scripts, offset)?;
+        }
+        self.scripts.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Read> {
+        self.write(self.read.scripts_len)?;
+        Ok(self.read)
+    }
+}
+
+/// What a reader is given.
+enum Part {
+    Unit(Unit, Vec<u8>),
+    Collapse(Collapse),
+}
+
+/// A reader, which moves to a thread of its own when there is much to read.
+pub(super) struct Readers<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    state: State<'scope, 'env>,
+}
+
+enum State<'scope, 'env> {
+    Here(Box<Reader<'env>>, usize),
+    There(SyncSender<Part>, ScopedJoinHandle<'scope, Result<Read>>),
+    /// It failed, and the error was told.
+    Over,
+}
+
+impl<'scope, 'env> Readers<'scope, 'env> {
+    /// Begins without a thread.
+    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, reader: Reader<'env>) -> Self {
+        Self { scope, state: State::Here(Box::new(reader), 0) }
+    }
+
+    /// The next unit, which has everything but its hashes and the place of its script.
+    pub(super) fn unit(&mut self, unit: Unit, script: Vec<u8>) -> Result<()> {
+        self.take(Part::Unit(unit, script))
+    }
+
+    /// A range to jump over from now on.
+    pub(super) fn collapse(&mut self, collapse: Collapse) -> Result<()> {
+        self.take(Part::Collapse(collapse))
+    }
+
+    fn take(&mut self, part: Part) -> Result<()> {
+        match &mut self.state {
+            State::Here(reader, count) => {
+                *count += 1;
+                reader.take(part)?;
+                if *count == READ_ALONE_MAX && reader.journal.is_some() {
+                    self.leave();
+                }
+                Ok(())
+            }
+            State::There(sender, _) => match sender.send(part) {
+                Ok(()) => Ok(()),
+                // It has stopped, and knows why.
+                Err(_) => self.end().map(drop),
+            },
+            State::Over => Ok(()),
+        }
+    }
+
+    /// Lets the reader go to its own thread, if there is one to be had.
+    fn leave(&mut self) {
+        let State::Here(reader, _) = std::mem::replace(&mut self.state, State::Over) else {
+            return;
+        };
+        let (sender, parts) = sync_channel(READ_QUEUE_LEN);
+        let shared = Arc::new(Mutex::new(Some(reader)));
+        let handed = Arc::clone(&shared);
+        let spawned = Builder::new().spawn_scoped(self.scope, move || {
+            let reader = handed.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut reader) = reader else { return Ok(Read::default()) };
+            parts.into_iter().try_for_each(|part| reader.take(part))?;
+            reader.finish()
+        });
+        self.state = match spawned {
+            Ok(thread) => State::There(sender, thread),
+            Err(_) => {
+                let reader = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let reader = reader.expect("because a thread that does not run takes nothing");
+                State::Here(reader, READ_ALONE_MAX)
+            }
+        };
+    }
+
+    /// Waits for the reader.
+    pub(super) fn finish(mut self) -> Result<Read> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Read> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Here(reader, _) => reader.finish(),
+            State::There(sender, thread) => {
+                drop(sender);
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
+            State::Over => Ok(Read::default()),
+        }
+    }
+}
