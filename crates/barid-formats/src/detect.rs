@@ -56,7 +56,7 @@ static REGISTRY: [Entry; 7] = [
     Entry {
         name: "mmdf",
         format: FormatName::Mmdf,
-        probe: Some(|probe| probe.head().starts_with(b"\x01\x01\x01\x01\n")),
+        probe: Some(|probe| is_mmdf(probe.head())),
         open: |vfs, path, options| open_mbox(vfs, path, Some(Variant::Mmdf), options),
     },
     Entry {
@@ -214,22 +214,32 @@ fn is_dir(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
     }
 }
 
+/// What is behind the NULs that a crash may leave instead of the first message: if nothing is, the
+/// mailbox is empty.
+fn without_nuls(head: &[u8]) -> &[u8] {
+    let nuls = head.iter().take_while(|byte| **byte == 0).count();
+    &head[nuls..]
+}
+
+/// Whether a file begins as an MMDF does; NULs before it do no harm.
+fn is_mmdf(head: &[u8]) -> bool {
+    without_nuls(head).starts_with(b"\x01\x01\x01\x01\n")
+}
+
 /// Whether a file begins as an mbox does: with nothing, with a From_ line (blank lines before it
-/// do no harm), or with the magic number of a compression, whose content is looked at later.
+/// do no harm, and NULs neither), or with the magic number of a compression, whose content is looked at later.
 fn is_mbox(head: &[u8]) -> bool {
     const GZIP: &[u8] = b"\x1f\x8b";
     const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-    head.is_empty()
-        || head.starts_with(GZIP)
-        || head.starts_with(ZSTD)
-        || starts_with_from_line(head)
+    let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
+    is_empty || head.starts_with(GZIP) || head.starts_with(ZSTD) || starts_with_from_line(head)
 }
 
 /// As c-client tests it: leading white space may only be whole lines.
 fn starts_with_from_line(head: &[u8]) -> bool {
-    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b'\r' | b'\n');
+    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b'\r' | b'\n' | 0);
     let spaces = head.iter().take_while(is_space).count();
-    let line_start = spaces == 0 || head[spaces - 1] == b'\n';
+    let line_start = spaces == 0 || matches!(head[spaces - 1], b'\n' | 0);
     line_start && head[spaces..].starts_with(b"From ")
 }
 
@@ -241,8 +251,10 @@ fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
         (FormatName::Maildir, None) => None,
         (_, None) => Some("a directory is no mbox"),
         // Forced: an odd beginning is for the reader to judge, but for what is no text at all.
-        (_, Some(head)) if is_mbox(head) => None,
-        (_, Some(head)) if memchr::memchr(0, head).is_some() => Some("it is a binary file"),
+        (_, Some(head)) if is_mbox(head) || is_mmdf(head) => None,
+        (_, Some(head)) if memchr::memchr(0, without_nuls(head)).is_some() => {
+            Some("it is a binary file")
+        }
         (_, Some(_)) => None,
     }
 }
@@ -281,6 +293,10 @@ mod tests {
             ("/blank", b"\n\nFrom a@b Thu Jan  1 00:00:00 1970\n\n"),
             ("/indented", b"  From a@b Thu Jan  1 00:00:00 1970\n\n"),
             ("/empty", b""),
+            ("/zeros", &[0; 600]),
+            ("/many-zeros", &[0; HEAD_LEN]),
+            ("/zeros-first", b"\0\0\0From a@b Thu Jan  1 00:00:00 1970\n\n"),
+            ("/mmdf-zeros", b"\0\0\x01\x01\x01\x01\nSubject: x\n\n\0"),
             ("/mmdf", b"\x01\x01\x01\x01\nSubject: x\n\n\x01\x01\x01\x01\n"),
             ("/gz", b"\x1f\x8b\x08\x00"),
             ("/binary", b"\x7fELF\x00\x01"),
@@ -306,6 +322,10 @@ mod tests {
         check("/mmdf", Ok(Format::Mmdf));
         check("/indented", Err("does not begin with a From_ line"));
         check("/binary", Err("binary file"));
+        check("/zeros", Ok(Format::Mboxo));
+        check("/zeros-first", Ok(Format::Mboxo));
+        check("/mmdf-zeros", Ok(Format::Mmdf));
+        check("/many-zeros", Err(""));
         check("/text", Err("does not begin with a From_ line"));
         check("/dir", Err("`barid folders` lists"));
         check("/missing", Err("/missing"));

@@ -48,7 +48,7 @@ pub(super) fn read(
     let lead = (offset - before) as usize;
     let found = &buffer[start..];
     let stands = found.len() as u64 == end - before
-        && (mailbox.separators() == Separators::Mmdf || lead == 0 || found[0] == b'\n')
+        && (mailbox.separators() == Separators::Mmdf || lead == 0 || matches!(found[0], b'\n' | 0))
         && is_separator(&found[lead..lead + separator_len as usize], mailbox.separators());
     if !stands {
         buffer.truncate(start);

@@ -82,15 +82,16 @@ impl<'s> Walker<'s> {
     }
 
     /// The separator of the first message, behind white space that ends with a line end (c-client's
-    /// `unix_isvalid_fd`); `None` if something else is there.
+    /// `unix_isvalid_fd`) or with NULs, which a crash may have left where others delivered then;
+    /// `None` if something else is there.
     pub(super) fn first(&mut self) -> io::Result<Option<Next>> {
         while self.window.end() < LEADING_SPACE_MAX as u64 && self.window.more(0)? {}
         let bytes = self.window.range(0..LEADING_SPACE_MAX as u64);
-        let space = bytes.iter().take_while(|byte| b"\r\n \t".contains(byte)).count();
+        let space = bytes.iter().take_while(|byte| b"\r\n \t\0".contains(byte)).count();
         if space == bytes.len() {
             return Ok(self.window.is_whole(0).then_some(Next::End));
         }
-        if space > 0 && bytes[space - 1] != b'\n' {
+        if space > 0 && !matches!(bytes[space - 1], b'\n' | 0) {
             return Ok(None);
         }
         Ok(self.separator_at(space as u64)?.map(Next::Message))

@@ -46,6 +46,8 @@ pub(super) struct Appended {
     pub(super) uids: Vec<Option<Uid>>,
     /// Bytes by which the file grew, and those changed in it.
     pub(super) bytes: u64,
+    /// The size of the file then.
+    pub(super) size: u64,
     /// How often was waited for the disk.
     pub(super) barriers: u64,
 }
@@ -91,7 +93,8 @@ pub(super) fn append_locked(
         Ok(()) => {
             let uid = |index| writer.numbers.as_ref().and_then(|numbers| numbers.uid(index));
             let uids = (0..messages.len()).map(uid).collect();
-            Ok(Appended { uids, bytes: writer.offset - end.size, barriers: 2 })
+            let (bytes, size) = (writer.offset - end.size, writer.offset);
+            Ok(Appended { uids, bytes, size, barriers: 2 })
         }
         Err(error) => {
             // The error is what matters; what cannot be cut back now is for the next append.
@@ -104,8 +107,8 @@ pub(super) fn append_locked(
     }
 }
 
-/// The size of a file without the NULs that an interrupted append left behind its last line end.
-/// Costs one read of one byte where there are none.
+/// The size of a file without the NULs that an interrupted append left behind its last line end, or
+/// instead of everything. Costs one read of one byte where there are none.
 pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
     let mut end = size;
     let mut len = 1;
@@ -121,7 +124,7 @@ pub(super) fn size_without_nuls(file: &dyn File, size: u64) -> io::Result<u64> {
             None => len = NULS_MAX,
         }
     }
-    Ok(size)
+    Ok(0)
 }
 
 /// The end of a file before an append.

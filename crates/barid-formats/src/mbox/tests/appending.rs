@@ -195,3 +195,69 @@ fn a_crash_keeps_what_was_there_and_what_was_acknowledged() {
         }
     }
 }
+
+#[test]
+fn a_crash_of_the_first_append_leaves_a_mailbox() {
+    let bar = "\u{1}\u{1}\u{1}\u{1}\n";
+    let sender = "s".repeat(600);
+    for variant in [Variant::Mboxo, Variant::Mmdf, Variant::Mboxcl2] {
+        let disk = MemVfs::new();
+        World::on(Arc::new(disk.clone())).write(b"");
+        disk.sync_dir(std::path::Path::new("/mail")).unwrap();
+        let world = CrashVfs::new(&disk);
+        let mut live = World::on(Arc::new(world.vfs()));
+        live.variant = Some(variant);
+        let big = format!("A: 1\n\n{}", "a line of the body\n".repeat(200));
+        let new = NewMessage { sender: Some(&sender), ..message(big.as_bytes()) };
+        append(&live, &[new]).unwrap();
+        let acknowledged = world.points();
+        for point in 0..=acknowledged {
+            for seed in 0..60 {
+                let disk = world.crash_at(point, seed);
+                let text = disk.read(&live.path, 1 << 20).unwrap();
+                let context = format!(
+                    "{variant:?}, point {point} of {acknowledged}, seed {seed}: {:?}",
+                    String::from_utf8_lossy(&text[..text.len().min(700)])
+                );
+                let mut found = World::on(Arc::new(disk));
+                found.variant = Some(variant);
+                let spec = |format| crate::MailboxSpec { format, path: found.path.clone() };
+                let format = match variant {
+                    Variant::Mmdf => Some(crate::FormatName::Mmdf),
+                    _ => None,
+                };
+                let opened = crate::open(Arc::clone(&found.vfs), &spec(format));
+                assert!(opened.is_ok(), "{opened:?} {context}");
+                let cached = found.try_scan(&EmptyKnown::default());
+                let cached = cached.unwrap_or_else(|error| panic!("{error} {context}"));
+                if point == acknowledged {
+                    let first = found.read(&cached.seen[0], ReadAs::Message);
+                    assert!(first.ends_with(b"a line of the body\n"), "{context}");
+                }
+                append(&found, &[message(b"A: 4\n\nfour\n")]).unwrap();
+                let again = found.scan();
+                let last = found.read(again.seen.last().unwrap(), ReadAs::Message);
+                assert!(last.ends_with(b"\n\nfour\n"), "{context}");
+                let text = found.vfs.read(&found.path, 1 << 20).unwrap();
+                let start = text.trim_ascii_start();
+                let lead = if variant == Variant::Mmdf { bar } else { "" };
+                assert!(start.starts_with(format!("{lead}From ").as_bytes()), "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_others_deliver_behind_zeros_is_seen() {
+    for zeros in [1, 600] {
+        let zeros = "\0".repeat(zeros);
+        for lead in ["", "\n"] {
+            let world = World::new(format!("{zeros}{lead}{FROM}A: 1\n\none\n\n").as_bytes());
+            let cached = world.scan();
+            assert_eq!(world.read(&cached.seen[0], ReadAs::Message), b"A: 1\n\none\n");
+            append(&world, &[message(b"A: 2\n\ntwo\n")]).unwrap();
+            let again = world.scan_again(&cached);
+            assert_eq!(again.uids(), [1, 2]);
+        }
+    }
+}
