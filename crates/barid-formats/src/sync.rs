@@ -177,6 +177,11 @@ pub struct SyncReport {
     pub appended: Vec<Option<Uid>>,
     /// Messages that were to be changed but are gone.
     pub gone: Vec<Uid>,
+    /// Messages that had to stay as they are, ascending, since nothing can be put into their header.
+    /// Of very many only the first are named.
+    pub unwritable: Vec<Uid>,
+    /// How many had to.
+    pub unwritable_count: u64,
     /// Known messages that were expunged, ascending.
     pub expunged: Vec<Uid>,
     /// How messages moved in the file that [`SyncContext::moved`] was not told of, ascending. What

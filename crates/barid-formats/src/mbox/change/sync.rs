@@ -38,17 +38,13 @@ pub(in crate::mbox) fn sync(
     let recovered = recover(mailbox, &locks, context)?;
     let believed = Believed::of(mailbox, &locks, context.known)?;
     let changes = &*with_keywords(mailbox, &locks, believed.as_ref(), changes, appends)?;
+    let before = stamp_of(mailbox, locks.file())?;
     if changes.is_empty() {
-        let appended = append::append_locked(mailbox, &locks, appends, believed.as_ref())?;
-        let figures = SyncFigures {
-            barriers: recovered.barriers + appended.barriers,
-            bytes_appended: appended.bytes,
-            ..SyncFigures::default()
-        };
-        return Ok(SyncReport { appended: appended.uids, figures, ..SyncReport::default() });
+        let mut report = append_only(mailbox, &locks, appends, believed.as_ref(), before, context)?;
+        report.figures.barriers += recovered.barriers;
+        return Ok(report);
     }
     let places = places_of(mailbox, &locks, context.state_dir);
-    let before = stamp_of(mailbox, locks.file())?;
     let Written { planned, mut figures, is_written } =
         write(mailbox, places, locks.file(), Some(&locks), context, |room, context| {
             plan_with(mailbox, changes, &before, room, context)
@@ -59,6 +55,8 @@ pub(in crate::mbox) fn sync(
     let state = follow(mailbox, &locks, &planned, !is_written, before)?;
     let mut report = SyncReport {
         gone: planned.gone.clone(),
+        unwritable: planned.unwritable.clone(),
+        unwritable_count: planned.unwritable_count,
         expunged: planned.expunged.clone(),
         shifts: planned.shifts.clone(),
         figures,
@@ -119,8 +117,17 @@ fn dry_run(
     figures.bytes_appended = len_of(mailbox, appends);
     figures.size_after += figures.bytes_appended;
     figures.barriers += if appends.is_empty() { 0 } else { 2 };
-    let Planned { gone, expunged, shifts, .. } = planned;
-    Ok(SyncReport { gone, expunged, shifts, figures, ..SyncReport::default() })
+    let Planned { gone, unwritable, unwritable_count, expunged, shifts, .. } = planned;
+    let report = SyncReport {
+        gone,
+        unwritable,
+        unwritable_count,
+        expunged,
+        shifts,
+        figures,
+        ..SyncReport::default()
+    };
+    Ok(report)
 }
 
 /// Bytes that messages take behind the others, but for their UIDs.
@@ -145,9 +152,6 @@ fn plan_with(
 ) -> Result<Planned> {
     let Room { places, file, draft } = room;
     let size = stamp.files[0].size;
-    let is_believed = context.known.stamp().is_some_and(|known| {
-        known.same_files(stamp) && known.racy() == Racy::No && !context.known.tail_verified()
-    });
     let input = PlanInput {
         path: &mailbox.path,
         file,
@@ -155,7 +159,7 @@ fn plan_with(
         separators: mailbox.separators(),
         known: context.known,
         changes,
-        verify: !is_believed,
+        verify: !is_known(context.known, stamp),
         collapse: match changes.expunge.is_empty() {
             true => None,
             false => collapse::block(places.vfs, places.mailbox, file, size),
@@ -166,6 +170,12 @@ fn plan_with(
         Some(moved) => plan(&input, draft, *moved),
         None => plan(&input, draft, &mut |_| {}),
     }
+}
+
+/// Whether all of a file that bears this stamp is what is known of it.
+fn is_known(known: &dyn Known, stamp: &Stamp) -> bool {
+    let is_same = |known: Stamp| known.same_files(stamp) && known.racy() == Racy::No;
+    known.stamp().is_some_and(is_same) && !known.tail_verified()
 }
 
 fn stamp_of(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
@@ -227,6 +237,51 @@ fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
     Ok(ledger.commit()?)
 }
 
+/// Appends messages to a mailbox of which nothing is to be changed.
+fn append_only(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    appends: &[NewMessage<'_>],
+    believed: Option<&Believed>,
+    before: Stamp,
+    context: &SyncContext<'_>,
+) -> Result<SyncReport> {
+    let size_before = before.files[0].size;
+    if appends.is_empty() {
+        let figures =
+            SyncFigures { size_before, size_after: size_before, ..SyncFigures::default() };
+        return Ok(SyncReport { figures, ..SyncReport::default() });
+    }
+    let appended = append::append_locked(mailbox, locks, appends, believed)?;
+    let stamp_after = match is_known(context.known, &before) {
+        true => settle(mailbox, locks),
+        false => None,
+    };
+    let cache = stamp_after.map(|stamp_after| {
+        let mut stamp = before;
+        // NULs behind that were cut off.
+        stamp.files[0].size = size_before.min(appended.size - appended.bytes);
+        let (state, keywords) = (context.known.state().to_vec(), context.known.keywords().clone());
+        SyncedState { stamp, stamp_after, state, keywords }
+    });
+    let figures = SyncFigures {
+        barriers: appended.barriers,
+        bytes_appended: appended.bytes,
+        size_before,
+        size_after: appended.size,
+        ..SyncFigures::default()
+    };
+    Ok(SyncReport { appended: appended.uids, cache, figures, ..SyncReport::default() })
+}
+
+/// Gives a mailbox that was appended to times of ours; its stamp then. What was appended is durable:
+/// if this fails, only a scan can tell.
+fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<Stamp> {
+    // Not waited for: after a crash the next scan just finds another stamp.
+    renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;
+    settled(mailbox, locks.file()).ok()
+}
+
 /// Appends messages behind what was changed just now.
 fn append_to(
     mailbox: &MboxMailbox,
@@ -253,13 +308,14 @@ fn append_to(
     report.appended = appended.uids;
     report.figures.bytes_appended = appended.bytes;
     report.figures.barriers += appended.barriers;
-    // Not waited for: after a crash the next scan just finds another stamp.
-    renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true)
-        .map_err(Error::at(&mailbox.path))?;
-    let stamp = settled(mailbox, locks.file())?;
-    report.figures.size_after = stamp.files[0].size;
-    if let Some(cache) = report.cache.as_mut().filter(|_| planned.known_end == planned.size) {
-        cache.stamp_after = stamp;
+    report.figures.size_after = appended.size;
+    let stamp = settle(mailbox, locks);
+    match &mut report.cache {
+        Some(cache) if planned.known_end == planned.size => match stamp {
+            Some(stamp) => cache.stamp_after = stamp,
+            None => report.cache = None,
+        },
+        _ => {}
     }
     Ok(())
 }

@@ -128,6 +128,56 @@ fn what_is_appended_with_a_change_is_all_that_is_left_to_read() {
 }
 
 #[test]
+fn after_an_append_alone_a_cache_follows_too() {
+    let world = world(10);
+    let known = world.scan();
+    let new = NewMessage {
+        bytes: b"Subject: new\n\nnew\n",
+        internal_date: None,
+        flags: FlagSet::EMPTY,
+        keywords: Vec::new(),
+        sender: None,
+    };
+    let (report, moved) = sync(&world, &known, &ChangeSet::default(), &[new.clone()]).unwrap();
+    assert!(moved.is_empty());
+    let state = report.cache.clone().unwrap();
+    assert!(state.stamp_after.is_growth_of(&state.stamp));
+    assert!(state.stamp_after.same_files(&world.mailbox().stamp().unwrap()));
+    assert_eq!((state.stamp.racy(), state.stamp_after.racy()), (Racy::No, Racy::No));
+    let figures = report.figures;
+    assert_eq!(figures.size_before + figures.bytes_appended, figures.size_after);
+    let mut followed = known.clone();
+    followed.report.stamp = state.stamp;
+    followed.report.state = state.state;
+    let again = world.try_scan(&followed).unwrap();
+    assert!(again.report.tail_verified && !again.report.reset);
+    assert_eq!(again.uids(), [11]);
+    // What may not be what is known is not followed.
+    let (report, _) = sync(&world, &followed, &ChangeSet::default(), &[new]).unwrap();
+    assert_eq!(report.cache, None);
+}
+
+#[test]
+fn messages_that_cannot_be_written_are_named() {
+    let line = format!("X-Long: {}\n", "y".repeat(1000));
+    let long = line.repeat(1024 * 1024 / line.len() + 1);
+    let text = format!("{FROM}Subject: 1\n\nbody\n\n{FROM}{long}\nbody\n\n");
+    let world = World::new(text.as_bytes());
+    let known = world.scan();
+    let mut context = SyncContext::new(&known);
+    context.dry_run = true;
+    let dry = world.mailbox().sync(&flagged(&[1, 2]), &[], &mut context).unwrap();
+    let (report, moved) = sync(&world, &known, &flagged(&[1, 2]), &[]).unwrap();
+    for report in [dry, report] {
+        assert_eq!((report.unwritable, report.unwritable_count), (vec![uid(2)], 1));
+    }
+    for message in moved {
+        assert_eq!(message.flags.contains(Flag::Flagged), message.uid == uid(1));
+    }
+    assert!(!world.scan().seen[1].flags.contains(Flag::Flagged));
+}
+
+#[test]
 fn the_ledger_forgets_what_the_file_knows_but_no_number() {
     let world = world(20);
     let known = world.scan();
