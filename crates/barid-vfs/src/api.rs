@@ -50,6 +50,8 @@ pub struct Metadata {
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
+    /// The user id of the owner.
+    pub uid: u32,
     /// Last change of the content.
     pub modified: Timestamp,
     /// Last change of the inode.
@@ -196,6 +198,11 @@ pub trait Vfs: Debug + Send + Sync {
     /// Who this process is, as lock files name it. Doubles give a fixed answer.
     fn process(&self) -> Process {
         crate::os::process()
+    }
+
+    /// The effective user id of this process. Doubles give the one they were told.
+    fn user(&self) -> u32 {
+        crate::os::user()
     }
 
     /// Whether a process of this host lives (`kill` with signal 0). Doubles know only their own.

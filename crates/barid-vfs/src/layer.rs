@@ -205,6 +205,10 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.process()
     }
 
+    fn user(&self) -> u32 {
+        self.inner.user()
+    }
+
     fn process_alive(&self, pid: u32) -> bool {
         self.inner.process_alive(pid)
     }

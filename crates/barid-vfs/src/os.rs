@@ -295,6 +295,11 @@ pub(crate) fn process() -> Process {
     Process { pid: std::process::id(), host: uname.nodename().to_string_lossy().into_owned() }
 }
 
+/// The effective user id.
+pub(crate) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether a process lives; one of another user does, too.
 pub(crate) fn process_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
@@ -393,6 +398,7 @@ fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {
         links: stat.st_nlink,
         size: stat.st_size as u64,
         mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
         modified: timestamp(stat.st_mtime, stat.st_mtime_nsec as i64),
         changed: timestamp(stat.st_ctime, stat.st_ctime_nsec as i64),
         accessed: timestamp(stat.st_atime, stat.st_atime_nsec as i64),

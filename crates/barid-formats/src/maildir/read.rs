@@ -337,6 +337,7 @@ const UNKNOWN: Metadata = Metadata {
     links: 1,
     size: 0,
     mode: 0,
+    uid: 0,
     modified: Timestamp { unix_nanos: 0 },
     changed: Timestamp { unix_nanos: 0 },
     accessed: Timestamp { unix_nanos: 0 },

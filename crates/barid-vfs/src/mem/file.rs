@@ -124,8 +124,7 @@ impl File for MemFile {
     }
 
     fn set_times(&self, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
-        self.vfs.put_times(&self.node, accessed, modified);
-        Ok(())
+        self.vfs.put_times(&self.node, accessed, modified)
     }
 
     fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>> {

@@ -28,6 +28,8 @@ use crate::limits::BLOCK_LEN;
 const START: Timestamp = Timestamp { unix_nanos: 1_750_000_000_000_000_000 };
 /// The process id of a new world.
 const PID: u32 = 4242;
+/// The user id of a new world's process, and of the owner of what it makes.
+pub(crate) const USER: u32 = 1000;
 /// The host name of every world.
 const HOST: &str = "memory";
 
@@ -36,6 +38,7 @@ const HOST: &str = "memory";
 pub struct MemVfs {
     shared: Arc<Shared>,
     pid: u32,
+    user: u32,
 }
 
 #[derive(Debug)]
@@ -83,7 +86,7 @@ impl MemVfs {
             alive: Mutex::new(BTreeSet::from([PID])),
             log: recording.then(Mutex::default),
         };
-        Self { shared: Arc::new(shared), pid: PID }
+        Self { shared: Arc::new(shared), pid: PID, user: USER }
     }
 
     /// An independent copy as it is now, without its locks. Bytes are shared until written, so it
@@ -112,7 +115,7 @@ impl MemVfs {
     }
 
     fn settings_to(&self, mut copy: Self) -> Self {
-        copy.pid = self.pid;
+        (copy.pid, copy.user) = (self.pid, self.user);
         copy.alive().clone_from(&self.alive());
         for (to, from) in [
             (&copy.shared.tick_nanos, &self.shared.tick_nanos),
@@ -221,11 +224,15 @@ impl MemVfs {
         }
     }
 
-    fn put_times(&self, node: &Node, accessed: Timestamp, modified: Timestamp) {
+    fn put_times(&self, node: &Node, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
         let now = self.tick();
         let mut state = node.write();
+        if self.user != 0 && self.user != state.meta.uid {
+            return Err(Errno::PERM.into());
+        }
         state.meta = Meta { accessed, modified, changed: now, ..state.meta };
         self.record_meta(node.number, &state.meta);
+        Ok(())
     }
 
     /// Makes a symbolic link; fails if the name exists.
@@ -251,7 +258,14 @@ impl MemVfs {
     #[must_use]
     pub fn as_process(&self, pid: u32) -> Self {
         self.alive().insert(pid);
-        Self { shared: Arc::clone(&self.shared), pid }
+        Self { shared: Arc::clone(&self.shared), pid, user: self.user }
+    }
+
+    /// The same world seen by a process of another user: what it makes is that user's, and only of
+    /// its own files may it set the times. At first the user is 1000.
+    #[must_use]
+    pub fn as_user(&self, user: u32) -> Self {
+        Self { shared: Arc::clone(&self.shared), pid: self.pid, user }
     }
 
     /// Makes [`Vfs::process_alive`] answer that the process is dead. Its handles stay open.
@@ -318,6 +332,7 @@ impl MemVfs {
                         tree.writable_dir(found.dir)?;
                         let now = self.tick();
                         let node = tree.create(FileType::File, mode, now);
+                        node.write().meta.uid = self.user;
                         self.record(|| Op::Create {
                             inode: node.number,
                             file_type: FileType::File,
@@ -522,8 +537,7 @@ impl Vfs for MemVfs {
 
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
         let node = self.node(path)?;
-        self.put_times(&node, accessed, modified);
-        Ok(())
+        self.put_times(&node, accessed, modified)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -547,6 +561,10 @@ impl Vfs for MemVfs {
 
     fn process(&self) -> Process {
         Process { pid: self.pid, host: HOST.to_owned() }
+    }
+
+    fn user(&self) -> u32 {
+        self.user
     }
 
     fn process_alive(&self, pid: u32) -> bool {

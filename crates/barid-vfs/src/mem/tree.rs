@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::io::Errno;
 
+use super::USER;
 use super::content::Content;
 use crate::api::{FileType, LockKind, LockMode, Metadata, Timestamp};
 use crate::limits::{NAME_LEN_MAX, SYMLINK_HOPS_MAX};
@@ -41,6 +42,7 @@ pub(crate) struct NodeState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) mode: u32,
+    pub(crate) uid: u32,
     pub(crate) modified: Timestamp,
     pub(crate) changed: Timestamp,
     pub(crate) accessed: Timestamp,
@@ -103,6 +105,7 @@ impl Node {
             links: state.links,
             size,
             mode: state.meta.mode,
+            uid: state.meta.uid,
             modified: state.meta.modified,
             changed: state.meta.changed,
             accessed: state.meta.accessed,
@@ -115,7 +118,7 @@ impl NodeState {
     pub(crate) fn new(mode: u32, now: Timestamp, links: u64) -> Self {
         Self {
             content: Content::default(),
-            meta: Meta { mode, modified: now, changed: now, accessed: now },
+            meta: Meta { mode, uid: USER, modified: now, changed: now, accessed: now },
             links,
             xattrs: BTreeMap::new(),
             locks: Vec::new(),
