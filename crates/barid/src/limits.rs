@@ -19,3 +19,7 @@ pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of messages that are brought back in one pass.
 pub(crate) const UNDO_BATCH_LEN: usize = 8 << 20;
+
+/// How often the cache is healed and asked again after a change: a damaged one is made anew, then
+/// the answer comes from memory.
+pub(crate) const HEALINGS_MAX: u32 = 4;

@@ -8,6 +8,7 @@ mod crash;
 mod healing;
 mod incremental;
 mod keeping;
+mod once;
 mod opening;
 mod pending;
 mod races;

@@ -1,7 +1,5 @@
 //! Accepting flag changes: they are durable, and shown, and written later.
 
-use std::cell::RefCell;
-
 use barid_cache::Core;
 use barid_formats::FlagChange;
 use barid_state::{MessageKey, PendingChange, PendingKind};
@@ -9,7 +7,7 @@ use barid_types::{Keyword, Uid};
 
 use super::matching::ordinal;
 use super::pass::hand_out_modseq;
-use super::resolve::{delta_of, is_noop, there};
+use super::resolve::{delta_of, is_noop, then, there};
 use super::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
 use crate::limits::PENDING_MAX;
 use crate::{Error, Mailbox, Result};
@@ -20,6 +18,9 @@ struct Target {
     key: MessageKey,
     change: FlagChange,
 }
+
+/// Told of a message whose flags would be others, and of all its changes.
+type VisitChanging<'a> = dyn FnMut(&Core, &[&(Uid, FlagChange)]) + 'a;
 
 impl Mailbox {
     /// Whether a request needs only be accepted.
@@ -52,7 +53,15 @@ impl Mailbox {
             mailbox.catch_up()?;
             mailbox.check_numbering(uidvalidity)?;
             mailbox.show_pending()?;
-            mailbox.accept_locked(request, options)
+            match mailbox.accept_locked(request, options) {
+                // Nothing is accepted where there is an error.
+                Err(error @ Error::Cache(_)) => {
+                    mailbox.heal(error)?;
+                    mailbox.check_numbering(uidvalidity)?;
+                    mailbox.accept_locked(request, options)
+                }
+                result => result,
+            }
         })
     }
 
@@ -62,8 +71,7 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let mut changed = Changed::default();
-        let targets = self.targets(&request.flags, &mut changed.gone)?;
-        changed.flagged = targets.len() as u32;
+        let targets = self.targets(&request.flags, &mut changed)?;
         let before = self.pending.records().len();
         if options.dry_run || targets.is_empty() {
             changed.pending = (before + targets.len()) as u32;
@@ -86,17 +94,44 @@ impl Mailbox {
             });
         }
         self.pending.accept(accepted)?;
-        self.show_pending()?;
+        self.show_accepted();
         changed.figures.barriers = 2;
         changed.pending = self.pending.records().len() as u32;
         Ok(changed)
     }
 
     /// The messages whose flags as they are shown would be others.
-    fn targets(&self, flags: &[(Uid, FlagChange)], gone: &mut Vec<Uid>) -> Result<Vec<Target>> {
+    fn targets(&self, flags: &[(Uid, FlagChange)], changed: &mut Changed) -> Result<Vec<Target>> {
+        let mut targets = Vec::new();
+        let gone = self.changing(flags, &mut |core, mine| {
+            changed.flagged += 1;
+            targets.extend(mine.iter().map(|(uid, change)| Target {
+                uid: *uid,
+                key: core.key,
+                change: change.clone(),
+            }));
+        })?;
+        changed.asked = changed.flagged;
+        changed.gone.extend(gone);
+        Ok(targets)
+    }
+
+    /// Of how many messages the flags as they are shown would be others.
+    pub(super) fn count_changing(&self, flags: &[(Uid, FlagChange)]) -> Result<u32> {
+        let mut count = 0;
+        self.changing(flags, &mut |_, _| count += 1)?;
+        Ok(count)
+    }
+
+    /// Visits the messages whose flags as they are shown would be others, with the changes of
+    /// each; returns the UIDs that are not there.
+    fn changing(
+        &self,
+        flags: &[(Uid, FlagChange)],
+        visit: &mut VisitChanging<'_>,
+    ) -> Result<Vec<Uid>> {
         let mut flags: Vec<&(Uid, FlagChange)> = flags.iter().collect();
         flags.sort_by_key(|(uid, _)| *uid);
-        let targets = RefCell::new(Vec::new());
         let mut at = 0;
         let names = self.keywords();
         let mut uids: Vec<Uid> = flags.iter().map(|(uid, _)| *uid).collect();
@@ -105,19 +140,20 @@ impl Mailbox {
             at += flags[at..].iter().take_while(|(uid, _)| *uid < core.uid).count();
             let mut shown: Core = *core;
             (shown.flags, shown.keywords, _) = self.shown.of_message(core);
-            let mine = flags[at..].iter().take_while(|(uid, _)| *uid == core.uid);
-            let mine: Vec<_> = mine.collect();
-            // One change of several may undo what another does: then all are taken.
-            if mine.len() > 1 || mine.iter().any(|(_, change)| !is_noop(change, &shown, names)) {
-                targets.borrow_mut().extend(mine.into_iter().map(|(uid, change)| Target {
-                    uid: *uid,
-                    key: core.key,
-                    change: change.clone(),
-                }));
+            let end = at + flags[at..].iter().take_while(|(uid, _)| *uid == core.uid).count();
+            let is_noop = match &flags[at..end] {
+                [(_, change)] => is_noop(change, &shown, names),
+                mine => {
+                    let mut sum = FlagChange::default();
+                    mine.iter().for_each(|(_, change)| then(&mut sum, change));
+                    is_noop(&sum, &shown, names)
+                }
+            };
+            if !is_noop {
+                visit(core, &flags[at..end]);
             }
         })?;
-        gone.extend(uids.iter().zip(there).filter(|(_, there)| !there).map(|(uid, _)| *uid));
-        Ok(targets.into_inner())
+        Ok(uids.iter().zip(there).filter(|(_, there)| !there).map(|(uid, _)| *uid).collect())
     }
 
     /// What the format could not write is not accepted.

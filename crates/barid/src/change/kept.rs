@@ -149,8 +149,11 @@ impl Mailbox {
         changed.appends += done.appends;
         changed.appended.extend(done.appended);
         changed.flagged += done.flagged;
+        changed.asked += done.asked;
         changed.ambiguous = done.ambiguous;
         changed.gone.extend(done.gone);
+        changed.unwritable.extend(done.unwritable);
+        changed.unwritable_count += done.unwritable_count;
         super::add_figures(&mut changed.figures, &done.figures);
         Ok(())
     }

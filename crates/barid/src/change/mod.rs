@@ -6,6 +6,7 @@
 //! them.
 
 mod accept;
+mod after;
 mod kept;
 pub(crate) mod matching;
 mod pass;
@@ -82,6 +83,9 @@ pub struct Changed {
     /// Messages of which flags or keywords were changed, pending changes that were written
     /// included; where the change is only accepted, those of which it is.
     pub flagged: u32,
+    /// Those of them of which the request changed flags or keywords as they were shown; the others
+    /// had changes pending.
+    pub asked: u32,
     /// Messages expunged.
     pub expunged: u32,
     /// Messages appended.
@@ -90,6 +94,11 @@ pub struct Changed {
     pub appended: Vec<Uid>,
     /// Messages that were to be changed but are not there, ascending.
     pub gone: Vec<Uid>,
+    /// Messages of which nothing was written, ascending, since nothing can be put into their header.
+    /// Of very many only the first are named.
+    pub unwritable: Vec<Uid>,
+    /// How many such messages there are.
+    pub unwritable_count: u64,
     /// Pending changes that were left, since it cannot be told which message they mean.
     pub ambiguous: u32,
     /// Bytes of the expunged messages that were kept for [`Mailbox::undo`]; `None` if none were.
@@ -110,7 +119,8 @@ impl Mailbox {
     /// Unfinished work that cannot be completed; a lock that another program holds;
     /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
     /// says that the change goes on at the next opening; after any other error nothing was changed
-    /// in an mbox, and in a Maildir each message was changed or not.
+    /// in an mbox, and in a Maildir each message was changed or not. Once the change is made no
+    /// trouble with the cache or the ledger is an error: [`Mailbox::notes`] tells of it.
     pub fn change(
         &mut self,
         request: &ChangeRequest<'_>,

@@ -3,20 +3,22 @@
 //! Order: the lock of the pending changes; unfinished work; the expunged messages are kept, durably;
 //! the format's change, which drops the pending changes between its commit and the end of its
 //! journal; the mod-sequence, durable in the ledger; the cache.
+//!
+//! An attempt ends with the format's change. What follows is in `after.rs`, where nothing is tried
+//! again and no error is left.
 
-use barid_cache::{Follow, Follower, Snapshot};
-use barid_formats::{
-    Error as FormatError, Format, MovedMessage, SyncContext, SyncReport, SyncedState,
-};
-use barid_state::{Ledger, MessageKey};
-use barid_types::{ModSeq, Uid, UidValidity};
+use barid_cache::Follower;
+use barid_formats::{Error as FormatError, MovedMessage, SyncContext, SyncReport};
+use barid_state::Ledger;
+use barid_types::{ModSeq, UidValidity};
 
+use super::after::{Made, Next, follow};
 use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::limits::{CHANGES_MAX, PENDING_LOCK_TIMEOUT};
-use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing, written_at};
+use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing};
 use crate::recovery::unfinished;
-use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Work};
+use crate::{Error, Mailbox, Progress, Result, Work};
 
 impl Mailbox {
     /// Writes what is asked for and what is pending.
@@ -27,7 +29,7 @@ impl Mailbox {
     ) -> Result<Changed> {
         self.check_writable(options)?;
         if options.dry_run {
-            return self.write_once(request, options);
+            return Ok(self.attempt(request, options)?.told());
         }
         self.under_pending_lock(|mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
@@ -73,7 +75,8 @@ impl Mailbox {
         self.ledger.is_persistent()
     }
 
-    /// Tries again as long as others change the mailbox.
+    /// Tries again as long as others change the mailbox, and where the cache is damaged: until the
+    /// format has made the change, and never after that.
     fn write_until_steady(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -82,9 +85,10 @@ impl Mailbox {
         let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1..=CHANGES_MAX {
             self.check_numbering(uidvalidity)?;
-            let error = match self.write_once(request, options) {
+            let error = match self.attempt(request, options) {
+                Ok(made) => return Ok(self.conclude(made, request)),
                 Err(error) if attempt < CHANGES_MAX => from_sink(error),
-                result => return result,
+                Err(error) => return Err(error),
             };
             match error {
                 Error::Mailbox(FormatError::Changed { .. } | FormatError::MessageGone { .. }) => {
@@ -118,18 +122,10 @@ impl Mailbox {
         }
     }
 
-    fn write_once(
-        &mut self,
-        request: &ChangeRequest<'_>,
-        options: &ChangeOptions,
-    ) -> Result<Changed> {
-        let mut resolved = self.resolve(request)?;
-        let mut changed = Changed {
-            flagged: resolved.flagged,
-            appends: request.appends.len() as u32,
-            ambiguous: resolved.ambiguous.len() as u32,
-            ..Changed::default()
-        };
+    /// Everything up to the format's change, which is the last that can fail.
+    fn attempt(&mut self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> Result<Made> {
+        let resolved = self.resolve(request)?;
+        let asked = self.asked(request, &resolved)?;
         if !options.dry_run && !resolved.ambiguous.is_empty() {
             self.pending.put_last(&resolved.ambiguous)?;
         }
@@ -138,34 +134,25 @@ impl Mailbox {
             0 => None,
             written => self.pending.records().get(written - 1).map(|record| record.sequence),
         };
-        if !options.dry_run {
-            changed.kept = self.keep_expunged(&resolved.changes.expunge, options)?;
-        }
+        let kept = match options.dry_run {
+            true => None,
+            false => self.keep_expunged(&resolved.changes.expunge, options)?,
+        };
         let uidnext = self.snapshot.meta().uidnext;
-        let report = match resolved.changes.is_empty() && request.appends.is_empty() {
-            true => SyncReport::default(),
+        let (report, next) = match resolved.changes.is_empty() && request.appends.is_empty() {
+            true => (SyncReport::default(), Next::Nothing),
             false => self.change_format(&resolved, request, options, through)?,
         };
-        if !options.dry_run {
-            if let Some(through) = through {
-                self.pending.drop_through(through)?;
-            }
-            self.show_pending()?;
-            changed.appended = self.uids_of(request, &report, uidnext)?;
+        let appends = request.appends.len() as u32;
+        Ok(Made { resolved, asked, appends, report, next, kept, through, uidnext })
+    }
+
+    /// Of how many messages the request changes the flags as they are shown.
+    fn asked(&self, request: &ChangeRequest<'_>, resolved: &Resolved) -> Result<u32> {
+        if self.pending.records().is_empty() {
+            return Ok(resolved.flagged);
         }
-        resolved.gone.extend(&report.gone);
-        resolved.gone.sort_unstable();
-        resolved.gone.dedup();
-        changed.gone = resolved.gone;
-        let gone = |uid: &&Uid| report.gone.binary_search(uid).is_ok();
-        let expunge = &resolved.changes.expunge;
-        changed.expunged = (expunge.len() - expunge.iter().filter(gone).count()) as u32;
-        changed.figures = report.figures;
-        changed.pending = match options.dry_run {
-            true => changed.ambiguous,
-            false => self.pending.records().len() as u32,
-        };
-        Ok(changed)
+        self.count_changing(&request.flags)
     }
 
     fn resolve(&self, request: &ChangeRequest<'_>) -> Result<Resolved> {
@@ -179,7 +166,7 @@ impl Mailbox {
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
         through: Option<u64>,
-    ) -> Result<SyncReport> {
+    ) -> Result<(SyncReport, Next)> {
         let progress = options.progress.as_ref();
         let progress =
             progress.map(|tell| Progress::teller(tell, Work::Change, self.format.format()));
@@ -209,91 +196,11 @@ impl Mailbox {
         let of_ledger = [is_touched, appends].map(|is_so| is_so && ledger.is_persistent());
         let ours = of_ledger.into_iter().chain([through.is_some(), is_expected]);
         report.figures.barriers += ours.filter(|is_so| *is_so).count() as u64;
-        if options.dry_run {
-            return Ok(report);
-        }
-        let Some(state) = report.cache.take() else {
-            drop(follower);
-            // What was written in place would not be seen by a look at what the file grew by.
-            self.rescan(is_touched && self.format.format() != Format::Maildir)?;
-            return Ok(report);
+        let next = match options.dry_run {
+            true => Next::Nothing,
+            false => follow(follower, &mut report, ledger, snapshot, appends),
         };
-        let modseq = match is_touched {
-            true => {
-                ledger.set_fingerprint(written_at(&state.stamp_after));
-                hand_out_modseq(ledger, snapshot.meta().highest_modseq)?
-            }
-            false => snapshot.meta().highest_modseq,
-        };
-        let followed = follower.finish(&Follow {
-            expunged: &report.expunged,
-            shifts: &report.shifts,
-            stamp: state.stamp,
-            state: &state.state,
-            keywords: &state.keywords,
-            uidnext: snapshot.meta().uidnext,
-            modseq,
-            size_bytes: report.figures.size_after.saturating_sub(report.figures.bytes_appended),
-            tail_verified: false,
-        });
-        match followed {
-            Ok(snapshot) => self.take_followed(snapshot, &state, appends)?,
-            // The cache is of the mailbox before the change, and that is what it says.
-            Err(_) => self.rescan(is_touched)?,
-        }
-        Ok(report)
-    }
-
-    /// Goes on with what follows a change; what was appended, by us or by others, is scanned.
-    fn take_followed(
-        &mut self,
-        snapshot: Snapshot,
-        state: &SyncedState,
-        appended: bool,
-    ) -> Result<()> {
-        snapshot.release();
-        let after = state.stamp_after;
-        if appended || !state.stamp.same_files(&after) {
-            return self.scan_against(false, |opening| {
-                opening.own = Some(after);
-                Ok(Some(snapshot))
-            });
-        }
-        if let Some(error) = snapshot.store_error() {
-            let text = format!("the cache cannot be written: {error}");
-            self.notes.push(Note { kind: NoteKind::Cache, text });
-        }
-        self.snapshot = snapshot;
-        Ok(())
-    }
-
-    /// The UIDs of what was appended. Where the format did not tell them they are those of the last
-    /// messages that were not there before, by their keys.
-    fn uids_of(
-        &self,
-        request: &ChangeRequest<'_>,
-        report: &SyncReport,
-        uidnext: Uid,
-    ) -> Result<Vec<Uid>> {
-        let told: Option<Vec<Uid>> = report.appended.iter().copied().collect();
-        if let Some(told) = told.filter(|told| told.len() == request.appends.len()) {
-            return Ok(told);
-        }
-        let mut new = Vec::new();
-        let from = self.row_from(uidnext)?;
-        self.snapshot.cores(from..self.len(), &mut |_, core| new.push((core.uid, core.key)))?;
-        if new.len() == request.appends.len() {
-            return Ok(new.into_iter().map(|(uid, _)| uid).collect());
-        }
-        let mut uids = Vec::with_capacity(request.appends.len());
-        for message in request.appends.iter().rev() {
-            let key = MessageKey(barid_message::header_key(message.bytes));
-            let Some(at) = new.iter().rposition(|(_, found)| *found == key) else { continue };
-            uids.push(new[at].0);
-            new.truncate(at);
-        }
-        uids.reverse();
-        Ok(uids)
+        Ok((report, next))
     }
 }
 

@@ -106,7 +106,7 @@ fn in_order(
 }
 
 /// Makes `change` what it and then `later` do.
-fn then(change: &mut FlagChange, later: &FlagChange) {
+pub(super) fn then(change: &mut FlagChange, later: &FlagChange) {
     let set = |bits: u8| FlagSet::from_bits(bits);
     change.add = set(change.add.bits() & !later.remove.bits() | later.add.bits());
     change.remove = set(change.remove.bits() & !later.add.bits() | later.remove.bits());

@@ -1,0 +1,240 @@
+//! What follows once the format has made a change.
+//!
+//! From here on nothing is done twice and nothing fails: what was written stays written, and is
+//! reported. Trouble with the cache is healed; what else goes wrong is told in the notes, and the
+//! next look at the mailbox finds out again.
+
+use barid_cache::{Follow, Follower, Snapshot};
+use barid_formats::{Format, Stamp, SyncReport};
+use barid_state::{Ledger, MessageKey};
+use barid_types::Uid;
+
+use super::pass::hand_out_modseq;
+use super::resolve::Resolved;
+use super::{ChangeRequest, Changed};
+use crate::limits::HEALINGS_MAX;
+use crate::opening::written_at;
+use crate::{Error, Mailbox, Note, NoteKind, Result};
+
+/// A change that the format has made, or in a dry run would make.
+pub(super) struct Made {
+    pub(super) resolved: Resolved,
+    /// Of how many messages the request changes the flags.
+    pub(super) asked: u32,
+    pub(super) appends: u32,
+    pub(super) report: SyncReport,
+    pub(super) next: Next,
+    /// Bytes kept of what was expunged.
+    pub(super) kept: Option<u64>,
+    /// The last of the pending changes that were written.
+    pub(super) through: Option<u64>,
+    /// UIDNEXT before the change.
+    pub(super) uidnext: Uid,
+}
+
+/// How the cache comes to know of a change.
+pub(super) enum Next {
+    /// There is nothing to know.
+    Nothing,
+    /// It has followed.
+    Followed {
+        /// The mailbox without what was appended.
+        snapshot: Box<Snapshot>,
+        /// The stamp in the end.
+        after: Stamp,
+        /// Whether there is something behind the messages that were known.
+        is_grown: bool,
+    },
+    /// The mailbox is scanned.
+    Scan {
+        /// Whether messages were changed where they are.
+        is_touched: bool,
+        /// Why the ledger does not know of it.
+        trouble: Option<Error>,
+    },
+}
+
+impl Made {
+    /// What is told of it, but for what only the cache knows.
+    pub(super) fn told(self) -> Changed {
+        let Self { mut resolved, report, .. } = self;
+        resolved.gone.extend(&report.gone);
+        resolved.gone.sort_unstable();
+        resolved.gone.dedup();
+        let is_unwritable = |uid: &Uid| report.unwritable.binary_search(uid).is_ok();
+        let refused = resolved.changes.flags.iter().filter(|(uid, _)| is_unwritable(uid)).count();
+        let flagged = resolved.flagged.saturating_sub(refused as u32);
+        let gone = |uid: &&Uid| report.gone.binary_search(uid).is_ok();
+        let expunge = &resolved.changes.expunge;
+        let ambiguous = resolved.ambiguous.len() as u32;
+        Changed {
+            flagged,
+            asked: self.asked.min(flagged),
+            expunged: (expunge.len() - expunge.iter().filter(gone).count()) as u32,
+            appends: self.appends,
+            gone: resolved.gone,
+            unwritable: report.unwritable,
+            unwritable_count: report.unwritable_count,
+            ambiguous,
+            kept: self.kept,
+            pending: ambiguous,
+            figures: report.figures,
+            ..Changed::default()
+        }
+    }
+}
+
+/// Takes a change over into the cache.
+pub(super) fn follow(
+    follower: Follower<'_>,
+    report: &mut SyncReport,
+    ledger: &mut Ledger,
+    snapshot: &Snapshot,
+    appends: bool,
+) -> Next {
+    let is_touched = report.figures.messages_written + report.figures.messages_expunged > 0;
+    let scan = |trouble| Next::Scan { is_touched, trouble };
+    let Some(state) = report.cache.take() else { return scan(None) };
+    let mut modseq = snapshot.meta().highest_modseq;
+    if is_touched {
+        ledger.set_fingerprint(written_at(&state.stamp_after));
+        modseq = match hand_out_modseq(ledger, modseq) {
+            Ok(modseq) => modseq,
+            Err(error) => return scan(Some(error)),
+        };
+    }
+    let followed = follower.finish(&Follow {
+        expunged: &report.expunged,
+        shifts: &report.shifts,
+        stamp: state.stamp,
+        state: &state.state,
+        keywords: &state.keywords,
+        uidnext: snapshot.meta().uidnext,
+        modseq,
+        size_bytes: report.figures.size_after.saturating_sub(report.figures.bytes_appended),
+        tail_verified: false,
+    });
+    let (after, is_grown) =
+        (state.stamp_after, appends || !state.stamp.same_files(&state.stamp_after));
+    match followed {
+        Ok(snapshot) => Next::Followed { snapshot: Box::new(snapshot), after, is_grown },
+        // The cache is of the mailbox before the change, and that is what it says.
+        Err(_) => scan(None),
+    }
+}
+
+impl Mailbox {
+    /// Brings everything else up to date with a change, and tells of it.
+    pub(super) fn conclude(&mut self, mut made: Made, request: &ChangeRequest<'_>) -> Changed {
+        let mut troubles = Vec::new();
+        let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
+            Next::Nothing => None,
+            Next::Followed { snapshot, after, is_grown } => {
+                self.take_followed(*snapshot, after, is_grown).is_err().then_some(true)
+            }
+            Next::Scan { is_touched, trouble } => {
+                troubles.extend(trouble);
+                Some(is_touched)
+            }
+        };
+        if let Some(is_touched) = scan {
+            // What was written in place would not be seen by a look at what the file grew by.
+            let full_check = is_touched && self.format.format() != Format::Maildir;
+            self.healed(&mut troubles, |mailbox| mailbox.rescan(full_check));
+        }
+        if let Some(through) = made.through
+            && let Err(error) = self.pending.drop_through(through)
+        {
+            troubles.push(error.into());
+        }
+        self.healed(&mut troubles, |mailbox| mailbox.show_pending());
+        let appended = self
+            .healed(&mut troubles, |mailbox| mailbox.uids_of(request, &made.report, made.uidnext));
+        self.note_troubles(&troubles);
+        let pending = self.pending();
+        Changed { appended, pending, ..made.told() }
+    }
+
+    /// Brings what is shown up to date with the pending changes that were accepted just now.
+    pub(super) fn show_accepted(&mut self) {
+        let mut troubles = Vec::new();
+        self.healed(&mut troubles, |mailbox| mailbox.show_pending());
+        self.note_troubles(&troubles);
+    }
+
+    /// Asks the cache, and again if it had to be healed.
+    fn healed<T: Default>(
+        &mut self,
+        troubles: &mut Vec<Error>,
+        ask: impl Fn(&mut Self) -> Result<T>,
+    ) -> T {
+        let mut error = match ask(self) {
+            Ok(answer) => return answer,
+            Err(error) => error,
+        };
+        for _ in 0..HEALINGS_MAX {
+            match self.heal(error).and_then(|()| ask(self)) {
+                Ok(answer) => return answer,
+                Err(next) => error = next,
+            }
+        }
+        troubles.push(error);
+        T::default()
+    }
+
+    fn note_troubles(&mut self, troubles: &[Error]) {
+        let path = self.path().display().to_string();
+        for error in troubles {
+            let kind =
+                if matches!(error, Error::State(_)) { NoteKind::State } else { NoteKind::Cache };
+            let text = format!("{path}: the change is made, but not all is up to date: {error}");
+            self.notes.push(Note { kind, text });
+        }
+    }
+
+    /// Goes on with what follows a change; what was appended, by us or by others, is scanned.
+    fn take_followed(&mut self, snapshot: Snapshot, after: Stamp, is_grown: bool) -> Result<()> {
+        snapshot.release();
+        if is_grown {
+            return self.scan_against(false, |opening| {
+                opening.own = Some(after);
+                Ok(Some(snapshot))
+            });
+        }
+        if let Some(error) = snapshot.store_error() {
+            let text = format!("the cache cannot be written: {error}");
+            self.notes.push(Note { kind: NoteKind::Cache, text });
+        }
+        self.snapshot = snapshot;
+        Ok(())
+    }
+
+    /// The UIDs of what was appended. Where the format did not tell them they are those of the last
+    /// messages that were not there before, by their keys.
+    fn uids_of(
+        &self,
+        request: &ChangeRequest<'_>,
+        report: &SyncReport,
+        uidnext: Uid,
+    ) -> Result<Vec<Uid>> {
+        let told: Option<Vec<Uid>> = report.appended.iter().copied().collect();
+        if let Some(told) = told.filter(|told| told.len() == request.appends.len()) {
+            return Ok(told);
+        }
+        let mut new = Vec::new();
+        let from = self.row_from(uidnext)?;
+        self.snapshot.cores(from..self.len(), &mut |_, core| new.push((core.uid, core.key)))?;
+        if new.len() == request.appends.len() {
+            return Ok(new.into_iter().map(|(uid, _)| uid).collect());
+        }
+        let mut uids = Vec::with_capacity(request.appends.len());
+        for message in request.appends.iter().rev() {
+            let key = MessageKey(barid_message::header_key(message.bytes));
+            let Some(at) = new.iter().rposition(|(_, found)| *found == key) else { continue };
+            uids.push(new[at].0);
+            new.truncate(at);
+        }
+        uids.reverse();
+        Ok(uids)
+    }
+}
