@@ -122,9 +122,7 @@ impl Error {
                  `barid folders DIR`"
                     .to_owned(),
             ),
-            Self::Mailbox(Formats::Locked { .. }) => Some(
-                "wait for the other program; a Maildir can be read with --read-only".to_owned(),
-            ),
+            Self::Mailbox(Formats::Locked { path, holder, .. }) => Some(of_lock(path, holder)),
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => {
                 Some("wait until the other barid has done with this mailbox".to_owned())
@@ -170,6 +168,22 @@ impl Error {
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
         }
+    }
+}
+
+/// What to do about a lock that another program holds.
+fn of_lock(path: &Path, holder: &str) -> String {
+    let shown = path.display();
+    if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"dovecot-")) {
+        return format!(
+            "wait for {holder}, or remove {shown} if that does not run any more; a Maildir can be \
+             read with --read-only"
+        );
+    }
+    let wait = format!("wait for {holder}, or longer with --lock-timeout TIME");
+    match holder.ends_with("(lock file)") {
+        true => format!("{wait}; if that does not run any more, remove {shown}.lock"),
+        false => wait,
     }
 }
 
@@ -224,5 +238,37 @@ pub(crate) fn damaged_file(error: &barid_cache::Error) -> Option<&Path> {
             Store::Damaged { path, .. } | Store::NotFound { path } | Store::Io { path, .. },
         ) => Some(path),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, holder: &str, expected: &str) {
+        let (path, holder) = (path.into(), holder.to_owned());
+        let error = Error::from(barid_formats::Error::Locked { path, holder, waited_ms: 5 });
+        assert_eq!(error.hint().as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_or_removed() {
+        check(
+            "/mail/box",
+            "process 7, mutt (fcntl)",
+            "wait for process 7, mutt (fcntl), or longer with --lock-timeout TIME",
+        );
+        check(
+            "/mail/box",
+            "process 7 on far (lock file)",
+            "wait for process 7 on far (lock file), or longer with --lock-timeout TIME; if that \
+             does not run any more, remove /mail/box.lock",
+        );
+        check(
+            "/mail/dir/dovecot-uidlist.lock",
+            "another program",
+            "wait for another program, or remove /mail/dir/dovecot-uidlist.lock if that does not \
+             run any more; a Maildir can be read with --read-only",
+        );
     }
 }
