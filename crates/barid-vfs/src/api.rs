@@ -210,6 +210,18 @@ pub trait Vfs: Debug + Send + Sync {
         crate::os::process_alive(pid)
     }
 
+    /// When this machine was started, as far as the system tells; by its clock of now, so a clock
+    /// that was set since moves it. Doubles were started when they were made.
+    fn boot_time(&self) -> Option<Timestamp> {
+        crate::os::boot_time()
+    }
+
+    /// Whether `path` is on a file system that only this machine has mounted, and whose times are
+    /// those of its clock. What is not known to be so is not.
+    fn is_local(&self, path: &Path) -> bool {
+        crate::os::is_local(path)
+    }
+
     /// Fills `bytes` with random ones. Doubles draw them from a seed.
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
         crate::os::random(bytes)

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Vfs};
-use crate::limits::{HOLDER_LEN_MAX, LOCK_RETRY_MAX, LOCK_RETRY_MIN};
+use crate::api::{
+    File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
+};
+use crate::limits::{BOOT_MARGIN, HOLDER_LEN_MAX, LOCK_RETRY_MAX, LOCK_RETRY_MIN};
 
 /// Why a lock could not be taken or kept.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,10 @@ pub struct DotLockOptions {
     pub stale_after: Duration,
     /// Whether stale locks may be broken. Of an mbox only while the kernel's locks are held.
     pub break_stale: bool,
+    /// Whether a lock is stale as well that is older than the start of this machine and names
+    /// neither another host nor a living process, where only this machine has mounted the disk. A
+    /// clock that was set forward since the start makes living ones look so.
+    pub break_before_boot: bool,
     /// Permission bits of the lock file before umask; c-client wants 0o666.
     pub mode: u32,
 }
@@ -61,6 +67,7 @@ impl Default for DotLockOptions {
     /// Waits 30 s, breaks locks after 120 s, mode 0o600.
     fn default() -> Self {
         Self {
+            break_before_boot: false,
             timeout: Duration::from_secs(30),
             stale_after: Duration::from_secs(120),
             break_stale: true,
@@ -209,11 +216,13 @@ pub fn lock_file(
 struct Foreign {
     metadata: Metadata,
     holder: Option<String>,
+    /// Its content could be read.
+    is_read: bool,
 }
 
 impl Foreign {
-    /// Whether its process is dead on this host, or nothing changed for long. What is no regular
-    /// file is nobody's to break.
+    /// Whether its process is dead on this host, it is of before the start of this machine, or
+    /// nothing changed for long. What is no regular file is nobody's to break.
     fn is_stale(&self, vfs: &dyn Vfs, file: &Path, options: &DotLockOptions) -> bool {
         if self.metadata.file_type != FileType::File {
             return false;
@@ -225,10 +234,28 @@ impl Foreign {
                 return true;
             }
         }
+        if options.break_before_boot && self.is_before_boot(vfs, file) {
+            return true;
+        }
         let guarded = vfs.metadata(file).map(|metadata| metadata.modified);
         let changed = self.metadata.modified.max(self.metadata.changed);
         let changed = guarded.map_or(changed, |guarded| guarded.max(changed));
         vfs.now().unix_nanos.saturating_sub(changed.unix_nanos) >= nanos(options.stale_after)
+    }
+
+    /// Whether it was made before this machine was started, on a disk of its own, and names neither
+    /// another host nor a process that lives: it is what a power failure left of a lock.
+    fn is_before_boot(&self, vfs: &dyn Vfs, file: &Path) -> bool {
+        let holder = self.holder.as_deref().unwrap_or_default();
+        let (pid, host) = holder.split_once(':').unwrap_or((holder, ""));
+        let is_alive = |pid: u32| pid > 0 && vfs.process_alive(pid);
+        if (!host.is_empty() && host != vfs.process().host) || pid.parse().is_ok_and(is_alive) {
+            return false;
+        }
+        let changed = self.metadata.modified.max(self.metadata.changed).unix_nanos;
+        let known_from = changed.saturating_add(nanos(BOOT_MARGIN));
+        let is_before = |boot: Timestamp| known_from < boot.unix_nanos;
+        self.is_read && vfs.boot_time().is_some_and(is_before) && vfs.is_local(file)
     }
 
     /// Removes it if it is still the one that was judged; `false` if another is there.
@@ -315,19 +342,19 @@ fn look(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Foreign>> {
         Ok(metadata) => metadata,
         Err(error) => return gone(error),
     };
-    let mut holder = None;
+    let (mut holder, mut is_read) = (None, false);
     if metadata.file_type == FileType::File {
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
         let mut buffer = [0; HOLDER_LEN_MAX];
         let read = vfs.open(path, options).and_then(|file| file.read_full_at(&mut buffer, 0));
         match read {
-            Ok(len) => holder = holder_of(&buffer[..len]),
+            Ok(len) => (holder, is_read) = (holder_of(&buffer[..len]), true),
             // Another user's lock file: its holder stays unknown.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             Err(error) => return gone(error),
         }
     }
-    Ok(Some(Foreign { metadata, holder }))
+    Ok(Some(Foreign { metadata, holder, is_read }))
 }
 
 /// The content of a lock file, if it is printable.
@@ -431,6 +458,35 @@ mod tests {
             vfs.sleep(Duration::from_secs(seconds));
             assert_eq!(acquire(&vfs, 0).is_ok(), taken, "{content} after {seconds} s");
             let _ = vfs.remove_file(Path::new(LOCK));
+        }
+    }
+
+    #[test]
+    fn a_lock_of_before_the_start_of_the_machine_is_broken() {
+        for (content, local, seconds, taken) in [
+            ("", true, 10, true),
+            ("0", true, 10, true),
+            ("4711", true, 10, true),
+            ("4242:memory", true, 10, false),
+            ("4242", true, 10, false),
+            ("4711:elsewhere", true, 10, false),
+            ("", false, 10, false),
+            ("", true, 1, false),
+        ] {
+            let vfs = world();
+            vfs.set_local(local);
+            put(&vfs, content);
+            vfs.sleep(Duration::from_secs(seconds));
+            let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+            let try_now = |break_before_boot| {
+                let timeout = Duration::ZERO;
+                let options = DotLockOptions { timeout, break_before_boot, ..Default::default() };
+                DotLock::acquire(&shared, Path::new(FILE), options).is_ok()
+            };
+            assert!(!try_now(true), "{content} before the start");
+            vfs.set_booted_now();
+            assert!(!try_now(false), "{content} is not asked for");
+            assert_eq!(try_now(true), taken, "{content} {local} {seconds} s");
         }
     }
 

@@ -213,6 +213,14 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.process_alive(pid)
     }
 
+    fn boot_time(&self) -> Option<Timestamp> {
+        self.inner.boot_time()
+    }
+
+    fn is_local(&self, path: &Path) -> bool {
+        self.inner.is_local(path)
+    }
+
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.random(bytes)
     }

@@ -306,6 +306,29 @@ pub(crate) fn process_alive(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
+/// When the machine was started: the clock less the time since.
+pub(crate) fn boot_time() -> Option<Timestamp> {
+    let clock = |id| {
+        let now = rustix::time::clock_gettime(id);
+        timestamp(now.tv_sec, now.tv_nsec).unix_nanos
+    };
+    let since = clock(rustix::time::ClockId::Boottime);
+    Some(Timestamp { unix_nanos: clock(rustix::time::ClockId::Realtime).checked_sub(since)? })
+}
+
+/// Whether a file system is one of the common ones of a local disk.
+pub(crate) fn is_local(path: &Path) -> bool {
+    const BTRFS: u64 = 0x9123_683e;
+    const EXT: u64 = 0xef53;
+    const F2FS: u64 = 0xf2f5_2010;
+    const TMPFS: u64 = 0x0102_1994;
+    const XFS: u64 = 0x5846_5342;
+    const ZFS: u64 = 0x2fc1_2fc1;
+    let found = retry_on_intr(|| rustix::fs::statfs(path));
+    let kind = found.map(|found| u64::from(found.f_type as u32));
+    kind.is_ok_and(|kind| [BTRFS, EXT, F2FS, TMPFS, XFS, ZFS].contains(&kind))
+}
+
 /// Random bytes from the kernel.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
     let mut len = 0;

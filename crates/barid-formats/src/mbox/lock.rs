@@ -248,7 +248,13 @@ impl Attempt {
 }
 
 fn dotlock_options(break_stale: bool) -> DotLockOptions {
-    DotLockOptions { timeout: Duration::ZERO, stale_after: STALE_AFTER, break_stale, mode: 0o666 }
+    DotLockOptions {
+        timeout: Duration::ZERO,
+        stale_after: STALE_AFTER,
+        break_stale,
+        break_before_boot: true,
+        mode: 0o666,
+    }
 }
 
 /// Tries until it succeeds or the time is up, pausing between with nothing held.

@@ -129,6 +129,7 @@ impl CrashVfs {
         let tree = replay.crash(durable.snapshot(), &mut Choices::new(point, seed));
         let disk = self.live.rebooted(tree);
         disk.sleep(REBOOT);
+        disk.set_booted_now();
         disk
     }
 }

@@ -52,6 +52,8 @@ struct Shared {
     xattrs: AtomicBool,
     hard_links: AtomicBool,
     collapse: AtomicBool,
+    local: AtomicBool,
+    boot_nanos: AtomicI64,
     /// What is left of the disk; `u64::MAX` is no bound.
     free: AtomicU64,
     alive: Mutex<BTreeSet<u32>>,
@@ -82,6 +84,8 @@ impl MemVfs {
             xattrs: AtomicBool::new(true),
             hard_links: AtomicBool::new(true),
             collapse: AtomicBool::new(true),
+            local: AtomicBool::new(true),
+            boot_nanos: AtomicI64::new(now.unix_nanos),
             free: AtomicU64::new(u64::MAX),
             alive: Mutex::new(BTreeSet::from([PID])),
             log: recording.then(Mutex::default),
@@ -120,12 +124,14 @@ impl MemVfs {
         for (to, from) in [
             (&copy.shared.tick_nanos, &self.shared.tick_nanos),
             (&copy.shared.granularity_nanos, &self.shared.granularity_nanos),
+            (&copy.shared.boot_nanos, &self.shared.boot_nanos),
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         copy.shared.random.store(self.shared.random.load(Ordering::Relaxed), Ordering::Relaxed);
         copy.set_xattrs(self.shared.xattrs.load(Ordering::Relaxed));
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
+        copy.set_local(self.shared.local.load(Ordering::Relaxed));
         copy.set_collapse(self.shared.collapse.load(Ordering::Relaxed));
         copy.shared.free.store(self.shared.free.load(Ordering::Relaxed), Ordering::Relaxed);
         copy
@@ -266,6 +272,16 @@ impl MemVfs {
     #[must_use]
     pub fn as_user(&self, user: u32) -> Self {
         Self { shared: Arc::clone(&self.shared), pid: self.pid, user }
+    }
+
+    /// Starts the machine anew now, but nothing else happens: processes and locks stay.
+    pub fn set_booted_now(&self) {
+        self.shared.boot_nanos.store(self.now().unix_nanos, Ordering::Relaxed);
+    }
+
+    /// What [`Vfs::is_local`] answers.
+    pub fn set_local(&self, local: bool) {
+        self.shared.local.store(local, Ordering::Relaxed);
     }
 
     /// Makes [`Vfs::process_alive`] answer that the process is dead. Its handles stay open.
@@ -569,6 +585,14 @@ impl Vfs for MemVfs {
 
     fn process_alive(&self, pid: u32) -> bool {
         self.alive().contains(&pid)
+    }
+
+    fn boot_time(&self) -> Option<Timestamp> {
+        Some(Timestamp { unix_nanos: self.shared.boot_nanos.load(Ordering::Relaxed) })
+    }
+
+    fn is_local(&self, _path: &Path) -> bool {
+        self.shared.local.load(Ordering::Relaxed)
     }
 
     /// SplitMix64, from the same seed in every new world.

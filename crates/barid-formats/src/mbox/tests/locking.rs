@@ -139,6 +139,23 @@ fn a_stale_lock_file_is_broken_only_under_a_lock_of_the_kernel() {
 }
 
 #[test]
+fn a_lock_file_of_before_the_start_of_the_machine_is_broken_under_a_lock_of_the_kernel() {
+    let (mut world, disk) = world();
+    let lock = DotLock::path_of(&world.path);
+    disk.open(&lock, OpenOptions::create(0o600)).unwrap();
+    disk.sleep(Duration::from_secs(10));
+    disk.set_booted_now();
+    world.options.write_locks = vec![MboxLock::Dotlock];
+    check_held(&world, Purpose::Append, "another program (lock file)");
+    world.options.write_locks = MboxLock::ALL.to_vec();
+    disk.set_local(false);
+    check_held(&world, Purpose::Append, "another program (lock file)");
+    disk.set_local(true);
+    drop(acquire(&world, Purpose::Append).unwrap());
+    assert!(disk.metadata(&lock).is_err());
+}
+
+#[test]
 fn a_lock_file_is_touched_in_time_and_its_loss_is_noticed() {
     let (world, disk) = world();
     let lock = DotLock::path_of(&world.path);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use barid_formats::{Error, Recovered, SyncReport, Variant};
 use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, Vfs};
@@ -14,9 +13,6 @@ use super::mailbox::PATH;
 use super::scenario::{Scenario, Size};
 use super::subject::{PENDING, Subject};
 use super::verdict::{self, Expected, State, check_leftovers, content};
-
-/// How long until a lock file that the crash left without its content is taken to be nobody's.
-const STALE: Duration = Duration::from_secs(600);
 
 /// How thoroughly a change is crashed.
 #[derive(Clone, Copy, Debug)]
@@ -198,7 +194,6 @@ impl<'a> Trial<'a> {
     }
 
     fn recover(&mut self, disk: &MemVfs) -> Result<Recovered, String> {
-        disk.sleep(STALE);
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
         self.tally.recoveries += 1;
         let recovered = self.subject.recover(&vfs, &self.scenario.spec);
