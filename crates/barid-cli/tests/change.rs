@@ -345,3 +345,19 @@ fn what_cannot_be_is_refused() {
         assert_eq!((mailbox.flags(), mailbox.bytes()), before);
     });
 }
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let world = World::new();
+    let line = format!("X-Long: {}\n", "y".repeat(1000));
+    let long = line.repeat(1024 * 1024 / line.len() + 1);
+    let path = world.write("box", mbox(&[MESSAGES[0], &format!("{long}\nbody\n")]).as_bytes());
+    let run = world.run(&["flag", "--write-through", &path, "all", "+flagged"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.text().contains("flagged 1 message"), "{}", run.text());
+    assert!(run.stderr.contains("the headers of 1 message (UID 2)"), "{}", run.stderr);
+    let run = world.run(&["sync", "--dry-run", "--json", &path]);
+    let line = &parse_lines(&run.text())[0];
+    assert_eq!((run.code, &line["unwritable_uids"]), (2, &json!([2])));
+    assert_eq!(line["unwritable"], json!(1));
+}

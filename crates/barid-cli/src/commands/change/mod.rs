@@ -28,7 +28,7 @@ use crate::limits::MISSING_SHOWN;
 use crate::output::number::counted;
 use crate::signals;
 use locks::LockArgs;
-use report::{Report, Verb};
+use report::{Report, Verb, in_ranges};
 
 /// Options of the commands that change a mailbox.
 #[derive(Clone, Debug, Args)]
@@ -117,7 +117,15 @@ impl Session {
         report.print(context, self)?;
         context.out.flush()?;
         let gone = report.missing.iter().chain(&report.changed.gone);
-        let outcome = self.report_missing(context, gone);
+        let mut outcome = self.report_missing(context, gone);
+        if report.changed.unwritable_count > 0 {
+            let count = counted(report.changed.unwritable_count, "message");
+            let which = in_ranges(&report.changed.unwritable);
+            context.warn(&format!(
+                "nothing can be written into the headers of {count} ({which}), which stay as they are"
+            ));
+            outcome = Outcome::Incomplete;
+        }
         if report.changed.ambiguous > 0 {
             let left = counted(report.changed.ambiguous.into(), "pending change");
             context.warn(&format!("{left} cannot be told to which message they belong, and stay"));

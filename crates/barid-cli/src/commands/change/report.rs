@@ -149,6 +149,8 @@ impl Report {
         let mut missing = self.missing.clone();
         missing.extend(&changed.gone);
         write_uids(&mut json, "missing_uids", &missing);
+        write_uids(&mut json, "unwritable_uids", &changed.unwritable);
+        json.key("unwritable").number(changed.unwritable_count);
         json.key("pending").number(changed.pending.into());
         json.key("ambiguous").number(changed.ambiguous.into());
         json.key("kept_bytes");
@@ -207,7 +209,7 @@ fn write_figures(out: &mut Vec<u8>, figures: &SyncFigures) {
 }
 
 /// `UID 7`, `UIDs 5:7,9`
-fn in_ranges(uids: &[Uid]) -> String {
+pub(super) fn in_ranges(uids: &[Uid]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for uid in uids {
         let uid = uid.get();
