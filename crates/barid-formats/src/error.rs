@@ -65,6 +65,14 @@ pub enum Error {
         /// What stopped it: an error of the system, or a request to stop.
         what: String,
     },
+    /// The messages of the mailbox were changed, durably, but those to be appended were not stored.
+    #[error("{}: the changes are done, but no message was appended: {what}", path.display())]
+    NotAppended {
+        /// The mailbox.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
     /// The mailbox is in the middle of a change whose journal is missing or cannot be used.
     #[error("{}: {what}", path.display())]
     Unrecoverable {

@@ -191,6 +191,9 @@ pub struct SyncReport {
     /// scan; `None` where only a scan can tell. Not racy: it was taken under the locks, and no
     /// later change leaves it equal.
     pub cache: Option<SyncedState>,
+    /// What could not be done once the change was durable, in words: nothing of the change itself
+    /// is missing, and what is left is done another time.
+    pub failed: Vec<String>,
     /// What it cost.
     pub figures: SyncFigures,
 }

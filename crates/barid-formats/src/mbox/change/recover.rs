@@ -40,7 +40,7 @@ pub(in crate::mbox) fn unfinished(
 }
 
 /// Where the journal is, or should be, and whether the mailbox names it.
-fn find(places: &Places<'_>) -> Result<Option<(PathBuf, bool)>> {
+pub(super) fn find(places: &Places<'_>) -> Result<Option<(PathBuf, bool)>> {
     if let Some(named) = places.named()? {
         return Ok(Some((named, true)));
     }
@@ -100,6 +100,7 @@ pub(super) fn recover(
         steps,
         barriers: 0,
         is_unsynced: false,
+        times: None,
         window: None,
         bytes_done: 0,
         buffer: Vec::new(),

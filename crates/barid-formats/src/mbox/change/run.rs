@@ -140,6 +140,7 @@ impl Work<'_> {
             self.flush()?;
             self.restore_foreign(foreign)?;
         }
+        stage.is_begun = true;
         self.renew_times()?;
         self.sync_all()?;
         self.record(Kind::Commit, [0; 4])?;
@@ -181,7 +182,9 @@ impl Work<'_> {
 
     /// Gives the mailbox times that no later change leaves it with.
     fn renew_times(&mut self) -> Result<()> {
-        renew_times(self.places.vfs, self.file(), self.locks.modified(), false).map_err(self.at())
+        let times = renew_times(self.places.vfs, self.file(), self.locks.modified(), false);
+        self.times = times.map_err(self.at())?;
+        Ok(())
     }
 
     /// What is left when the change is committed: pending changes, attribute, journal.
@@ -202,13 +205,15 @@ impl Work<'_> {
 /// and changed in another second than before, at a fraction of it that no clock is likely to give
 /// (PROTOCOL, "Change an mbox", 6).
 ///
-/// `found` is when it had been changed before: our own writing has moved that to now.
+/// `found` is when it had been changed before: our own writing has moved that to now. Returns the
+/// time of change that was set; `None` where that is not ours to set, as in another's mailbox, or
+/// not possible: then it has the time of the last writing.
 pub(super) fn renew_times(
     vfs: &dyn Vfs,
     file: &dyn File,
     found: Timestamp,
     has_new_mail: bool,
-) -> io::Result<()> {
+) -> io::Result<Option<Timestamp>> {
     let now = vfs.now();
     let mut random = [0; 4];
     vfs.random(&mut random)?;
@@ -220,7 +225,15 @@ pub(super) fn renew_times(
         true => Timestamp { unix_nanos: modified.unix_nanos.saturating_sub(1_000_000_000) },
         false => now.max(modified),
     };
-    file.set_times(accessed, modified)
+    match file.set_times(accessed, modified) {
+        Ok(()) => Ok(Some(modified)),
+        Err(error) if is_not_ours(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_not_ours(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
 /// Extends a file by zeros that have a place on the disk.

@@ -9,7 +9,7 @@ use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 use super::collapse;
 use super::journal::Places;
 use super::plan::{PlanInput, Planned, plan};
-use super::recover::{recover, unfinished};
+use super::recover::{Outcome, find, recover, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
@@ -33,9 +33,9 @@ pub(in crate::mbox) fn sync(
     if context.dry_run {
         return dry_run(mailbox, changes, appends, context);
     }
-    let purpose = if changes.is_empty() { Purpose::Append } else { Purpose::Change };
-    let locks = WriteLocks::acquire(mailbox, purpose)?;
-    let recovered = recover(mailbox, &locks, context)?;
+    let not_stored = |error| not_stored(error, appends);
+    let (locks, recovered) =
+        lock_and_recover(mailbox, changes.is_empty(), context).map_err(not_stored)?;
     let believed = Believed::of(mailbox, &locks, context.known)?;
     let changes = &*with_keywords(mailbox, &locks, believed.as_ref(), changes, appends)?;
     let before = stamp_of(mailbox, locks.file())?;
@@ -45,14 +45,15 @@ pub(in crate::mbox) fn sync(
         return Ok(report);
     }
     let places = places_of(mailbox, &locks, context.state_dir);
-    let Written { planned, mut figures, is_written } =
-        write(mailbox, places, locks.file(), Some(&locks), context, |room, context| {
-            plan_with(mailbox, changes, &before, room, context)
-        })?;
+    let written = write(mailbox, places, locks.file(), Some(&locks), context, |room, context| {
+        plan_with(mailbox, changes, &before, room, context)
+    });
+    let Written { planned, mut figures, is_written, times } = written.map_err(not_stored)?;
     figures.barriers += recovered.barriers;
     figures.messages_written = planned.messages_written;
     figures.messages_expunged = planned.expunged.len() as u64;
-    let state = follow(mailbox, &locks, &planned, !is_written, before)?;
+    // From here on the changes are durable, and no error may say otherwise.
+    let state = follow(mailbox, &locks, &planned, before, is_written.then_some(times));
     let mut report = SyncReport {
         gone: planned.gone.clone(),
         unwritable: planned.unwritable.clone(),
@@ -64,12 +65,49 @@ pub(in crate::mbox) fn sync(
     };
     if planned.has_all_uids
         && let Some(ledger) = &mut context.ledger
+        && let Err(error) = forget_written(mailbox, ledger, context.known)
     {
-        forget_written(mailbox, ledger, context.known)?;
+        report.failed.push(error.to_string());
     }
-    report.cache = Some(state);
-    append_to(mailbox, &locks, &planned, appends, context, &mut report)?;
-    Ok(report)
+    match state {
+        Ok(state) => report.cache = Some(state),
+        Err(error) => report.failed.push(error.to_string()),
+    }
+    match append_to(mailbox, &locks, &planned, appends, context, &mut report) {
+        Ok(()) => Ok(report),
+        Err(error) if is_written => {
+            Err(Error::NotAppended { path: mailbox.path.clone(), what: error.to_string() })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the locks and completes what is unfinished, which is no append.
+fn lock_and_recover(
+    mailbox: &MboxMailbox,
+    only_appends: bool,
+    context: &mut SyncContext<'_>,
+) -> Result<(WriteLocks, Outcome)> {
+    if only_appends {
+        let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
+        if find(&places_of(mailbox, &locks, context.state_dir))?.is_none() {
+            return Ok((locks, Outcome::default()));
+        }
+    }
+    let locks = WriteLocks::acquire(mailbox, Purpose::Change)?;
+    let recovered = recover(mailbox, &locks, context)?;
+    Ok((locks, recovered))
+}
+
+/// An unfinished change goes on without the messages that were to be appended: that is said.
+fn not_stored(error: Error, appends: &[NewMessage<'_>]) -> Error {
+    match error {
+        Error::Unfinished { path, journal, what } if !appends.is_empty() => {
+            let what = format!("{what}; no message was appended");
+            Error::Unfinished { path, journal, what }
+        }
+        error => error,
+    }
 }
 
 /// The changes, and that the keywords of messages to be appended are to be listed, where that can be
@@ -183,27 +221,32 @@ fn stamp_of(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
     Ok(mailbox.stamp_of(FileStamp::from(&metadata)))
 }
 
-/// The stamp of a file that bears times of ours: no later change leaves it equal, however soon.
-fn settled(mailbox: &MboxMailbox, file: &dyn File) -> Result<Stamp> {
+/// The stamp of a file that was given the time `times`: if it bears that, no later change leaves it
+/// equal, however soon; else it is as racy as any.
+fn settled(mailbox: &MboxMailbox, file: &dyn File, times: Option<Timestamp>) -> Result<Stamp> {
     let mut stamp = stamp_of(mailbox, file)?;
     let FileStamp { modified, changed, .. } = stamp.files[0];
+    if times != Some(modified) {
+        return Ok(stamp);
+    }
     let latest = modified.max(changed).max(stamp.taken).unix_nanos;
     let unix_nanos = latest.saturating_add(Stamp::RACY_INTERVAL_NANOS);
     stamp.taken = Timestamp { unix_nanos };
     Ok(stamp)
 }
 
-/// What a cache is to know of the mailbox now.
+/// What a cache is to know of the mailbox now; `written` are the times it was given, if it was
+/// written.
 fn follow(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     planned: &Planned,
-    is_as_before: bool,
     before: Stamp,
+    written: Option<Option<Timestamp>>,
 ) -> Result<SyncedState> {
-    let mut stamp = match is_as_before {
-        true => before,
-        false => settled(mailbox, locks.file())?,
+    let mut stamp = match written {
+        None => before,
+        Some(times) => settled(mailbox, locks.file(), times)?,
     };
     // What others delivered behind the known messages is found by the next scan, as growth.
     stamp.files[0].size = stamp.files[0].size.min(planned.known_end);
@@ -278,8 +321,8 @@ fn append_only(
 /// if this fails, only a scan can tell.
 fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<Stamp> {
     // Not waited for: after a crash the next scan just finds another stamp.
-    renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;
-    settled(mailbox, locks.file()).ok()
+    let times = renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;
+    settled(mailbox, locks.file(), times).ok()
 }
 
 /// Appends messages behind what was changed just now.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use barid_vfs::File;
+use barid_vfs::{File, Timestamp};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::header::{HEADER_LEN, Header, Kind, Record};
@@ -30,6 +30,8 @@ pub(super) struct Work<'a> {
     pub(super) barriers: u64,
     /// Bytes of the mailbox were written that no barrier covers yet.
     pub(super) is_unsynced: bool,
+    /// When the mailbox was changed, as it was told in the end.
+    pub(super) times: Option<Timestamp>,
     /// The step whose window is in the journal.
     pub(super) window: Option<usize>,
     /// Bytes written to the mailbox by steps.

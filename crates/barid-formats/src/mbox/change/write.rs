@@ -1,6 +1,6 @@
 //! Writing what a planner drafts.
 
-use barid_vfs::File;
+use barid_vfs::{File, Timestamp};
 
 use super::assemble::{assemble, runs};
 use super::draft::Draft;
@@ -37,6 +37,8 @@ pub(super) struct Written<P> {
     pub(super) figures: SyncFigures,
     /// Anything was.
     pub(super) is_written: bool,
+    /// When the mailbox was changed, if it could be told that.
+    pub(super) times: Option<Timestamp>,
 }
 
 /// Lets `plan` draft a change of `file` and writes it; without locks it is only counted.
@@ -70,7 +72,7 @@ pub(super) fn write<'a, P>(
     };
     let plan = Plan { drafted, size, options, places, file };
     match plan.write(mailbox, locks, journal, context) {
-        Ok((figures, is_written)) => Ok(Written { planned, figures, is_written }),
+        Ok((figures, is_written, times)) => Ok(Written { planned, figures, is_written, times }),
         Err(error) => Err(error),
     }
 }
@@ -91,7 +93,7 @@ impl<'a> Plan<'a> {
         locks: Option<&'a WriteLocks>,
         journal: JournalFile,
         context: &mut SyncContext<'_>,
-    ) -> Result<(SyncFigures, bool)> {
+    ) -> Result<(SyncFigures, bool, Option<Timestamp>)> {
         let Drafted { read: Read { units, .. }, collapses, base_size, new_size } = &self.drafted;
         let collapsed: u64 = collapses.iter().map(|collapse| collapse.len).sum();
         debug_assert_eq!(base_size + collapsed, self.size, "the draft covers the whole file");
@@ -104,7 +106,7 @@ impl<'a> Plan<'a> {
         let header = self.header(&steps, params, context);
         let mut figures = figures(&header, &steps, units, collapsed);
         if units.is_empty() && collapses.is_empty() && base_size == new_size {
-            return Ok((SyncFigures { barriers: 0, bytes_journaled: 0, ..figures }, false));
+            return Ok((SyncFigures { barriers: 0, bytes_journaled: 0, ..figures }, false, None));
         }
         let sector = match header.is_in_place && header.pending_through.is_none() {
             true => sector(units, &journal, locks.is_none()).map_err(self.at())?,
@@ -113,10 +115,10 @@ impl<'a> Plan<'a> {
         if sector {
             (figures.barriers, figures.bytes_journaled) = (1, 0);
         }
-        let Some(locks) = locks else { return Ok((figures, true)) };
+        let Some(locks) = locks else { return Ok((figures, true, None)) };
         if sector {
-            self.write_sector(&journal, locks)?;
-            return Ok((figures, true));
+            let times = self.write_sector(&journal, locks)?;
+            return Ok((figures, true, times));
         }
         let header = match self.fingerprints(header).and_then(|h| self.check_space(&h).map(|()| h))
         {
@@ -138,6 +140,7 @@ impl<'a> Plan<'a> {
             steps,
             barriers: 0,
             is_unsynced: false,
+            times: None,
             window: None,
             bytes_done: 0,
             buffer: Vec::new(),
@@ -146,7 +149,7 @@ impl<'a> Plan<'a> {
         let work = work.begin()?.run(Stage::default(), context)?;
         figures.barriers = work.barriers;
         figures.bytes_journaled = work.journal.bytes_written;
-        Ok((figures, true))
+        Ok((figures, true, work.times))
     }
 
     fn at(&self) -> impl FnOnce(std::io::Error) -> Error {
@@ -219,7 +222,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes a change that lies in one sector, which is written whole or not at all.
-    fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<()> {
+    fn write_sector(&self, journal: &JournalFile, locks: &WriteLocks) -> Result<Option<Timestamp>> {
         let mut source = Source::new(self.file, self.options.buffer_len);
         let (mut from, mut bytes) = (None, Vec::new());
         for unit in &self.drafted.read.units {
@@ -236,10 +239,13 @@ impl<'a> Plan<'a> {
             })
             .map_err(self.at())?;
         }
-        let Some(from) = from else { return Ok(()) };
-        self.file.write_all_at(&bytes, from).map_err(self.at())?;
-        renew_times(self.places.vfs, self.file, locks.modified(), false).map_err(self.at())?;
-        self.file.sync_all().map_err(self.at())
+        let Some(from) = from else { return Ok(None) };
+        let written = self.file.write_all_at(&bytes, from);
+        // Whatever became of that, it is to be on the disk; the time matters less.
+        let times = renew_times(self.places.vfs, self.file, locks.modified(), false);
+        let synced = self.file.sync_all();
+        written.and(synced).map_err(self.at())?;
+        Ok(times.unwrap_or(None))
     }
 }
 

@@ -10,3 +10,4 @@ mod locking;
 mod numbered;
 mod numbering;
 mod scanning;
+mod trouble;
