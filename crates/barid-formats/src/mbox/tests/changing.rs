@@ -138,7 +138,8 @@ fn after_an_append_alone_a_cache_follows_too() {
         keywords: Vec::new(),
         sender: None,
     };
-    let (report, moved) = sync(&world, &known, &ChangeSet::default(), &[new.clone()]).unwrap();
+    let (report, moved) =
+        sync(&world, &known, &ChangeSet::default(), std::slice::from_ref(&new)).unwrap();
     assert!(moved.is_empty());
     let state = report.cache.clone().unwrap();
     assert!(state.stamp_after.is_growth_of(&state.stamp));
