@@ -77,6 +77,26 @@ fn flags_may_be_written_at_once() {
 }
 
 #[test]
+fn what_has_the_flag_already_is_not_counted() {
+    let world = World::new();
+    let path = make(&world);
+    let flag = |more: &[&str]| {
+        let line = world.json(&[&["flag", &path][..], more].concat()).remove(0);
+        (line["flagged"].as_u64().unwrap(), line["flagged_now"].as_u64().unwrap())
+    };
+    assert_eq!(flag(&["1:2", "+todo"]), (2, 2));
+    assert_eq!(flag(&["all", "+todo"]), (1, 1));
+    assert_eq!(flag(&["all", "+todo"]), (0, 0));
+    assert_eq!(flag(&["2", "+todo", "--dry-run"]), (0, 0));
+    // Those that are written had changes pending.
+    assert_eq!(flag(&["1", "+todo", "--write-through"]), (3, 0));
+    assert_eq!(flag(&["1:2", "-todo", "--write-through"]), (2, 2));
+    assert_eq!(flag(&["all", "-todo", "--write-through"]), (1, 1));
+    let text = world.ok(&["flag", "--write-through", &path, "all", "-todo"]);
+    assert!(text.starts_with(&format!("{path}: no message is to be changed")), "{text}");
+}
+
+#[test]
 fn a_change_of_messages_writes_what_is_pending() {
     let world = World::new();
     for command in [&["expunge", "1"][..], &["append", "new.eml"]] {

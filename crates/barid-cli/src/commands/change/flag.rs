@@ -61,7 +61,6 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
         session.finish(context, &report)?;
         return Ok(Outcome::NothingMatched);
     }
-    report.asked = selected.uids.len() as u64;
     let change = wanted.change(session.mailbox.keywords());
     let flags = selected.uids.into_iter().map(|uid| (uid, change.clone())).collect();
     let request = ChangeRequest { flags, ..ChangeRequest::default() };
@@ -69,6 +68,5 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
     options.write = if args.write_through { WriteWhen::Now } else { WriteWhen::Pending };
     report.changed =
         session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
-    report.asked -= report.asked.min(report.changed.gone.len() as u64);
     session.finish(context, &report)
 }

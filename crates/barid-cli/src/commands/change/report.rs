@@ -27,8 +27,6 @@ pub(super) struct Report {
     pub(super) changed: Changed,
     /// UIDs that were asked for and are not there.
     pub(super) missing: Vec<Uid>,
-    /// Of how many messages flags were to be changed; others had changes pending.
-    pub(super) asked: u64,
     /// How much was to be kept of an expunge, at most.
     pub(super) keep: Option<u64>,
 }
@@ -79,8 +77,7 @@ impl Report {
         let mut text = match verb {
             _ if self.is_nothing() => return format!("{name}: {}", nothing(verb)),
             Verb::Flag => {
-                let asked = messages(flagged.min(self.asked));
-                format!("{} {asked}", did("flagged", "flag"))
+                format!("{} {}", did("flagged", "flag"), messages(changed.asked.into()))
             }
             Verb::Expunge => {
                 let expunged = messages(changed.expunged.into());
@@ -98,7 +95,7 @@ impl Report {
         }
         let others = match verb {
             Verb::Sync => 0,
-            _ => flagged.saturating_sub(self.asked),
+            _ => flagged.saturating_sub(changed.asked.into()),
         };
         if others > 0 {
             let flags = did("wrote the pending flags of", "write the pending flags of");
@@ -143,6 +140,7 @@ impl Report {
         json.key("mailbox").bytes(session.name.as_encoded_bytes());
         json.key("dry_run").bool(session.dry_run);
         json.key("flagged").number(changed.flagged.into());
+        json.key("flagged_now").number(changed.asked.into());
         json.key("expunged").number(changed.expunged.into());
         json.key("appended").number(changed.appends.into());
         write_uids(&mut json, "appended_uids", &changed.appended);
@@ -258,12 +256,11 @@ mod tests {
     #[test]
     fn a_change_is_told_in_a_line() {
         let of = |changed| Report { changed, ..Report::default() };
-        let changed = Changed { flagged: 4, ..Changed::default() };
-        let through = Report { changed, asked: 1, ..Report::default() };
+        let through = of(Changed { flagged: 4, asked: 1, ..Changed::default() });
         let text = "flagged 1 message, wrote the pending flags of 3 messages";
         check(Verb::Flag, false, &through, text);
-        let of_three = |changed| Report { changed, asked: 3, ..Report::default() };
-        let flagged = of_three(Changed { flagged: 3, pending: 2, ..Changed::default() });
+        let changed = Changed { flagged: 3, asked: 3, pending: 2, ..Changed::default() };
+        let flagged = of(changed);
         let pending = "; 2 changes pending: `barid sync box` writes them";
         check(Verb::Flag, false, &flagged, &format!("flagged 3 messages{pending}"));
         check(Verb::Flag, true, &flagged, &format!("would flag 3 messages{pending}"));
