@@ -1,8 +1,8 @@
 //! A new cache file, filled by a scan of the whole mailbox.
 //!
-//! Header records and file names go to the file as they come. The columns, some 170 bytes a message,
-//! wait until the end: those of a small mailbox in memory, of a larger one in a file without a name.
-//! The commit point is the rename at the end of
+//! Header records and file names go to the file as they come. The columns, some 170 bytes a
+//! message, wait until the end: those of a small mailbox in memory, of a larger one in a file
+//! without a name. The commit point is the rename at the end of
 //! [`Builder::finish`]; nothing is fsynced. After a crash the path holds the file that was there
 //! before, the new one, or one whose checksums fail.
 

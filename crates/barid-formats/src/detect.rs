@@ -227,7 +227,8 @@ fn is_mmdf(head: &[u8]) -> bool {
 }
 
 /// Whether a file begins as an mbox does: with nothing, with a From_ line (blank lines before it
-/// do no harm, and NULs neither), or with the magic number of a compression, whose content is looked at later.
+/// do no harm, and NULs neither), or with the magic number of a compression, whose content is
+/// looked at later.
 fn is_mbox(head: &[u8]) -> bool {
     const GZIP: &[u8] = b"\x1f\x8b";
     const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";

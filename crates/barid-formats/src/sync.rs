@@ -84,9 +84,9 @@ pub struct SyncContext<'a> {
     /// Drops the pending changes up to the one given, durably. Called with what the journal carries
     /// once its COMMIT is durable and before the journal goes, in a change as in a recovery: were
     /// they dropped after that, a crash in between would apply them once more, over what other
-    /// programs changed meanwhile. May be called again. Its error leaves the journal, committed, for
-    /// the next recovery ([`crate::Error::Unfinished`]). A change that needs no journal, because
-    /// nothing was to be written, does not call it.
+    /// programs changed meanwhile. May be called again. Its error leaves the journal, committed,
+    /// for the next recovery ([`crate::Error::Unfinished`]). A change that needs no journal,
+    /// because nothing was to be written, does not call it.
     pub drop_pending: Option<&'a mut dyn FnMut(u64) -> Result<()>>,
 }
 
@@ -177,8 +177,8 @@ pub struct SyncReport {
     pub appended: Vec<Option<Uid>>,
     /// Messages that were to be changed but are gone.
     pub gone: Vec<Uid>,
-    /// Messages that had to stay as they are, ascending, since nothing can be put into their header.
-    /// Of very many only the first are named.
+    /// Messages that had to stay as they are, ascending, since nothing can be put into their
+    /// header. Of very many only the first are named.
     pub unwritable: Vec<Uid>,
     /// How many had to.
     pub unwritable_count: u64,

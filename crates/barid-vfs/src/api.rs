@@ -1,6 +1,6 @@
 //! The traits. Object-safe and in plain types; errors are plain [`io::Error`]s, and the caller adds
-//! the path. Every implementation repeats calls that a signal interrupted (`EINTR`), so that no caller
-//! ever sees [`io::ErrorKind::Interrupted`].
+//! the path. Every implementation repeats calls that a signal interrupted (`EINTR`), so that no
+//! caller ever sees [`io::ErrorKind::Interrupted`].
 
 use std::fmt::Debug;
 use std::io;

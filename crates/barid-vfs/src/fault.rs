@@ -27,7 +27,8 @@
 //! ```
 //!
 //! Interrupted calls (EINTR) are repeated inside every [`Vfs`] and never seen by callers, so there
-//! is no fault of that kind; a test of this crate injects them below [`crate::OsVfs`]. Closing never fails.
+//! is no fault of that kind; a test of this crate injects them below [`crate::OsVfs`]. Closing
+//! never fails.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,8 @@ pub enum FaultEffect {
     Error(io::ErrorKind),
     /// A read or write moves half of what was asked, at least one byte; other calls go well.
     Short,
-    /// A sync succeeds and does nothing, as if the caller had none there, or as if it had failed and
-    /// the caller went on; other calls go well. On a [`crate::CrashVfs`] that shows whether its
+    /// A sync succeeds and does nothing, as if the caller had none there, or as if it had failed
+    /// and the caller went on; other calls go well. On a [`crate::CrashVfs`] that shows whether its
     /// absence is noticed.
     Skip,
 }

@@ -20,8 +20,8 @@ pub(crate) const SYMLINK_HOPS_MAX: u32 = 40;
 /// How much of a lock file is read for its holder's name.
 pub(crate) const HOLDER_LEN_MAX: usize = 256;
 
-/// How much older than the machine's start a lock file must be to be of before it: file systems keep
-/// times in ticks, and the clock is steered while it runs.
+/// How much older than the machine's start a lock file must be to be of before it: file systems
+/// keep times in ticks, and the clock is steered while it runs.
 pub(crate) const BOOT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The first pause between two tries of a lock; doubled each time.

@@ -118,8 +118,8 @@ fn write_one(
     Ok(Delivery { base, tmp, target })
 }
 
-/// How often a delivery waits for the disk, at most: for each file, and for `tmp`, the list of UIDs,
-/// and each folder that messages come to.
+/// How often a delivery waits for the disk, at most: for each file, and for `tmp`, the list of
+/// UIDs, and each folder that messages come to.
 pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     let is_recent = |message: &NewMessage<'_>| {
         message.flags.without(Flag::Recent) == FlagSet::EMPTY && message.keywords.is_empty()

@@ -8,8 +8,8 @@
 //! c-client sends the process that the file of another holder names `SIGUSR2`, and if that could be
 //! sent it waits 15 s for the lock; else it opens read-only at once. The signal ends a program that
 //! is not prepared for it. So we name ourselves only if `SIGUSR2` is caught or ignored here, and
-//! else a process that no system can have ([`NOBODY`]), behind which stands our own id for the error
-//! messages of our own.
+//! else a process that no system can have ([`NOBODY`]), behind which stands our own id for the
+//! error messages of our own.
 
 use std::io;
 use std::path::{Path, PathBuf};

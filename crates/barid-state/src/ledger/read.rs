@@ -182,8 +182,8 @@ pub(super) fn load(
     Ok(Ok(entries))
 }
 
-/// Applies a batch piece by piece, reading it once; `None` if it is damaged, and then the entries are
-/// of no use.
+/// Applies a batch piece by piece, reading it once; `None` if it is damaged, and then the entries
+/// are of no use.
 fn load_long(
     file: &dyn File,
     offset: u64,

@@ -143,8 +143,8 @@ struct Crash<'a> {
     disk: Content,
     /// Sectors of the page cache that differ from the disk's.
     dirty: BTreeSet<usize>,
-    /// Collapses that the disk knows nothing of, or but half: where the hole stands, and its length.
-    /// What is written behind that place lands in blocks that did not move.
+    /// Collapses that the disk knows nothing of, or but half: where the hole stands, and its
+    /// length. What is written behind that place lands in blocks that did not move.
     displaced: Vec<(usize, usize)>,
 }
 
@@ -215,8 +215,8 @@ impl Crash<'_> {
     }
 
     /// The kernel writes out what is dirty before it collapses; without a barrier that may come to
-    /// nothing. Then the disk has all of the collapse, with the size, or none, or the hole is on its
-    /// way.
+    /// nothing. Then the disk has all of the collapse, with the size, or none, or the hole is on
+    /// its way.
     fn collapse(&mut self, offset: usize, len: usize, size: usize, inode_written: bool) {
         self.flush_rest();
         if inode_written {

@@ -14,8 +14,8 @@
 //!   or neither, and knows nothing of the data of its file.
 //! - Attributes reach the disk in order, up to some moment.
 //! - A collapse reaches the disk with its size, or not at all, or halfway: the hole stands at any
-//!   block from its beginning to the end of the file, what is before it has moved down, and the size
-//!   is the old one. What is written afterwards lands in the blocks where they are by then.
+//!   block from its beginning to the end of the file, what is before it has moved down, and the
+//!   size is the old one. What is written afterwards lands in the blocks where they are by then.
 //!
 //! What barriers promise, which is less than any one file system does:
 //! - `sync_data` of a file: its bytes and size; its times only if the size changed.
@@ -114,8 +114,8 @@ impl CrashVfs {
 
     /// The disk as it is found after the power failed at `point`: one of the allowed states, chosen
     /// by `seed`. The clock has moved on by five minutes, and the process that was is dead. Costs
-    /// the log since the point asked for before, or all of it if that was a later one, and a copy of
-    /// each file that was being written.
+    /// the log since the point asked for before, or all of it if that was a later one, and a copy
+    /// of each file that was being written.
     ///
     /// # Panics
     /// If `point` is above [`CrashVfs::points`].

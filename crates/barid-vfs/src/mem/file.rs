@@ -35,7 +35,8 @@ pub(super) struct MemDir {
 }
 
 impl MemFile {
-    /// Changes the content, which then reaches to `end` at least, under the node's lock, stamps it, and records the operation.
+    /// Changes the content, which then reaches to `end` at least, under the node's lock, stamps it,
+    /// and records the operation.
     fn change(
         &self,
         end: u64,

@@ -94,8 +94,8 @@ pub struct Changed {
     pub appended: Vec<Uid>,
     /// Messages that were to be changed but are not there, ascending.
     pub gone: Vec<Uid>,
-    /// Messages of which nothing was written, ascending, since nothing can be put into their header.
-    /// Of very many only the first are named.
+    /// Messages of which nothing was written, ascending, since nothing can be put into their
+    /// header. Of very many only the first are named.
     pub unwritable: Vec<Uid>,
     /// How many such messages there are.
     pub unwritable_count: u64,

@@ -1,8 +1,8 @@
 //! One pass of writing: what was asked for and what is pending, through the format, into the cache.
 //!
-//! Order: the lock of the pending changes; unfinished work; the expunged messages are kept, durably;
-//! the format's change, which drops the pending changes between its commit and the end of its
-//! journal; the mod-sequence, durable in the ledger; the cache.
+//! Order: the lock of the pending changes; unfinished work; the expunged messages are kept,
+//! durably; the format's change, which drops the pending changes between its commit and the end of
+//! its journal; the mod-sequence, durable in the ledger; the cache.
 //!
 //! An attempt ends with the format's change. What follows is in `after.rs`, where nothing is tried
 //! again and no error is left.

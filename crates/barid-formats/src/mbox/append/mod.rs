@@ -12,9 +12,9 @@
 //! count to no message, and the next append cuts them off. An error cuts the file back to its old
 //! size, unless another has written behind it meanwhile.
 //!
-//! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no more:
-//! nobody was told of them, and none is given out again, since no `X-UID` is on the disk before the
-//! last UID that covers it.
+//! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no
+//! more: nobody was told of them, and none is given out again, since no `X-UID` is on the disk
+//! before the last UID that covers it.
 
 mod compose;
 mod number;

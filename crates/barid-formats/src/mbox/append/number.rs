@@ -138,8 +138,8 @@ impl Numbers {
     }
 }
 
-/// The keywords of messages to be appended that `X-IMAPbase` does not list and could: Dovecot deletes
-/// the keywords of a message with one that is not in the list.
+/// The keywords of messages to be appended that `X-IMAPbase` does not list and could: Dovecot
+/// deletes the keywords of a message with one that is not in the list.
 ///
 /// Reads the first header if any message has keywords.
 pub(in crate::mbox) fn unlisted_keywords(

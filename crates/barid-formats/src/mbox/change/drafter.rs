@@ -1,7 +1,7 @@
 //! The drafter: takes a draft down as units and scripts.
 //!
-//! A unit that is complete goes to the [`Reader`](super::reader::Reader), which reads its old bytes;
-//! where there are many of them, in a thread of its own.
+//! A unit that is complete goes to the [`Reader`](super::reader::Reader), which reads its old
+//! bytes; where there are many of them, in a thread of its own.
 
 use std::thread::Scope;
 

@@ -294,8 +294,8 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Writes the header of a message, behind which `next` follows, as it is to be; its length then,
-    /// and whether it says now what it is to say.
+    /// Writes the header of a message, behind which `next` follows, as it is to be; its length
+    /// then, and whether it says now what it is to say.
     fn rewrite(&mut self, next: u32, item: &Item, measured: &Measured) -> Result<(usize, bool)> {
         let shift = self.editor.shift();
         if !measured.is_writable() {
@@ -371,8 +371,8 @@ impl<'p> Planner<'p> {
         Ok(kept)
     }
 
-    /// Bytes of the separator before the message at `index` that also end the message before it, and
-    /// nothing else does.
+    /// Bytes of the separator before the message at `index` that also end the message before it,
+    /// and nothing else does.
     fn closing_len(&mut self, index: u32, item: &Item) -> Result<u64> {
         if self.context.input.separators != Separators::Mmdf || index == 0 {
             return Ok(0);

@@ -2,8 +2,8 @@
 //!
 //! Everything that a plan needs of the old file is read here once, in the order of the file, and
 //! hashed. Scripts go to the journal as they come; only the units are kept, of which there are not
-//! many however large the file is. A reader is busy as long as the planner is, so when there is much
-//! to read it gets a thread.
+//! many however large the file is. A reader is busy as long as the planner is, so when there is
+//! much to read it gets a thread.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};

@@ -109,8 +109,8 @@ impl Work<'_> {
 
     fn do_all(&mut self, stage: &mut Stage, context: &mut SyncContext<'_>) -> Result<()> {
         let mut attribute_waits = self.set_attribute()?;
-        // A journal that stands elsewhere is found by its name in the mailbox only, and nothing says
-        // that the attribute reaches the disk before a size that was changed after it.
+        // A journal that stands elsewhere is found by its name in the mailbox only, and nothing
+        // says that the attribute reaches the disk before a size that was changed after it.
         let is_beside = self.journal.path() == Some(&*self.places.beside());
         if attribute_waits && (!is_beside || stage.collapsed < self.collapses.len()) {
             self.sync_all()?;

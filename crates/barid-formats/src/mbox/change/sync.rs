@@ -110,8 +110,8 @@ fn not_stored(error: Error, appends: &[NewMessage<'_>]) -> Error {
     }
 }
 
-/// The changes, and that the keywords of messages to be appended are to be listed, where that can be
-/// done now: c-client sessions are to find their messages where they were.
+/// The changes, and that the keywords of messages to be appended are to be listed, where that can
+/// be done now: c-client sessions are to find their messages where they were.
 fn with_keywords<'c>(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -317,8 +317,8 @@ fn append_only(
     Ok(SyncReport { appended: appended.uids, cache, figures, ..SyncReport::default() })
 }
 
-/// Gives a mailbox that was appended to times of ours; its stamp then. What was appended is durable:
-/// if this fails, only a scan can tell.
+/// Gives a mailbox that was appended to times of ours; its stamp then. What was appended is
+/// durable: if this fails, only a scan can tell.
 fn settle(mailbox: &MboxMailbox, locks: &WriteLocks) -> Option<Stamp> {
     // Not waited for: after a crash the next scan just finds another stamp.
     let times = renew_times(&*mailbox.vfs, locks.file(), locks.modified(), true).ok()?;

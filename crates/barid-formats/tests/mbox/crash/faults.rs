@@ -100,8 +100,8 @@ impl<'a> FaultTrial<'a> {
         self.judge(result, &disk).map(drop).map_err(|loss| format!("{free} bytes free: {loss}"))
     }
 
-    /// Whether the change was acknowledged; the error, if any, must be a clear one, and a mailbox of
-    /// which nothing was written must be as it was.
+    /// Whether the change was acknowledged; the error, if any, must be a clear one, and a mailbox
+    /// of which nothing was written must be as it was.
     fn judge(&mut self, result: Result<(), Error>, disk: &MemVfs) -> Result<bool, String> {
         let acknowledged = result.is_ok();
         if let Err(error) = result {

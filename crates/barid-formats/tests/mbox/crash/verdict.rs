@@ -54,8 +54,8 @@ impl Expected {
         self.old != self.new
     }
 
-    /// Whether the file is what it has to be: the old or the new one, and behind it whatever came of
-    /// the appended messages; exactly the new one if the change was acknowledged.
+    /// Whether the file is what it has to be: the old or the new one, and behind it whatever came
+    /// of the appended messages; exactly the new one if the change was acknowledged.
     pub(super) fn check(&self, mut content: Vec<u8>, acknowledged: bool) -> Result<State, String> {
         if !self.appended.is_empty() {
             mask_last_uid(&mut content);

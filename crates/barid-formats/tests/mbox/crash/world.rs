@@ -101,7 +101,8 @@ impl<'a> Trial<'a> {
         Self { sabotage, ..self }
     }
 
-    /// Makes the change, then crashes it at every moment. The result is the disk with the change, or
+    /// Makes the change, then crashes it at every moment. The result is the disk with the change,
+    /// or
     /// `None` if it was refused; the error is what was lost.
     pub(super) fn run(&mut self) -> Result<Option<MemVfs>, String> {
         let disk = &self.scenario.disk;
@@ -161,8 +162,9 @@ impl<'a> Trial<'a> {
         if !one_of(rng, self.depth.again_of) {
             self.recover(disk)?;
             self.check(disk, acknowledged)?;
-            // Pieces of an append that nobody was told of may make a message without a sound header,
-            // or in an empty file no mailbox at all: what comes of them is not promised here.
+            // Pieces of an append that nobody was told of may make a message without a sound
+            // header, or in an empty file no mailbox at all: what comes of them is not promised
+            // here.
             let is_sound = acknowledged || self.scenario.appends.is_empty();
             let goes_on = is_sound && one_of(rng, self.depth.next_of);
             return if goes_on { self.go_on(disk, rng) } else { Ok(()) };

@@ -218,7 +218,7 @@ impl Draft for Applied<'_> {
     }
 
     fn collapse(&mut self, len: u64) -> Result<()> {
-        let block = self.block.expect("only where the file system can");
+        let block = self.block.expect("because it is planned only where the file system can");
         assert_eq!((self.at - self.collapsed) % block, 0, "whole blocks");
         assert_eq!(len as usize % block, 0, "whole blocks");
         self.take(len);
