@@ -102,8 +102,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Makes the change, then crashes it at every moment. The result is the disk with the change,
-    /// or
-    /// `None` if it was refused; the error is what was lost.
+    /// or `None` if it was refused; the error is what was lost.
     pub(super) fn run(&mut self) -> Result<Option<MemVfs>, String> {
         let disk = &self.scenario.disk;
         if self.scenario.pending_through.is_some() {
