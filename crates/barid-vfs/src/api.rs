@@ -190,6 +190,11 @@ pub trait Vfs: Debug + Send + Sync {
     /// The size of a block of the file system that holds `path`, which must exist: what offset and
     /// length of [`File::collapse`] have to be multiples of.
     fn block_size(&self, path: &Path) -> io::Result<u64>;
+    /// Whether the file system that holds `path` is known to do what [`File::collapse`] promises of
+    /// a crash; others may collapse ranges in ways of their own.
+    fn collapses(&self, path: &Path) -> bool {
+        crate::os::collapses(path)
+    }
     /// The time now.
     fn now(&self) -> Timestamp;
     /// Waits.

@@ -193,6 +193,10 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.block_size(path)
     }
 
+    fn collapses(&self, path: &Path) -> bool {
+        self.inner.collapses(path)
+    }
+
     fn now(&self) -> Timestamp {
         self.inner.now()
     }

@@ -413,6 +413,14 @@ const fn fcntl_type(mode: LockMode) -> nix::libc::c_int {
     }
 }
 
+/// Whether a file system is one of which it was measured what a collapse leaves after a crash.
+pub(crate) fn collapses(path: &Path) -> bool {
+    const EXT: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    let found = retry_on_intr(|| rustix::fs::statfs(path));
+    found.is_ok_and(|found| [EXT, XFS].contains(&u64::from(found.f_type as u32)))
+}
+
 fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {
     Metadata {
         file_type: file_type(rustix::fs::FileType::from_raw_mode(stat.st_mode)),

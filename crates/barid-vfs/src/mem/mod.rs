@@ -54,6 +54,7 @@ struct Shared {
     collapse: AtomicBool,
     local: AtomicBool,
     boot_nanos: AtomicI64,
+    collapses: AtomicBool,
     /// What is left of the disk; `u64::MAX` is no bound.
     free: AtomicU64,
     alive: Mutex<BTreeSet<u32>>,
@@ -86,6 +87,7 @@ impl MemVfs {
             collapse: AtomicBool::new(true),
             local: AtomicBool::new(true),
             boot_nanos: AtomicI64::new(now.unix_nanos),
+            collapses: AtomicBool::new(true),
             free: AtomicU64::new(u64::MAX),
             alive: Mutex::new(BTreeSet::from([PID])),
             log: recording.then(Mutex::default),
@@ -133,6 +135,7 @@ impl MemVfs {
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
         copy.set_local(self.shared.local.load(Ordering::Relaxed));
         copy.set_collapse(self.shared.collapse.load(Ordering::Relaxed));
+        copy.set_collapses(self.shared.collapses.load(Ordering::Relaxed));
         copy.shared.free.store(self.shared.free.load(Ordering::Relaxed), Ordering::Relaxed);
         copy
     }
@@ -161,6 +164,11 @@ impl MemVfs {
     /// Sets whether hard links can be made; at first they can. Without, `hard_link` is `EPERM`.
     pub fn set_hard_links(&self, supported: bool) {
         self.shared.hard_links.store(supported, Ordering::Relaxed);
+    }
+
+    /// Sets what [`Vfs::collapses`] answers; at first that it does.
+    pub fn set_collapses(&self, known: bool) {
+        self.shared.collapses.store(known, Ordering::Relaxed);
     }
 
     /// Sets whether [`File::collapse`] works; at first it does, in blocks of 4,096 bytes.
@@ -564,6 +572,10 @@ impl Vfs for MemVfs {
     fn block_size(&self, path: &Path) -> io::Result<u64> {
         self.node(path)?;
         Ok(BLOCK_LEN as u64)
+    }
+
+    fn collapses(&self, _path: &Path) -> bool {
+        self.shared.collapses.load(Ordering::Relaxed)
     }
 
     fn now(&self) -> Timestamp {
