@@ -97,8 +97,13 @@ impl Work<'_> {
             let mut ready = Ok(0);
             while let Ok(count) = ready
                 && let Some(index) = units.get(count)
-                && out.holds(&self.units[*index as usize])
+                && let unit = self.units[*index as usize]
+                && out.holds(&unit)
             {
+                debug_assert_eq!(
+                    unit.write_len, unit.new_len,
+                    "a unit of which bytes stay where they are is not written directly"
+                );
                 ready = self.assemble_into(*index, source, out).map(|()| count + 1);
             }
             let synced = match barrier {

@@ -9,7 +9,10 @@ use std::io;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::apply::read_or_zeros;
+use super::assemble::pieces;
 use super::header::Kind;
+use super::limits::FOREIGN_TRIED_MAX;
 use super::source::{Source, hash_of};
 use super::work::Work;
 use crate::mbox::Variant;
@@ -21,6 +24,13 @@ const SAVED: u64 = 1;
 const CUT: u64 = 2;
 /// All else is done; there is room for it at the end of the file, and it may be there.
 const PLACED: u64 = 3;
+
+/// Another program has rewritten the file, and the mail is put behind what it wrote; the fourth
+/// number is where, times four, plus the bytes of line ends before it.
+const RETURNED: u64 = 4;
+
+/// Bytes by which such mail is looked for.
+const NEEDLE_LEN: u64 = 4096;
 
 /// Mail of others in the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +54,16 @@ impl Foreign {
         [self.len, self.hash, self.state, self.lead]
     }
 
+    /// Where it is put behind what another program wrote, and bytes of line ends before it.
+    pub(super) fn returned(&self) -> Option<(u64, u64)> {
+        (self.state == RETURNED).then_some((self.lead / 4, self.lead % 4))
+    }
+
+    /// The line ends before it.
+    fn lead(&self) -> &'static [u8] {
+        &b"\n\n"[..(self.lead as usize).min(2)]
+    }
+
     /// Whether all else is done.
     pub(super) fn is_placed(&self) -> bool {
         self.state == PLACED
@@ -52,7 +72,8 @@ impl Foreign {
 
 impl Work<'_> {
     /// Saves what stands behind `end` and cuts it off; NULs in front of it are not mail, but the
-    /// room that was made for the change.
+    /// room that was made for the change. [`Error::Changed`]: another program has put something
+    /// before what was saved, and nothing was done.
     pub(super) fn take_foreign(
         &mut self,
         end: u64,
@@ -61,12 +82,16 @@ impl Work<'_> {
         let size = self.file().metadata().map_err(self.at())?.size;
         let mut from = end + self.nuls(end, size).map_err(self.at())?;
         let mut foreign = known;
-        if let Some(known) = known.filter(|known| known.state == SAVED)
-            && size - from >= known.len
-        {
-            let found = hash_of(self.file(), from, known.len, self.options.buffer_len);
-            if found.map_err(self.at())? == known.hash {
-                from += known.len;
+        if let Some(known) = known.filter(|known| known.state == SAVED) {
+            let stands = size - from >= known.len && {
+                let found = hash_of(self.file(), from, known.len, self.options.buffer_len);
+                found.map_err(self.at())? == known.hash
+            };
+            match stands {
+                true => from += known.len,
+                // What stands before it now is none of ours.
+                false if self.has_mail(known, from)? => return Err(self.changed()),
+                false => {}
             }
         }
         if from < size {
@@ -86,7 +111,7 @@ impl Work<'_> {
     }
 
     /// How many NULs stand at `from`.
-    fn nuls(&self, from: u64, size: u64) -> io::Result<u64> {
+    pub(super) fn nuls(&self, from: u64, size: u64) -> io::Result<u64> {
         let mut nuls = 0;
         let mut at = from;
         let mut source = self.source();
@@ -133,7 +158,7 @@ impl Work<'_> {
     pub(super) fn restore_foreign(&mut self, foreign: Foreign) -> Result<()> {
         let end = self.header.new_size;
         let lead: &[u8] = match foreign.is_placed() {
-            true => &b"\n\n"[..(foreign.lead as usize).min(2)],
+            true => foreign.lead(),
             false => self.lead(end)?,
         };
         if !foreign.is_placed() {
@@ -144,6 +169,11 @@ impl Work<'_> {
             let placed = Foreign { state: PLACED, lead: lead.len() as u64, ..foreign };
             self.record(Kind::Foreign, placed.words())?;
         }
+        self.put_foreign(foreign, end, lead)
+    }
+
+    /// Writes the mail, and line ends before it, at `end`.
+    fn put_foreign(&self, foreign: Foreign, end: u64, lead: &[u8]) -> Result<()> {
         let file = self.file();
         let mut at = end + lead.len() as u64;
         file.write_all_at(lead, end).map_err(self.at())?;
@@ -164,6 +194,99 @@ impl Work<'_> {
                 what: "mail that was kept in the journal is damaged there".to_owned(),
             }),
         }
+    }
+
+    /// Whether at `end` there is nothing but the mail, the line ends before it, and room that was
+    /// made for them, whatever an interrupted writing left of which.
+    pub(super) fn has_room(&self, end: u64, foreign: Foreign) -> Result<bool> {
+        let lead = foreign.lead();
+        let len = lead.len() as u64 + foreign.len;
+        if self.file().metadata().map_err(self.at())?.size < end + len {
+            return Ok(false);
+        }
+        let Some(journal) = self.journal.file() else { return Err(self.changed()) };
+        let mut there = self.source();
+        let mut kept = Source::new(journal, self.options.buffer_len);
+        let mut kept_at = self.header.foreign_at();
+        let (mut found, mut mail) = (Vec::new(), lead.to_vec());
+        let mut is_room = true;
+        let checked = pieces(end, len, |at, len| {
+            read_or_zeros(&mut there, u64::MAX, at, len, &mut found)?;
+            let more = len.saturating_sub(mail.len() as u64);
+            kept.visit(kept_at, more, |bytes| {
+                mail.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            kept_at += more;
+            let same = found.iter().zip(&mail).take_while(|(found, mail)| found == mail).count();
+            is_room &= found[same..].iter().all(|byte| *byte == 0);
+            mail.drain(..found.len());
+            Ok(())
+        });
+        checked.map_err(self.at())?;
+        Ok(is_room)
+    }
+
+    /// Puts the mail behind what another program made of the file, unless it is there; durable when
+    /// this returns. Returns how many bytes were put there.
+    pub(super) fn return_foreign(&mut self, foreign: Foreign) -> Result<u64> {
+        let Foreign { len, hash, .. } = foreign;
+        let Some(journal) = self.journal.file() else { return Err(self.changed()) };
+        match hash_of(journal, self.header.foreign_at(), len, self.options.buffer_len) {
+            Ok(found) if found == hash => {}
+            // What is left of it is kept with the journal.
+            Ok(_) => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+            Err(error) => return Err(self.at_journal()(error)),
+        }
+        let begun = foreign.returned().map(|(end, lead)| (end, Foreign { lead, ..foreign }));
+        let (end, foreign) = match begun {
+            Some((end, foreign)) if self.has_room(end, foreign)? => (end, foreign),
+            _ if self.has_mail(foreign, 0)? => return Ok(0),
+            _ => {
+                let end = self.file().metadata().map_err(self.at())?.size;
+                let lead = self.lead(end)?.len() as u64;
+                let words = Foreign { len, hash, state: RETURNED, lead: end * 4 + lead }.words();
+                self.record(Kind::Foreign, words)?;
+                self.file().set_len(end + lead + len).map_err(self.at())?;
+                self.sync_all()?;
+                (end, Foreign { len, hash, state: RETURNED, lead })
+            }
+        };
+        self.put_foreign(foreign, end, foreign.lead())?;
+        self.sync_all()?;
+        Ok(len)
+    }
+
+    /// Whether the mail stands somewhere in the file, at `from` or behind.
+    fn has_mail(&self, foreign: Foreign, from: u64) -> Result<bool> {
+        let Foreign { len, hash, .. } = foreign;
+        let (file, buffer_len) = (self.file(), self.options.buffer_len);
+        let size = file.metadata().map_err(self.at())?.size;
+        let mut needle = vec![0; len.min(NEEDLE_LEN) as usize];
+        self.journal.read(&mut needle, self.header.foreign_at()).map_err(self.at_journal())?;
+        let finder = memchr::memmem::Finder::new(&needle);
+        let mut window = vec![0; buffer_len.max(2 * needle.len())];
+        let (mut at, mut tried) = (from, 0);
+        while at + len <= size {
+            let read = file.read_full_at(&mut window, at).map_err(self.at())?;
+            for found in finder.find_iter(&window[..read]) {
+                let begin = at + found as u64;
+                if begin + len > size || tried == FOREIGN_TRIED_MAX {
+                    return Ok(false);
+                }
+                tried += 1;
+                if hash_of(file, begin, len, buffer_len).map_err(self.at())? == hash {
+                    return Ok(true);
+                }
+            }
+            if read < window.len() {
+                break;
+            }
+            at += (read - needle.len() + 1) as u64;
+            self.locks.touch()?;
+        }
+        Ok(len == 0)
     }
 
     /// What must stand between the end of the file and a message.

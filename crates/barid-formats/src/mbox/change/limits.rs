@@ -73,6 +73,9 @@ pub(super) const UNITS_CLAIMED_MAX: u64 = 1 << 22;
 /// Bytes of the end of the file that tell whether it was cut or moved.
 pub(super) const TAIL_LEN_MAX: u64 = 64 * 1024;
 
+/// Places at which mail that a journal holds is compared with what a mailbox has there.
+pub(super) const FOREIGN_TRIED_MAX: u32 = 64;
+
 /// What a disk writes at once.
 pub(super) const SECTOR_LEN: u64 = 512;
 

@@ -5,12 +5,14 @@
 //! in the window of the journal; else another program has rewritten the file, and then the journal
 //! is put aside and nothing is touched. Everything here may be interrupted and done again.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
 use super::assemble::{has_kept, has_new, has_old, pieces, runs};
+use super::collapse::Midway;
 use super::foreign::Foreign;
 use super::header::{HEADER_LEN, Header, Kind, RECORDS_LEN, Record};
 use super::journal::{JournalFile, Places};
@@ -166,7 +168,7 @@ struct Loaded {
 
 impl Loaded {
     /// Reads the plan; `None` if it is not complete.
-    fn load(journal: &JournalFile) -> std::io::Result<Option<Self>> {
+    fn load(journal: &JournalFile) -> io::Result<Option<Self>> {
         let Some(file) = journal.file() else { return Ok(None) };
         let size = file.metadata()?.size;
         let mut bytes = [0; HEADER_LEN as usize];
@@ -214,6 +216,14 @@ enum Are {
     New,
 }
 
+/// What is looked for beyond the end of a file is not there.
+pub(super) fn unless_short(found: io::Result<bool>) -> io::Result<bool> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        found => found,
+    }
+}
+
 impl Work<'_> {
     fn records(&self) -> Result<Records> {
         let mut bytes = vec![0; RECORDS_LEN as usize];
@@ -249,22 +259,34 @@ impl Work<'_> {
             stage.collapsed = self.collapses.len();
             stage.steps_done = self.steps.len();
             stage.is_cut = true;
-            self.check_size(self.header.new_size + foreign.len)?;
+            self.check_placed(foreign)?;
             self.go_on(stage, context)?;
             return Ok(delivered(stage.foreign));
         }
-        self.complete_collapse(&mut stage)?;
-        let end = self.find_end(&mut stage, records.get(Kind::Moved).is_some())?;
-        self.find_steps_done(&mut stage, end, &records)?;
+        if stage.foreign.is_some_and(|foreign| foreign.returned().is_some()) {
+            return Err(self.changed());
+        }
+        let is_moved = records.get(Kind::Moved).is_some();
+        let midway = self.find_midway(&mut stage)?;
+        let mut end = self.find_end(&mut stage, is_moved)?;
+        self.find_steps_done(&mut stage, end, &records, midway)?;
         // Only now is it certain that this is the file.
+        if let Midway::Hole(hole) = midway {
+            self.collapse_hole(&mut stage, hole)?;
+            end = self.find_end(&mut stage, is_moved)?;
+        }
         let Header { base_size, new_size, .. } = self.header;
         let is_in_the_way = match () {
+            () if midway == Midway::Moved => true,
             () if stage.collapsed < self.collapses.len() => new_size != base_size,
             () if new_size > base_size => !stage.is_grown,
             () => end > new_size,
         };
         if is_in_the_way || stage.foreign.is_some() {
             stage.foreign = self.take_foreign(end, stage.foreign)?;
+        }
+        if midway == Midway::Moved {
+            self.record_collapsed(stage.collapsed)?;
         }
         self.go_on(stage, context)?;
         Ok(delivered(stage.foreign))
@@ -285,6 +307,20 @@ impl Work<'_> {
         match self.file().metadata().map_err(self.at())?.size < min {
             true => Err(self.changed()),
             false => Ok(()),
+        }
+    }
+
+    /// Checks that everything is done but for mail of others, for which room was made.
+    fn check_placed(&mut self, foreign: Foreign) -> Result<()> {
+        let mut source = self.source();
+        for index in 0..self.units.len() as u32 {
+            if !self.is(index, Are::New, &mut source)? {
+                return Err(self.changed());
+            }
+        }
+        match self.has_room(self.header.new_size, foreign)? {
+            true => Ok(()),
+            false => Err(self.changed()),
         }
     }
 
@@ -325,9 +361,14 @@ impl Work<'_> {
     }
 
     /// Finds the first step that is not done, and checks that it and all behind it can be.
-    fn find_steps_done(&mut self, stage: &mut Stage, end: u64, records: &Records) -> Result<()> {
-        let mut source = self.source();
-        self.collapses[stage.collapsed..].iter().for_each(|collapse| source.collapse(*collapse));
+    fn find_steps_done(
+        &mut self,
+        stage: &mut Stage,
+        end: u64,
+        records: &Records,
+        midway: Midway,
+    ) -> Result<()> {
+        let mut source = self.jumping(stage.collapsed, midway);
         for index in 0..self.units.len() as u32 {
             let is_evidence = self.units[index as usize].write_len == 0;
             if is_evidence && !self.is(index, Are::New, &mut source)? {
@@ -342,6 +383,11 @@ impl Work<'_> {
             && self.all(self.steps.get(first), Are::New, &mut source)?
         {
             first += 1;
+        }
+        if stage.is_cut {
+            // All of it was durable before, and what the steps read may be gone.
+            stage.steps_done = first;
+            return if first == self.steps.len() { Ok(()) } else { Err(self.changed()) };
         }
         let window = self.valid_window(records)?;
         for index in first..self.steps.len() {
@@ -389,10 +435,7 @@ impl Work<'_> {
             Are::Old => has_old(unit, &script, source),
             Are::New => has_new(unit, &script, source),
         };
-        match found {
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-            found => found.map_err(self.at()),
-        }
+        unless_short(found).map_err(self.at())
     }
 
     /// The step whose window is whole in the journal.
@@ -423,7 +466,7 @@ impl Work<'_> {
             let mut payload = Source::new(journal, self.options.buffer_len);
             let mut there = self.source();
             let has_kept = has_kept(&unit, &script, &mut there, &mut payload, payload_at);
-            if !has_kept.map_err(self.at())? {
+            if !unless_short(has_kept).map_err(self.at())? {
                 return Ok(false);
             }
             let mut hashes = Source::new(journal, self.options.buffer_len);
@@ -465,15 +508,21 @@ impl Work<'_> {
         self.sync_journal()
     }
 
-    /// Another program has rewritten the file: nothing of this is for it any more.
+    /// Another program has rewritten the file: nothing of this is for it any more but the mail that
+    /// was taken out of it.
     fn quarantine(mut self) -> Result<Outcome> {
+        let foreign = self.records()?.get(Kind::Foreign).map(Foreign::from_words);
+        let bytes_delivered = match foreign.map_or(Ok(0), |foreign| self.return_foreign(foreign)) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(self.unfinished(error)),
+        };
         self.remove_attribute()?;
         self.sync_all()?;
         let Some(path) = self.journal.path().map(Path::to_owned) else {
             return Err(self.changed());
         };
         let quarantined = Some(put_aside(&self.places, &path, &self.header.id)?);
-        let recovered = Recovered { quarantined, ..Recovered::default() };
+        let recovered = Recovered { quarantined, bytes_delivered, ..Recovered::default() };
         Ok(Outcome { recovered, was_needed: true, barriers: self.barriers + 1 })
     }
 }

@@ -257,3 +257,23 @@ fn nothing_is_unfinished_where_nothing_was_begun() {
     let result = world.mailbox().recover(&mut SyncContext::new(&known));
     assert!(matches!(result, Err(Error::Unrecoverable { .. })), "{result:?}");
 }
+
+#[test]
+fn ranges_are_collapsed_where_it_is_known_what_a_crash_leaves() {
+    let message = |at, len| format!("{FROM}Subject: {at}\n\n{}\n", "a line\n".repeat(len));
+    let bytes = [message(1, 9), message(2, 50_000), message(3, 900_000)].concat();
+    let expunge = ChangeSet { expunge: vec![uid(2)], ..ChangeSet::default() };
+    for known_to in [true, false] {
+        let disk = barid_vfs::MemVfs::new();
+        disk.set_collapses(known_to);
+        let world = World::on(std::sync::Arc::new(disk));
+        world.write(bytes.as_bytes());
+        let known = world.scan();
+        let mut context = SyncContext::new(&known);
+        context.dry_run = true;
+        let dry = world.mailbox().sync(&expunge, &[], &mut context).unwrap();
+        let (report, _) = sync(&world, &known, &expunge, &[]).unwrap();
+        assert_eq!(dry.figures.bytes_collapsed, report.figures.bytes_collapsed);
+        assert_eq!(report.figures.bytes_collapsed > 0, known_to, "{:?}", report.figures);
+    }
+}

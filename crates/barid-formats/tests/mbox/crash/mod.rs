@@ -83,6 +83,7 @@ fn a_crash_at_any_moment_loses_nothing() {
     }
     assert!(tally.points >= points && tally.completed > 0);
     assert!(tally.quarantined > 0 && tally.crashed_recoveries > 0 && tally.delivered > 0);
+    assert!(tally.stranded > 0);
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub(super) struct Tally {
     pub(super) delivered: u64,
     pub(super) rewritten: u64,
     pub(super) quarantined: u64,
+    pub(super) stranded: u64,
     pub(super) strategies: BTreeMap<&'static str, u64>,
 }
 
@@ -71,6 +72,7 @@ impl Tally {
             (&mut self.delivered, other.delivered),
             (&mut self.rewritten, other.rewritten),
             (&mut self.quarantined, other.quarantined),
+            (&mut self.stranded, other.stranded),
         ] {
             *to += from;
         }
@@ -158,6 +160,11 @@ impl<'a> Trial<'a> {
                 false => self.rewritten(&disk, rng)?,
             }
         }
+        // Drawn apart, so that what else is tried stays the same.
+        let mut apart = rng.clone();
+        if one_of(&mut apart, self.depth.foreign_of * 2) && self.scenario.appends.is_empty() {
+            self.stranded(&disk.snapshot(), &mut apart)?;
+        }
         if !one_of(rng, self.depth.again_of) {
             self.recover(disk)?;
             self.check(disk, acknowledged)?;
@@ -229,6 +236,21 @@ impl<'a> Trial<'a> {
         acknowledged: bool,
         rng: &mut Rng,
     ) -> Result<(), String> {
+        let mail = self.deliver(disk, rng);
+        self.tally.delivered += 1;
+        let check = |trial: &mut Self| {
+            trial.recover(disk)?;
+            let state = trial.expected.check_with_tail(&content(disk), &mail)?;
+            if acknowledged && state != State::New {
+                return Err("the old mailbox after the acknowledgement".into());
+            }
+            check_leftovers(disk, &trial.expected, trial.pending_state(state), None)
+        };
+        check(self).map_err(|loss| format!("another delivered: {loss}"))
+    }
+
+    /// Appends a message as a delivery agent does; returns it.
+    fn deliver(&self, disk: &MemVfs, rng: &mut Rng) -> Vec<u8> {
         let before = content(disk);
         let mut tail = Vec::new();
         let mut mail = Vec::new();
@@ -241,16 +263,66 @@ impl<'a> Trial<'a> {
         mail.extend_from_slice(self.separators().1);
         let file = disk.open(Path::new(PATH), OpenOptions::WRITE).unwrap();
         file.write_all_at(&[&*tail, &mail].concat(), before.len() as u64).unwrap();
-        self.tally.delivered += 1;
-        let check = |trial: &mut Self| {
-            trial.recover(disk)?;
-            let state = trial.expected.check_with_tail(&content(disk), &mail)?;
-            if acknowledged && state != State::New {
-                return Err("the old mailbox after the acknowledgement".into());
-            }
-            check_leftovers(disk, &trial.expected, trial.pending_state(state), None)
-        };
-        check(self).map_err(|loss| format!("another delivered: {loss}"))
+        mail
+    }
+
+    /// A delivery agent appends, the recovery is crashed, and before the next one another program
+    /// changes the mailbox: what was delivered is there once, whatever comes of the change.
+    fn stranded(&mut self, disk: &MemVfs, rng: &mut Rng) -> Result<(), String> {
+        let mail = self.deliver(disk, rng);
+        let world = CrashVfs::new(disk);
+        self.recover(&world.vfs())?;
+        for _ in 0..3 {
+            let (point, seed) = (rng.usize(..=world.points()), crash_seed(rng));
+            let disk = world.crash_at(point, seed);
+            self.tally.stranded += 1;
+            let (theirs, rewrites) = self.disturb(&disk, &mail, rng);
+            let check = |content: Vec<u8>, is_put_aside: bool| {
+                let copies = memchr::memmem::find_iter(&content, &mail).count();
+                let is_theirs = match memchr::memmem::find(&theirs, &mail) {
+                    Some(_) => content == theirs,
+                    None => content.starts_with(&theirs),
+                };
+                match (copies, is_theirs || !is_put_aside) {
+                    (1, true) => Ok(()),
+                    (1, false) => Err("what they wrote was changed".to_owned()),
+                    _ => Err(format!("what was delivered is there {copies} times")),
+                }
+            };
+            let again = CrashVfs::new(&disk);
+            let disturbed = self.recover(&again.vfs()).and_then(|recovered| {
+                check(content(&again.vfs()), rewrites || recovered.quarantined.is_some())?;
+                let disk = again.crash_at(rng.usize(..=again.points()), crash_seed(rng));
+                self.recover(&disk)?;
+                check(content(&disk), rewrites)
+            });
+            disturbed.map_err(|loss| {
+                let points = world.points();
+                format!("recovery, point {point} of {points}, seed {seed}, disturbed: {loss}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Another program writes a mailbox anew, or changes one byte that is none of `mail`. Returns
+    /// what is there then, and which of both.
+    fn disturb(&self, disk: &MemVfs, mail: &[u8], rng: &mut Rng) -> (Vec<u8>, bool) {
+        let mut theirs = content(disk);
+        let end = memchr::memmem::find(&theirs, mail).unwrap_or(theirs.len());
+        let rewrites = end == 0 || rng.bool();
+        if rewrites {
+            let mut new = self.separators().0.to_vec();
+            new.extend_from_slice(b"From z@y Sun Sep  9 01:46:40 2001\nSubject: new\n\n");
+            new.extend_from_slice("as long as it takes\n".repeat(rng.usize(..400)).as_bytes());
+            new.extend_from_slice(self.separators().1);
+            new.extend(theirs.iter().copied().filter(|byte| *byte != 0));
+            theirs = new;
+        } else {
+            theirs[rng.usize(..end)] ^= 1;
+        }
+        let options = OpenOptions { truncate: rewrites, ..OpenOptions::create(0o600) };
+        disk.open(Path::new(PATH), options).unwrap().write_all_at(&theirs, 0).unwrap();
+        (theirs, rewrites)
     }
 
     /// Another program rewrites the mailbox before the recovery, in place or by renaming.
