@@ -110,6 +110,21 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>)
     -> Result<usize>;
 
+    /// [`Mailbox::read`] of a location that was found when the mailbox bore `stamp`. If it bears
+    /// another now, bytes that a process moves right now are waited for, and those that a crash has
+    /// left half moved are [`crate::Error::MessageGone`]; that the message is still the same is for
+    /// the caller to check. Costs what [`Mailbox::read`] does where the stamp is the same.
+    fn read_known(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let _ = stamp;
+        self.read(location, read_as, buffer)
+    }
+
     /// Applies changes and appends in one pass.
     ///
     /// Commit point and fsync order are documented by each format.

@@ -46,7 +46,8 @@ impl Mailbox {
         let mut name = Vec::new();
         let location = self.snapshot.location(row, &mut name)?;
         let mut bytes = Vec::new();
-        let header_len = self.format.read(&location, read_as, &mut bytes)?;
+        let stamp = &self.snapshot.meta().stamp;
+        let header_len = self.format.read_known(&location, read_as, stamp, &mut bytes)?;
         if let Location::Span { offset, separator_len, .. } = location {
             let from = if read_as == ReadAs::Stored { separator_len as usize } else { 0 };
             let header = bytes.get(from..header_len).unwrap_or_default();

@@ -221,7 +221,17 @@ impl Mailbox for MboxMailbox {
         read_as: ReadAs,
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
-        read::read(self, location, read_as, buffer)
+        read::read(self, location, read_as, None, buffer)
+    }
+
+    fn read_known(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
     }
 
     /// The commit point is the COMMIT of the journal; of a change within one sector of the disk it

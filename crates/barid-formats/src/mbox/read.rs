@@ -3,11 +3,13 @@
 use std::io;
 use std::ops::Range;
 
-use barid_vfs::OpenOptions;
+use barid_vfs::{File, FileStamp, OpenOptions};
 
+use super::change;
 use super::compressed::{CompressedSource, Damage};
 use super::layout::MESSAGE_READ_LEN;
-use super::status::Separators;
+use super::lock::lock_for_reading;
+use super::status::{self, Owned, Separators};
 use super::walk::separator_in;
 use super::window::{FileSource, Source};
 use super::{MboxMailbox, Variant};
@@ -15,10 +17,14 @@ use crate::{Error, Location, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
 /// Costs an open, an fstat, one read and a close; in a compressed file, O(offset).
+///
+/// If it is told how the file was when the message was `found`, and the file is another now, it is
+/// read again under the lock: a process may have been moving messages meanwhile.
 pub(super) fn read(
     mailbox: &MboxMailbox,
     location: &Location<'_>,
     read_as: ReadAs,
+    found: Option<&FileStamp>,
     buffer: &mut Vec<u8>,
 ) -> Result<usize> {
     let Location::Span { offset, separator_len, header_len, body_len } = *location else {
@@ -38,6 +44,16 @@ pub(super) fn read(
     if let Some(compression) = mailbox.compression {
         let mut source = CompressedSource::new(&*file, compression, Damage::default());
         append_range(&mut source, before..end, buffer).map_err(at())?;
+    } else if let Some(found) = found {
+        if !read_unchanged(&*file, found, before..end, buffer).map_err(at())? {
+            buffer.truncate(start);
+            read_locked(mailbox, &*file, before..end, gone, buffer)?;
+            let head = (offset - before) as usize + separator_len as usize;
+            if !has_header(&buffer[start..], head, header_len, mailbox.separators()) {
+                buffer.truncate(start);
+                return Err(gone());
+            }
+        }
     } else {
         let size = file.metadata().map_err(at())?.size;
         if end > size {
@@ -63,6 +79,46 @@ pub(super) fn read(
         return Ok(unquote(buffer, start, header_len as usize));
     }
     Ok(header_len as usize)
+}
+
+/// Reads a range of a file that is still as it was found; `false` if it is not.
+fn read_unchanged(
+    file: &dyn File,
+    found: &FileStamp,
+    range: Range<u64>,
+    buffer: &mut Vec<u8>,
+) -> io::Result<bool> {
+    if range.end > found.size {
+        return Ok(false);
+    }
+    append_range(&mut FileSource { file, size: found.size }, range, buffer)?;
+    // Now, not before: what is written from now on was not read.
+    Ok(FileStamp::from(&file.metadata()?) == *found)
+}
+
+/// Reads a range while nobody moves anything, unless a crash has left that unfinished.
+fn read_locked(
+    mailbox: &MboxMailbox,
+    file: &dyn File,
+    range: Range<u64>,
+    gone: impl Fn() -> Error,
+    buffer: &mut Vec<u8>,
+) -> Result<()> {
+    let at = || Error::at(&mailbox.path);
+    lock_for_reading(mailbox, file)?;
+    let size = file.metadata().map_err(at())?.size;
+    if range.end > size || change::unfinished(mailbox, None)?.is_some() {
+        return Err(gone());
+    }
+    append_range(&mut FileSource { file, size }, range, buffer).map_err(at())
+}
+
+/// Whether the header at `start` still ends where it did: fields that are not part of a message's
+/// key may have grown in front of that.
+fn has_header(bytes: &[u8], start: usize, header_len: u32, separators: Separators) -> bool {
+    let Some(message) = bytes.get(start..) else { return false };
+    let found = status::head(message, true, separators, &mut Owned::default());
+    header_len == 0 || found.is_some_and(|(len, _)| len == header_len as usize)
 }
 
 fn is_separator(bytes: &[u8], separators: Separators) -> bool {

@@ -82,7 +82,8 @@ impl Mailbox {
         };
         let line = Location::Span { offset, separator_len, header_len: 0, body_len: 0 };
         let mut bytes = Vec::new();
-        self.format.read(&line, ReadAs::Stored, &mut bytes)?;
+        let stamp = &self.snapshot.meta().stamp;
+        self.format.read_known(&line, ReadAs::Stored, stamp, &mut bytes)?;
         let text = std::str::from_utf8(&bytes).ok().and_then(|line| line.strip_prefix("From "));
         let sender = text.and_then(|text| text.split_ascii_whitespace().next());
         Ok(sender.map(str::to_owned))

@@ -9,5 +9,6 @@ mod failing;
 mod locking;
 mod numbered;
 mod numbering;
+mod reading;
 mod scanning;
 mod trouble;
