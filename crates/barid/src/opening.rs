@@ -250,8 +250,13 @@ impl<'a> Opening<'a> {
             let full_check = self.options.full_check || self.is_outdated(previous);
             let mut report = match self.scan_into(&intake, previous, full_check) {
                 Ok(report) => self.checked(report)?,
-                Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => continue,
+                Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => {
+                    // Who holds the lock of the mailbox may wait for this one.
+                    self.ledger.unlock();
+                    continue;
+                }
                 Err(error) => {
+                    self.ledger.unlock();
                     // The cache is no reason to fail: start from nothing, or without it.
                     let cause = cache_error(error, intake)?;
                     self.do_over_unless_refused(&mut known, cause)?;
