@@ -1,8 +1,12 @@
 //! The header and the records of a journal; the byte map is `docs/formats/mbox-journal.md`.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::limits::{COLLAPSES_MAX, UNITS_CLAIMED_MAX};
+use super::limits::{COLLAPSES_MAX, ORIGIN_PATH_LEN, UNITS_CLAIMED_MAX};
 use super::steps::StepParams;
 use super::unit::{Collapse, Unit};
 
@@ -15,7 +19,7 @@ pub(super) const RECORDS_LEN: u64 = 4096;
 /// What records are aligned to.
 const ALIGN: u64 = 4096;
 const MAGIC: &[u8; 8] = b"baridMBJ";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HAS_PENDING: u32 = 1;
 const IN_PLACE: u32 = 2;
 
@@ -28,11 +32,74 @@ pub(super) struct Tail {
     pub(super) hash: u64,
 }
 
+/// Which file a journal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Its inode.
+    pub(super) inode: u64,
+    path: [u8; ORIGIN_PATH_LEN],
+}
+
+impl Origin {
+    /// The file with this inode and path; a path that is too long is not kept.
+    pub(super) fn of(inode: u64, path: &[u8]) -> Self {
+        let mut kept = [0; ORIGIN_PATH_LEN];
+        if let Some(room) = kept.get_mut(..path.len()) {
+            room.copy_from_slice(path);
+        }
+        Self { inode, path: kept }
+    }
+
+    /// The path that it had, if that is known.
+    pub(super) fn path(&self) -> Option<&Path> {
+        let len = self.path.iter().position(|byte| *byte == 0).unwrap_or(self.path.len());
+        (len > 0).then(|| Path::new(OsStr::from_bytes(&self.path[..len])))
+    }
+}
+
+/// What the first sector of a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Heading {
+    /// Nothing was written there.
+    Nothing,
+    /// Something that no journal begins with.
+    Foreign,
+    /// A journal of another version.
+    Version(u32),
+    /// A journal whose header is damaged.
+    Damaged,
+    /// A journal.
+    Journal(Box<Header>),
+}
+
+impl Heading {
+    /// Reads the beginning of a file; less than a header was never a journal.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let Some(bytes) = bytes.first_chunk::<{ HEADER_LEN as usize }>() else {
+            let is_ours = bytes.iter().all(|byte| *byte == 0) || bytes.starts_with(MAGIC);
+            return if is_ours { Self::Nothing } else { Self::Foreign };
+        };
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Self::Nothing;
+        }
+        if !bytes.starts_with(MAGIC) {
+            return Self::Foreign;
+        }
+        match (u64_at(bytes, 8) as u32, Header::from_bytes(bytes)) {
+            (_, Some(header)) => Self::Journal(Box::new(header)),
+            (VERSION, None) => Self::Damaged,
+            (version, None) => Self::Version(version),
+        }
+    }
+}
+
 /// What a journal says of the change as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Random; what belongs to this journal bears it.
     pub(super) id: [u8; 16],
+    /// The mailbox.
+    pub(super) origin: Origin,
     /// Bytes of the mailbox before.
     pub(super) old_size: u64,
     /// Bytes of it without what is collapsed.
@@ -126,6 +193,8 @@ impl Header {
             self.params.direct_len_max,
         ];
         put_words(&mut bytes[32..], &words);
+        put_words(&mut bytes[ORIGIN_AT..], &[self.origin.inode]);
+        bytes[ORIGIN_AT + 8..][..ORIGIN_PATH_LEN].copy_from_slice(&self.origin.path);
         let hash = xxh3_64(&bytes[..HASH_AT]);
         bytes[HASH_AT..].copy_from_slice(&hash.to_le_bytes());
         bytes
@@ -142,6 +211,10 @@ impl Header {
         let word = |at: usize| u64_at(bytes, 32 + at * 8);
         let header = Self {
             id: bytes[16..32].try_into().ok()?,
+            origin: Origin {
+                inode: u64_at(bytes, ORIGIN_AT),
+                path: *bytes[ORIGIN_AT + 8..].first_chunk()?,
+            },
             old_size: word(0),
             base_size: word(1),
             new_size: word(2),
@@ -162,11 +235,13 @@ impl Header {
         };
         let is_sane = header.units <= UNITS_CLAIMED_MAX
             && header.collapses <= COLLAPSES_MAX as u64
-            && header.scripts_len <= 1 << 56;
+            && header.scripts_len <= 1 << 56
+            && header.window_cap <= 1 << 56;
         is_sane.then_some(header)
     }
 }
 
+const ORIGIN_AT: usize = 160;
 const HASH_AT: usize = HEADER_LEN as usize - 8;
 
 /// What a record tells.
@@ -253,6 +328,7 @@ mod tests {
     fn header() -> Header {
         Header {
             id: *b"0123456789abcdef",
+            origin: Origin::of(77, b"/mail/box"),
             old_size: 100,
             base_size: 90,
             new_size: 120,
@@ -281,6 +357,18 @@ mod tests {
             }
         }
         assert_eq!(Header::from_bytes(&[0; 512]), None);
+        assert_eq!(header().origin.path(), Some(Path::new("/mail/box")));
+        assert_eq!(Origin::of(1, &[b'x'; 257]).path(), None);
+        assert_eq!(Heading::of(&[0; 600]), Heading::Nothing);
+        assert_eq!(Heading::of(b""), Heading::Nothing);
+        assert_eq!(Heading::of(b"From a@b"), Heading::Foreign);
+        assert_eq!(Heading::of(&[b'x'; 512]), Heading::Foreign);
+        let mut bytes = header().to_bytes();
+        assert_eq!(Heading::of(&bytes), Heading::Journal(Box::new(header())));
+        bytes[40] ^= 1;
+        assert_eq!(Heading::of(&bytes), Heading::Damaged);
+        bytes[8] = 9;
+        assert_eq!(Heading::of(&bytes), Heading::Version(9));
         assert_eq!(header().records_at(), 4096);
         assert_eq!(header().foreign_at(), 4096 + 4096 + 1000);
     }

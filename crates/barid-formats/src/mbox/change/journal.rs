@@ -10,15 +10,47 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use barid_state::Identity;
-use barid_vfs::{File, OpenOptions, Vfs, create_dir_durable};
+use barid_vfs::{
+    File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs, create_dir_durable,
+};
 
 use crate::{Error, Result};
 
 /// The attribute of a mailbox that names the journal of a change that moves bytes.
 pub(super) const ATTRIBUTE: &str = "user.barid.journal";
 
+/// How the name of a journal ends that stands beside its mailbox.
+const SUFFIX: &[u8] = b".barid-journal";
+
+/// How the name of one ends that stands in the state folder.
+const STATE_NAME_END: &str = ".mbox-journal";
+const STATE_SUFFIX: &[u8] = STATE_NAME_END.as_bytes();
+
+/// The permission of group and others to write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
 const MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
+
+/// What the attribute of a mailbox says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    /// The random id of its journal.
+    pub(super) id: [u8; 16],
+    /// Where that is; `None` if it is no place of journals.
+    pub(super) path: Option<PathBuf>,
+}
+
+/// What is found in the place of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nothing.
+    Missing,
+    /// What a stranger may have put there.
+    Strange,
+    /// A file that only who may be trusted can have written.
+    Ours,
+}
 
 /// Where journals of a mailbox are.
 #[derive(Clone, Copy, Debug)]
@@ -34,52 +66,80 @@ pub(super) struct Places<'a> {
 impl Places<'_> {
     /// The place beside the mailbox.
     pub(super) fn beside(&self) -> PathBuf {
-        self.sibling(b"journal")
-    }
-
-    /// Where a journal is put aside.
-    pub(super) fn quarantine(&self, journal: &Path, id: &[u8; 16]) -> PathBuf {
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let name = self.sibling(format!("quarantined-{id}").as_bytes());
-        journal.with_file_name(name.file_name().unwrap_or(OsStr::new("quarantined")))
-    }
-
-    fn sibling(&self, what: &[u8]) -> PathBuf {
         let name = self.mailbox.file_name().unwrap_or_default().as_bytes();
-        let name = [b".", name, b".barid-", what].concat();
+        let name = [b".", name, SUFFIX].concat();
         self.mailbox.with_file_name(OsStr::from_bytes(&name))
     }
 
-    /// What the attribute says of a journal at `path`.
-    pub(super) fn attribute_of(&self, path: &Path) -> Vec<u8> {
-        match path.parent() == self.mailbox.parent() {
-            true => path.file_name().unwrap_or_default().as_bytes().to_vec(),
-            false => path.as_os_str().as_bytes().to_vec(),
-        }
+    /// Where a journal is put aside; a short name, since that of the mailbox may be a long one.
+    pub(super) fn quarantine(&self, journal: &Path, id: &[u8; 16]) -> PathBuf {
+        journal.with_file_name(format!(".barid-quarantined-{}", hex(id)))
+    }
+
+    /// What the attribute says of the journal `id` at `path`.
+    pub(super) fn attribute_of(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
+        let place = match path.parent() == self.mailbox.parent() {
+            true => path.file_name().unwrap_or_default(),
+            false => path.as_os_str(),
+        };
+        [hex(id).as_bytes(), b" ", place.as_bytes()].concat()
     }
 
     /// The journal that the attribute names, if it is set.
-    pub(super) fn named(&self) -> Result<Option<PathBuf>> {
+    pub(super) fn named(&self) -> Result<Option<Named>> {
         let value = self.vfs.xattr(self.mailbox, ATTRIBUTE).map_err(Error::at(self.mailbox))?;
-        Ok(value.map(|value| match value.starts_with(b"/") {
-            true => PathBuf::from(OsStr::from_bytes(&value)),
-            false => self.mailbox.with_file_name(OsStr::from_bytes(&value)),
-        }))
+        Ok(value.map(|value| self.parse(&value).unwrap_or(Named { id: [0; 16], path: None })))
     }
 
-    /// Whether there is a file at `path`.
-    pub(super) fn is_there(&self, path: &Path) -> Result<bool> {
+    /// Only what can be a journal of this mailbox is taken for one: anybody who may write the
+    /// mailbox sets the attribute, and who follows it may be somebody else.
+    fn parse(&self, value: &[u8]) -> Option<Named> {
+        let (hex, rest) = value.split_at_checked(32)?;
+        let mut id = [0; 16];
+        for (byte, digits) in id.iter_mut().zip(hex.as_chunks::<2>().0) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        let place = rest.strip_prefix(b" ")?;
+        let path = Path::new(OsStr::from_bytes(place));
+        let path = match place.contains(&b'/') {
+            true => {
+                let is_there = path.parent().is_some_and(|dir| Some(dir) == self.state_dir);
+                (is_there && place.ends_with(STATE_SUFFIX)).then(|| path.to_owned())
+            }
+            false => {
+                let is_one = place.starts_with(b".") && place.ends_with(SUFFIX);
+                is_one.then(|| self.mailbox.with_file_name(path))
+            }
+        };
+        Some(Named { id, path })
+    }
+
+    /// What is at `path`.
+    pub(super) fn look(&self, path: &Path) -> Result<Place> {
         match self.vfs.symlink_metadata(path) {
-            Ok(_) => Ok(true),
-            Err(error) if is_missing(&error) => Ok(false),
+            Ok(found) if self.trusts(&found)? => Ok(Place::Ours),
+            Ok(_) => Ok(Place::Strange),
+            Err(error) if is_missing(&error) => Ok(Place::Missing),
             Err(error) => Err(Error::at(path)(error)),
         }
+    }
+
+    /// Whether a journal is followed: in a folder that all may write anybody can put one.
+    fn trusts(&self, found: &Metadata) -> Result<bool> {
+        let is_private = found.file_type == FileType::File
+            && found.links <= 1
+            && found.mode & WRITABLE_BY_OTHERS == 0;
+        if !is_private || found.uid == self.vfs.user() || found.uid == 0 {
+            return Ok(is_private);
+        }
+        let mailbox = self.vfs.metadata(self.mailbox).map_err(Error::at(self.mailbox))?;
+        Ok(found.uid == mailbox.uid)
     }
 
     /// What an error of writing a journal is that needs `needed` bytes.
     fn full(&self, path: &Path, needed: u64, error: io::Error) -> Error {
         match error.kind() {
-            io::ErrorKind::StorageFull => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 let free = self.vfs.free_space(path).unwrap_or(0);
                 Error::NoSpace { path: path.to_owned(), needed, free }
             }
@@ -97,17 +157,27 @@ impl Places<'_> {
         let dir = self.state_dir.unwrap_or(Path::new("/"));
         create_dir_durable(self.vfs, dir, DIR_MODE).map_err(Error::at(dir))?;
         let id = Identity::of(self.vfs, self.mailbox, false)?.id;
-        let mut path = dir.join(format!("{id:032x}.mbox-journal"));
-        if self.is_there(&path)? {
+        let mut path = dir.join(format!("{id:032x}{STATE_NAME_END}"));
+        if self.look(&path)? != Place::Missing {
             // What no attribute names was never begun; but it may be that of a copy of the mailbox.
             let mut random = [0; 8];
             self.vfs.random(&mut random).map_err(Error::at(&path))?;
             let random = u64::from_le_bytes(random);
-            path = dir.join(format!("{id:032x}-{random:016x}.mbox-journal"));
+            path = dir.join(format!("{id:032x}-{random:016x}{STATE_NAME_END}"));
         }
         let file = self.vfs.open(&path, OpenOptions::create_new(MODE)).map_err(Error::at(&path))?;
         Ok((path, file))
     }
+}
+
+fn hex(id: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*id))
+}
+
+/// Lets no other work with a journal; `false` if another does. Where there are no locks, those of
+/// the mailbox must be enough.
+fn lock(file: &dyn File) -> bool {
+    file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap_or(true)
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -116,8 +186,9 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 fn is_denied(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidFilename)
+    use io::ErrorKind::{AlreadyExists, InvalidFilename, PermissionDenied, ReadOnlyFilesystem};
+    // What has the name already is a stranger's, or about another file.
+    matches!(error.kind(), AlreadyExists | PermissionDenied | ReadOnlyFilesystem | InvalidFilename)
 }
 
 /// A journal that is being written or read.
@@ -138,9 +209,21 @@ impl JournalFile {
     }
 
     /// One that is there.
-    pub(super) fn open(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Unrecoverable`] if it is a stranger's; [`Error::Locked`] if it is being worked on.
+    pub(super) fn open(places: &Places<'_>, path: &Path) -> Result<Self> {
         let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
-        let file = Some((path.to_owned(), vfs.open(path, options)?));
+        let file = places.vfs.open(path, options).map_err(Error::at(path))?;
+        if !places.trusts(&file.metadata().map_err(Error::at(path))?)? {
+            let what = format!("{} was exchanged", path.display());
+            return Err(Error::Unrecoverable { path: places.mailbox.to_owned(), what });
+        }
+        if !lock(&*file) {
+            let holder = "the recovery of another copy of the mailbox".to_owned();
+            return Err(Error::Locked { path: path.to_owned(), holder, waited_ms: 0 });
+        }
+        let file = Some((path.to_owned(), file));
         Ok(Self { image: Vec::new(), image_max: 0, file, bytes_written: 0 })
     }
 
@@ -178,6 +261,7 @@ impl JournalFile {
             return Ok(());
         }
         let (path, file) = places.create()?;
+        lock(&*file);
         let image = std::mem::take(&mut self.image);
         let len = image.len() as u64;
         let written = file.write_all_at(&image, 0).map_err(|error| places.full(&path, len, error));
@@ -203,10 +287,37 @@ impl JournalFile {
     /// Removes it again before anything was begun, for good: it must never be found and followed
     /// later. There is an error already that matters more than any of this.
     pub(super) fn discard(self, vfs: &dyn Vfs) {
-        if let Some((path, file)) = self.file {
+        if let Some((_, file)) = &self.file {
             let _ = file.set_len(0);
-            let _ = vfs.remove_file(&path);
+        }
+        self.forget(vfs);
+    }
+
+    /// Removes a file that is no journal yet.
+    pub(super) fn forget(self, vfs: &dyn Vfs) {
+        if let Some(path) = self.path() {
+            let _ = self.unlink(vfs);
             let _ = path.parent().map(|dir| vfs.sync_dir(dir));
+        }
+    }
+
+    /// Takes its name away, if that is still its own.
+    pub(super) fn unlink(&self, vfs: &dyn Vfs) -> io::Result<()> {
+        let Some((path, file)) = &self.file else { return Ok(()) };
+        match vfs.symlink_metadata(path) {
+            Ok(found) if found.inode == file.metadata()?.inode => vfs.remove_file(path),
+            Ok(_) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reserves its first `len` bytes on the disk, where that can be done.
+    pub(super) fn reserve(&self, places: &Places<'_>, len: u64) -> Result<()> {
+        let Some((path, file)) = &self.file else { return Ok(()) };
+        match file.allocate(0, len) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            reserved => reserved.map_err(|error| places.full(path, len, error)),
         }
     }
 }

@@ -70,6 +70,15 @@ pub(super) const COLLAPSES_MAX: usize = 1024;
 /// Units that a journal may claim to hold.
 pub(super) const UNITS_CLAIMED_MAX: u64 = 1 << 22;
 
+/// The largest size or offset that a journal may claim.
+pub(super) const OFFSET_MAX: u64 = 1 << 60;
+
+/// The longest window or direct step that a journal may claim to be made for.
+pub(super) const STEP_LEN_MAX: u64 = 1 << 40;
+
+/// Bytes of the path of a mailbox that a journal has room for; a longer one is left out.
+pub(super) const ORIGIN_PATH_LEN: usize = 256;
+
 /// Bytes of the end of the file that tell whether it was cut or moved.
 pub(super) const TAIL_LEN_MAX: u64 = 64 * 1024;
 

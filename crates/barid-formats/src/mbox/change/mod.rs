@@ -20,6 +20,7 @@ mod foreign;
 mod header;
 mod journal;
 mod limits;
+mod load;
 mod measure;
 mod plan;
 mod prepare;
@@ -33,6 +34,7 @@ mod steps;
 mod sync;
 mod targets;
 mod unit;
+mod validate;
 mod work;
 mod write;
 

@@ -8,18 +8,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::Xxh3;
-
 use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
 use super::assemble::{has_kept, has_new, has_old, pieces, runs};
 use super::collapse::Midway;
 use super::foreign::Foreign;
-use super::header::{HEADER_LEN, Header, Kind, RECORDS_LEN, Record};
-use super::journal::{JournalFile, Places};
+use super::header::{Header, Kind, RECORDS_LEN, Record};
+use super::journal::{ATTRIBUTE, JournalFile, Place, Places};
+use super::limits::OFFSET_MAX;
+use super::load::{Load, Loaded, find, original};
 use super::run::Stage;
 use super::source::{Source, hash_of};
 use super::steps::{Step, StepKind, Steps};
-use super::unit::{Collapse, Unit};
 use super::work::{Work, places_of};
 use crate::mbox::MboxMailbox;
 use crate::mbox::lock::{Purpose, WriteLocks};
@@ -36,18 +35,12 @@ pub(in crate::mbox) fn unfinished(
     };
     let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir };
     let what = "a change of messages".to_owned();
-    let Some((journal, _)) = find(&places)? else { return Ok(None) };
-    let journal = places.is_there(&journal)?.then_some(journal);
+    let Some(found) = find(&places)? else { return Ok(None) };
+    let journal = match found.path {
+        Some(path) => (places.look(&path)? == Place::Ours).then_some(path),
+        None => None,
+    };
     Ok(Some(Unfinished { journal, what }))
-}
-
-/// Where the journal is, or should be, and whether the mailbox names it.
-pub(super) fn find(places: &Places<'_>) -> Result<Option<(PathBuf, bool)>> {
-    if let Some(named) = places.named()? {
-        return Ok(Some((named, true)));
-    }
-    let beside = places.beside();
-    Ok(places.is_there(&beside)?.then_some((beside, false)))
 }
 
 /// Takes the locks and completes what is unfinished.
@@ -80,15 +73,45 @@ pub(super) fn recover(
     context: &mut SyncContext<'_>,
 ) -> Result<Outcome> {
     let places = places_of(mailbox, locks, context.state_dir);
-    let Some((path, is_named)) = find(&places)? else { return Ok(Outcome::default()) };
-    if !places.is_there(&path)? {
-        let what = format!("it is in the middle of a change, and {} is missing", path.display());
-        return Err(Error::Unrecoverable { path: mailbox.path.clone(), what });
-    }
-    let journal = JournalFile::open(places.vfs, &path).map_err(Error::at(&path))?;
-    let Some(loaded) = Loaded::load(&journal).map_err(Error::at(&path))? else {
-        return incomplete(journal, &places, locks, &path, is_named);
+    let Some(found) = find(&places)? else { return Ok(Outcome::default()) };
+    let unrecoverable = |what| Error::Unrecoverable { path: mailbox.path.clone(), what };
+    let Some(path) = found.path else {
+        let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
+        return Err(unrecoverable(what));
     };
+    match places.look(&path)? {
+        Place::Ours => {}
+        Place::Missing => return missing(&places, locks, &path, found.id),
+        Place::Strange => {
+            let what = "another user's, or open to others: it is not followed";
+            return Err(unrecoverable(format!("{} is {what}", path.display())));
+        }
+    }
+    let journal = JournalFile::open(&places, &path)?;
+    let loaded = match Loaded::load(&journal).map_err(Error::at(&path))? {
+        Load::Whole(loaded) => loaded,
+        Load::Nothing if found.id.is_none() => {
+            journal.forget(places.vfs);
+            return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
+        }
+        Load::Incomplete if found.id.is_none() => {
+            journal.discard(places.vfs);
+            return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
+        }
+        Load::Incomplete | Load::Damaged => return damaged(&places, locks, &path),
+        Load::Nothing => {
+            return Err(unrecoverable(format!("its journal {} is empty", path.display())));
+        }
+        Load::Unusable(what) => {
+            return Err(unrecoverable(format!("{} {what}", path.display())));
+        }
+    };
+    let is_named_otherwise = found.id.is_some_and(|id| id != loaded.header.id);
+    let inode = locks.file().metadata().map_err(Error::at(places.mailbox))?.inode;
+    let is_moved = inode != loaded.header.origin.inode;
+    if is_named_otherwise || is_moved && original(&places, &loaded.header, &path).is_some() {
+        return Err(unrecoverable(copied(&loaded.header, &path)));
+    }
     let steps = Steps::of(&loaded.units, loaded.header.params);
     let mut work = Work {
         mailbox,
@@ -108,7 +131,12 @@ pub(super) fn recover(
         buffer: Vec::new(),
         decompressor: None,
     };
-    match work.resume(context) {
+    // Which blocks of a file are holes does not prove that it is the same.
+    let resumed = match is_moved && !work.collapses.is_empty() {
+        true => Err(work.changed()),
+        false => work.resume(context),
+    };
+    match resumed {
         Ok(bytes_delivered) => Ok(Outcome {
             recovered: Recovered {
                 completed: true,
@@ -119,34 +147,65 @@ pub(super) fn recover(
             was_needed: true,
             barriers: work.barriers,
         }),
+        Err(Error::Changed { .. }) if is_moved && found.id.is_some() => {
+            let what = "is about another file: if this one was moved or restored in the middle of a \
+                        change, bring back both; else move the journal away";
+            Err(unrecoverable(format!("{} {what}", path.display())))
+        }
         Err(Error::Changed { .. }) => work.quarantine(),
         Err(error) => Err(work.unfinished(error)),
     }
 }
 
-/// A journal that was never finished: nothing was begun. One that the mailbox names was, and it is
-/// damaged.
-fn incomplete(
-    journal: JournalFile,
+/// What is said of a copy of a mailbox that was in the middle of a change.
+fn copied(header: &Header, path: &Path) -> String {
+    let of = header.origin.path().map(|path| format!(" of {}", path.display()));
+    format!(
+        "it is a copy{} in the middle of a change, and {} is not for it: open that mailbox first \
+         and copy it again, or remove the attribute {ATTRIBUTE} of the copy to take it as it is",
+        of.unwrap_or_default(),
+        path.display()
+    )
+}
+
+/// The journal that the mailbox names is not there: it may have been put aside before.
+fn missing(
     places: &Places<'_>,
     locks: &WriteLocks,
     path: &Path,
-    is_named: bool,
+    id: Option<[u8; 16]>,
 ) -> Result<Outcome> {
-    let mut outcome = Outcome { was_needed: true, ..Outcome::default() };
-    if is_named {
-        let mut id = [0; 16];
-        places.vfs.random(&mut id).map_err(Error::at(path))?;
-        let file = locks.file();
-        file.remove_xattr(super::journal::ATTRIBUTE).map_err(Error::at(places.mailbox))?;
-        file.sync_all().map_err(Error::at(places.mailbox))?;
-        outcome.recovered.quarantined = Some(put_aside(places, path, &id)?);
-        outcome.barriers = 2;
-    } else {
-        journal.discard(places.vfs);
-        outcome.barriers = 1;
+    let aside = id.map(|id| places.quarantine(path, &id));
+    match aside {
+        Some(aside) if places.look(&aside)? == Place::Ours => {
+            unname(places, locks)?;
+            let quarantined = Some(aside);
+            let recovered = Recovered { quarantined, ..Recovered::default() };
+            Ok(Outcome { recovered, was_needed: true, barriers: 1 })
+        }
+        _ => {
+            let what =
+                format!("it is in the middle of a change, and {} is missing", path.display());
+            Err(Error::Unrecoverable { path: places.mailbox.to_owned(), what })
+        }
     }
-    Ok(outcome)
+}
+
+/// Takes the name of a journal away from the mailbox, durably.
+fn unname(places: &Places<'_>, locks: &WriteLocks) -> Result<()> {
+    let file = locks.file();
+    file.remove_xattr(ATTRIBUTE).map_err(Error::at(places.mailbox))?;
+    file.sync_all().map_err(Error::at(places.mailbox))
+}
+
+/// A journal that was whole, and is not any more: it is put aside.
+fn damaged(places: &Places<'_>, locks: &WriteLocks, path: &Path) -> Result<Outcome> {
+    let mut id = [0; 16];
+    places.vfs.random(&mut id).map_err(Error::at(path))?;
+    let quarantined = Some(put_aside(places, path, &id)?);
+    unname(places, locks)?;
+    let recovered = Recovered { quarantined, ..Recovered::default() };
+    Ok(Outcome { recovered, was_needed: true, barriers: 2 })
 }
 
 /// Gives a journal the name of one that is put aside.
@@ -157,43 +216,6 @@ fn put_aside(places: &Places<'_>, path: &Path, id: &[u8; 16]) -> Result<PathBuf>
         places.vfs.sync_dir(dir).map_err(Error::at(dir))?;
     }
     Ok(to)
-}
-
-/// The plan of a journal.
-struct Loaded {
-    header: Header,
-    units: Vec<Unit>,
-    collapses: Vec<Collapse>,
-}
-
-impl Loaded {
-    /// Reads the plan; `None` if it is not complete.
-    fn load(journal: &JournalFile) -> io::Result<Option<Self>> {
-        let Some(file) = journal.file() else { return Ok(None) };
-        let size = file.metadata()?.size;
-        let mut bytes = [0; HEADER_LEN as usize];
-        if file.read_full_at(&mut bytes, 0)? < bytes.len() {
-            return Ok(None);
-        }
-        let Some(header) = Header::from_bytes(&bytes) else { return Ok(None) };
-        if size < header.plan_end() {
-            return Ok(None);
-        }
-        let mut hash = Xxh3::new();
-        let mut source = Source::new(file, 1 << 20);
-        source.hash(HEADER_LEN, header.scripts_len, &mut hash)?;
-        let mut table = vec![0; (header.plan_end() - header.units_at()) as usize];
-        file.read_exact_at(&mut table, header.units_at())?;
-        hash.update(&table);
-        if hash.digest() != header.plan_hash {
-            return Ok(None);
-        }
-        let (units, collapses) = table.split_at(header.units as usize * Unit::LEN);
-        let units = units.as_chunks::<{ Unit::LEN }>().0.iter().map(Unit::from_bytes).collect();
-        let collapses = collapses.as_chunks::<{ Collapse::LEN }>().0;
-        let collapses = collapses.iter().map(Collapse::from_bytes).collect();
-        Ok(Some(Self { header, units, collapses }))
-    }
 }
 
 /// The records of a journal that are there.
@@ -248,6 +270,9 @@ impl Work<'_> {
         self.sync_all()?;
         let mut stage = Stage { is_begun: true, ..Stage::default() };
         stage.foreign = records.get(Kind::Foreign).map(Foreign::from_words);
+        if stage.foreign.is_some_and(|foreign| foreign.len > OFFSET_MAX) {
+            return Err(self.changed());
+        }
         stage.is_grown = records.get(Kind::Grown).is_some();
         stage.collapsed = match records.get(Kind::Collapsed) {
             Some([done, ..]) => self.collapses.len().min(done as usize),
@@ -512,16 +537,17 @@ impl Work<'_> {
     /// was taken out of it.
     fn quarantine(mut self) -> Result<Outcome> {
         let foreign = self.records()?.get(Kind::Foreign).map(Foreign::from_words);
+        let foreign = foreign.filter(|foreign| foreign.len <= OFFSET_MAX);
         let bytes_delivered = match foreign.map_or(Ok(0), |foreign| self.return_foreign(foreign)) {
             Ok(bytes) => bytes,
             Err(error) => return Err(self.unfinished(error)),
         };
-        self.remove_attribute()?;
-        self.sync_all()?;
         let Some(path) = self.journal.path().map(Path::to_owned) else {
             return Err(self.changed());
         };
         let quarantined = Some(put_aside(&self.places, &path, &self.header.id)?);
+        self.remove_attribute()?;
+        self.sync_all()?;
         let recovered = Recovered { quarantined, bytes_delivered, ..Recovered::default() };
         Ok(Outcome { recovered, was_needed: true, barriers: self.barriers + 1 })
     }

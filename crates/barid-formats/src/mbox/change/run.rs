@@ -62,6 +62,8 @@ impl Work<'_> {
             self.fill_window(0)?;
         }
         self.journal.materialize(&self.places)?;
+        // What is needed later is there before anything is begun.
+        self.journal.reserve(&self.places, self.header.foreign_at())?;
         self.barriers += 1;
         let synced = self.journal.file().map_or(Ok(()), File::sync_all);
         synced.map_err(self.at_journal())?;
@@ -152,7 +154,7 @@ impl Work<'_> {
         let (from, to) = (self.header.base_size, self.header.working_size());
         match allocate(self.file(), from, to - from, self.options.buffer_len) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_full(&error) => {
                 stage.is_grown = true;
                 let path = self.places.mailbox.to_owned();
                 let free = self.places.vfs.free_space(&path).unwrap_or(0);
@@ -195,8 +197,7 @@ impl Work<'_> {
             drop(through)?;
         }
         self.remove_attribute()?;
-        let Some(path) = self.journal.path() else { return Ok(()) };
-        self.places.vfs.remove_file(path).map_err(Error::at(path))?;
+        self.journal.unlink(self.places.vfs).map_err(self.at_journal())?;
         self.sync_journal_dir()
     }
 }
@@ -230,6 +231,11 @@ pub(super) fn renew_times(
         Err(error) if is_not_ours(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether there is no space, or none for us.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn is_not_ours(error: &io::Error) -> bool {

@@ -8,8 +8,9 @@ use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 
 use super::collapse;
 use super::journal::Places;
+use super::load::find;
 use super::plan::{PlanInput, Planned, plan};
-use super::recover::{Outcome, find, recover, unfinished};
+use super::recover::{Outcome, recover, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};

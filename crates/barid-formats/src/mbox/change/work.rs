@@ -134,7 +134,7 @@ impl<'a> Work<'a> {
         let Some(path) = self.journal.path().filter(|_| self.wants_attribute()) else {
             return Ok(false);
         };
-        let value = self.places.attribute_of(path);
+        let value = self.places.attribute_of(path, &self.header.id);
         if self.file().xattr(ATTRIBUTE).map_err(self.at())?.as_ref() == Some(&value) {
             return Ok(false);
         }
@@ -161,19 +161,7 @@ impl<'a> Work<'a> {
     }
 
     fn read_script(&mut self, unit: &Unit) -> io::Result<Vec<u8>> {
-        let mut stored = vec![0; unit.script_len as usize];
-        self.journal.read(&mut stored, HEADER_LEN + unit.script_at)?;
-        let raw_len = unit.script_raw_len as usize;
-        if unit.script_len == unit.script_raw_len {
-            return Ok(stored);
-        }
-        if raw_len > SCRIPT_RAW_MAX {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        match &mut self.decompressor {
-            Some(decompressor) => decompressor.decompress(&stored, raw_len),
-            none => none.insert(zstd::bulk::Decompressor::new()?).decompress(&stored, raw_len),
-        }
+        decompressed(&self.journal, unit, &mut self.decompressor)
     }
 
     /// Reads the mailbox through a buffer.
@@ -190,6 +178,28 @@ impl<'a> Work<'a> {
     pub(super) fn bytes_total(&self) -> u64 {
         self.units.iter().map(|unit| unit.write_len).sum()
     }
+}
+
+/// The script of a unit, out of a journal.
+pub(super) fn decompressed(
+    journal: &JournalFile,
+    unit: &Unit,
+    decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
+) -> io::Result<Vec<u8>> {
+    let mut stored = vec![0; unit.script_len as usize];
+    journal.read(&mut stored, HEADER_LEN + unit.script_at)?;
+    let raw_len = unit.script_raw_len as usize;
+    if unit.script_len == unit.script_raw_len {
+        return Ok(stored);
+    }
+    if raw_len > SCRIPT_RAW_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let script = match decompressor {
+        Some(decompressor) => decompressor.decompress(&stored, raw_len),
+        none => none.insert(zstd::bulk::Decompressor::new()?).decompress(&stored, raw_len),
+    };
+    script.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// The bytes of the plan behind the scripts, and the hash of all of it.

@@ -1,11 +1,13 @@
 //! Writing what a planner drafts.
 
+use std::os::unix::ffi::OsStrExt;
+
 use barid_vfs::{File, Timestamp};
 
 use super::assemble::{assemble, runs};
 use super::draft::Draft;
 use super::drafter::{Drafted, Drafter};
-use super::header::{HEADER_LEN, Header, RECORDS_LEN, Tail};
+use super::header::{HEADER_LEN, Header, Origin, RECORDS_LEN, Tail};
 use super::journal::{JournalFile, Places};
 use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
 use super::reader::{Read, Reader};
@@ -166,6 +168,7 @@ impl<'a> Plan<'a> {
         let windows = steps.iter().filter(|step| step.kind == StepKind::Window);
         Header {
             id: [0; 16],
+            origin: Origin::of(0, b""),
             old_size: self.size,
             base_size: *base_size,
             new_size: *new_size,
@@ -198,7 +201,9 @@ impl<'a> Plan<'a> {
         // What is cut off must still be there when everything is collapsed.
         let behind = last.map_or(u64::MAX, |last| header.base_size - last.offset);
         let cut = self.tail(self.size, cut_len.min(behind))?;
-        Ok(Header { id, tail, cut, ..header })
+        let inode = self.file.metadata().map_err(self.at())?.inode;
+        let origin = Origin::of(inode, self.places.mailbox.as_os_str().as_bytes());
+        Ok(Header { id, origin, tail, cut, ..header })
     }
 
     fn tail(&self, end: u64, len_max: u64) -> Result<Tail> {

@@ -1,0 +1,158 @@
+//! Finding the journal of a mailbox, and reading what it plans.
+//!
+//! What a journal says is done to the mailbox, so it counts only if it is from who may change the
+//! mailbox anyway, stands where journals are, and is about this very file (PROTOCOL, "Identity").
+
+use std::path::{Path, PathBuf};
+
+use barid_vfs::OpenOptions;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::header::{HEADER_LEN, Header, Heading};
+use super::journal::{JournalFile, Place, Places};
+use super::source::Source;
+use super::unit::{Collapse, Unit};
+use super::validate::{self, Flaw};
+use super::work::decompressed;
+use crate::{Error, Result};
+
+/// Where a journal is, or should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Its path; `None` if the mailbox names what can be none.
+    pub(super) path: Option<PathBuf>,
+    /// Its id, where the mailbox names it.
+    pub(super) id: Option<[u8; 16]>,
+}
+
+/// Where the journal is, or should be.
+pub(super) fn find(places: &Places<'_>) -> Result<Option<Found>> {
+    if let Some(named) = places.named()? {
+        return Ok(Some(Found { path: named.path, id: Some(named.id) }));
+    }
+    let beside = places.beside();
+    if places.look(&beside)? != Place::Ours || is_of_another(places, &beside)? {
+        return Ok(None);
+    }
+    Ok(Some(Found { path: Some(beside), id: None }))
+}
+
+/// Whether a journal that the mailbox does not name is about another file of this folder, which had
+/// the mailbox's name before. Lists the folder if it is not about this one.
+fn is_of_another(places: &Places<'_>, path: &Path) -> Result<bool> {
+    let read = || {
+        let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+        let mut bytes = [0; HEADER_LEN as usize];
+        let len = places.vfs.open(path, options)?.read_full_at(&mut bytes, 0)?;
+        let Heading::Journal(header) = Heading::of(&bytes[..len]) else { return Ok(false) };
+        let inode = header.origin.inode;
+        Ok(places.vfs.metadata(places.mailbox)?.inode != inode && holds(places, inode)?)
+    };
+    read().map_err(Error::at(path))
+}
+
+/// Whether the folder of the mailbox holds a file with this inode.
+fn holds(places: &Places<'_>, inode: u64) -> std::io::Result<bool> {
+    let Some(folder) = places.mailbox.parent() else { return Ok(false) };
+    let folder = places.vfs.open_dir(folder)?;
+    let mut is_there = false;
+    folder.list(&mut |name, _| {
+        is_there |= folder.metadata(name).is_ok_and(|found| found.inode == inode);
+    })?;
+    Ok(is_there)
+}
+
+/// What a journal plans.
+pub(super) struct Loaded {
+    pub(super) header: Header,
+    pub(super) units: Vec<Unit>,
+    pub(super) collapses: Vec<Collapse>,
+}
+
+/// What a journal is found to be.
+pub(super) enum Load {
+    /// It plans a change.
+    Whole(Box<Loaded>),
+    /// Nothing of it was written: nothing was begun.
+    Nothing,
+    /// Not all of it was written: nothing was begun.
+    Incomplete,
+    /// It was damaged since.
+    Damaged,
+    /// It is not for us, and why.
+    Unusable(String),
+}
+
+impl Loaded {
+    /// Reads the plan.
+    pub(super) fn load(journal: &JournalFile) -> std::io::Result<Load> {
+        let Some(file) = journal.file() else { return Ok(Load::Nothing) };
+        let size = file.metadata()?.size;
+        let mut bytes = [0; HEADER_LEN as usize];
+        let len = file.read_full_at(&mut bytes, 0)?;
+        let header = match Heading::of(&bytes[..len]) {
+            Heading::Journal(header) => header,
+            Heading::Nothing => return Ok(Load::Nothing),
+            Heading::Damaged => return Ok(Load::Damaged),
+            Heading::Foreign => return Ok(Load::Unusable("is no journal".to_owned())),
+            Heading::Version(version) => {
+                let what = format!("is a journal of version {version}, which another barid wrote");
+                return Ok(Load::Unusable(what));
+            }
+        };
+        if size < header.plan_end() {
+            return Ok(Load::Incomplete);
+        }
+        let mut hash = Xxh3::new();
+        let mut source = Source::new(file, 1 << 20);
+        source.hash(HEADER_LEN, header.scripts_len, &mut hash)?;
+        let mut table = vec![0; (header.plan_end() - header.units_at()) as usize];
+        file.read_exact_at(&mut table, header.units_at())?;
+        hash.update(&table);
+        if hash.digest() != header.plan_hash {
+            return Ok(Load::Incomplete);
+        }
+        let (units, collapses) = table.split_at(header.units as usize * Unit::LEN);
+        let units = units.as_chunks::<{ Unit::LEN }>().0.iter().map(Unit::from_bytes).collect();
+        let collapses = collapses.as_chunks::<{ Collapse::LEN }>().0;
+        let collapses = collapses.iter().map(Collapse::from_bytes).collect();
+        let loaded = Self { header: *header, units, collapses };
+        Ok(match loaded.validate(journal)? {
+            Ok(()) => Load::Whole(Box::new(loaded)),
+            Err(flaw) => Load::Unusable(format!("holds what no journal can: {flaw}")),
+        })
+    }
+
+    fn validate(&self, journal: &JournalFile) -> std::io::Result<std::result::Result<(), Flaw>> {
+        if let Err(flaw) = validate::plan(&self.header, &self.units, &self.collapses) {
+            return Ok(Err(flaw));
+        }
+        let mut decompressor = None;
+        for unit in &self.units {
+            let script = match decompressed(journal, unit, &mut decompressor) {
+                Ok(script) => script,
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                    return Ok(Err("a script"));
+                }
+                Err(error) => return Err(error),
+            };
+            if let Err(flaw) = validate::script(unit, &script) {
+                return Ok(Err(flaw));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The file that a journal is about, if that is not this one, and is still where it was and waits
+/// for the journal at `path`: then this one is a copy.
+pub(super) fn original(places: &Places<'_>, header: &Header, path: &Path) -> Option<PathBuf> {
+    let original = header.origin.path()?;
+    let inode = places.vfs.symlink_metadata(original).ok()?.inode;
+    let theirs = Places { mailbox: original, ..*places };
+    let waits = match theirs.named().ok()? {
+        Some(named) => named.id == header.id && named.path.as_deref() == Some(path),
+        None => theirs.beside() == path,
+    };
+    (inode == header.origin.inode && waits).then(|| original.to_owned())
+}
