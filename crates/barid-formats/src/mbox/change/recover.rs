@@ -73,64 +73,18 @@ pub(super) fn recover(
     context: &mut SyncContext<'_>,
 ) -> Result<Outcome> {
     let places = places_of(mailbox, locks, context.state_dir);
-    let Some(found) = find(&places)? else { return Ok(Outcome::default()) };
     let unrecoverable = |what| Error::Unrecoverable { path: mailbox.path.clone(), what };
-    let Some(path) = found.path else {
-        let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
-        return Err(unrecoverable(what));
+    let (journal, path, loaded, id) = match open_journal(&places, locks, &unrecoverable)? {
+        Opened::Over(outcome) => return Ok(outcome),
+        Opened::Whole { journal, path, loaded, id } => (journal, path, loaded, id),
     };
-    match places.look(&path)? {
-        Place::Ours => {}
-        Place::Missing => return missing(&places, locks, &path, found.id),
-        Place::Strange => {
-            let what = "another user's, or open to others: it is not followed";
-            return Err(unrecoverable(format!("{} is {what}", path.display())));
-        }
-    }
-    let journal = JournalFile::open(&places, &path)?;
-    let loaded = match Loaded::load(&journal).map_err(Error::at(&path))? {
-        Load::Whole(loaded) => loaded,
-        Load::Nothing if found.id.is_none() => {
-            journal.forget(places.vfs);
-            return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
-        }
-        Load::Incomplete if found.id.is_none() => {
-            journal.discard(places.vfs);
-            return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
-        }
-        Load::Incomplete | Load::Damaged => return damaged(&places, locks, &path),
-        Load::Nothing => {
-            return Err(unrecoverable(format!("its journal {} is empty", path.display())));
-        }
-        Load::Unusable(what) => {
-            return Err(unrecoverable(format!("{} {what}", path.display())));
-        }
-    };
-    let is_named_otherwise = found.id.is_some_and(|id| id != loaded.header.id);
+    let is_named_otherwise = id.is_some_and(|id| id != loaded.header.id);
     let inode = locks.file().metadata().map_err(Error::at(places.mailbox))?.inode;
     let is_moved = inode != loaded.header.origin.inode;
     if is_named_otherwise || is_moved && original(&places, &loaded.header, &path).is_some() {
         return Err(unrecoverable(copied(&loaded.header, &path)));
     }
-    let steps = Steps::of(&loaded.units, loaded.header.params);
-    let mut work = Work {
-        mailbox,
-        locks,
-        places,
-        options: mailbox.options.writing,
-        journal,
-        header: loaded.header,
-        units: loaded.units,
-        collapses: loaded.collapses,
-        steps,
-        barriers: 0,
-        is_unsynced: false,
-        times: None,
-        window: None,
-        bytes_done: 0,
-        buffer: Vec::new(),
-        decompressor: None,
-    };
+    let mut work = work_of(mailbox, locks, places, journal, loaded);
     // Which blocks of a file are holes does not prove that it is the same.
     let resumed = match is_moved && !work.collapses.is_empty() {
         true => Err(work.changed()),
@@ -147,13 +101,87 @@ pub(super) fn recover(
             was_needed: true,
             barriers: work.barriers,
         }),
-        Err(Error::Changed { .. }) if is_moved && found.id.is_some() => {
+        Err(Error::Changed { .. }) if is_moved && id.is_some() => {
             let what = "is about another file: if this one was moved or restored in the middle of a \
                         change, bring back both; else move the journal away";
             Err(unrecoverable(format!("{} {what}", path.display())))
         }
         Err(Error::Changed { .. }) => work.quarantine(),
         Err(error) => Err(work.unfinished(error)),
+    }
+}
+
+/// What was found of a journal.
+enum Opened {
+    /// Nothing is left to do.
+    Over(Outcome),
+    /// A change to be completed; `id` is what the mailbox names.
+    Whole { journal: JournalFile, path: PathBuf, loaded: Box<Loaded>, id: Option<[u8; 16]> },
+}
+
+/// Opens the journal of a mailbox. One that no mailbox names was never begun: it goes away unless
+/// it is whole.
+fn open_journal(
+    places: &Places<'_>,
+    locks: &WriteLocks,
+    unrecoverable: &dyn Fn(String) -> Error,
+) -> Result<Opened> {
+    let Some(found) = find(places)? else { return Ok(Opened::Over(Outcome::default())) };
+    let Some(path) = found.path else {
+        let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
+        return Err(unrecoverable(what));
+    };
+    match places.look(&path)? {
+        Place::Ours => {}
+        Place::Missing => return missing(places, locks, &path, found.id).map(Opened::Over),
+        Place::Strange => {
+            let what = "another user's, or open to others: it is not followed";
+            return Err(unrecoverable(format!("{} is {what}", path.display())));
+        }
+    }
+    let journal = JournalFile::open(places, &path)?;
+    let never_begun = Outcome { was_needed: true, barriers: 1, ..Outcome::default() };
+    match Loaded::load(&journal).map_err(Error::at(&path))? {
+        Load::Whole(loaded) => Ok(Opened::Whole { journal, path, loaded, id: found.id }),
+        Load::Nothing if found.id.is_none() => {
+            journal.forget(places.vfs);
+            Ok(Opened::Over(never_begun))
+        }
+        Load::Incomplete if found.id.is_none() => {
+            journal.discard(places.vfs);
+            Ok(Opened::Over(never_begun))
+        }
+        Load::Incomplete | Load::Damaged => damaged(places, locks, &path).map(Opened::Over),
+        Load::Nothing => Err(unrecoverable(format!("its journal {} is empty", path.display()))),
+        Load::Unusable(what) => Err(unrecoverable(format!("{} {what}", path.display()))),
+    }
+}
+
+/// The work that a journal is about, before it is known how far it came.
+fn work_of<'a>(
+    mailbox: &'a MboxMailbox,
+    locks: &'a WriteLocks,
+    places: Places<'a>,
+    journal: JournalFile,
+    loaded: Box<Loaded>,
+) -> Work<'a> {
+    Work {
+        mailbox,
+        locks,
+        places,
+        options: mailbox.options.writing,
+        journal,
+        steps: Steps::of(&loaded.units, loaded.header.params),
+        header: loaded.header,
+        units: loaded.units,
+        collapses: loaded.collapses,
+        barriers: 0,
+        is_unsynced: false,
+        times: None,
+        window: None,
+        bytes_done: 0,
+        buffer: Vec::new(),
+        decompressor: None,
     }
 }
 
