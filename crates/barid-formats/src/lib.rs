@@ -29,6 +29,6 @@ pub use scan::{
 };
 pub use stamp::{Racy, Stamp};
 pub use sync::{
-    ChangeSet, FlagChange, MovedMessage, NewMessage, Recovered, Shift, SyncContext, SyncFigures,
-    SyncReport, SyncedState, Unfinished,
+    ChangeSet, FlagChange, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext,
+    SyncFigures, SyncReport, SyncedState, Unfinished,
 };

@@ -57,6 +57,18 @@ pub struct NewMessage<'a> {
     pub keywords: Vec<Keyword>,
     /// The envelope sender, for a From_ line; `MAILER-DAEMON` if `None`.
     pub sender: Option<&'a str>,
+    /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
+    /// these bytes instead of `bytes` and `sender`.
+    pub stored: Option<StoredMessage<'a>>,
+}
+
+/// A message as it stood in an mbox of the variant it is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredMessage<'a> {
+    /// Separator, header, body.
+    pub bytes: &'a [u8],
+    /// Bytes of the separator.
+    pub separator_len: usize,
 }
 
 /// What a change is given beside the changes.

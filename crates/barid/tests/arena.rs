@@ -187,6 +187,7 @@ impl Arena {
             flags: *flags,
             keywords: keywords.clone(),
             sender: Some(&message.sender),
+            stored: None,
         });
         let appends: Vec<NewMessage<'_>> = new.collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

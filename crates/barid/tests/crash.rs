@@ -123,6 +123,7 @@ impl Verb {
                     flags: [Flag::Draft].into_iter().collect(),
                     keywords: Vec::new(),
                     sender: None,
+                    stored: None,
                 });
                 let appends: Vec<_> = new.collect();
                 let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -27,6 +27,7 @@ fn append(mailbox: &mut Mailbox) -> barid::Result<barid::Changed> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     };
     let request = ChangeRequest { appends: &[message], ..ChangeRequest::default() };
     mailbox.change(&request, &now())

@@ -111,6 +111,7 @@ fn an_expunge_and_an_append_write_what_is_pending() {
         flags: [Flag::Draft].into_iter().collect(),
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     };
     let append = ChangeRequest { appends: &[message], ..ChangeRequest::default() };
     for request in [expunge(&[4]), append] {
@@ -149,6 +150,7 @@ fn a_dry_run_changes_nothing() {
             flags: Default::default(),
             keywords: Vec::new(),
             sender: None,
+            stored: None,
         };
         let appends = [message];
         let append = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -38,6 +38,7 @@ fn append_all(path: &Path, who: &str, count: u32) {
             flags: FlagSet::EMPTY,
             keywords: Vec::new(),
             sender: None,
+            stored: None,
         };
         let mut mailbox =
             MboxMailbox::open_with(Arc::new(OsVfs), path, None, utc()).expect("because it opens");
@@ -216,6 +217,7 @@ fn append_one(path: &Path, options: MboxOptions) -> Result<(), Error> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     };
     let known = EmptyKnown::default();
     mailbox.sync(&ChangeSet::default(), &[message], &mut SyncContext::new(&known)).map(drop)

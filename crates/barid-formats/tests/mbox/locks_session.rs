@@ -50,6 +50,7 @@ fn nothing_moves_under_a_session_and_its_holder_is_named() {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     };
     sync(&path, &ChangeSet::default(), std::slice::from_ref(&append)).unwrap();
     peer.command("check").unwrap();

@@ -199,6 +199,7 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
                 .collect::<FlagSet>(),
             keywords: if number % 7 == 0 { keywords.clone() } else { Vec::new() },
             sender: Some("someone@example.org"),
+            stored: None,
         })
         .collect();
     let scratch = Scratch::new("appended").unwrap();

@@ -259,6 +259,7 @@ fn as_barid(mailbox: &mut Box_, entries: &[Entry], ops: &[Op]) -> SyncReport {
                 .collect(),
             keywords: entry.keywords.iter().filter_map(|name| Keyword::new(name)).collect(),
             sender: None,
+            stored: None,
         })
         .collect();
     let mut ledger = mailbox.ledger();

@@ -116,6 +116,7 @@ fn next_generation(mailbox: &mut Box_, rng: &mut fastrand::Rng, expunge: bool) {
             flags: FlagSet::EMPTY,
             keywords: keywords(GENERATIONS[next]),
             sender: None,
+            stored: None,
         })
         .collect();
     let mut ledger = mailbox.ledger();

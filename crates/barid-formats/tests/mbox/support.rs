@@ -183,6 +183,7 @@ pub(crate) fn render<'a>(
             flags: FlagSet::EMPTY,
             keywords: Vec::new(),
             sender: None,
+            stored: None,
         };
         write_message(variant, &message, date, &TimeZone::UTC, &mut file);
     }

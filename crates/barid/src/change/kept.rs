@@ -142,6 +142,7 @@ impl Mailbox {
             flags: message.flags,
             keywords: message.keywords.clone(),
             sender: message.sender.as_deref(),
+            stored: None,
         });
         let appends: Vec<NewMessage<'_>> = new.collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

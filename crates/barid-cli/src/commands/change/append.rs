@@ -157,6 +157,7 @@ impl Batch<'_> {
                 false => message.names.keywords.clone(),
             },
             sender: message.sender.as_deref(),
+            stored: None,
         }
     }
 }

@@ -316,6 +316,7 @@ pub(super) fn message(bytes: &[u8]) -> NewMessage<'_> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     }
 }
 

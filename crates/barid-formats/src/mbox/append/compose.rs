@@ -1,5 +1,7 @@
 //! A message as it stands in a file.
 
+mod stored;
+
 use std::fmt::Write as _;
 
 use barid_message::{fields, is_owned_field};
@@ -20,7 +22,8 @@ const MONTHS: [&str; 12] =
 ///
 /// `date` is for the From_ line, which is written in the local time of `zone`. A line that would be
 /// taken for a From_ line is quoted as the variant wants it; in the header it always is. A message
-/// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is.
+/// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is. One that
+/// stood in the mailbox before ([`NewMessage::stored`]) is written as it was, but for its flags.
 pub fn write_message(
     variant: Variant,
     message: &NewMessage<'_>,
@@ -40,6 +43,9 @@ pub(super) fn write_numbered(
     zone: &TimeZone,
     out: &mut Vec<u8>,
 ) {
+    if let Some(stored) = &message.stored {
+        return stored::write_stored(variant, message, stored, uid, out);
+    }
     if variant == Variant::Mmdf {
         out.extend_from_slice(MMDF_SEPARATOR);
     }

@@ -16,6 +16,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: Some("a b@c"),
+        stored: None,
     }
 }
 

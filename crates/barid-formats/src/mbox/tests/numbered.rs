@@ -19,6 +19,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: Some("a@b"),
+        stored: None,
     }
 }
 

@@ -50,6 +50,7 @@ fn new_message() -> NewMessage<'static> {
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
         sender: None,
+        stored: None,
     }
 }
 

@@ -45,6 +45,7 @@ impl Subject for Barid {
             flags: FlagSet::EMPTY,
             keywords: Vec::new(),
             sender: Some("a@b"),
+            stored: None,
         };
         let appends: Vec<_> = scenario.appends.iter().map(|bytes| message(bytes)).collect();
         mailbox::open(vfs, &scenario.spec)?.sync(&scenario.changes, &appends, &mut context)

@@ -56,6 +56,7 @@ fn a_mailing_list_in_each_variant() {
                 flags: FlagSet::EMPTY,
                 keywords: Vec::new(),
                 sender: None,
+                stored: None,
             };
             let date = InternalDate { unix_seconds: 1_700_000_000, zone_minutes: 0 };
             write_message(variant, &message, date, &TimeZone::UTC, &mut bytes);
