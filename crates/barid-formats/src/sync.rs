@@ -139,7 +139,7 @@ pub struct MovedMessage {
     pub uid: Uid,
     /// Its flags now.
     pub flags: FlagSet,
-    /// Its keywords now, by slots of [`SyncReport::keywords`].
+    /// Its keywords now, by slots of [`SyncedState::keywords`].
     pub keywords: KeywordMask,
     /// Where it is now: a [`Location::Span`].
     pub location: Location<'static>,
