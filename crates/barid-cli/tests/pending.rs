@@ -62,6 +62,31 @@ fn flags_are_shown_before_they_are_written() {
 }
 
 #[test]
+fn a_keyword_that_an_mbox_cannot_hold_is_not_accepted() {
+    let world = World::new();
+    let path = make(&world);
+    let before = world.read("box.mbox");
+    world.write("new.eml", b"Subject: new\n\nbody\n");
+    let long = "k".repeat(51);
+    let many: Vec<String> = (0..31).map(|number| format!("+k{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let (bad, flag) = ("gr\u{f6}\u{df}e", ["flag", &path, "1"]);
+    let cases: [(&[&str], &[&str], [&str; 2]); 5] = [
+        (&flag, &["+gr\u{f6}\u{df}e"], ["gr\u{f6}\u{df}e", "ASCII"]),
+        (&flag, &[&format!("+{long}")], [&long, "50 characters"]),
+        (&flag, &many, ["\"k30\"", "30 keywords"]),
+        (&flag, &["+a", &format!("+{bad}"), "--write-through"], [bad, "ASCII"]),
+        (&["append", &path], &["--flags", bad, "new.eml"], [bad, "ASCII"]),
+    ];
+    for (command, more, expected) in cases {
+        let args = [command, more].concat();
+        refused(&world, &world.run(&args), &[&expected[..], &["hint: "]].concat(), &before);
+    }
+    assert_eq!(status(&world, &path)["pending"], 0);
+    world.ok(&["sync", &path]);
+}
+
+#[test]
 fn flags_may_be_written_at_once() {
     let world = World::new();
     let path = make(&world);

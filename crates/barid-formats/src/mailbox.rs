@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use barid_types::KeywordTable;
+
 use crate::{
     ChangeSet, Known, Location, NewMessage, Recovered, Result, ScanContext, ScanReport, Sinks,
     Stamp, SyncContext, SyncReport, Unfinished,
@@ -50,6 +52,10 @@ pub struct Caps {
     pub expunge: bool,
     /// How many keywords the format can store; 0 for none.
     pub keywords_max: u32,
+    /// The longest keyword the format can store, in bytes.
+    pub keyword_len_max: u32,
+    /// Keywords may have characters beyond ASCII.
+    pub keywords_beyond_ascii: bool,
     /// The mailbox itself keeps the UID of every message; else some may be in the ledger.
     pub uids: bool,
     /// A change of flags may cost a rewriting, so that collecting changes is worth while.
@@ -79,6 +85,15 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
 
     /// Its path.
     fn path(&self) -> &Path;
+
+    /// The keywords that count against [`Caps::keywords_max`]; `known` is of the last scan. Reads a
+    /// small file, or one header.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn listed_keywords(&self, known: &dyn Known) -> Result<KeywordTable> {
+        Ok(known.keywords().clone())
+    }
 
     /// A few `stat` calls; reads and lists nothing.
     fn stamp(&self) -> Result<Stamp>;

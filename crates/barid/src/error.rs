@@ -1,8 +1,9 @@
 //! What can go wrong, and what a user can do about it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use barid_types::Uid;
+use barid_types::{Keyword, Uid};
 
 use crate::OpenOptions;
 
@@ -57,6 +58,16 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
+    /// The mailbox cannot hold a keyword.
+    #[error("{}: the keyword {:?} cannot be kept: {limit}", path.display(), keyword.as_str())]
+    Keyword {
+        /// The mailbox.
+        path: PathBuf,
+        /// The keyword.
+        keyword: Keyword,
+        /// Why not.
+        limit: KeywordLimit,
+    },
     /// No expunge was kept that could be undone.
     #[error("{}: no expunge is kept", path.display())]
     NothingToUndo {
@@ -69,6 +80,27 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
+}
+
+/// Why a mailbox cannot hold a keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeywordLimit {
+    /// It has characters beyond ASCII.
+    Ascii,
+    /// It is longer than so many bytes.
+    Length(u32),
+    /// The mailbox has so many keywords, which are all it can have.
+    Count(u32),
+}
+
+impl fmt::Display for KeywordLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ascii => f.write_str("this format keeps ASCII characters only"),
+            Self::Length(most) => write!(f, "this format keeps no more than {most} characters"),
+            Self::Count(most) => write!(f, "the mailbox can have no more than {most} keywords"),
+        }
+    }
 }
 
 /// Whose turn it is after an error.
@@ -94,6 +126,7 @@ impl Error {
             Self::Mailbox(Formats::NotAMailbox { .. } | Formats::Unsupported { .. })
             | Self::NoSuchMessage { .. }
             | Self::NothingToUndo { .. }
+            | Self::Keyword { .. }
             | Self::ReadOnly { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
@@ -158,9 +191,19 @@ impl Error {
             {
                 Some("nothing was changed: make room and run it again".to_owned())
             }
+            Self::Mailbox(Formats::NotAppended { .. }) => Some(
+                "flags and expunges need not be given again, and nothing is pending; append the \
+                 messages once more"
+                    .to_owned(),
+            ),
             Self::Mailbox(Formats::NoSpace { .. }) => {
                 Some("nothing was changed: make room and run it again".to_owned())
             }
+            Self::Keyword { limit: KeywordLimit::Count(_), .. } => Some(
+                "use one that it has: a keyword keeps its place also when no message has it"
+                    .to_owned(),
+            ),
+            Self::Keyword { .. } => Some("choose another name".to_owned()),
             Self::NothingToUndo { .. } => Some(
                 "only the last expunge is kept, unless it was too large: see `--keep-expunged`"
                     .to_owned(),

@@ -59,7 +59,7 @@ pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads
 pub use barid_types::*;
 pub use barid_vfs as vfs;
 pub use change::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, folders};
 pub use mailbox::Mailbox;
 pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};

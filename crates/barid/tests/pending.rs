@@ -308,7 +308,7 @@ fn more_keywords_than_the_format_holds_are_not_accepted() {
     };
     mailbox.change(&flag(&[1], &names(0..20)), &later()).unwrap();
     let error = mailbox.change(&flag(&[2], &names(15..40)), &later()).unwrap_err();
-    assert!(matches!(error, Error::Mailbox(_)), "{error}");
+    assert!(matches!(error, Error::Keyword { .. }), "{error}");
     assert_eq!(mailbox.pending(), 1);
     mailbox.change(&flag(&[2], &names(15..25)), &later()).unwrap();
     assert_eq!(mailbox.sync(&now()).unwrap().pending, 0);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arena;
+mod blocked;
 mod changing;
 mod cost;
 mod crash;

@@ -41,6 +41,11 @@ impl Keywords {
         keywords
     }
 
+    /// The keywords that have a letter.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Keyword> {
+        self.names.iter().flatten()
+    }
+
     /// The letter of a keyword, as bit number.
     pub(super) fn letter(&self, keyword: &Keyword) -> Option<usize> {
         self.names.iter().position(|name| name.as_ref() == Some(keyword))

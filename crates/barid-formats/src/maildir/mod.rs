@@ -30,6 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
 
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
@@ -109,6 +110,8 @@ impl Mailbox for Maildir {
             flags: true,
             expunge: true,
             keywords_max: LETTERS as u32,
+            keyword_len_max: Keyword::LEN_MAX as u32,
+            keywords_beyond_ascii: true,
             uids: true,
             delays: false,
         }
@@ -116,6 +119,10 @@ impl Mailbox for Maildir {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn listed_keywords(&self, _known: &dyn Known) -> Result<KeywordTable> {
+        Ok(keywords::Keywords::read(&*self.vfs, &self.paths.keywords)?.names().cloned().collect())
     }
 
     /// Four `stat` calls.

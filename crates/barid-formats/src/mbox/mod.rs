@@ -29,6 +29,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use barid_types::KeywordTable;
 use barid_vfs::{FileStamp, Vfs};
 use jiff::tz::TimeZone;
 
@@ -36,7 +37,7 @@ pub use self::append::write_message;
 pub use self::change::WritingOptions;
 use self::compressed::Compression;
 pub use self::from_line::FromProfile;
-use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, WINDOW_LEN};
+use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, KEYWORD_LEN_MAX, KEYWORDS_MAX, WINDOW_LEN};
 pub use self::lock::MboxLock;
 use self::status::Separators;
 use crate::{
@@ -187,7 +188,9 @@ impl Mailbox for MboxMailbox {
             append: true,
             flags: true,
             expunge: true,
-            keywords_max: 30,
+            keywords_max: KEYWORDS_MAX as u32,
+            keyword_len_max: KEYWORD_LEN_MAX as u32,
+            keywords_beyond_ascii: false,
             uids: false,
             delays: true,
         }
@@ -199,6 +202,11 @@ impl Mailbox for MboxMailbox {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Those of `X-IMAPbase`.
+    fn listed_keywords(&self, known: &dyn Known) -> Result<KeywordTable> {
+        append::listed_keywords(self, known)
     }
 
     fn stamp(&self) -> Result<Stamp> {

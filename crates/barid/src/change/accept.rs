@@ -3,7 +3,7 @@
 use barid_cache::Core;
 use barid_formats::FlagChange;
 use barid_state::{MessageKey, PendingChange, PendingKind};
-use barid_types::{Keyword, Uid};
+use barid_types::Uid;
 
 use super::matching::ordinal;
 use super::pass::hand_out_modseq;
@@ -71,13 +71,14 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let mut changed = Changed::default();
+        // What could not be written is not accepted.
+        self.check_keywords(request)?;
         let targets = self.targets(&request.flags, &mut changed)?;
         let before = self.pending.records().len();
         if options.dry_run || targets.is_empty() {
             changed.pending = (before + targets.len()) as u32;
             return Ok(changed);
         }
-        self.check_keywords(&targets)?;
         let modseq = hand_out_modseq(&mut self.ledger, self.snapshot.meta().highest_modseq)?;
         let uidvalidity = self.snapshot.meta().uidvalidity;
         let mut accepted = Vec::with_capacity(targets.len());
@@ -154,25 +155,5 @@ impl Mailbox {
             }
         })?;
         Ok(uids.iter().zip(there).filter(|(_, there)| !there).map(|(uid, _)| *uid).collect())
-    }
-
-    /// What the format could not write is not accepted.
-    fn check_keywords(&self, targets: &[Target]) -> Result<()> {
-        let mut names: Vec<&Keyword> = self.keywords().names().iter().collect();
-        for target in targets {
-            for name in &target.change.add_keywords {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        let adds = names.len() > self.keywords().names().len();
-        match adds && names.len() > self.format.caps().keywords_max as usize {
-            true => Err(Error::Mailbox(barid_formats::Error::Unsupported {
-                path: self.path().to_owned(),
-                what: "it holds no more keywords",
-            })),
-            false => Ok(()),
-        }
     }
 }

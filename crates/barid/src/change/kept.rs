@@ -153,6 +153,7 @@ impl Mailbox {
         changed.flagged += done.flagged;
         changed.asked += done.asked;
         changed.ambiguous = done.ambiguous;
+        changed.warnings.extend(done.warnings);
         changed.gone.extend(done.gone);
         changed.unwritable.extend(done.unwritable);
         changed.unwritable_count += done.unwritable_count;

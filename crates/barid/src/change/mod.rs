@@ -8,6 +8,7 @@
 mod accept;
 mod after;
 mod kept;
+mod keywords;
 pub(crate) mod matching;
 mod pass;
 mod resolve;
@@ -105,6 +106,9 @@ pub struct Changed {
     pub kept: Option<u64>,
     /// Accepted changes that are not written yet.
     pub pending: u32,
+    /// What else is to be known of a change that was made, a line each: what was left of it for
+    /// another time, and what was pending and could not be written.
+    pub warnings: Vec<String>,
 }
 
 impl Mailbox {
@@ -118,8 +122,8 @@ impl Mailbox {
     /// # Errors
     /// Unfinished work that cannot be completed; a lock that another program holds;
     /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
-    /// says that the change goes on at the next opening; after any other error nothing was changed
-    /// in an mbox, and in a Maildir each message was changed or not. Once the change is made no
+    /// says that the change goes on at the next opening, [`barid_formats::Error::NotAppended`] that
+    /// all is done but the appends; after any other error nothing was changed in an mbox, and in a Maildir each message was changed or not. Once the change is made no
     /// trouble with the cache or the ledger is an error: [`Mailbox::notes`] tells of it.
     pub fn change(
         &mut self,

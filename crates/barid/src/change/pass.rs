@@ -7,10 +7,12 @@
 //! An attempt ends with the format's change. What follows is in `after.rs`, where nothing is tried
 //! again and no error is left.
 
+use std::io::ErrorKind;
+
 use barid_cache::Follower;
 use barid_formats::{Error as FormatError, MovedMessage, SyncContext, SyncReport};
 use barid_state::Ledger;
-use barid_types::{ModSeq, UidValidity};
+use barid_types::{Keyword, ModSeq, UidValidity};
 
 use super::after::{Made, Next, follow};
 use super::resolve::{Resolved, resolve};
@@ -18,7 +20,7 @@ use super::{ChangeOptions, ChangeRequest, Changed};
 use crate::limits::{CHANGES_MAX, PENDING_LOCK_TIMEOUT};
 use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing};
 use crate::recovery::unfinished;
-use crate::{Error, Mailbox, Progress, Result, Work};
+use crate::{Error, KeywordLimit, Mailbox, Progress, Result, Work};
 
 impl Mailbox {
     /// Writes what is asked for and what is pending.
@@ -29,7 +31,8 @@ impl Mailbox {
     ) -> Result<Changed> {
         self.check_writable(options)?;
         if options.dry_run {
-            return Ok(self.attempt(request, options)?.told());
+            let Attempted { made, warnings } = self.attempt(request, options)?;
+            return Ok(Changed { warnings, ..made.told() });
         }
         self.under_pending_lock(|mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
@@ -86,7 +89,10 @@ impl Mailbox {
         for attempt in 1..=CHANGES_MAX {
             self.check_numbering(uidvalidity)?;
             let error = match self.attempt(request, options) {
-                Ok(made) => return Ok(self.conclude(made, request)),
+                Ok(Attempted { made, mut warnings }) => {
+                    warnings.extend_from_slice(&made.report.failed);
+                    return Ok(Changed { warnings, ..self.conclude(made, request) });
+                }
                 Err(error) if attempt < CHANGES_MAX => from_sink(error),
                 Err(error) => return Err(error),
             };
@@ -98,6 +104,12 @@ impl Mailbox {
                 error @ Error::Cache(_) => self.heal(error)?,
                 Error::Mailbox(error @ FormatError::Unfinished { .. }) => {
                     self.unfinished = self.format.unfinished(Some(&self.options.state_dir))?;
+                    return Err(error.into());
+                }
+                Error::Mailbox(error @ FormatError::NotAppended { .. }) => {
+                    // Everything but the appends is done. What a scan finds out now it need not
+                    // find out later; the error to be told is the other.
+                    let _ = self.rescan(true);
                     return Err(error.into());
                 }
                 error => return Err(error),
@@ -122,15 +134,57 @@ impl Mailbox {
         }
     }
 
-    /// Everything up to the format's change, which is the last that can fail.
-    fn attempt(&mut self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> Result<Made> {
-        let resolved = self.resolve(request)?;
+    /// Everything up to the format's change, which is the last that can fail. Where there is no
+    /// space to write what is pending, messages are appended without it.
+    fn attempt(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+    ) -> Result<Attempted> {
+        let error = match self.attempt_with(request, options, true) {
+            Err(error) if is_full(&error) && self.can_leave_pending(request) => error,
+            result => return result,
+        };
+        let mut alone = self.attempt_with(request, options, false)?;
+        let text = format!("what is pending is not written, and stays pending: {error}");
+        alone.warnings.push(text);
+        Ok(alone)
+    }
+
+    fn can_leave_pending(&self, request: &ChangeRequest<'_>) -> bool {
+        let ChangeRequest { flags, expunge, appends, drop_recent, write_uids } = request;
+        let only_appends = flags.is_empty() && expunge.is_empty() && !drop_recent && !write_uids;
+        only_appends && !appends.is_empty() && !self.pending.records().is_empty()
+    }
+
+    /// What was not written because no mailbox can have such keywords.
+    fn warn_refused(&self, refused: &[(Keyword, KeywordLimit)]) -> Vec<String> {
+        let path = self.path().display();
+        let line = |(keyword, limit): &(Keyword, KeywordLimit)| {
+            let name = keyword.as_str();
+            format!(
+                "{path}: the pending keyword {name:?} is dropped, for it cannot be kept: {limit}"
+            )
+        };
+        refused.iter().map(line).collect()
+    }
+
+    /// [`Mailbox::attempt`], with what is pending or without it.
+    fn attempt_with(
+        &mut self,
+        request: &ChangeRequest<'_>,
+        options: &ChangeOptions,
+        with_pending: bool,
+    ) -> Result<Attempted> {
+        let refused = self.check_keywords(request)?;
+        let resolved = self.resolve(request, &refused, with_pending)?;
         let asked = self.asked(request, &resolved)?;
         if !options.dry_run && !resolved.ambiguous.is_empty() {
             self.pending.put_last(&resolved.ambiguous)?;
         }
         let left = self.pending.records().len() - resolved.ambiguous.len();
         let through = match left {
+            _ if !with_pending => None,
             0 => None,
             written => self.pending.records().get(written - 1).map(|record| record.sequence),
         };
@@ -144,7 +198,9 @@ impl Mailbox {
             false => self.change_format(&resolved, request, options, through)?,
         };
         let appends = request.appends.len() as u32;
-        Ok(Made { resolved, asked, appends, report, next, kept, through, uidnext })
+        let made = Made { resolved, asked, appends, report, next, kept, through, uidnext };
+        let warnings = if with_pending { self.warn_refused(&refused) } else { Vec::new() };
+        Ok(Attempted { made, warnings })
     }
 
     /// Of how many messages the request changes the flags as they are shown.
@@ -155,8 +211,15 @@ impl Mailbox {
         self.count_changing(&request.flags)
     }
 
-    fn resolve(&self, request: &ChangeRequest<'_>) -> Result<Resolved> {
-        resolve(&self.snapshot, &self.pending, request, &mut |uid| self.body_hash(uid))
+    fn resolve(
+        &self,
+        request: &ChangeRequest<'_>,
+        refused: &[(Keyword, KeywordLimit)],
+        with_pending: bool,
+    ) -> Result<Resolved> {
+        let pending = if with_pending { self.pending.records() } else { &[] };
+        let mut body_hash = |uid| self.body_hash(uid);
+        resolve(&self.snapshot, pending, refused, request, &mut body_hash)
     }
 
     /// Has the format make the changes, and follows them.
@@ -201,6 +264,23 @@ impl Mailbox {
             false => follow(follower, &mut report, ledger, snapshot, appends),
         };
         Ok((report, next))
+    }
+}
+
+/// A change that the format has made, and what else is to be told.
+struct Attempted {
+    made: Made,
+    warnings: Vec<String>,
+}
+
+/// Whether there was no space for the change.
+fn is_full(error: &Error) -> bool {
+    match error {
+        Error::Mailbox(FormatError::NoSpace { .. }) => true,
+        Error::Mailbox(FormatError::Io { source, .. }) => {
+            matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+        }
+        _ => false,
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use barid_cache::{Core, Snapshot};
 use barid_formats::{ChangeSet, FlagChange};
-use barid_state::{FlagDelta, Pending, PendingKind};
+use barid_state::{FlagDelta, PendingKind, PendingRecord};
 use barid_types::{FlagSet, Keyword, KeywordTable, Uid};
 
 use super::ChangeRequest;
 use super::matching::{BodyHash, Match, find_all};
-use crate::Result;
+use crate::{KeywordLimit, Result};
 
 /// The changes of one pass.
 #[derive(Debug, Default)]
@@ -31,16 +31,22 @@ struct FromPending {
     expunge: Vec<Uid>,
 }
 
-/// Brings together what was asked for and what is pending, which was accepted before it.
+/// Brings together what was asked for and what is pending, which was accepted before it; of that
+/// without the keywords that are `refused`.
 pub(crate) fn resolve(
     snapshot: &Snapshot,
-    pending: &Pending,
+    pending: &[PendingRecord],
+    refused: &[(Keyword, KeywordLimit)],
     request: &ChangeRequest<'_>,
     body_hash: &mut BodyHash<'_>,
 ) -> Result<Resolved> {
     let mut resolved = Resolved::default();
     let mut before = FromPending::default();
     before.take(snapshot, pending, &mut resolved, body_hash)?;
+    for change in before.flags.values_mut() {
+        let is_refused = |name: &Keyword| refused.iter().any(|(refused, _)| refused == name);
+        change.add_keywords.retain(|name| !is_refused(name));
+    }
     let mut expunge = request.expunge.clone();
     expunge.extend(before.expunge);
     expunge.sort_unstable();
@@ -69,11 +75,10 @@ impl FromPending {
     fn take(
         &mut self,
         snapshot: &Snapshot,
-        pending: &Pending,
+        records: &[PendingRecord],
         resolved: &mut Resolved,
         body_hash: &mut BodyHash<'_>,
     ) -> Result<()> {
-        let records = pending.records();
         let changes = records.iter().map(|record| &record.change);
         let found = find_all(snapshot, changes, body_hash)?;
         for (record, found) in records.iter().zip(found) {

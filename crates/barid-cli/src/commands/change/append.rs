@@ -189,4 +189,9 @@ fn add(sum: &mut Changed, batch: Changed, is_first: bool, dry_run: bool) {
     sum.gone.extend(batch.gone);
     sum.ambiguous = batch.ambiguous;
     sum.pending = batch.pending;
+    for warning in batch.warnings {
+        if !sum.warnings.contains(&warning) {
+            sum.warnings.push(warning);
+        }
+    }
 }

@@ -116,6 +116,7 @@ impl Session {
     fn finish(&self, context: &mut Context, report: &Report) -> anyhow::Result<Outcome> {
         report.print(context, self)?;
         context.out.flush()?;
+        report.changed.warnings.iter().for_each(|warning| context.warn(warning));
         let gone = report.missing.iter().chain(&report.changed.gone);
         let mut outcome = self.report_missing(context, gone);
         if report.changed.unwritable_count > 0 {

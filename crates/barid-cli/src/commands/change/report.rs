@@ -151,6 +151,11 @@ impl Report {
         json.key("unwritable").number(changed.unwritable_count);
         json.key("pending").number(changed.pending.into());
         json.key("ambiguous").number(changed.ambiguous.into());
+        json.key("warnings").open(b'[');
+        changed.warnings.iter().for_each(|warning| {
+            json.str(warning);
+        });
+        json.close(b']');
         json.key("kept_bytes");
         match changed.kept {
             Some(bytes) => json.number(bytes),

@@ -27,7 +27,7 @@ use barid_vfs::File;
 pub use self::compose::write_message;
 use self::compose::write_numbered;
 use self::number::Numbers;
-pub(super) use self::number::{Believed, unlisted_keywords};
+pub(super) use self::number::{Believed, listed_keywords, unlisted_keywords};
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;

@@ -7,8 +7,8 @@
 //! must lie in one sector of the disk.
 
 use barid_message::fields;
-use barid_types::{Keyword, Uid};
-use barid_vfs::File;
+use barid_types::{Keyword, KeywordTable, Uid};
+use barid_vfs::{File, OpenOptions};
 
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::is_portable;
@@ -87,7 +87,7 @@ impl Numbers {
         if notes.base_validity.is_none() || !locks.excludes_sessions() {
             return Ok(None);
         }
-        let read = |offset, len| read_header(mailbox, locks, offset, len);
+        let read = |offset, len| read_header(mailbox, locks.file(), offset, len);
         let (header, owned) = read(notes.base_offset, notes.base_len)?;
         let base = owned.base(&header).filter(|base| Some(base.validity) == notes.base_validity);
         let (Some(base), Some((digits_at, digits))) = (base, last_uid(&header)) else {
@@ -153,7 +153,7 @@ pub(in crate::mbox) fn unlisted_keywords(
     if wanted.peek().is_none() || notes.base_validity.is_none() {
         return Ok(Vec::new());
     }
-    let (header, owned) = read_header(mailbox, locks, notes.base_offset, notes.base_len)?;
+    let (header, owned) = read_header(mailbox, locks.file(), notes.base_offset, notes.base_len)?;
     let base = owned.base(&header).filter(|base| Some(base.validity) == notes.base_validity);
     let Some(base) = base else { return Ok(Vec::new()) };
     let mut unlisted: Vec<Keyword> = Vec::new();
@@ -167,14 +167,29 @@ pub(in crate::mbox) fn unlisted_keywords(
     Ok(unlisted)
 }
 
+/// The keywords that `X-IMAPbase` lists, read without a lock.
+pub(in crate::mbox) fn listed_keywords(
+    mailbox: &MboxMailbox,
+    known: &dyn Known,
+) -> Result<KeywordTable> {
+    let Some(notes) = Notes::from_bytes(known.state()) else { return Ok(KeywordTable::default()) };
+    if notes.base_validity.is_none() {
+        return Ok(KeywordTable::default());
+    }
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ);
+    let file = file.map_err(Error::at(&mailbox.path))?;
+    let (header, owned) = read_header(mailbox, &*file, notes.base_offset, notes.base_len)?;
+    Ok(owned.base(&header).map_or_else(|| known.keywords().clone(), |base| base.keywords))
+}
+
 fn read_header(
     mailbox: &MboxMailbox,
-    locks: &WriteLocks,
+    file: &dyn File,
     offset: u64,
     len: u32,
 ) -> Result<(Vec<u8>, Owned)> {
     let mut header = vec![0; len as usize];
-    let read = locks.file().read_full_at(&mut header, offset);
+    let read = file.read_full_at(&mut header, offset);
     let len = read.map_err(Error::at(&mailbox.path))?;
     header.truncate(len);
     let mut owned = Owned::default();

@@ -1,0 +1,86 @@
+//! Which keywords a mailbox can hold.
+//!
+//! What it cannot is refused before anything is accepted or written. What was accepted all the same,
+//! by an earlier version or before another program used up the room, is dropped when the rest is
+//! written: it can never be, and would keep everything else from being written.
+
+use barid_formats::Caps;
+use barid_state::PendingKind;
+use barid_types::{Keyword, KeywordTable};
+
+use super::ChangeRequest;
+use crate::{Error, KeywordLimit, Mailbox, Result};
+
+/// What can still be added to a mailbox.
+struct Room<'a> {
+    caps: Caps,
+    known: &'a KeywordTable,
+    /// Those that count against the most there can be, and those that were added here.
+    listed: Vec<Keyword>,
+}
+
+impl Room<'_> {
+    /// Adds a keyword, or tells why it cannot be.
+    fn take(&mut self, keyword: &Keyword) -> Option<KeywordLimit> {
+        if self.listed.contains(keyword) {
+            return None;
+        }
+        let Caps { keywords_max, keyword_len_max, keywords_beyond_ascii, .. } = self.caps;
+        let name = keyword.as_str();
+        if !keywords_beyond_ascii && !name.is_ascii() {
+            return Some(KeywordLimit::Ascii);
+        }
+        if name.len() > keyword_len_max as usize {
+            return Some(KeywordLimit::Length(keyword_len_max));
+        }
+        let is_full = self.known.names().len() >= KeywordTable::SLOTS_MAX;
+        if self.listed.len() >= keywords_max as usize
+            || (is_full && self.known.slot(keyword).is_none())
+        {
+            return Some(KeywordLimit::Count(keywords_max));
+        }
+        self.listed.push(keyword.clone());
+        None
+    }
+}
+
+impl Mailbox {
+    /// Refuses a request that adds keywords which the mailbox cannot hold. Gives the keywords of
+    /// pending changes that it cannot, and why. Costs nothing where no keyword is added, else what
+    /// [`barid_formats::Mailbox::listed_keywords`] does.
+    pub(super) fn check_keywords(
+        &self,
+        request: &ChangeRequest<'_>,
+    ) -> Result<Vec<(Keyword, KeywordLimit)>> {
+        let pending = self.pending.records().iter().flat_map(|record| match &record.change.kind {
+            PendingKind::Flags(delta) => delta.add_keywords.as_slice(),
+            PendingKind::Expunge => &[],
+        });
+        let of_flags = request.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+        let of_appends = request.appends.iter().flat_map(|message| &message.keywords);
+        let mut asked = of_flags.chain(of_appends).peekable();
+        let mut pending = pending.peekable();
+        let caps = self.format.caps();
+        // What can be changed in no way is refused as such.
+        if !caps.flags || (asked.peek().is_none() && pending.peek().is_none()) {
+            return Ok(Vec::new());
+        }
+        let listed = self.format.listed_keywords(&self.snapshot)?.names().to_vec();
+        let mut room = Room { caps, known: &self.snapshot.meta().keywords, listed };
+        let mut refused: Vec<(Keyword, KeywordLimit)> = Vec::new();
+        for keyword in pending {
+            if let Some(limit) = room.take(keyword)
+                && !refused.iter().any(|(known, _)| known == keyword)
+            {
+                refused.push((keyword.clone(), limit));
+            }
+        }
+        for keyword in asked {
+            if let Some(limit) = room.take(keyword) {
+                let (path, keyword) = (self.path().to_owned(), keyword.clone());
+                return Err(Error::Keyword { path, keyword, limit });
+            }
+        }
+        Ok(refused)
+    }
+}
