@@ -16,3 +16,18 @@ pub(crate) const LOOP_STEPS_PER_LINK: u64 = 32;
 
 /// Steps that every mailbox may spend on looking for loops before that.
 pub(crate) const LOOP_STEPS_FREE: u64 = 1 << 16;
+
+/// Most nodes of a search program: keys, and how they are joined.
+pub const SEARCH_KEYS_MAX: usize = 4096;
+
+/// Most levels of parentheses, NOT and OR that are open at once.
+pub const SEARCH_DEPTH_MAX: usize = 100;
+
+/// Most bytes of all texts of a search program.
+pub const SEARCH_TEXT_LEN_MAX: usize = 256 * 1024;
+
+/// Most ranges of one set of numbers in a search program.
+pub const SEARCH_RANGES_MAX: usize = 100_000;
+
+/// Bytes of a buffer that a search keeps for the next message.
+pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;

@@ -1,0 +1,122 @@
+//! Days of the calendar, as searches by date count them.
+
+/// Seconds of a day.
+const DAY_SECONDS: i64 = 86_400;
+
+/// A day of the proleptic Gregorian calendar, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i64);
+
+/// Month names of IMAP dates.
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+impl Day {
+    /// The day on which a clock of that zone shows a point in time (RFC 9051 §6.4.4 disregards time
+    /// and zone).
+    #[must_use]
+    pub fn shown(unix_seconds: i64, zone_minutes: i16) -> Self {
+        Self((unix_seconds.saturating_add(i64::from(zone_minutes) * 60)).div_euclid(DAY_SECONDS))
+    }
+
+    /// The day of a date; `None` if there is none such.
+    #[must_use]
+    pub fn of(year: i32, month: u32, day: u32) -> Option<Self> {
+        if !(1..=12).contains(&month) || !(1..=month_len(year, month)).contains(&day) {
+            return None;
+        }
+        // Years from March on, so that the leap day is the last.
+        let shifted = i64::from(year) - i64::from(month <= 2);
+        let era = shifted.div_euclid(400);
+        let of_era = shifted.rem_euclid(400);
+        let month_of_year = i64::from((month + 9) % 12);
+        let of_year = (153 * month_of_year + 2) / 5 + i64::from(day) - 1;
+        let of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+        Some(Self(era * 146_097 + of_era - 719_468))
+    }
+
+    /// Year, month and day.
+    #[must_use]
+    pub fn date(self) -> (i64, u32, u32) {
+        let days = self.0 + 719_468;
+        let era = days.div_euclid(146_097);
+        let of_era = days.rem_euclid(146_097);
+        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let shifted = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * shifted + 2) / 5 + 1;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let year = year + era * 400 + i64::from(month <= 2);
+        (year, month as u32, day as u32)
+    }
+
+    /// The day so many days later.
+    #[must_use]
+    pub fn plus(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+
+    /// Reads `date-text = date-day "-" date-month "-" date-year` (RFC 9051 §9).
+    pub(crate) fn parse_imap(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || year.len() != 4 || !(1..=2).contains(&day.len()) {
+            return None;
+        }
+        let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
+        Self::of(number(year)?, month as u32, number(day)?)
+    }
+}
+
+/// Days of a month, which is 1 to 12.
+pub(crate) fn month_len(year: i32, month: u32) -> u32 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// A number of digits only.
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<i64>) {
+        assert_eq!(Day::parse_imap(text), expected.map(Day), "{text}");
+    }
+
+    #[test]
+    fn dates_of_imap() {
+        check("1-Jan-1970", Some(0));
+        check("01-jan-1970", Some(0));
+        check("29-Feb-2024", Some(19_782));
+        check("31-DEC-1969", Some(-1));
+        for bad in
+            ["", "1-Jan", "30-Feb-2024", "0-Jan-2024", "1-Jan-24", "1-Foo-2024", "1-Jan-2024-1"]
+        {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn days_and_dates_are_each_others_inverse() {
+        for days in (-800_000..800_000).step_by(17) {
+            let (year, month, day) = Day(days).date();
+            assert_eq!(Day::of(year as i32, month, day), Some(Day(days)));
+        }
+    }
+
+    #[test]
+    fn a_day_is_that_of_the_clock_that_was_looked_at() {
+        assert_eq!(Day::shown(0, 0), Day(0));
+        assert_eq!(Day::shown(0, -60), Day(-1));
+        assert_eq!(Day::shown(86_399, 1), Day(1));
+    }
+}

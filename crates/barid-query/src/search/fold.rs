@@ -1,0 +1,105 @@
+//! Texts in the form in which they are compared (RFC 5051), and what is looked for in them.
+
+use barid_message::casemap_into;
+use memchr::memmem::{Finder, FinderBuilder};
+
+/// Appends a text in titlecase, decomposed ([`barid_message::casemap`]); stretches of ASCII are
+/// taken at the speed of a copy.
+pub(crate) fn fold_into(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text;
+    let mut folded = String::new();
+    while !rest.is_empty() {
+        let plain = ascii_len(rest.as_bytes());
+        push_upper(&rest.as_bytes()[..plain], out);
+        rest = &rest[plain..];
+        let foreign = rest.bytes().position(|byte| byte.is_ascii()).unwrap_or(rest.len());
+        folded.clear();
+        casemap_into(&rest[..foreign], &mut folded);
+        out.extend_from_slice(folded.as_bytes());
+        rest = &rest[foreign..];
+    }
+}
+
+/// Appends ASCII in capitals.
+pub(crate) fn push_upper(text: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(text);
+    out[start..].make_ascii_uppercase();
+}
+
+/// How many bytes from the front are ASCII; looks at many at a time.
+fn ascii_len(bytes: &[u8]) -> usize {
+    const STRIDE: usize = 64;
+    let whole = bytes.chunks(STRIDE).take_while(|chunk| chunk.is_ascii()).count() * STRIDE;
+    let from = whole.min(bytes.len());
+    from + bytes[from..].iter().take_while(|byte| byte.is_ascii()).count()
+}
+
+/// A text to be looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Needle {
+    finder: Finder<'static>,
+    /// Only texts with more than ASCII can hold it if it is not ASCII.
+    pub(crate) is_ascii: bool,
+    /// It has spaces or tabs, which folded header lines may part otherwise.
+    pub(crate) has_blank: bool,
+    /// It has line ends.
+    pub(crate) has_break: bool,
+}
+
+impl Needle {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut folded = Vec::with_capacity(text.len());
+        // Line ends are LF where needles have any.
+        fold_into(&text.replace("\r\n", "\n"), &mut folded);
+        Self {
+            is_ascii: folded.is_ascii(),
+            has_blank: folded.iter().any(|byte| matches!(byte, b' ' | b'\t')),
+            has_break: folded.iter().any(|byte| matches!(byte, b'\r' | b'\n')),
+            finder: FinderBuilder::new().build_forward(&folded).into_owned(),
+        }
+    }
+
+    /// Whether it is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.finder.needle().is_empty()
+    }
+
+    /// Whether a folded text holds it.
+    pub(crate) fn is_in(&self, folded: &[u8]) -> bool {
+        self.finder.find(folded).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_message::casemap;
+
+    fn check(text: &str) {
+        let mut out = b"before".to_vec();
+        fold_into(text, &mut out);
+        assert_eq!(&out[6..], casemap(text).as_bytes(), "{text}");
+    }
+
+    #[test]
+    fn folding_is_casemap() {
+        check("");
+        check("Hello, world");
+        check("caf\u{e9} ol\u{e9}");
+        check(&"a\u{df}\u{1f80}b\u{d55c}\u{1d6} ".repeat(40));
+        check(&format!("{}\u{e9}{}", "x".repeat(63), "y".repeat(65)));
+        check(&format!("{}\u{e9}", "x".repeat(64)));
+    }
+
+    #[test]
+    fn needles() {
+        let is_in = |needle: &str, text: &str| Needle::new(needle).is_in(casemap(text).as_bytes());
+        assert!(is_in("WORLD", "Hello, world"));
+        assert!(is_in("cafe", "CAF\u{c9}"));
+        assert!(is_in("\u{e9}", "CAFE\u{301}"));
+        assert!(!is_in("caf\u{e9}", "cafe"));
+        assert!(is_in("a\r\nb", "a\nb"));
+        assert!(is_in("", ""));
+    }
+}

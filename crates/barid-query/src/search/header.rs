@@ -1,0 +1,190 @@
+//! Texts of header fields as they are searched: on one line, decoded, folded.
+
+use barid_message::{decode_words, fields, is_owned_field, parse_addresses};
+use barid_types::Address;
+
+use super::fold::{fold_into, push_upper};
+
+/// Appends a raw field body: line ends taken out, encoded words decoded. A tab that begins a line
+/// counts as a space, as lines were folded by such.
+pub(crate) fn push_value(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    if memchr::memchr(b'\n', raw).is_none() {
+        return push_decoded(raw, out);
+    }
+    line.clear();
+    for (at, part) in raw.split(|byte| *byte == b'\n').enumerate() {
+        let part = part.strip_suffix(b"\r").unwrap_or(part);
+        match part {
+            [b'\t', rest @ ..] if at > 0 => {
+                line.push(b' ');
+                line.extend_from_slice(rest);
+            }
+            _ => line.extend_from_slice(part),
+        }
+    }
+    push_decoded(line, out);
+}
+
+/// Appends a subject: as [`push_value`], and every run of white space as one space.
+pub(crate) fn push_subject(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    line.clear();
+    for byte in raw {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' if line.last().is_none_or(|last| *last == b' ') => {}
+            b' ' | b'\t' | b'\r' | b'\n' => line.push(b' '),
+            _ => line.push(*byte),
+        }
+    }
+    push_decoded(line, out);
+}
+
+fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
+    if text.is_ascii() && memchr::memmem::find(text, b"=?").is_none() {
+        return push_upper(text, out);
+    }
+    fold_into(&decode_words(text), out);
+}
+
+/// Appends an address field as the envelope has it: `Name <mailbox@host>, ...`, with comments gone
+/// and quotes only where a name needs them.
+pub(crate) fn push_addresses(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    line.clear();
+    let mut in_group = false;
+    for address in parse_addresses(raw) {
+        let is_first = line.is_empty() || line.ends_with(b": ");
+        let Some(host) = &address.host else {
+            if in_group {
+                line.push(b';');
+            } else {
+                push_separator(is_first, line);
+                push_phrase(address.mailbox.as_deref().unwrap_or_default(), true, line);
+                line.extend_from_slice(b": ");
+            }
+            in_group = !in_group;
+            continue;
+        };
+        push_separator(is_first, line);
+        push_address(&address, host, line);
+    }
+    push_decoded(line, out);
+}
+
+fn push_separator(is_first: bool, line: &mut Vec<u8>) {
+    if !is_first {
+        line.extend_from_slice(b", ");
+    }
+}
+
+fn push_address(address: &Address, host: &[u8], line: &mut Vec<u8>) {
+    let name = address.name.as_deref().unwrap_or_default();
+    push_phrase(name, true, line);
+    let mailbox = address.mailbox.as_deref().unwrap_or_default();
+    if mailbox.is_empty() && host.is_empty() && address.route.is_none() {
+        return;
+    }
+    line.extend_from_slice(if name.is_empty() { b"<" } else { b" <" });
+    if let Some(route) = &address.route {
+        line.extend_from_slice(route);
+        line.push(b':');
+    }
+    push_phrase(mailbox, false, line);
+    if !host.is_empty() {
+        line.push(b'@');
+        line.extend_from_slice(host);
+    }
+    line.push(b'>');
+}
+
+/// Appends a name or a mailbox, in quotes if it has more than atoms. In a name a dot needs them
+/// too; encoded words stand without.
+fn push_phrase(text: &[u8], is_name: bool, line: &mut Vec<u8>) {
+    let needs_none = |byte: &u8| {
+        byte.is_ascii_alphanumeric()
+            || !byte.is_ascii()
+            || b"!#$%&'*+-/=?^_`{|}~".contains(byte)
+            || *byte == b'.' && !is_name
+    };
+    let is_encoded = is_name && memchr::memmem::find(text, b"=?").is_some();
+    if is_encoded || text.iter().all(needs_none) {
+        line.extend_from_slice(text);
+        return;
+    }
+    line.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            line.push(b'\\');
+        }
+        line.push(*byte);
+    }
+    line.push(b'"');
+}
+
+/// Appends all fields of a header with their names, a line each, and the empty line. Of the fields
+/// that mailbox formats own those of the message itself are left out.
+pub(crate) fn push_header(header: &[u8], is_root: bool, line: &mut Vec<u8>, out: &mut Vec<u8>) {
+    for field in fields(header) {
+        if is_root && is_owned_field(field.name) {
+            continue;
+        }
+        let whole = &header[field.offset..field.end];
+        let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
+        let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
+        // The colon and one blank, as they stand.
+        let name_len = field.name.len();
+        let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
+            Some(colon) => {
+                let blank = matches!(whole.get(colon + 1), Some(b' ' | b'\t'));
+                colon + 1 + usize::from(blank)
+            }
+            None => 0,
+        };
+        push_decoded(&whole[..value], out);
+        push_value(&whole[value..], line, out);
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Push = fn(&[u8], &mut Vec<u8>, &mut Vec<u8>);
+
+    fn check(push: Push, raw: &str, expected: &str) {
+        let (mut line, mut out) = (Vec::new(), Vec::new());
+        push(raw.as_bytes(), &mut line, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "{raw}");
+    }
+
+    #[test]
+    fn values() {
+        check(push_value, "a b\r\n\tc\n  d", "A B C  D");
+        check(push_value, "=?utf-8?q?a=C3=A9?=\n =?utf-8?q?b?=", "AE\u{301}B");
+        check(push_subject, "a  b\n\t c", "A B C");
+    }
+
+    #[test]
+    fn addresses() {
+        check(push_addresses, "Ann Lee <ann@x.y>, bob@z (Bob)", {
+            "\"ANN LEE\" <ANN@X.Y>, BOB <BOB@Z>"
+        });
+        check(push_addresses, "=?utf-8?q?J=C3=B6rg?= <j@x>", "JO\u{308}RG <J@X>");
+        check(push_addresses, "team: a@b, c@d;, e@f", "TEAM: <A@B>, <C@D>;, <E@F>");
+        check(push_addresses, "\"D, J.\" <@r:\"d j\"@x>", "\"D, J.\" <@R:\"D J\"@X>");
+        check(push_addresses, "root", "<ROOT>");
+        check(push_addresses, "", "");
+    }
+
+    #[test]
+    fn headers() {
+        let header = "Subject : a\n b\r\nStatus: RO\njunk\nX:\n =?utf-8?q?=C3=A9?=\n\nbody";
+        let check = |is_root, expected: &str| {
+            let (mut line, mut out) = (Vec::new(), Vec::new());
+            push_header(header.as_bytes(), is_root, &mut line, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check(true, "SUBJECT : A B\nJUNK\nX: E\u{301}\n\n");
+        check(false, "SUBJECT : A B\nSTATUS: RO\nJUNK\nX: E\u{301}\n\n");
+    }
+}

@@ -1,0 +1,442 @@
+//! Programs in IMAP's words (RFC 9051 §6.4.4, with RFC 3501, 4731, 5032, 5182 and 7162).
+//!
+//! ```text
+//! search         = [RETURN "(" *option ")"] [CHARSET charset] search-key *(SP search-key)
+//! search-key     = key-word *(SP argument) / sequence-set / "$" / "(" search-key *(SP search-key) ")"
+//! argument       = atom / quoted / literal
+//! ```
+
+use barid_types::{Flag, Keyword};
+
+use super::day::number;
+use super::program::DateRange;
+use super::{
+    AddressField, DateColumn, Day, NodeId, NumberSet, ProgramBuilder, ReturnOptions, SearchError,
+    SearchKey, SearchProgram,
+};
+use crate::limits::SEARCH_DEPTH_MAX;
+
+/// A SEARCH command: what is wanted and what is to be told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// The program.
+    pub program: SearchProgram,
+    /// RETURN, if it is there.
+    pub returns: Option<ReturnOptions>,
+}
+
+/// Reads the arguments of SEARCH; literals stand in them as on the wire.
+///
+/// # Errors
+/// What [`SearchError`] says.
+pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
+    let mut lexer = Lexer { text, at: 0 };
+    let mut returns = None;
+    let mut first = lexer.next()?;
+    if is_word(&first, "RETURN") {
+        returns = Some(parse_returns(&mut lexer)?);
+        first = lexer.next()?;
+    }
+    if is_word(&first, "CHARSET") {
+        let charset = lexer.argument("CHARSET")?;
+        let known = ["us-ascii", "utf-8"].iter().any(|name| name.eq_ignore_ascii_case(&charset));
+        if !known {
+            return Err(SearchError::BadCharset(charset));
+        }
+        first = lexer.next()?;
+    }
+    let mut parser =
+        Parser { lexer, builder: ProgramBuilder::default(), open: vec![Frame::List(Vec::new())] };
+    parser.tokens(first)?;
+    let Some(Frame::List(nodes)) = parser.open.pop() else {
+        return Err(SearchError::Missing { what: "a search key", behind: "NOT or OR".into() });
+    };
+    if nodes.is_empty() {
+        return Err(SearchError::Missing { what: "a search key", behind: "SEARCH".into() });
+    }
+    let root = parser.builder.and(nodes)?;
+    Ok(SearchRequest { program: parser.builder.finish(root), returns })
+}
+
+/// Tells whether a text begins as a program in IMAP's words does: with a search key in capitals, or
+/// with RETURN or CHARSET.
+#[must_use]
+pub fn looks_like_imap(text: &str) -> bool {
+    let word = text.trim_start_matches(['(', ' ']).split([' ', '(', ')']).next().unwrap_or("");
+    let capitals = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    capitals && (KEYWORDS.contains(&word) || ["RETURN", "CHARSET"].contains(&word))
+}
+
+/// Every word that begins a search key.
+const KEYWORDS: &[&str] = &[
+    "ALL",
+    "ANSWERED",
+    "BCC",
+    "BEFORE",
+    "BODY",
+    "CC",
+    "DELETED",
+    "DRAFT",
+    "FLAGGED",
+    "FROM",
+    "HEADER",
+    "KEYWORD",
+    "LARGER",
+    "MODSEQ",
+    "NEW",
+    "NOT",
+    "OLD",
+    "OLDER",
+    "ON",
+    "OR",
+    "RECENT",
+    "SEEN",
+    "SENTBEFORE",
+    "SENTON",
+    "SENTSINCE",
+    "SINCE",
+    "SMALLER",
+    "SUBJECT",
+    "TEXT",
+    "TO",
+    "UID",
+    "UNANSWERED",
+    "UNDELETED",
+    "UNDRAFT",
+    "UNFLAGGED",
+    "UNKEYWORD",
+    "UNSEEN",
+    "YOUNGER",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Open,
+    Close,
+    Atom(&'a [u8]),
+    Text(Vec<u8>),
+    End,
+}
+
+fn is_word(token: &Token<'_>, word: &str) -> bool {
+    matches!(token, Token::Atom(atom) if atom.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    fn next(&mut self) -> Result<Token<'a>, SearchError> {
+        while matches!(self.text.get(self.at), Some(b' ')) {
+            self.at += 1;
+        }
+        let rest = &self.text[self.at..];
+        let (token, len) = match rest {
+            [] => (Token::End, 0),
+            [b'(', ..] => (Token::Open, 1),
+            [b')', ..] => (Token::Close, 1),
+            [b'"', inside @ ..] => self.quoted(inside)?,
+            [b'{', inside @ ..] => self.literal(inside)?,
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b' ' | b'(' | b')' | b'"') || *byte < b' ';
+                let len = rest.iter().position(ends).unwrap_or(rest.len());
+                if len == 0 {
+                    return Err(self.out_of_place());
+                }
+                (Token::Atom(&rest[..len]), len)
+            }
+        };
+        self.at += len;
+        Ok(token)
+    }
+
+    fn out_of_place(&self) -> SearchError {
+        let found = self.text[self.at..].iter().take(1).flat_map(|byte| byte.escape_ascii());
+        SearchError::OutOfPlace { found: found.map(char::from).collect(), at: self.at }
+    }
+
+    fn quoted(&self, inside: &[u8]) -> Result<(Token<'a>, usize), SearchError> {
+        let mut text = Vec::new();
+        let mut bytes = inside.iter().enumerate();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'"' => return Ok((Token::Text(text), at + 2)),
+                b'\\' => text.extend(bytes.next().map(|(_, byte)| *byte)),
+                b'\r' | b'\n' | 0 => break,
+                _ => text.push(*byte),
+            }
+        }
+        Err(SearchError::Missing { what: "a closing quote", behind: shown(&text) })
+    }
+
+    /// `"{" number ["+"] "}" CRLF *CHAR8`.
+    fn literal(&self, inside: &[u8]) -> Result<(Token<'a>, usize), SearchError> {
+        let close = memchr::memchr(b'}', inside).ok_or_else(|| self.out_of_place())?;
+        let digits = inside[..close].strip_suffix(b"+").unwrap_or(&inside[..close]);
+        let len: Option<usize> = std::str::from_utf8(digits).ok().and_then(number);
+        let behind = &inside[close + 1..];
+        let text = behind.strip_prefix(b"\r\n").or_else(|| behind.strip_prefix(b"\n"));
+        let (Some(len), Some(text)) = (len, text) else { return Err(self.out_of_place()) };
+        let bytes = text.get(..len).ok_or_else(|| self.out_of_place())?;
+        let used = 1 + close + 1 + (behind.len() - text.len()) + len;
+        Ok((Token::Text(bytes.to_vec()), used))
+    }
+
+    /// An argument of `key`, as text.
+    fn argument(&mut self, key: &str) -> Result<String, SearchError> {
+        match self.next()? {
+            Token::Atom(bytes) => utf8(bytes.to_vec()),
+            Token::Text(bytes) => utf8(bytes),
+            _ => Err(SearchError::Missing { what: "a value", behind: key.to_owned() }),
+        }
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, SearchError> {
+    String::from_utf8(bytes).map_err(|_| SearchError::NotUtf8)
+}
+
+/// `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
+fn parse_returns(lexer: &mut Lexer<'_>) -> Result<ReturnOptions, SearchError> {
+    if lexer.next()? != Token::Open {
+        return Err(SearchError::Missing { what: "a list", behind: "RETURN".into() });
+    }
+    let mut options = ReturnOptions::default();
+    loop {
+        match lexer.next()? {
+            Token::Close => break,
+            Token::Atom(name) => match name.to_ascii_uppercase().as_slice() {
+                b"MIN" => options.min = true,
+                b"MAX" => options.max = true,
+                b"ALL" => options.all = true,
+                b"COUNT" => options.count = true,
+                b"SAVE" => options.save = true,
+                _ => return Err(SearchError::bad("RETURN", "result option", shown(name))),
+            },
+            _ => return Err(SearchError::Missing { what: ")", behind: "RETURN (".into() }),
+        }
+    }
+    if options == ReturnOptions::default() {
+        options.all = true;
+    }
+    Ok(options)
+}
+
+/// What is begun.
+enum Frame {
+    List(Vec<NodeId>),
+    Not,
+    /// The first key of OR, once it is there.
+    Or(Option<NodeId>),
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    builder: ProgramBuilder,
+    open: Vec<Frame>,
+}
+
+impl Parser<'_> {
+    fn tokens(&mut self, first: Token<'_>) -> Result<(), SearchError> {
+        let mut token = first;
+        loop {
+            match token {
+                Token::End => break,
+                Token::Open => self.begin(Frame::List(Vec::new()))?,
+                Token::Close => self.close()?,
+                Token::Atom(word) => self.key(&shown(word))?,
+                Token::Text(_) => return Err(self.lexer.out_of_place()),
+            }
+            token = self.lexer.next()?;
+        }
+        if self.open.len() > 1 {
+            let (what, behind) = match self.open.last() {
+                Some(Frame::List(_)) => (")", "("),
+                Some(Frame::Not) => ("a search key", "NOT"),
+                _ => ("a search key", "OR"),
+            };
+            return Err(SearchError::Missing { what, behind: behind.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, frame: Frame) -> Result<(), SearchError> {
+        if self.open.len() > SEARCH_DEPTH_MAX {
+            return Err(SearchError::TooMuch { what: "levels", max: SEARCH_DEPTH_MAX });
+        }
+        self.open.push(frame);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), SearchError> {
+        let is_list = matches!(self.open.last(), Some(Frame::List(_)));
+        let nodes = match self.open.pop() {
+            Some(Frame::List(nodes)) if is_list && !self.open.is_empty() => nodes,
+            _ => {
+                let at = self.lexer.at.saturating_sub(1);
+                return Err(SearchError::OutOfPlace { found: ")".into(), at });
+            }
+        };
+        if nodes.is_empty() {
+            return Err(SearchError::Missing { what: "a search key", behind: "(".into() });
+        }
+        let node = self.builder.and(nodes)?;
+        self.complete(node)
+    }
+
+    /// Hands a complete node to what is begun.
+    fn complete(&mut self, mut node: NodeId) -> Result<(), SearchError> {
+        loop {
+            match self.open.last_mut() {
+                Some(Frame::List(nodes)) => {
+                    nodes.push(node);
+                    return Ok(());
+                }
+                Some(Frame::Or(first @ None)) => {
+                    *first = Some(node);
+                    return Ok(());
+                }
+                Some(Frame::Or(Some(first))) => {
+                    let pair = vec![*first, node];
+                    self.open.pop();
+                    node = self.builder.or(pair)?;
+                }
+                Some(Frame::Not) => {
+                    self.open.pop();
+                    node = self.builder.not(node)?;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn key(&mut self, word: &str) -> Result<(), SearchError> {
+        let upper = word.to_ascii_uppercase();
+        match &*upper {
+            "NOT" => return self.begin(Frame::Not),
+            "OR" => return self.begin(Frame::Or(None)),
+            "NEW" => {
+                let recent = self.builder.key(SearchKey::Flag(Flag::Recent))?;
+                let seen = self.builder.key(SearchKey::Flag(Flag::Seen))?;
+                let unseen = self.builder.not(seen)?;
+                let node = self.builder.and(vec![recent, unseen])?;
+                return self.complete(node);
+            }
+            _ => {}
+        }
+        let (key, is_negated) = match flag(&upper) {
+            Some((flag, is_set)) => (SearchKey::Flag(flag), !is_set),
+            None => (self.simple(&upper, word)?, upper == "UNKEYWORD"),
+        };
+        let mut node = self.builder.key(key)?;
+        if is_negated {
+            node = self.builder.not(node)?;
+        }
+        self.complete(node)
+    }
+
+    /// A key that holds no others.
+    fn simple(&mut self, key: &str, word: &str) -> Result<SearchKey, SearchError> {
+        let lexer = &mut self.lexer;
+        let address = |field| move |text| SearchKey::Address(field, text);
+        Ok(match key {
+            "ALL" => SearchKey::All,
+            "$" => SearchKey::Saved,
+            "UID" => match &*lexer.argument(key)? {
+                "$" => SearchKey::Saved,
+                set => SearchKey::Uid(NumberSet::parse(set)?),
+            },
+            "KEYWORD" | "UNKEYWORD" => {
+                let name = lexer.argument(key)?;
+                let keyword = Keyword::new(&name);
+                SearchKey::Keyword(keyword.ok_or(SearchError::bad(key, "keyword", name))?)
+            }
+            "BEFORE" | "ON" | "SINCE" => SearchKey::Date(DateColumn::Internal, self.dates(key)?),
+            "SENTBEFORE" | "SENTON" | "SENTSINCE" => {
+                SearchKey::Date(DateColumn::Sent, self.dates(key)?)
+            }
+            "OLDER" => SearchKey::Older(self.positive(key)?),
+            "YOUNGER" => SearchKey::Younger(self.positive(key)?),
+            "LARGER" => SearchKey::Larger(self.number(key)?),
+            "SMALLER" => SearchKey::Smaller(self.number(key)?),
+            "MODSEQ" => SearchKey::ModSeq(self.mod_seq()?),
+            "FROM" => lexer.argument(key).map(address(AddressField::From))?,
+            "TO" => lexer.argument(key).map(address(AddressField::To))?,
+            "CC" => lexer.argument(key).map(address(AddressField::Cc))?,
+            "BCC" => lexer.argument(key).map(address(AddressField::Bcc))?,
+            "SUBJECT" => SearchKey::Subject(lexer.argument(key)?),
+            "HEADER" => SearchKey::Header(lexer.argument(key)?, lexer.argument(key)?),
+            "BODY" => SearchKey::Body(lexer.argument(key)?),
+            "TEXT" => SearchKey::Text(lexer.argument(key)?),
+            _ if word.starts_with(|c: char| c == '*' || c.is_ascii_digit()) => {
+                SearchKey::Seq(NumberSet::parse(word)?)
+            }
+            _ => return Err(SearchError::UnknownKey(word.to_owned())),
+        })
+    }
+
+    fn dates(&mut self, key: &str) -> Result<DateRange, SearchError> {
+        let text = self.lexer.argument(key)?;
+        let day = Day::parse_imap(&text);
+        let day = day.ok_or_else(|| SearchError::bad(key, "date such as 31-Jan-2024", text))?;
+        Ok(match key {
+            "BEFORE" | "SENTBEFORE" => DateRange { from: None, to: Some(day) },
+            "SINCE" | "SENTSINCE" => DateRange { from: Some(day), to: None },
+            _ => DateRange { from: Some(day), to: Some(day.plus(1)) },
+        })
+    }
+
+    fn number(&mut self, key: &str) -> Result<u64, SearchError> {
+        let text = self.lexer.argument(key)?;
+        number(&text).ok_or_else(|| SearchError::bad(key, "number", text))
+    }
+
+    fn positive(&mut self, key: &str) -> Result<u32, SearchError> {
+        let seconds = self.number(key)?;
+        let valid = u32::try_from(seconds).ok().filter(|seconds| *seconds > 0);
+        valid.ok_or_else(|| SearchError::bad(key, "number of seconds", seconds.to_string()))
+    }
+
+    /// `[entry-name SP entry-type-req SP] mod-sequence-valzer`; mod-sequences are not kept for each
+    /// flag, so those of the message are compared (RFC 7162 §3.1.5 allows it).
+    fn mod_seq(&mut self) -> Result<u64, SearchError> {
+        let mut text = self.lexer.argument("MODSEQ")?;
+        if text.to_ascii_lowercase().starts_with("/flags/") {
+            let kind = self.lexer.argument("MODSEQ")?;
+            let known = ["all", "priv", "shared"].iter().any(|k| k.eq_ignore_ascii_case(&kind));
+            if !known {
+                return Err(SearchError::bad("MODSEQ", "entry type", kind));
+            }
+            text = self.lexer.argument("MODSEQ")?;
+        }
+        number(&text).ok_or_else(|| SearchError::bad("MODSEQ", "mod-sequence", text))
+    }
+}
+
+/// The flag of a key and whether it must be set.
+fn flag(key: &str) -> Option<(Flag, bool)> {
+    Some(match key {
+        "ANSWERED" => (Flag::Answered, true),
+        "DELETED" => (Flag::Deleted, true),
+        "DRAFT" => (Flag::Draft, true),
+        "FLAGGED" => (Flag::Flagged, true),
+        "RECENT" => (Flag::Recent, true),
+        "SEEN" => (Flag::Seen, true),
+        "UNANSWERED" => (Flag::Answered, false),
+        "UNDELETED" => (Flag::Deleted, false),
+        "UNDRAFT" => (Flag::Draft, false),
+        "UNFLAGGED" => (Flag::Flagged, false),
+        "OLD" => (Flag::Recent, false),
+        "UNSEEN" => (Flag::Seen, false),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+//! Programs made ready for a mailbox, and their evaluation.
+//!
+//! Keys are asked in the order of what they cost. After each kind the nodes are computed from the
+//! front, unknown ones as unknown, and what the answer cannot depend on any more is not asked.
+
+use barid_types::{Flag, KeywordTable};
+
+use super::fold::Needle;
+use super::header::{push_addresses, push_subject, push_value};
+use super::normal::{children, normal};
+use super::number_set::contains;
+use super::program::DateRange;
+use super::scan::{Buffers, Want, has_attachment, scan};
+use super::view::{CachedField, SearchView};
+use super::{AddressField, DateColumn, Day, Facts, Node, SearchKey, SearchProgram};
+
+/// What must be known of a message to answer a key, in ascending order of cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cost {
+    /// Fixed-size facts.
+    Facts,
+    /// Header fields that caches keep.
+    Fields,
+    /// The message, of which the header decides or the length.
+    Message,
+    /// The message, all of it.
+    Text,
+}
+
+impl Cost {
+    const ALL: [Self; 4] = [Self::Facts, Self::Fields, Self::Message, Self::Text];
+}
+
+/// What a program is asked in: a mailbox at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct MatcherContext<'a> {
+    /// Seconds since 1970, from which ages count.
+    pub now: i64,
+    /// The greatest sequence number; 0 for an empty mailbox.
+    pub exists: u32,
+    /// The greatest UID; 0 for an empty mailbox.
+    pub greatest_uid: u32,
+    /// The names of the keywords.
+    pub keywords: &'a KeywordTable,
+    /// The UIDs that the last search has saved, as ascending ranges.
+    pub saved: &'a [(u32, u32)],
+}
+
+/// A program that is ready for one mailbox.
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    nodes: Vec<Op>,
+    /// The answer, where it is the same for every message.
+    constant: Option<bool>,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Test(Box<Test>),
+    Join(Node),
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Flag(Flag),
+    Keyword(u64),
+    Seq(Vec<(u32, u32)>),
+    Uid(Vec<(u32, u32)>),
+    Date(DateColumn, DateRange),
+    ArrivedBy(i64),
+    ArrivedFrom(i64),
+    Larger(u64),
+    Smaller(u64),
+    ModSeq(u64),
+    Address(CachedField, Needle),
+    Subject(Needle),
+    CachedHeader(CachedField, Needle),
+    Header(String, Needle),
+    Text { needle: Needle, in_headers: bool },
+    Attachment,
+}
+
+/// What is reused from message to message.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    values: Vec<Option<bool>>,
+    needed: Vec<bool>,
+    buffers: Buffers,
+}
+
+impl Matcher {
+    /// Makes a program ready.
+    #[must_use]
+    pub fn new(program: &SearchProgram, context: &MatcherContext<'_>) -> Self {
+        match normal(program) {
+            Err(constant) => Self { nodes: Vec::new(), constant: Some(constant) },
+            Ok(program) => {
+                let op = |node: &Node| match node {
+                    Node::Key(key) => Op::Test(Box::new(Test::new(key, context))),
+                    node => Op::Join(node.clone()),
+                };
+                Self { nodes: program.nodes().iter().map(op).collect(), constant: None }
+            }
+        }
+    }
+
+    /// The most that answering can cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let tests = self.nodes.iter().filter_map(|op| match op {
+            Op::Test(test) => Some(test.cost()),
+            Op::Join(_) => None,
+        });
+        tests.max().unwrap_or(Cost::Facts)
+    }
+
+    /// Whether a message matches; `None` if that depends on what the view does not have.
+    ///
+    /// O(nodes) for each kind of cost that is needed, and one pass over the message where its text
+    /// is searched, however many texts are looked for.
+    pub fn matches(&self, view: &mut dyn SearchView, scratch: &mut Scratch) -> Option<bool> {
+        if self.constant.is_some() {
+            return self.constant;
+        }
+        let Scratch { values, needed, buffers } = scratch;
+        values.clear();
+        values.resize(self.nodes.len(), None);
+        needed.clear();
+        needed.resize(self.nodes.len(), true);
+        for cost in Cost::ALL {
+            if !self.ask(cost, view, values, needed, buffers) {
+                continue;
+            }
+            self.join(values);
+            match values.last() {
+                Some(None) => self.mark_needed(values, needed),
+                Some(answer) => return *answer,
+                None => return None,
+            }
+        }
+        None
+    }
+
+    /// Answers the needed keys of one cost; whether there were any.
+    fn ask(
+        &self,
+        cost: Cost,
+        view: &mut dyn SearchView,
+        values: &mut [Option<bool>],
+        needed: &[bool],
+        buffers: &mut Buffers,
+    ) -> bool {
+        let tests = || {
+            self.nodes.iter().enumerate().filter_map(|(at, op)| match op {
+                Op::Test(test) if test.cost() == cost && needed[at] => Some((at, &**test)),
+                _ => None,
+            })
+        };
+        if cost == Cost::Text {
+            return ask_texts(tests().collect(), view, values, buffers);
+        }
+        let mut any = false;
+        for (at, test) in tests() {
+            any = true;
+            values[at] = test.ask(view, buffers);
+        }
+        any
+    }
+
+    /// Computes what is joined.
+    fn join(&self, values: &mut [Option<bool>]) {
+        for (at, op) in self.nodes.iter().enumerate() {
+            let Op::Join(node) = op else { continue };
+            let of = |id: &u32| values[*id as usize];
+            values[at] = match node {
+                Node::Not(id) => of(id).map(|value| !value),
+                Node::And(ids) => joined(ids.iter().map(of), true),
+                Node::Or(ids) => joined(ids.iter().map(of), false),
+                Node::Key(_) => None,
+            };
+        }
+    }
+
+    /// Marks the nodes that the answer can still depend on.
+    fn mark_needed(&self, values: &[Option<bool>], needed: &mut [bool]) {
+        needed.fill(false);
+        if let Some(root) = needed.last_mut() {
+            *root = true;
+        }
+        for (at, op) in self.nodes.iter().enumerate().rev() {
+            if let Op::Join(node) = op
+                && needed[at]
+                && values[at].is_none()
+            {
+                children(node).iter().for_each(|id| needed[*id as usize] = true);
+            }
+        }
+        for (needed, value) in needed.iter_mut().zip(values) {
+            *needed &= value.is_none();
+        }
+    }
+}
+
+/// The value of an And, which is true unless one is false, or of an Or, false unless one is true.
+fn joined(values: impl Iterator<Item = Option<bool>>, neutral: bool) -> Option<bool> {
+    let mut joined = Some(neutral);
+    for value in values {
+        match value {
+            Some(value) if value == neutral => {}
+            Some(value) => return Some(value),
+            None => joined = None,
+        }
+    }
+    joined
+}
+
+fn ask_texts(
+    tests: Vec<(usize, &Test)>,
+    view: &mut dyn SearchView,
+    values: &mut [Option<bool>],
+    buffers: &mut Buffers,
+) -> bool {
+    let Some(message) = view.message().filter(|_| !tests.is_empty()) else {
+        return false;
+    };
+    let mut wants = Vec::new();
+    for (_, test) in &tests {
+        if let Test::Text { needle, in_headers } = test {
+            wants.push(Want { needle, in_headers: *in_headers, is_found: false });
+        }
+    }
+    if !wants.is_empty() {
+        scan(message, &mut wants, buffers);
+    }
+    let mut found = wants.iter();
+    for (at, test) in tests {
+        values[at] = match test {
+            Test::Attachment => Some(has_attachment(message)),
+            _ => found.next().map(|want| want.is_found),
+        };
+    }
+    true
+}
+
+impl Test {
+    fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
+        let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
+        match key {
+            // All is gone from a program in normal form; no message is smaller than nothing.
+            SearchKey::All => Self::ArrivedFrom(i64::MIN),
+            SearchKey::Flag(flag) => Self::Flag(*flag),
+            SearchKey::Keyword(keyword) => {
+                Self::Keyword(keywords.slot(keyword).map_or(0, |slot| 1 << slot))
+            }
+            SearchKey::Seq(set) => Self::Seq(set.resolve(*exists)),
+            SearchKey::Uid(set) => Self::Uid(set.resolve(*greatest_uid)),
+            SearchKey::Saved => Self::Uid(saved.to_vec()),
+            SearchKey::Date(column, range) => Self::Date(*column, *range),
+            SearchKey::Older(seconds) => Self::ArrivedBy(now.saturating_sub((*seconds).into())),
+            SearchKey::Younger(seconds) => Self::ArrivedFrom(now.saturating_sub((*seconds).into())),
+            SearchKey::Larger(size) => Self::Larger(*size),
+            SearchKey::Smaller(size) => Self::Smaller(*size),
+            SearchKey::ModSeq(modseq) => Self::ModSeq(*modseq),
+            SearchKey::Address(field, text) => Self::Address((*field).into(), Needle::new(text)),
+            SearchKey::Subject(text) => Self::Subject(Needle::new(text)),
+            SearchKey::Header(name, text) => match CachedField::named(name) {
+                Some(field) => Self::CachedHeader(field, Needle::new(text)),
+                None => Self::Header(name.clone(), Needle::new(text)),
+            },
+            SearchKey::Body(text) => Self::Text { needle: Needle::new(text), in_headers: false },
+            SearchKey::Text(text) => Self::Text { needle: Needle::new(text), in_headers: true },
+            SearchKey::Attachment => Self::Attachment,
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        match self {
+            Self::Address(..) | Self::Subject(_) | Self::CachedHeader(..) => Cost::Fields,
+            Self::Header(..) | Self::Larger(_) | Self::Smaller(_) => Cost::Message,
+            Self::Text { .. } | Self::Attachment => Cost::Text,
+            _ => Cost::Facts,
+        }
+    }
+
+    /// The answer for a message, if the view can give it; texts are asked together.
+    fn ask(&self, view: &mut dyn SearchView, buffers: &mut Buffers) -> Option<bool> {
+        let facts = *view.facts();
+        match self {
+            Self::Flag(flag) => Some(facts.flags.contains(*flag)),
+            Self::Keyword(mask) => Some(facts.keywords.0 & mask != 0),
+            Self::Seq(ranges) => Some(contains(ranges, facts.seq)),
+            Self::Uid(ranges) => Some(contains(ranges, facts.uid.get())),
+            Self::Date(column, range) => {
+                Some(day(*column, &facts).is_some_and(|day| range.contains(day)))
+            }
+            Self::ArrivedBy(limit) => Some(facts.internal_date.unix_seconds <= *limit),
+            Self::ArrivedFrom(limit) => Some(facts.internal_date.unix_seconds >= *limit),
+            Self::ModSeq(modseq) => Some(facts.modseq.get() >= *modseq),
+            Self::Larger(limit) => size_is(view, |size| size > *limit),
+            Self::Smaller(limit) => size_is(view, |size| size < *limit),
+            Self::Address(field, needle) => {
+                is_in_field(view.field(*field)?, needle, push_addresses, buffers)
+            }
+            Self::Subject(needle) => {
+                is_in_field(view.field(CachedField::Subject)?, needle, push_subject, buffers)
+            }
+            Self::CachedHeader(field, needle) => {
+                is_in_field(view.field(*field)?, needle, push_value, buffers)
+            }
+            Self::Header(name, needle) => {
+                let message = view.message()?;
+                let mut fields = barid_message::fields(message)
+                    .filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
+                let is_in = |field: barid_message::RawField<'_>| {
+                    is_in_field(Some(field.body), needle, push_value, buffers) == Some(true)
+                };
+                Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
+            }
+            Self::Text { .. } | Self::Attachment => None,
+        }
+    }
+}
+
+impl From<AddressField> for CachedField {
+    fn from(field: AddressField) -> Self {
+        match field {
+            AddressField::From => Self::From,
+            AddressField::To => Self::To,
+            AddressField::Cc => Self::Cc,
+            AddressField::Bcc => Self::Bcc,
+        }
+    }
+}
+
+/// The day of a message, as the clock showed it that the date was taken from.
+fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
+    let internal = facts.internal_date;
+    let internal = Day::shown(internal.unix_seconds, internal.zone_minutes);
+    let sent = facts.sent_date.map(|sent| Day::shown(sent.unix_seconds, sent.zone_minutes));
+    match column {
+        DateColumn::Internal => Some(internal),
+        DateColumn::Sent => sent,
+        DateColumn::Shown => Some(sent.unwrap_or(internal)),
+    }
+}
+
+/// Compares RFC822.SIZE; the message is counted only if the bounds do not decide.
+fn size_is(view: &mut dyn SearchView, holds: impl Fn(u64) -> bool) -> Option<bool> {
+    let facts = *view.facts();
+    let (least, most) = (holds(facts.size_least), holds(facts.size_most));
+    if least == most {
+        return Some(least);
+    }
+    Some(holds(barid_message::rfc822_size(view.message()?)))
+}
+
+/// Whether a field is there and holds a text.
+fn is_in_field(
+    raw: Option<&[u8]>,
+    needle: &Needle,
+    push: fn(&[u8], &mut Vec<u8>, &mut Vec<u8>),
+    buffers: &mut Buffers,
+) -> Option<bool> {
+    let Some(raw) = raw else { return Some(false) };
+    if needle.is_empty() {
+        return Some(true);
+    }
+    buffers.folded.clear();
+    push(raw, &mut buffers.line, &mut buffers.folded);
+    Some(needle.is_in(&buffers.folded))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Programs in a normal form: what is constant is gone, what is nested needlessly is flat, and equal
+//! keys are one.
+
+use super::{Node, NodeId, ProgramBuilder, SearchError, SearchKey, SearchProgram};
+
+/// What a node has become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Constant(bool),
+    Node(NodeId),
+}
+
+/// The program in normal form, or what it always answers. One pass; O(keys²) where all differ.
+pub(crate) fn normal(program: &SearchProgram) -> Result<SearchProgram, bool> {
+    let mut out: Vec<Node> = Vec::new();
+    let mut keys: Vec<NodeId> = Vec::new();
+    let mut forms: Vec<Form> = Vec::with_capacity(program.nodes().len());
+    for node in program.nodes() {
+        let form = match node {
+            Node::Key(key) => of_key(key, &mut out, &mut keys),
+            Node::Not(of) => match forms[*of as usize] {
+                Form::Constant(value) => Form::Constant(!value),
+                Form::Node(of) => match out[of as usize] {
+                    Node::Not(inner) => Form::Node(inner),
+                    _ => push(&mut out, Node::Not(of)),
+                },
+            },
+            Node::And(ids) => joined(ids, &forms, &mut out, true),
+            Node::Or(ids) => joined(ids, &forms, &mut out, false),
+        };
+        forms.push(form);
+    }
+    match forms.last() {
+        Some(Form::Node(root)) => Ok(reachable(&out, *root)),
+        Some(Form::Constant(value)) => Err(*value),
+        None => Err(true),
+    }
+}
+
+fn push(out: &mut Vec<Node>, node: Node) -> Form {
+    out.push(node);
+    Form::Node(out.len() as NodeId - 1)
+}
+
+fn of_key(key: &SearchKey, out: &mut Vec<Node>, keys: &mut Vec<NodeId>) -> Form {
+    match key {
+        SearchKey::All => return Form::Constant(true),
+        // An empty text is in every text.
+        SearchKey::Body(text) | SearchKey::Text(text) if text.is_empty() => {
+            return Form::Constant(true);
+        }
+        _ => {}
+    }
+    let same = |id: &&NodeId| matches!(&out[**id as usize], Node::Key(known) if known == key);
+    if let Some(known) = keys.iter().find(same) {
+        return Form::Node(*known);
+    }
+    let form = push(out, Node::Key(key.clone()));
+    keys.push(out.len() as NodeId - 1);
+    form
+}
+
+/// An And, whose neutral value is true, or an Or, whose neutral value is false.
+fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<Node>, neutral: bool) -> Form {
+    let mut parts: Vec<NodeId> = Vec::new();
+    for id in ids {
+        match forms[*id as usize] {
+            Form::Constant(value) if value == neutral => {}
+            Form::Constant(value) => return Form::Constant(value),
+            Form::Node(id) => match &out[id as usize] {
+                Node::And(inner) if neutral => parts.extend(inner),
+                Node::Or(inner) if !neutral => parts.extend(inner),
+                _ => parts.push(id),
+            },
+        }
+    }
+    parts.sort_unstable();
+    parts.dedup();
+    match *parts {
+        [] => Form::Constant(neutral),
+        [only] => Form::Node(only),
+        _ if neutral => push(out, Node::And(parts)),
+        _ => push(out, Node::Or(parts)),
+    }
+}
+
+/// The nodes that a root refers to, the root last.
+fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
+    let mut used = vec![false; root as usize + 1];
+    used[root as usize] = true;
+    for (at, node) in nodes[..=root as usize].iter().enumerate().rev() {
+        if used[at] {
+            children(node).iter().for_each(|child| used[*child as usize] = true);
+        }
+    }
+    let mut builder = ProgramBuilder::default();
+    let mut moved = vec![0; used.len()];
+    let mut last = 0;
+    for (at, node) in nodes[..=root as usize].iter().enumerate().filter(|(at, _)| used[*at]) {
+        let all = |ids: &[NodeId]| ids.iter().map(|id| moved[*id as usize]).collect();
+        let added: Result<NodeId, SearchError> = match node {
+            Node::Key(key) => builder.key(key.clone()),
+            Node::Not(of) => builder.not(moved[*of as usize]),
+            Node::And(ids) => builder.and(all(ids)),
+            Node::Or(ids) => builder.or(all(ids)),
+        };
+        last = added.expect("because it has no more nodes than before");
+        moved[at] = last;
+    }
+    builder.finish(last)
+}
+
+/// The nodes that a node refers to.
+pub(crate) fn children(node: &Node) -> &[NodeId] {
+    match node {
+        Node::Key(_) => &[],
+        Node::Not(of) => std::slice::from_ref(of),
+        Node::And(ids) | Node::Or(ids) => ids,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::parse_imap;
+    use crate::search::program::render;
+
+    fn check(text: &str, expected: &str) {
+        let found = match normal(&parse_imap(text.as_bytes()).unwrap().program) {
+            Ok(program) => render(&program),
+            Err(value) => value.to_string(),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn normal_forms() {
+        check("ALL", "true");
+        check("NOT ALL", "false");
+        check("SEEN ALL", "Flag(Seen)");
+        check("SEEN NOT ALL", "false");
+        check("OR SEEN ALL", "true");
+        check("OR SEEN NOT ALL", "Flag(Seen)");
+        check("NOT NOT SEEN", "Flag(Seen)");
+        check("SEEN SEEN", "Flag(Seen)");
+        check("TEXT \"\" NOT BODY \"\"", "false");
+        check("SEEN (DRAFT (FLAGGED SEEN))", "and(Flag(Seen) Flag(Draft) Flag(Flagged))");
+        check("OR SEEN OR DRAFT SEEN", "or(Flag(Seen) Flag(Draft))");
+        check("OR (SEEN DRAFT) NOT (SEEN DRAFT)", {
+            "or(and(Flag(Seen) Flag(Draft)) not(and(Flag(Seen) Flag(Draft))))"
+        });
+    }
+}

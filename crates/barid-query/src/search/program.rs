@@ -1,0 +1,233 @@
+//! Search programs.
+
+use barid_types::{Flag, Keyword};
+
+use super::{Day, NumberSet, SearchError};
+use crate::limits::{SEARCH_KEYS_MAX, SEARCH_TEXT_LEN_MAX};
+
+/// An address field of the envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressField {
+    /// `From`.
+    From,
+    /// `To`.
+    To,
+    /// `Cc`.
+    Cc,
+    /// `Bcc`.
+    Bcc,
+}
+
+/// Which date of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DateColumn {
+    /// The internal date.
+    Internal,
+    /// That of its `Date` field; a message without one is in no range.
+    Sent,
+    /// That of its `Date` field, or the internal date without one: what lists show.
+    Shown,
+}
+
+/// Days from `from` on and before `to`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DateRange {
+    /// The first day; `None` for no beginning.
+    pub from: Option<Day>,
+    /// The day behind the last; `None` for no end.
+    pub to: Option<Day>,
+}
+
+impl DateRange {
+    /// Whether a day is in the range.
+    #[must_use]
+    pub fn contains(&self, day: Day) -> bool {
+        self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day < to)
+    }
+}
+
+/// One search key (RFC 9051 §6.4.4). What the RFC also names as UNANSWERED and the like is the
+/// [`Node::Not`] of it, NEW and OLD are made of \Recent and \Seen (RFC 3501).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchKey {
+    /// Every message.
+    All,
+    /// Messages with a system flag.
+    Flag(Flag),
+    /// Messages with a keyword.
+    Keyword(Keyword),
+    /// By sequence number.
+    Seq(NumberSet),
+    /// By UID.
+    Uid(NumberSet),
+    /// What the last search has saved (`$`, RFC 5182).
+    Saved,
+    /// By date, disregarding time and zone.
+    Date(DateColumn, DateRange),
+    /// OLDER: the internal date is so many seconds ago or longer (RFC 5032).
+    Older(u32),
+    /// YOUNGER: the internal date is so many seconds ago or less (RFC 5032).
+    Younger(u32),
+    /// LARGER: RFC822.SIZE is above that.
+    Larger(u64),
+    /// SMALLER: RFC822.SIZE is below that.
+    Smaller(u64),
+    /// Messages whose mod-sequence is at least that (RFC 7162 §3.1.5).
+    ModSeq(u64),
+    /// FROM, TO, CC, BCC: an address of the envelope contains a text.
+    Address(AddressField, String),
+    /// SUBJECT: the subject of the envelope contains a text.
+    Subject(String),
+    /// HEADER: a field of this name contains a text; an empty one is in every field.
+    Header(String, String),
+    /// BODY: the body, decoded, contains a text.
+    Body(String),
+    /// TEXT: header or body, decoded, contain a text.
+    Text(String),
+    /// The message has a part that is to be saved rather than read.
+    Attachment,
+}
+
+/// The place of a node in its program.
+pub type NodeId = u32;
+
+/// A search key, or how others are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A search key.
+    Key(SearchKey),
+    /// What another node does not match.
+    Not(NodeId),
+    /// What all of these match; with none of them, everything.
+    And(Vec<NodeId>),
+    /// What one of these matches; with none of them, nothing.
+    Or(Vec<NodeId>),
+}
+
+/// A search program.
+///
+/// Nodes stand behind those that they refer to, the root is the last: one pass from the front
+/// computes everything, whatever the depth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchProgram {
+    nodes: Vec<Node>,
+}
+
+impl SearchProgram {
+    /// The program that matches every message.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { nodes: vec![Node::Key(SearchKey::All)] }
+    }
+
+    /// The nodes; the last is the root.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+/// Builds a program from its leaves up; counts what it is given.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramBuilder {
+    nodes: Vec<Node>,
+    text_len: usize,
+}
+
+impl ProgramBuilder {
+    /// Adds a search key.
+    ///
+    /// # Errors
+    /// [`SearchError::TooMuch`] beyond [`SEARCH_KEYS_MAX`] nodes or [`SEARCH_TEXT_LEN_MAX`] bytes
+    /// of texts.
+    pub fn key(&mut self, key: SearchKey) -> Result<NodeId, SearchError> {
+        self.text_len += match &key {
+            SearchKey::Address(_, text)
+            | SearchKey::Subject(text)
+            | SearchKey::Body(text)
+            | SearchKey::Text(text) => text.len(),
+            SearchKey::Header(name, text) => name.len() + text.len(),
+            _ => 0,
+        };
+        if self.text_len > SEARCH_TEXT_LEN_MAX {
+            let max = SEARCH_TEXT_LEN_MAX;
+            return Err(SearchError::TooMuch { what: "bytes of text", max });
+        }
+        self.push(Node::Key(key))
+    }
+
+    /// Adds the negation of a node.
+    ///
+    /// # Errors
+    /// As [`ProgramBuilder::key`].
+    pub fn not(&mut self, node: NodeId) -> Result<NodeId, SearchError> {
+        self.push(Node::Not(node))
+    }
+
+    /// Joins nodes that must all match; one alone is given back.
+    ///
+    /// # Errors
+    /// As [`ProgramBuilder::key`].
+    pub fn and(&mut self, mut nodes: Vec<NodeId>) -> Result<NodeId, SearchError> {
+        match (nodes.pop(), nodes.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (last, _) => {
+                nodes.extend(last);
+                self.push(Node::And(nodes))
+            }
+        }
+    }
+
+    /// Joins nodes of which one must match; one alone is given back.
+    ///
+    /// # Errors
+    /// As [`ProgramBuilder::key`].
+    pub fn or(&mut self, mut nodes: Vec<NodeId>) -> Result<NodeId, SearchError> {
+        match (nodes.pop(), nodes.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (last, _) => {
+                nodes.extend(last);
+                self.push(Node::Or(nodes))
+            }
+        }
+    }
+
+    fn push(&mut self, node: Node) -> Result<NodeId, SearchError> {
+        if self.nodes.len() == SEARCH_KEYS_MAX {
+            return Err(SearchError::TooMuch { what: "keys", max: SEARCH_KEYS_MAX });
+        }
+        self.nodes.push(node);
+        Ok(self.nodes.len() as NodeId - 1)
+    }
+
+    /// The program whose root is `root`; nodes behind it are dropped.
+    #[must_use]
+    pub fn finish(mut self, root: NodeId) -> SearchProgram {
+        self.nodes.truncate(root as usize + 1);
+        if self.nodes.is_empty() {
+            SearchProgram::all()
+        } else {
+            SearchProgram { nodes: self.nodes }
+        }
+    }
+}
+
+/// Writes a program for a test to compare.
+#[cfg(test)]
+pub(crate) fn render(program: &SearchProgram) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for node in &program.nodes {
+        let join = |name: &str, ids: &[NodeId]| {
+            let parts: Vec<&str> = ids.iter().map(|id| &*texts[*id as usize]).collect();
+            format!("{name}({})", parts.join(" "))
+        };
+        let text = match node {
+            Node::Key(key) => format!("{key:?}"),
+            Node::Not(id) => join("not", &[*id]),
+            Node::And(ids) => join("and", ids),
+            Node::Or(ids) => join("or", ids),
+        };
+        texts.push(text);
+    }
+    texts.pop().unwrap_or_default()
+}

@@ -1,0 +1,237 @@
+//! Looking for texts in whole messages.
+//!
+//! Searched are, each by itself: the header of every part, with names, decoded; the body of every
+//! part of type text or message, without its transfer encoding and in UTF-8. A part whose transfer
+//! encoding is unknown is no text (RFC 2045 §6.4), nor is what stands between parts. Most messages
+//! are plain: their bytes are looked at as they are.
+
+use std::borrow::Cow;
+
+use barid_message::{
+    attachments, body_offset, body_structure, decode_plain, field, part_text, raw_header,
+};
+use barid_types::BodyStructure;
+
+use super::fold::{Needle, fold_into, push_upper};
+use super::header::push_header;
+use crate::limits::SEARCH_BUFFER_KEPT_LEN;
+
+/// A text that is looked for in a message.
+pub(crate) struct Want<'n> {
+    pub(crate) needle: &'n Needle,
+    /// Whether it is looked for in headers too.
+    pub(crate) in_headers: bool,
+    pub(crate) is_found: bool,
+}
+
+/// Buffers that one message after the other is folded in.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    pub(crate) line: Vec<u8>,
+    pub(crate) folded: Vec<u8>,
+}
+
+impl Buffers {
+    /// Gives back what a huge message took.
+    pub(crate) fn trim(&mut self) {
+        for buffer in [&mut self.line, &mut self.folded] {
+            buffer.clear();
+            buffer.shrink_to(SEARCH_BUFFER_KEPT_LEN);
+        }
+    }
+}
+
+/// Finds which texts are in a message.
+pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    let body_at = body_offset(message);
+    let (header, body) = message.split_at(body_at);
+    scan_header(header, true, wants, buffers);
+    if are_found(wants) {
+        return;
+    }
+    match root_kind(header) {
+        RootKind::NoText => {}
+        RootKind::Text if body.is_ascii() => scan_ascii(body, wants, buffers),
+        RootKind::Text => scan_text(&decode_plain(body), wants, buffers),
+        RootKind::Other => {
+            let (root, _) = body_structure(message);
+            scan_parts(message, &root, wants, buffers);
+        }
+    }
+    buffers.trim();
+}
+
+fn are_found(wants: &[Want<'_>]) -> bool {
+    wants.iter().all(|want| want.is_found)
+}
+
+/// Whether a message has a part that is to be saved rather than read.
+pub(crate) fn has_attachment(message: &[u8]) -> bool {
+    let header = &message[..body_offset(message)];
+    let is_plain = root_kind(header) == RootKind::Text;
+    if is_plain && field(header, b"content-disposition").is_none() {
+        return false;
+    }
+    !attachments(&body_structure(message).0).is_empty()
+}
+
+/// What can be told of a message from its own header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RootKind {
+    /// One part of text as it stands, in UTF-8 or ASCII.
+    Text,
+    /// One part that is no text.
+    NoText,
+    /// It is to be looked into.
+    Other,
+}
+
+fn root_kind(header: &[u8]) -> RootKind {
+    let encoding = field(header, b"content-transfer-encoding").map(|field| field.body);
+    let as_it_stands = encoding.is_none_or(|encoding| {
+        [&b"7bit"[..], b"8bit", b"binary"].iter().any(|known| known.eq_ignore_ascii_case(encoding))
+    });
+    let Some(kind) = field(header, b"content-type").map(|field| field.body) else {
+        return if as_it_stands { RootKind::Text } else { RootKind::Other };
+    };
+    let end = kind.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\r' | b'\n'));
+    let (media_type, parameters) = kind.split_at(end.unwrap_or(kind.len()));
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'+');
+    let mut names = media_type.split(|byte| *byte == b'/');
+    let (top, sub, end) = (names.next(), names.next(), names.next());
+    let named = |name: Option<&[u8]>| name.is_some_and(|n| !n.is_empty() && n.iter().all(token));
+    if !named(top) || !named(sub) || end.is_some() {
+        return RootKind::Other;
+    }
+    let is = |name: &[u8]| top.is_some_and(|top| top.eq_ignore_ascii_case(name));
+    match (is(b"text"), is(b"multipart") || is(b"message")) {
+        (true, _) if as_it_stands && is_utf8(parameters) => RootKind::Text,
+        (false, false) => RootKind::NoText,
+        _ => RootKind::Other,
+    }
+}
+
+/// Whether parameters are written in the usual way and name no charset but ASCII or UTF-8, or none.
+fn is_utf8(parameters: &[u8]) -> bool {
+    if parameters.iter().any(|byte| matches!(byte, b'(' | b'*' | b'\\')) {
+        return false;
+    }
+    let mut charsets = parameters.split(|byte| *byte == b';').filter_map(|parameter| {
+        let parameter = parameter.trim_ascii();
+        let (name, value) = parameter.split_at_checked(7)?;
+        name.eq_ignore_ascii_case(b"charset").then(|| value.trim_ascii_start())
+    });
+    let value = charsets.next();
+    let Some(value) = value else { return true };
+    let value = value.strip_prefix(b"=").unwrap_or_default().trim_ascii();
+    let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let bare = bare.unwrap_or(value);
+    charsets.next().is_none()
+        && [&b"utf-8"[..], b"us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(bare))
+}
+
+/// Looks into all parts but the header of the first.
+fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    let mut open = vec![root];
+    while let Some(part) = open.pop() {
+        if !std::ptr::eq(part, root) {
+            scan_header(raw_header(message, part), false, wants, buffers);
+        }
+        if is_text(part) {
+            scan_text(&part_text(message, part).0, wants, buffers);
+        }
+        if are_found(wants) {
+            return;
+        }
+        open.extend(part.parts.iter().rev());
+    }
+}
+
+/// Whether the body of a part is text that is searched.
+fn is_text(part: &BodyStructure) -> bool {
+    const ENCODINGS: [&[u8]; 5] = [b"7bit", b"8bit", b"binary", b"base64", b"quoted-printable"];
+    let is = |name: &[u8]| part.media_type.eq_ignore_ascii_case(name);
+    part.parts.is_empty()
+        && (is(b"text") || is(b"message"))
+        && ENCODINGS.iter().any(|known| part.encoding.eq_ignore_ascii_case(known))
+}
+
+fn scan_header(header: &[u8], is_root: bool, wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    let is_wanted = |want: &Want<'_>| want.in_headers && !want.is_found;
+    let Buffers { line, folded } = buffers;
+    let is_plain = header.is_ascii() && memchr::memmem::find(header, b"=?").is_none();
+    if is_plain && wants.iter().any(is_wanted) {
+        // What is not in the bytes as they stand is not in the lines that they unfold to.
+        folded.clear();
+        push_upper(header, folded);
+        let may_be = |want: &&Want<'_>| {
+            let needle = want.needle;
+            needle.is_ascii && (needle.has_blank || needle.has_break || needle.is_in(folded))
+        };
+        if !wants.iter().filter(|want| is_wanted(want)).any(|want| may_be(&want)) {
+            return;
+        }
+    }
+    if !wants.iter().any(is_wanted) {
+        return;
+    }
+    folded.clear();
+    push_header(header, is_root, line, folded);
+    find(wants, is_wanted, folded);
+}
+
+fn find(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, folded: &[u8]) {
+    for want in wants.iter_mut().filter(|want| is_wanted(want)) {
+        want.is_found = want.needle.is_in(folded);
+    }
+}
+
+/// A body that is ASCII and not encoded.
+fn scan_ascii(body: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    let is_wanted = |want: &Want<'_>| want.needle.is_ascii && !want.is_found;
+    if !wants.iter().any(is_wanted) {
+        return;
+    }
+    buffers.folded.clear();
+    push_upper(body, &mut buffers.folded);
+    finish(wants, is_wanted, buffers);
+}
+
+/// A body in UTF-8.
+fn scan_text(text: &str, wants: &mut [Want<'_>], buffers: &mut Buffers) {
+    if text.is_ascii() {
+        return scan_ascii(text.as_bytes(), wants, buffers);
+    }
+    buffers.folded.clear();
+    fold_into(text, &mut buffers.folded);
+    finish(wants, |want| !want.is_found, buffers);
+}
+
+fn finish(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, buffers: &mut Buffers) {
+    find(wants, |want| is_wanted(want) && !want.needle.has_break, &buffers.folded);
+    if wants.iter().any(|want| is_wanted(want) && want.needle.has_break) {
+        let folded = with_line_feeds(&buffers.folded);
+        find(wants, |want| is_wanted(want) && want.needle.has_break, &folded);
+    }
+}
+
+/// A text with LF for CRLF, as needles have it.
+fn with_line_feeds(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\r', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => {
+                out.extend_from_slice(line);
+                out.push(b'\n');
+            }
+            None => out.extend_from_slice(line),
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests;
