@@ -11,6 +11,7 @@ mod location;
 mod mailbox;
 mod maildir;
 mod mbox;
+mod redo;
 mod scan;
 mod stamp;
 mod sync;

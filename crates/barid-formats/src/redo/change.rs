@@ -1,0 +1,161 @@
+//! What is to be changed.
+
+use std::io;
+
+use barid_vfs::File;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::limits::{CUT_HASH_LEN_MAX, SECTOR_LEN};
+
+/// Changes of several files that are to happen together or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The files, in the order in which they are written.
+    pub(super) files: Vec<FileChange>,
+    /// Pending changes up to this one are among these.
+    pub(super) pending_through: Option<u64>,
+}
+
+/// Changes of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileChange {
+    /// Its name in the folder of the mailbox.
+    pub(super) name: Vec<u8>,
+    /// Its size before.
+    pub(super) old_size: u64,
+    /// Its size afterwards.
+    pub(super) new_size: u64,
+    /// How many of the bytes that are cut off are hashed, and their hash.
+    pub(super) cut_len: u64,
+    /// See `cut_len`.
+    pub(super) cut_hash: u64,
+    /// Writes, ascending; they do not overlap.
+    pub(super) writes: Vec<Write>,
+    /// The hashes of what was there, for each piece of a sector that is written.
+    pub(super) hashes: Vec<u64>,
+    /// The bytes of all writes.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One write. Offsets into `hashes` and `bytes` follow from those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Write {
+    pub(super) offset: u64,
+    pub(super) len: u32,
+    /// Nothing is written: these bytes only have to be there.
+    pub(super) is_evidence: bool,
+}
+
+impl Change {
+    /// Nothing yet.
+    pub(crate) fn new(pending_through: Option<u64>) -> Self {
+        Self { files: Vec::new(), pending_through }
+    }
+
+    /// Adds what is to become of a file, if it is anything.
+    pub(crate) fn add(&mut self, file: FileChange) {
+        if !file.is_empty() {
+            self.files.push(file);
+        }
+    }
+
+    /// Whether nothing is to be changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Bytes that are written in place.
+    pub(crate) fn bytes_written(&self) -> u64 {
+        self.files.iter().map(FileChange::bytes_written).sum()
+    }
+}
+
+impl FileChange {
+    /// Nothing yet is to become of the file `name`, which has `size` bytes.
+    pub(crate) fn new(name: &[u8], size: u64) -> Self {
+        Self { name: name.to_vec(), old_size: size, new_size: size, ..Self::default() }
+    }
+
+    /// Whether the file stays as it is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.old_size == self.new_size && self.writes.iter().all(|write| write.is_evidence)
+    }
+
+    /// Writes `new` at `offset`, where `old` is now: less than `new` where that reaches beyond the
+    /// end, and then the file grows. What is `old` and stays so is evidence that the file is still
+    /// the same, so a range may well hold more than what changes. Offsets must ascend.
+    pub(crate) fn write(&mut self, offset: u64, old: &[u8], new: &[u8]) {
+        debug_assert_eq!(
+            old.len() as u64,
+            self.old_size.saturating_sub(offset).min(new.len() as u64),
+            "because what was there is known"
+        );
+        self.push(offset, old, new.len(), false);
+        self.bytes.extend_from_slice(new);
+        self.new_size = self.new_size.max(offset + new.len() as u64);
+    }
+
+    /// Demands that `bytes` are at `offset`. Offsets must ascend.
+    pub(crate) fn expect(&mut self, offset: u64, bytes: &[u8]) {
+        self.push(offset, bytes, bytes.len(), true);
+    }
+
+    /// Cuts the file, which is `file`, to `size` bytes once all is written: nothing is, behind
+    /// that.
+    pub(crate) fn cut(&mut self, size: u64, file: &dyn File) -> io::Result<()> {
+        let written = self.writes.last().map_or(0, Write::end);
+        debug_assert!(written <= size && size <= self.old_size, "because a cut is behind all else");
+        self.new_size = size;
+        self.cut_len = (self.old_size - size).min(CUT_HASH_LEN_MAX);
+        let mut bytes = vec![0; self.cut_len as usize];
+        file.read_exact_at(&mut bytes, self.old_size - self.cut_len)?;
+        self.cut_hash = xxh3_64(&bytes);
+        Ok(())
+    }
+
+    fn push(&mut self, offset: u64, old: &[u8], len: usize, is_evidence: bool) {
+        debug_assert!(
+            self.writes.last().is_none_or(|last| last.end() <= offset),
+            "because writes ascend"
+        );
+        let write = Write { offset, len: len as u32, is_evidence };
+        for piece in write.pieces() {
+            let at = (piece.0 - offset) as usize;
+            let end = (at + piece.1).min(old.len());
+            self.hashes.push(xxh3_64(old.get(at..end).unwrap_or_default()));
+        }
+        self.writes.push(write);
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
+impl Write {
+    pub(super) const fn end(&self) -> u64 {
+        self.offset + self.len as u64
+    }
+
+    /// The pieces of sectors that it covers: offset in the file, and length.
+    pub(super) fn pieces(self) -> impl Iterator<Item = (u64, usize)> {
+        let mut at = self.offset;
+        std::iter::from_fn(move || {
+            if at >= self.end() {
+                return None;
+            }
+            let end = ((at / SECTOR_LEN + 1) * SECTOR_LEN).min(self.end());
+            let piece = (at, (end - at) as usize);
+            at = end;
+            Some(piece)
+        })
+    }
+
+    /// How many they are.
+    pub(super) fn piece_count(&self) -> usize {
+        match self.len {
+            0 => 0,
+            _ => ((self.end() - 1) / SECTOR_LEN - self.offset / SECTOR_LEN + 1) as usize,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a journal stands, and whose it is.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{FileType, Metadata, OpenOptions, Vfs};
+
+use super::encode::MAGIC;
+use crate::{Error, Result};
+
+/// The permission of group and others to write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Where the journal of a mailbox stands, and the folder of the files that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The mailbox.
+    pub(super) mailbox: PathBuf,
+    /// The folder of its files.
+    pub(super) folder: PathBuf,
+    /// The journal.
+    pub(super) journal: PathBuf,
+}
+
+/// What is found in the place of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A redo journal, or the beginning of one.
+    Redo,
+    /// A journal of another kind.
+    Other,
+    /// What a stranger may have put there: it is not followed.
+    Strange,
+}
+
+impl Place {
+    /// For a mailbox that is a folder: `.barid-journal` in it.
+    pub(crate) fn inside(mailbox: &Path) -> Self {
+        Self {
+            mailbox: mailbox.to_owned(),
+            folder: mailbox.to_owned(),
+            journal: mailbox.join(".barid-journal"),
+        }
+    }
+
+    /// For a mailbox that is the file `NAME`, given without symbolic links: `.NAME.barid-journal`
+    /// beside it.
+    pub(crate) fn beside(mailbox: &Path) -> Self {
+        let name = mailbox.file_name().unwrap_or_default().as_bytes();
+        let journal = [b".", name, b".barid-journal"].concat();
+        Self {
+            mailbox: mailbox.to_owned(),
+            folder: mailbox.parent().unwrap_or(Path::new("/")).to_owned(),
+            journal: mailbox.with_file_name(OsStr::from_bytes(&journal)),
+        }
+    }
+
+    /// The path of the journal.
+    pub(crate) fn journal(&self) -> &Path {
+        &self.journal
+    }
+
+    /// What stands there. Costs a `stat`, and if something does, a read of its first bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn look(&self, vfs: &dyn Vfs) -> Result<Found> {
+        match vfs.symlink_metadata(&self.journal) {
+            Ok(found) if !self.trusts(vfs, &found)? => return Ok(Found::Strange),
+            Ok(_) => {}
+            Err(error) if is_missing(&error) => return Ok(Found::Nothing),
+            Err(error) => return Err(Error::at(&self.journal)(error)),
+        }
+        let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+        let mut magic = [0; MAGIC.len()];
+        let read =
+            vfs.open(&self.journal, options).and_then(|file| file.read_full_at(&mut magic, 0));
+        match read {
+            // Of a journal that was cut down by a crash there may be only zeros.
+            Ok(len) if magic[..len] == MAGIC[..len] || magic == [0; MAGIC.len()] => Ok(Found::Redo),
+            Ok(_) => Ok(Found::Other),
+            Err(error) if is_missing(&error) => Ok(Found::Nothing),
+            Err(error) => Err(Error::at(&self.journal)(error)),
+        }
+    }
+
+    /// Whether a journal is followed: in a folder that all may write anybody can put one.
+    pub(super) fn trusts(&self, vfs: &dyn Vfs, found: &Metadata) -> Result<bool> {
+        let is_private = found.file_type == FileType::File
+            && found.links <= 1
+            && found.mode & WRITABLE_BY_OTHERS == 0;
+        if !is_private || found.uid == vfs.user() || found.uid == 0 {
+            return Ok(is_private);
+        }
+        let mailbox = vfs.metadata(&self.mailbox).map_err(Error::at(&self.mailbox))?;
+        Ok(found.uid == mailbox.uid)
+    }
+
+    /// Where the journal `id` is put aside.
+    pub(super) fn quarantine(&self, id: &[u8; 16]) -> PathBuf {
+        let id = u128::from_be_bytes(*id);
+        self.journal.with_file_name(format!(".barid-quarantined-{id:032x}"))
+    }
+
+    /// A file of the mailbox.
+    pub(super) fn file(&self, name: &[u8]) -> PathBuf {
+        self.folder.join(OsStr::from_bytes(name))
+    }
+
+    /// The folder that names the journal.
+    pub(super) fn journal_folder(&self) -> &Path {
+        self.journal.parent().unwrap_or(Path::new("/"))
+    }
+
+    pub(super) fn unrecoverable(&self, what: String) -> Error {
+        Error::Unrecoverable { path: self.mailbox.clone(), what }
+    }
+}
+
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
