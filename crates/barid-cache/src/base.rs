@@ -84,12 +84,12 @@ impl Base {
             return self.read_packed_block(kind, index, packed, len, buffer);
         }
         self.read_at(buffer, start, len)?;
-        check_block(buffer, self.header.generation, kind, index)
+        check_block(buffer, self.header.extents[kind.index()].generation, kind, index)
             .map_err(|damage| self.damaged(start, damage))
     }
 
     /// Where block `index` of a packed column is; reads the table at `start` when that is new.
-    fn packed_block(&self, start: u64, kind: Kind, index: u64) -> Result<PackedBlock> {
+    pub(crate) fn packed_block(&self, start: u64, kind: Kind, index: u64) -> Result<PackedBlock> {
         let damaged = || self.damaged(start, Damage::Checksum);
         let table = match self.table.get() {
             Some(table) => table,
@@ -114,7 +114,8 @@ impl Base {
         let mut unpacking = self.unpacking();
         self.read_at(&mut unpacking.packed, packed.start, packed.len as usize)?;
         let damaged = |damage| self.damaged(packed.start, damage);
-        check_block(&unpacking.packed, self.header.generation, kind, index).map_err(damaged)?;
+        let generation = self.header.extents[kind.index()].generation;
+        check_block(&unpacking.packed, generation, kind, index).map_err(damaged)?;
         buffer.clear();
         buffer.extend_from_slice(&unpacking.packed[..BLOCK_HEAD_LEN]);
         match unpacking.unpack(BLOCK_HEAD_LEN, len - BLOCK_HEAD_LEN, buffer) {
@@ -173,8 +174,9 @@ impl Base {
     /// Reads a heap block past the kept blocks.
     pub(crate) fn read_heap_block(&self, number: u32, buffer: &mut Vec<u8>) -> Result<()> {
         let entry = self.heap_entry(number)?;
-        let is_sound =
-            |bytes: &[u8]| heap_checksum(self.header.generation, number, bytes) == entry.checksum;
+        // The heap and its directory are written together.
+        let generation = self.header.extents[Kind::Heap.index()].generation;
+        let is_sound = |bytes: &[u8]| heap_checksum(generation, number, bytes) == entry.checksum;
         if entry.raw_len == 0 {
             self.read_at(buffer, entry.start, entry.len as usize)?;
             return match is_sound(buffer) {

@@ -20,7 +20,7 @@ use crate::base::Base;
 use crate::column::{PackedColumns, align};
 use crate::columns::{Chunks, Columns, Numbering};
 use crate::error::{Error, Result};
-use crate::header::{Header, PAGE_LEN, RecordsHead};
+use crate::header::{HEAD_LEN, Header, RecordsHead};
 use crate::heap::{HeapStore, HeapTarget, HeapWriter};
 use crate::limits::ROWS_HELD_LEN;
 use crate::meta::Meta;
@@ -171,7 +171,7 @@ impl Builder {
             generation,
             seed,
             options: options.effective(),
-            heap: HeapStore::new(generation, PAGE_LEN as u64),
+            heap: HeapStore::new(generation, HEAD_LEN as u64),
             kv: None,
             replaced: None,
             chunks: Mutex::default(),
@@ -214,10 +214,12 @@ impl Builder {
         let mut columns = Columns { file: &*file, generation, end, path: path_now, packed, spool };
         let numbered = columns.write_core(&mut chunks, numbering)?;
         let header = Header {
+            turn: 1,
             generation,
             seed,
             id,
             messages: numbered.core.rows as u32,
+            built_messages: numbered.core.rows as u32,
             extents: [
                 numbered.core,
                 columns.write_thread(&mut chunks)?,
@@ -381,7 +383,10 @@ pub(crate) fn write_header(
     }
     // So that a file whose end is missing is known by its size.
     file.set_len(header.log_start)?;
+    if header.turn == 1 {
+        header.built_len = header.log_start;
+    }
     let page = header.encode(&meta);
-    file.write_all_at(&page, 0)?;
+    file.write_all_at(&page, header.page_start())?;
     Ok(header)
 }

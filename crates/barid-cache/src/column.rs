@@ -56,6 +56,8 @@ impl Kind {
 pub(crate) struct Extent {
     pub(crate) start: u64,
     pub(crate) rows: u64,
+    /// The generation that it was written in; its checksums are seeded with it.
+    pub(crate) generation: u64,
 }
 
 impl Extent {
@@ -98,7 +100,6 @@ pub(crate) fn check_block(
 /// Writes columns, row after row.
 pub(crate) struct ColumnWriter<'a> {
     file: &'a dyn File,
-    generation: u64,
     kind: Kind,
     extent: Extent,
     block: Vec<u8>,
@@ -162,8 +163,8 @@ impl<'a> ColumnWriter<'a> {
         if let Some(packed) = &mut packed {
             packed.transpose = None;
         }
-        let extent = Extent { start, rows: 0 };
-        Self { file, generation, kind, extent, block, end: start, packed }
+        let extent = Extent { start, rows: 0, generation };
+        Self { file, kind, extent, block, end: start, packed }
     }
 
     /// Appends one row.
@@ -180,7 +181,7 @@ impl<'a> ColumnWriter<'a> {
     fn flush(&mut self) -> std::io::Result<()> {
         let index = (self.extent.rows - 1) / self.kind.rows_per_block();
         let Some(packed) = &mut self.packed else {
-            seal(&mut self.block, self.generation, self.kind, index);
+            seal(&mut self.block, self.extent.generation, self.kind, index);
             let start = self.extent.start + index * BLOCK_LEN as u64;
             self.file.write_all_at(&self.block, start)?;
             self.end = start + self.block.len() as u64;
@@ -188,7 +189,7 @@ impl<'a> ColumnWriter<'a> {
             return Ok(());
         };
         let block = packed.pack(self.kind, &self.block[BLOCK_HEAD_LEN..]);
-        seal(block, self.generation, self.kind, index);
+        seal(block, self.extent.generation, self.kind, index);
         self.file.write_all_at(block, self.end)?;
         let len = block.len() as u32;
         packed.blocks.push(PackedBlock { start: self.end, len });

@@ -40,7 +40,7 @@ pub(crate) struct Columns<'a> {
 pub(crate) type Chunks = BTreeMap<u32, Chunk>;
 
 impl Columns<'_> {
-    fn write(
+    pub(crate) fn write(
         &mut self,
         kind: Kind,
         fill: impl FnOnce(&mut ColumnWriter<'_>) -> Result<()>,

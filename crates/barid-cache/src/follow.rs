@@ -123,8 +123,9 @@ impl<'a> Follower<'a> {
         }
         let overtaken = || Error::Overtaken { path: self.known.path().to_owned() };
         let moved = MovedRows::new(&self.held, self.spool.as_ref());
+        let gone = follow.expunged.len() as u32;
         let mut revision = Following { follow, moved, expunged: follow.expunged, touched: false };
-        self.known.revised(&mut revision)?.ok_or_else(overtaken)
+        self.known.revised(gone, &mut revision)?.ok_or_else(overtaken)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The header page (`docs/formats/cache.md`, "Header page").
+//! The header pages (`docs/formats/cache.md`, "Header pages"): there is room for two, so that one
+//! can be written while the other counts.
 
 use barid_kv::Compression;
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,13 +11,15 @@ use crate::options::{CacheOptions, StoreKind};
 use crate::pack::BlockTable;
 
 /// Bytes of the page.
-pub(crate) const PAGE_LEN: usize = 4096;
+const PAGE_LEN: usize = 4096;
+/// Bytes of the room for both pages.
+pub(crate) const HEAD_LEN: usize = 2 * PAGE_LEN;
 /// The layout version. To be raised also when other rows are made of the same header: when
 /// barid-message reads dates, ids or subjects otherwise.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
-const META_AT: usize = 320;
+const META_AT: usize = 376;
 /// Bytes of the text that names the compression, with its length.
 const COMPRESSION_LEN: usize = 16;
 /// Bytes of the text that names the store, with its length.
@@ -27,6 +30,8 @@ const BIT_PACKED: u32 = 1;
 /// The header page, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The number of the page: 1 for the first of a file, and one more for each after it.
+    pub(crate) turn: u32,
     pub(crate) generation: u64,
     pub(crate) seed: u64,
     pub(crate) id: u128,
@@ -39,6 +44,9 @@ pub(crate) struct Header {
     /// Where records lie, and how they are compressed.
     pub(crate) options: CacheOptions,
     pub(crate) records: RecordsHead,
+    /// The file as it was built: its length, and its messages.
+    pub(crate) built_len: u64,
+    pub(crate) built_messages: u32,
     /// Where the table of packed blocks is, if the columns are packed.
     pub(crate) table: Option<u64>,
     /// The checksum of the page: the stem of the first log record.
@@ -64,15 +72,20 @@ impl Header {
         meta_len <= PAGE_LEN - META_AT
     }
 
-    /// Where meta data lies that has its place in the page.
+    /// Where meta data lies that has its place in the page, seen from the start of that.
     pub(crate) const META_START: u64 = META_AT as u64;
+
+    /// Where the page lies.
+    pub(crate) fn page_start(&self) -> u64 {
+        page_of_turn(self.turn) as u64
+    }
 
     /// The page; sets [`Header::checksum`].
     pub(crate) fn encode(&mut self, meta: &[u8]) -> Vec<u8> {
         let mut page = Vec::with_capacity(PAGE_LEN);
         page.extend_from_slice(MAGIC);
         page.put_u32(VERSION);
-        page.put_u32(0);
+        page.put_u32(self.turn);
         page.put_u64(0);
         page.put_u64(self.generation);
         page.put_u64(self.seed);
@@ -87,6 +100,7 @@ impl Header {
         for (kind, extent) in Kind::ALL.iter().zip(&self.extents) {
             page.put_u64(extent.start);
             page.put_u64(extent.rows);
+            page.put_u64(extent.generation);
             page.put_u32(kind.row_len() as u32);
             page.put_u32(0);
         }
@@ -96,6 +110,9 @@ impl Header {
         page.put_u64(self.table.unwrap_or(0));
         page.put_u64(self.records.raw_bytes);
         page.put_u64(self.records.stored_bytes);
+        page.put_u64(self.built_len);
+        page.put_u32(self.built_messages);
+        page.put_u32(0);
         if self.options != CacheOptions::default() {
             put_text(&mut page, &self.options.compression.to_string(), COMPRESSION_LEN);
             put_text(&mut page, &self.options.store.to_string(), STORE_LEN);
@@ -110,25 +127,29 @@ impl Header {
         page
     }
 
-    /// Reads a page of a file of `file_len` bytes; the error is the one-line reason.
-    pub(crate) fn decode(page: &mut [u8], file_len: u64) -> Result<Self, &'static str> {
-        if page.len() < PAGE_LEN {
+    /// Reads the pages of a file of `file_len` bytes, and puts the one that counts in front; the
+    /// error is the one-line reason.
+    ///
+    /// A page that is not whole was being written when its writer was stopped: then the other one
+    /// counts.
+    pub(crate) fn decode(pages: &mut Vec<u8>, file_len: u64) -> Result<Self, &'static str> {
+        if pages.len() < HEAD_LEN {
             return Err("shorter than a header page");
         }
-        if &page[..8] != MAGIC {
+        if &pages[..8] != MAGIC {
             return Err("not a cache file");
         }
-        if u32_at(page, 8) != VERSION {
+        // In a file of another layout anything may lie where the second page is.
+        if u32_at(pages, 8) != VERSION {
             return Err("of another version");
         }
-        let checksum = u64_at(page, CHECKSUM_AT);
-        page[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
-        if xxh3_64(page) != checksum {
-            return Err("the header is damaged");
-        }
-        let mut header = Self::parse(page, checksum).ok_or("the header is damaged")?;
-        header.options = options_in(page).ok_or("in a store that is not known here")?;
-        if header.log_start > file_len {
+        let (first, second) = pages.split_at_mut(PAGE_LEN);
+        let whole = [(0, first), (PAGE_LEN, second)].map(|(at, page)| Self::whole(page, at));
+        let newest = whole.into_iter().flatten().max_by_key(|header| header.turn);
+        let mut header = newest.ok_or("the header is damaged")?;
+        pages.drain(..header.page_start() as usize);
+        header.options = options_in(pages).ok_or("in a store that is not known here")?;
+        if file_len < header.log_start {
             return Err("truncated");
         }
         if !header.is_consistent() {
@@ -137,16 +158,27 @@ impl Header {
         Ok(header)
     }
 
+    /// A page that is what was written for that place.
+    fn whole(page: &mut [u8], at: usize) -> Option<Self> {
+        let checksum = u64_at(page, CHECKSUM_AT);
+        page[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
+        let is_whole = &page[..8] == MAGIC && u32_at(page, 8) == VERSION;
+        let is_whole = is_whole && xxh3_64(page) == checksum;
+        let header = if is_whole { Self::parse(page, checksum) } else { None };
+        header.filter(|header| header.turn > 0 && page_of_turn(header.turn) == at)
+    }
+
     /// What a page that is no use still seems to say of store and compression. It is only good to
     /// make the cache anew as it was.
     pub(crate) fn options_guessed(page: &[u8]) -> Option<CacheOptions> {
-        let is_one = page.len() == PAGE_LEN && u32_at(page, 8) == VERSION;
+        let is_one = page.len() >= PAGE_LEN && u32_at(page, 8) == VERSION;
         if is_one { options_in(page) } else { None }
     }
 
     fn parse(page: &[u8], checksum: u64) -> Option<Self> {
         let mut reader = Reader(&page[24..]);
         let mut header = Self {
+            turn: u32_at(page, 12),
             generation: reader.u64()?,
             seed: reader.u64()?,
             id: u128::from_le_bytes(reader.take(16)?.try_into().ok()?),
@@ -161,7 +193,8 @@ impl Header {
         reader.u32()?;
         header.meta_checksum = reader.u64()?;
         for (kind, extent) in Kind::ALL.iter().zip(&mut header.extents) {
-            *extent = Extent { start: reader.u64()?, rows: reader.u64()? };
+            let (start, rows, generation) = (reader.u64()?, reader.u64()?, reader.u64()?);
+            *extent = Extent { start, rows, generation };
             if reader.u32()? as usize != kind.row_len() {
                 return None;
             }
@@ -173,6 +206,8 @@ impl Header {
         header.table = Some(reader.u64()?).filter(|_| packed);
         header.records.raw_bytes = reader.u64()?;
         header.records.stored_bytes = reader.u64()?;
+        header.built_len = reader.u64()?;
+        header.built_messages = reader.u32()?;
         Some(header)
     }
 
@@ -209,6 +244,11 @@ impl Header {
         let start = usize::try_from(self.meta_start).ok()?;
         page.get(start..start.checked_add(self.meta_len as usize)?)
     }
+}
+
+/// Where the page of a turn lies.
+fn page_of_turn(turn: u32) -> usize {
+    if turn.is_multiple_of(2) { PAGE_LEN } else { 0 }
 }
 
 /// A text of a fixed place: its length in one byte, itself, and nothing.

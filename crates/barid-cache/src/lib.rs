@@ -34,6 +34,7 @@ mod parse;
 mod random;
 mod record;
 mod records;
+mod refresh;
 mod restate;
 mod rewrite;
 mod rows;

@@ -138,6 +138,11 @@ impl Overlay {
             || !self.shifts.is_empty()
     }
 
+    /// Whether all that it says of messages that are there stands in their cores.
+    pub(crate) fn is_of_cores(&self) -> bool {
+        self.added.is_empty() && self.changed.values().all(|change| change.file.is_none())
+    }
+
     /// Brings a core of the columns up to date.
     pub(crate) fn update(&self, physical: u32, core: &mut Core) {
         if let Some(size) = self.sizes.get(&physical) {

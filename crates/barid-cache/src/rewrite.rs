@@ -1,5 +1,6 @@
-//! Writing a snapshot as a new file without a log: compaction, conversion to another store, and
-//! following a change of many messages. Rows stream from the old file to the new one.
+//! Writing a snapshot without a log: compaction, conversion to another store, and following a change
+//! of many messages. Rows stream from the old file to the new one, unless new columns will do
+//! (`refresh.rs`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,25 +55,25 @@ impl Snapshot {
     }
 
     /// Takes the writers' lock if the file says just what the snapshot says.
-    fn lock_as_last(&self) -> Result<Option<Box<dyn File>>> {
+    fn lock_as_last(&self) -> Result<Option<Locked>> {
         if !matches!(self.stored, Stored::Yes) {
             return Ok(None);
         }
         let Some(lock) = self.lock()? else { return Ok(None) };
         let Some((file, len)) = self.open_same()? else { return Ok(None) };
         let is_last = self.is_last(&*file, len, self.log_end, self.link)?;
-        Ok(is_last.then_some(lock))
+        Ok(is_last.then_some((lock, file, len)))
     }
 
-    /// Writes a new file in which rows are as `revision` has them; `None` if another process has
-    /// changed the file, or is changing it.
-    pub(crate) fn revised(&self, revision: &mut dyn Revision) -> Result<Option<Self>> {
-        let Some(_lock) = self.lock_as_last()? else { return Ok(None) };
-        self.rewritten(revision).map(Some)
+    /// Gives the cache the rows as `revision` has them, of which `gone` are not there; `None` if
+    /// another process has changed the file, or is changing it.
+    pub(crate) fn revised(&self, gone: u32, revision: &mut dyn Revision) -> Result<Option<Self>> {
+        let Some((_lock, file, len)) = self.lock_as_last()? else { return Ok(None) };
+        self.rewritten((file, len), gone, revision).map(Some)
     }
 
-    /// Writes a new file in place of the one with the long log and reads that from now on; physical
-    /// rows are numbered anew. `false`, and nothing done, if the store of the records is in use or
+    /// Writes new columns, or a new file in place of the one with the long log, and reads that from
+    /// now on; physical rows are numbered anew. `false`, and nothing done, if the store of the records is in use or
     /// cannot be used here. If it fails otherwise the cache is removed, lest it grow for ever.
     pub(crate) fn compact(&mut self) -> Result<bool> {
         use barid_kv::Error as Store;
@@ -91,14 +92,22 @@ impl Snapshot {
 
     fn compacted(&self) -> Result<Option<Self>> {
         let Some(_lock) = self.lock()? else { return Ok(None) };
-        if self.open_same()?.is_none() {
-            return Ok(None);
-        }
-        self.rewritten(&mut Nothing).map(Some)
+        let Some(file) = self.open_same()? else { return Ok(None) };
+        self.rewritten(file, 0, &mut Nothing).map(Some)
     }
 
-    /// The new file, whose writers' lock is held; records stay in their store.
-    fn rewritten(&self, revision: &mut dyn Revision) -> Result<Self> {
+    /// New columns in the file, or a new file; the writers' lock is held. Records stay in their
+    /// store.
+    fn rewritten(
+        &self,
+        (file, file_len): (Box<dyn File>, u64),
+        gone: u32,
+        revision: &mut dyn Revision,
+    ) -> Result<Self> {
+        if self.can_refresh(file_len, gone)? {
+            return self.refreshed(file, file_len, revision);
+        }
+        drop(file);
         let added = self.physical_len() - self.base_len();
         let numbers_left = u32::MAX - self.base.header.records.next;
         if self.base.kv.is_none() || numbers_left / 2 <= added + KV_NUMBERS {
@@ -151,7 +160,10 @@ impl Snapshot {
     }
 }
 
-/// What is to be otherwise in a new file.
+/// The writers' lock, the file, and its length.
+type Locked = (Box<dyn File>, Box<dyn File>, u64);
+
+/// What is to be otherwise than it is.
 pub(crate) trait Revision {
     /// Changes the facts of the next message; `false` if it is gone.
     fn revise(&mut self, core: &mut Core) -> Result<bool>;

@@ -19,7 +19,7 @@ use crate::codec::u32_at;
 use crate::column::{BLOCK_HEAD_LEN, Kind};
 use crate::core_row::{Core, Place, UID_AT};
 use crate::error::{Damage, Error, Result};
-use crate::header::{Header, PAGE_LEN};
+use crate::header::{HEAD_LEN, Header};
 use crate::limits::LOG_LEN_MAX;
 use crate::log::{self, Link};
 use crate::meta::Meta;
@@ -80,7 +80,7 @@ pub struct RecordBuf(Vec<u8>);
 impl Snapshot {
     /// Opens the cache at `path` of the mailbox `id`.
     ///
-    /// Costs an open, a stat, and a read each of the header page and, where there is one, the log.
+    /// Costs an open, a stat, and a read each of the header pages and, where there is one, the log.
     /// Only a failing file system is an error; whatever is wrong with the file is
     /// [`Opened::Discarded`].
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
@@ -101,11 +101,12 @@ impl Snapshot {
             }
             Err(error) => return Err(Error::at(path)(error)),
         };
-        let metadata = file.metadata().map_err(Error::at(path))?;
-        let file_len = metadata.size;
-        let mut page = vec![0; PAGE_LEN];
+        let mut page = vec![0; HEAD_LEN];
         let len = file.read_full_at(&mut page, 0).map_err(Error::at(path))?;
         page.truncate(len);
+        // Afterwards: the file is made as long as a page says before that is written.
+        let metadata = file.metadata().map_err(Error::at(path))?;
+        let file_len = metadata.size;
         let header = match Header::decode(&mut page, file_len) {
             Ok(header) => header,
             Err(reason) => {

@@ -12,6 +12,7 @@ use barid_formats::Stamp;
 use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, lock_file};
 
 use crate::error::{Error, Result, ScanFault};
+use crate::header::{HEAD_LEN, Header};
 use crate::limits::{LOG_COMPACT_LEN, LOG_COMPACT_LEN_MAX, LOG_LEN_MAX};
 use crate::log::{self, Entry, Link};
 use crate::meta::Meta;
@@ -100,9 +101,22 @@ impl Snapshot {
             // Cut by something else: what is known here is not what is there.
             return Ok(file_len == log_end);
         }
+        // Whoever gives a file another page makes it longer.
+        if !self.is_headed_so(file, file_len)? {
+            return Ok(false);
+        }
         let mut tail = vec![0; (file_len - log_end).min(LOG_LEN_MAX) as usize];
         let len = file.read_full_at(&mut tail, log_end).map_err(Error::at(&self.base.path))?;
         Ok(log::next(&tail[..len], link).is_none())
+    }
+
+    /// Whether the header page that counts is the one that was read.
+    fn is_headed_so(&self, file: &dyn File, file_len: u64) -> Result<bool> {
+        let mut pages = vec![0; HEAD_LEN];
+        let len = file.read_full_at(&mut pages, 0).map_err(Error::at(&self.base.path))?;
+        pages.truncate(len);
+        let found = Header::decode(&mut pages, file_len);
+        Ok(found.is_ok_and(|header| header.checksum == self.base.header.checksum))
     }
 
     /// Takes the writers' lock; `None` if another keeps it.

@@ -119,10 +119,10 @@ fn reasons_are_told() {
     };
     assert_eq!(reason(disk.snapshot(), id + 1), "of another mailbox");
     assert_eq!(reason(changed(0, 1), id), "not a cache file");
-    assert_eq!(reason(changed(8, 2), id), "of another version");
+    assert_eq!(reason(changed(8, 1), id), "of another version");
     assert_eq!(reason(changed(700, 2), id), "the header is damaged");
     assert_eq!(reason(cut(100), id), "shorter than a header page");
-    assert_eq!(reason(cut(8192), id), "truncated");
+    assert_eq!(reason(cut(12288), id), "truncated");
 }
 
 #[test]
@@ -155,16 +155,17 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 
 /// The layout is what `docs/formats/cache.md` says: a change must come with a new version.
 #[test]
-fn the_layout_is_that_of_version_3() {
+fn the_layout_is_that_of_version_4() {
     let (disk, history, _) = cache(46, false);
     let bytes = disk.read(&cache_path(), u64::MAX).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(&bytes[..8], b"BARIDHC\n");
-    assert_eq!((half(8), half(64)), (3, 250));
+    assert_eq!((half(8), half(64)), (4, 250));
+    assert_eq!((half(12), word(24)), (1, word(96 + 16)));
     assert_eq!(&bytes[40..56], crate::world::ID.to_le_bytes());
     let columns: Vec<_> =
-        (0..5).map(|n| 96 + n * 24).map(|at| (word(at + 8), half(at + 16))).collect();
+        (0..5).map(|n| 96 + n * 32).map(|at| (word(at + 8), half(at + 24))).collect();
     assert_eq!(columns[0], (250, 96));
     assert_eq!((columns[1], columns[2].1, columns[3].1), ((250, 40), 12, 24));
     assert_eq!(columns[4], (1, 4));
@@ -182,8 +183,10 @@ fn the_layout_is_that_of_version_3() {
     assert_eq!(half(row + 80) as usize, first.header.len());
     let log = word(56) as usize;
     assert_eq!((&bytes[log..log + 4], word(log + 8)), (&b"BHCL"[..], 1));
-    assert_eq!((word(log + 16), word(72)), (word(16), 320));
+    assert_eq!((word(log + 16), word(72)), (word(16), 376));
+    assert_eq!((word(296), half(304)), (log as u64, 250));
+    assert!(bytes[4096..8192].iter().all(|byte| *byte == 0));
     assert!(
-        bytes[216..320].iter().enumerate().all(|(at, byte)| *byte == 0 || (24..40).contains(&at))
+        bytes[256..376].iter().enumerate().all(|(at, byte)| *byte == 0 || (24..52).contains(&at))
     );
 }

@@ -9,7 +9,7 @@ use barid_formats::{ChangedMessage, ScanReport, Shift};
 use barid_types::{FlagSet, InternalDate, KeywordMask, Uid};
 use barid_vfs::{MemVfs, OpenOptions, OsVfs, Vfs};
 
-use crate::follow::{Change, follow, moved};
+use crate::follow::{Change, enlarge, follow, moved};
 use crate::world::{
     ID, Message, Model, build_as, cache_path, compare, finish, identity, open, options, scan,
 };
@@ -18,12 +18,15 @@ const SIZE_MAX: u64 = 1 << 20;
 
 /// Caches of this version: the file, and that of the store beside it, if it has one.
 const FIXTURES: &[(&str, (&str, &str))] = &[
-    ("cache-v3", ("native", "none")),
-    ("cache-v3-lz4", ("native", "lz4")),
-    ("cache-v3-memory", ("memory", "none")),
+    ("cache-v4", ("native", "none")),
+    ("cache-v4-lz4", ("native", "lz4")),
+    ("cache-v4-memory", ("memory", "none")),
 ];
 /// A cache whose log tells of messages that moved.
-const MOVED: &str = "cache-v3-moved";
+const MOVED: &str = "cache-v4-moved";
+/// Caches whose columns were written anew behind the first ones.
+const REFRESHED: &[(&str, (&str, &str))] =
+    &[("cache-v4-refreshed", ("native", "none")), ("cache-v4-refreshed-lz4", ("native", "lz4"))];
 
 fn fixture(name: &str, suffix: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -100,7 +103,7 @@ fn written(options: &CacheOptions) -> (Vec<u8>, Option<Vec<u8>>) {
 
 /// The file of the store that the header page of a cache speaks of.
 fn store_path(cache: &[u8]) -> Option<PathBuf> {
-    let generation = u64::from_le_bytes(cache[216..224].try_into().unwrap());
+    let generation = u64::from_le_bytes(cache[256..264].try_into().unwrap());
     let path = format!("{}.{generation:016x}.memory", cache_path().display());
     (generation != 0).then(|| PathBuf::from(path))
 }
@@ -149,7 +152,7 @@ fn check(name: &str, kind: (&str, &str)) {
 }
 
 #[test]
-fn version_3_stays_readable() {
+fn version_4_stays_readable() {
     for (name, kind) in FIXTURES {
         check(name, *kind);
     }
@@ -171,29 +174,41 @@ fn moved_models() -> (Model, Model) {
     (before, after)
 }
 
-fn written_moved() -> Vec<u8> {
+fn written_moved(kind: (&str, &str), is_large: bool) -> Vec<u8> {
     let disk = MemVfs::new();
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
     let mut rng = fastrand::Rng::with_seed(1);
     let (before, after) = moved_models();
-    let snapshot = build_as(&vfs, &cache_path(), &before, &mut rng, &options(("native", "none")));
+    let snapshot = build_as(&vfs, &cache_path(), &before, &mut rng, &options(kind));
     let old_offset = before.messages[1].offset;
     let shift = Shift { old_offset, len: 1 << 60, new_offset: old_offset - 1000 };
-    let change = Change {
+    let mut change = Change {
         moved: after.messages.iter().map(moved).collect(),
         expunged: vec![Uid::new(2).unwrap()],
         shifts: vec![shift],
         modseq: 8,
     };
+    if is_large {
+        enlarge(&mut change);
+    }
     follow(&snapshot, &after, &change).unwrap();
     disk.read(&cache_path(), SIZE_MAX).unwrap()
 }
 
 #[test]
 fn moved_messages_stay_readable() {
-    let cache = written_moved();
-    keep(&fixture(MOVED, "bhc"), &cache);
-    let kept = OsVfs.read(&fixture(MOVED, "bhc"), SIZE_MAX).unwrap();
+    check_moved(MOVED, ("native", "none"), false);
+    for (name, kind) in REFRESHED {
+        check_moved(name, *kind, true);
+    }
+}
+
+fn check_moved(name: &str, kind: (&str, &str), is_large: bool) {
+    let cache = written_moved(kind, is_large);
+    // The page that counts is the second one where columns were written anew.
+    assert_eq!(cache[4096..4104] == *b"BARIDHC\n", is_large);
+    keep(&fixture(name, "bhc"), &cache);
+    let kept = OsVfs.read(&fixture(name, "bhc"), SIZE_MAX).unwrap();
     assert_eq!(kept.len(), cache.len(), "the same change takes as many bytes");
     let vfs = on_disk(&[(cache_path(), &kept)]);
     let (_, after) = moved_models();
@@ -202,7 +217,9 @@ fn moved_messages_stay_readable() {
 
 #[test]
 fn older_versions_are_built_anew() {
-    for name in ["cache-v1", "cache-v2", "cache-v2-lz4", "cache-v2-memory"] {
+    let old = ["cache-v1", "cache-v2", "cache-v2-lz4", "cache-v2-memory"];
+    let last = ["cache-v3", "cache-v3-lz4", "cache-v3-memory", "cache-v3-moved"];
+    for name in old.into_iter().chain(last) {
         check_old(name);
     }
 }

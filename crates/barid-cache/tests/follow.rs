@@ -26,10 +26,10 @@ pub(crate) struct Change {
 /// How much of a mailbox changes, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
-    expunged: u8,
-    changed: u8,
-    moved: u8,
-    shifted: u8,
+    pub(crate) expunged: u8,
+    pub(crate) changed: u8,
+    pub(crate) moved: u8,
+    pub(crate) shifted: u8,
 }
 
 /// What is told of a message.
@@ -134,7 +134,7 @@ pub(crate) fn follow(
 }
 
 /// A change that is too large for the log, whatever the size of the mailbox.
-fn enlarge(change: &mut Change) {
+pub(crate) fn enlarge(change: &mut Change) {
     let end = change.shifts.last().map_or(0, |last| last.old_offset + last.len) + (1 << 50);
     let far = (0..limits::FOLLOW_ROWS_MAX as u64 + 1).map(|n| end + n * 2);
     change.shifts.extend(far.map(|at| Shift { old_offset: at, len: 1, new_offset: at + 1 }));

@@ -31,12 +31,12 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 #[test]
 fn a_table_that_leads_two_columns_to_one_block() {
     let vfs = forged(250, |bytes| {
-        let blocks = (0..5).map(|column| 96 + column * 24).map(|at| {
-            let per_block = 65_520 / (word(bytes, at + 16) & 0xffff_ffff);
+        let blocks = (0..5).map(|column| 96 + column * 32).map(|at| {
+            let per_block = 65_520 / (word(bytes, at + 24) & 0xffff_ffff);
             word(bytes, at + 8).div_ceil(per_block)
         });
         let blocks = blocks.sum::<u64>() as usize;
-        let table = word(bytes, 232) as usize;
+        let table = word(bytes, 272) as usize;
         let end = table + 8 + 12 * blocks;
         // The first block of the core rows is that of the first UIDs, which is far shorter.
         bytes.copy_within(end - 12..end, table + 8);

@@ -11,6 +11,7 @@ mod folder;
 mod follow;
 mod forged;
 mod processes;
+mod refresh;
 mod round_trip;
 mod stores;
 mod world;
