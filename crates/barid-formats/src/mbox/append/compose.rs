@@ -2,6 +2,7 @@
 
 mod stored;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use barid_message::{fields, is_owned_field};
@@ -24,6 +25,7 @@ const MONTHS: [&str; 12] =
 /// taken for a From_ line is quoted as the variant wants it; in the header it always is. A message
 /// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is. One that
 /// stood in the mailbox before ([`NewMessage::stored`]) is written as it was, but for its flags.
+/// Lines are ended by LF; those of the message stay as they are.
 pub fn write_message(
     variant: Variant,
     message: &NewMessage<'_>,
@@ -31,52 +33,90 @@ pub fn write_message(
     zone: &TimeZone,
     out: &mut Vec<u8>,
 ) {
-    write_numbered(variant, message, None, date, zone, out);
+    let form = Form { variant, is_crlf: false, zone };
+    write_numbered(&form, message, None, date, out);
+}
+
+/// How messages stand in a file.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mbox) struct Form<'a> {
+    /// The variant.
+    pub(in crate::mbox) variant: Variant,
+    /// Lines end with CRLF, also those of messages that came with LF.
+    pub(in crate::mbox) is_crlf: bool,
+    /// For the From_ line.
+    pub(in crate::mbox) zone: &'a TimeZone,
+}
+
+/// A text with CRLF where it has LF alone.
+fn with_crlf(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + text.len() / 16);
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\n', text).filter(|at| *at == 0 || text[at - 1] != b'\r') {
+        out.extend_from_slice(&text[from..at]);
+        out.extend_from_slice(b"\r");
+        from = at;
+    }
+    out.extend_from_slice(&text[from..]);
+    out
 }
 
 /// [`write_message`] with the UID of the message, where it is to have one.
-pub(super) fn write_numbered(
-    variant: Variant,
+pub(in crate::mbox) fn write_numbered(
+    form: &Form<'_>,
     message: &NewMessage<'_>,
     uid: Option<Uid>,
     date: InternalDate,
-    zone: &TimeZone,
     out: &mut Vec<u8>,
 ) {
+    let Form { variant, zone, .. } = *form;
     if let Some(stored) = &message.stored {
         return stored::write_stored(variant, message, stored, uid, out);
     }
+    // The separators of MMDF are lines of its own.
+    let is_crlf = form.is_crlf && variant != Variant::Mmdf;
+    let end: &[u8] = if is_crlf { b"\r\n" } else { b"\n" };
     if variant == Variant::Mmdf {
         out.extend_from_slice(MMDF_SEPARATOR);
     }
+    let head_offset = out.len();
     write_from_line(message.sender, date, zone, out);
     let header_len = barid_message::body_offset(message.bytes);
     let (header, body) = message.bytes.split_at(header_len);
+    let body = if is_crlf { Cow::Owned(with_crlf(body)) } else { Cow::Borrowed(body) };
     write_header(variant, header, out);
     match uid {
         Some(uid) => write_block(message, uid, out),
         None => write_flags(message, out),
     }
     let has_length = matches!(variant, Variant::Mboxcl | Variant::Mboxcl2);
-    let text_offset = out.len();
-    if has_length && variant == Variant::Mboxcl2 {
-        put(out, format_args!("Content-Length: {}\n\n", body.len()));
-        out.extend_from_slice(body);
-    } else if has_length {
-        let mut quoted = Vec::with_capacity(body.len() + 64);
-        quote(variant, body, &mut quoted);
-        put(out, format_args!("Content-Length: {}\n\n", quoted.len()));
-        out.extend_from_slice(&quoted);
-    } else {
-        out.push(b'\n');
-        quote(variant, body, out);
+    let body = match variant {
+        Variant::Mboxcl => {
+            let mut quoted = Vec::with_capacity(body.len() + 64);
+            quote(variant, &body, &mut quoted);
+            Cow::Owned(quoted)
+        }
+        _ => body,
+    };
+    if has_length {
+        put(out, format_args!("Content-Length: {}\n", body.len()));
     }
-    if !has_length && !out[text_offset..].ends_with(b"\n") {
-        out.push(b'\n');
+    out.push(b'\n');
+    if is_crlf {
+        let head = with_crlf(&out[head_offset..]);
+        out.truncate(head_offset);
+        out.extend_from_slice(&head);
+    }
+    match variant {
+        Variant::Mboxcl => out.extend_from_slice(&body),
+        _ => quote(variant, &body, out),
+    }
+    if !has_length && !out.ends_with(b"\n") {
+        out.extend_from_slice(end);
     }
     match variant {
         Variant::Mmdf => out.extend_from_slice(MMDF_SEPARATOR),
-        _ => out.push(b'\n'),
+        _ => out.extend_from_slice(end),
     }
 }
 

@@ -12,6 +12,9 @@
 //! count to no message, and the next append cuts them off. An error cuts the file back to its old
 //! size, unless another has written behind it meanwhile.
 //!
+//! **Line ends.** Where the first line of the file ends with CRLF, so does all that is written, the
+//! lines of messages that came with LF included. In any other file a message keeps its line ends.
+//!
 //! **UIDs.** A crash or an error after the last UID was raised wastes the UIDs up to it and no
 //! more: nobody was told of them, and none is given out again, since no `X-UID` is on the disk
 //! before the last UID that covers it.
@@ -25,7 +28,7 @@ use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
 
 pub use self::compose::write_message;
-use self::compose::write_numbered;
+use self::compose::{Form, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, listed_keywords, unlisted_keywords};
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
@@ -39,6 +42,8 @@ use crate::{Error, NewMessage, Result};
 
 /// Bytes at the end of a file that tell what is missing there.
 const TAIL_LEN: u64 = 8;
+/// What is read to find out how lines end: a From_ line.
+const FIRST_LINE_LEN: u64 = 512;
 /// What an append did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Appended {
@@ -133,6 +138,8 @@ struct End {
     size: u64,
     /// The bytes that stand there.
     tail: Vec<u8>,
+    /// The first line of the file ends with CRLF.
+    is_crlf: bool,
 }
 
 impl End {
@@ -141,7 +148,10 @@ impl End {
         let mut tail = vec![0; size.min(TAIL_LEN) as usize];
         let start = size - tail.len() as u64;
         file.read_exact_at(&mut tail, start)?;
-        Ok(Self { size, tail })
+        let mut first = vec![0; size.min(FIRST_LINE_LEN) as usize];
+        file.read_exact_at(&mut first, 0)?;
+        let line = memchr::memchr(b'\n', &first).map_or(&first[..0], |end| &first[..end]);
+        Ok(Self { size, tail, is_crlf: line.ends_with(b"\r") })
     }
 
     /// What must stand before the next separator.
@@ -159,6 +169,8 @@ impl End {
         }
         match () {
             () if ends(b"\n\n") || ends(b"\n\r\n") || self.tail == b"\n" => b"",
+            () if ends(b"\n") && self.is_crlf => b"\r\n",
+            () if self.is_crlf => b"\r\n\r\n",
             () if ends(b"\n") => b"\n",
             () => b"\n\n",
         }
@@ -185,11 +197,12 @@ impl Writer<'_> {
             file.set_len(end.size).map_err(at())?;
         }
         self.out.extend_from_slice(end.missing(variant));
+        let form = Form { variant, is_crlf: end.is_crlf, zone: mailbox.zone() };
         for (index, message) in messages.iter().enumerate() {
             let date = message.internal_date.unwrap_or(now);
             let start = self.out.len();
             let uid = self.numbers.as_ref().and_then(|numbers| numbers.uid(index));
-            write_numbered(variant, message, uid, date, mailbox.zone(), &mut self.out);
+            write_numbered(&form, message, uid, date, &mut self.out);
             if index == 0 {
                 self.begin(variant, start).map_err(at())?;
             }

@@ -50,6 +50,35 @@ fn check(variant: Variant, before: &str, text: &str, added: &str, back: &str) {
 }
 
 #[test]
+fn lines_end_as_those_of_the_mailbox() {
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    let text = "A: 1\nB: 2\n\nFrom x\nlast";
+    for (variant, length, body) in [
+        (Variant::Mboxo, "", ">From x\nlast\n"),
+        (Variant::Mboxrd, "", ">From x\nlast\n"),
+        (Variant::Mboxcl, "Content-Length: 13\n", ">From x\nlast"),
+        (Variant::Mboxcl2, "Content-Length: 12\n", "From x\nlast"),
+    ] {
+        let before = crlf(&format!("{FROM}A: 0\nContent-Length: 6\n\nbody\n"));
+        let mut world = World::new(before.as_bytes());
+        world.variant = Some(variant);
+        let message =
+            NewMessage { flags: [Flag::Seen].into_iter().collect(), ..message(text.as_bytes()) };
+        append(&world, &[message]).unwrap();
+        let file = file(&world);
+        let added = file.strip_prefix(&before).unwrap();
+        let head = crlf(&format!("\n{FROM}A: 1\nB: 2\nStatus: R\n{length}\n"));
+        assert_eq!(added, format!("{head}{}\r\n", crlf(body)), "{variant:?}");
+        assert_eq!(world.scan().seen.len(), 2, "{variant:?}");
+    }
+    // A message that came with CRLF keeps it.
+    let from = crlf(FROM);
+    let old = format!("{from}A: 0\r\n\r\nbody\r\n\r\n");
+    let text = crlf("A: 1\n\nbody\n");
+    check(Variant::Mboxo, &old, &text, &format!("{from}{text}\r\n"), &text);
+}
+
+#[test]
 fn each_variant_quotes_in_its_way() {
     let text = "A: 1\n\nFrom x\n>From y\n";
     let o = "A: 1\n\n>From x\n>From y\n";
