@@ -293,8 +293,10 @@ impl<'a> Opening<'a> {
         {
             return Err(unfinished(self.format, found).into());
         }
-        if self.own.is_some_and(|own| own.same_files(&report.stamp)) {
+        if let Some(own) = self.own.filter(|own| own.same_files(&report.stamp)) {
             report.tail_verified = false;
+            // Of its own stamps the format knows that no later change leaves them equal.
+            report.stamp.taken = own.taken;
         }
         Ok(report)
     }

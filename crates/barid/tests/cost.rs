@@ -110,3 +110,21 @@ fn a_flag_costs_the_same_whatever_the_size() {
         assert!(large.3 <= 16 << 10, "{large:?}");
     }
 }
+
+#[test]
+fn after_an_append_no_more_than_the_end_is_read() {
+    let (mut arena, vfs) = written(4000);
+    let path = arena.spec.path.clone();
+    let read = |before: &Counts| vfs.counts().since(before).bytes_under(&path).read;
+    let limit = 128 << 10;
+    for round in 0..4 {
+        let before = vfs.counts();
+        let mut mailbox = arena.open();
+        arena.append(&mut mailbox, vec![Default::default()]);
+        assert!(read(&before) <= limit, "{round}: {}", read(&before));
+    }
+    let before = vfs.counts();
+    assert_eq!(arena.open().len(), 4004);
+    assert!(read(&before) <= limit, "{}", read(&before));
+    assert!(arena.content().len() as u64 > 4 * limit, "the mailbox is large enough to tell");
+}
