@@ -178,6 +178,23 @@ impl<'a> ColumnWriter<'a> {
         Ok(())
     }
 
+    /// Appends rows, one behind the other.
+    pub(crate) fn push_all(&mut self, mut rows: &[u8]) -> std::io::Result<()> {
+        let (row_len, per_block) = (self.kind.row_len(), self.kind.rows_per_block());
+        debug_assert!(rows.len().is_multiple_of(row_len));
+        while !rows.is_empty() {
+            let room = (per_block - self.extent.rows % per_block) as usize * row_len;
+            let (now, later) = rows.split_at(room.min(rows.len()));
+            self.block.extend_from_slice(now);
+            self.extent.rows += (now.len() / row_len) as u64;
+            if now.len() == room {
+                self.flush()?;
+            }
+            rows = later;
+        }
+        Ok(())
+    }
+
     fn flush(&mut self) -> std::io::Result<()> {
         let index = (self.extent.rows - 1) / self.kind.rows_per_block();
         let Some(packed) = &mut self.packed else {

@@ -10,13 +10,13 @@ use barid_vfs::File;
 use crate::builder::{Finish, KeepModSeq};
 use crate::codec::{u32_at, u64_at};
 use crate::column::{ColumnWriter, Extent, Kind, PackedColumns, align};
-use crate::core_row::{MODSEQ_AT, UID_AT};
+use crate::core_row::{CORE_ROW_LEN, MODSEQ_AT, UID_AT};
 use crate::error::{Error, Result, ScanFault};
 use crate::heap::HeapBlock;
 use crate::pack::BlockTable;
 use crate::rows::Chunk;
 use crate::spool::Spool;
-use crate::thread_row::ThreadRow;
+use crate::thread_row::{THREAD_ROW_LEN, ThreadRow};
 
 /// What writing the core column found.
 pub(crate) struct Numbered {
@@ -75,13 +75,15 @@ impl Columns<'_> {
         let (path, spool) = (self.path, self.spool);
         let core = self.write(Kind::Core, |writer| {
             for chunk in chunks.values_mut() {
-                chunk.core.drain(spool, &mut |row| {
-                    let uid = numbering.number(row)?;
-                    if rows.is_multiple_of(Kind::Core.rows_per_block()) {
-                        first_uids.push(uid);
+                chunk.core.drain(spool, &mut |piece| {
+                    for row in piece.chunks_exact_mut(CORE_ROW_LEN) {
+                        let uid = numbering.number(row)?;
+                        if rows.is_multiple_of(Kind::Core.rows_per_block()) {
+                            first_uids.push(uid);
+                        }
+                        rows += 1;
                     }
-                    rows += 1;
-                    writer.push(row).map_err(Error::at(path))
+                    writer.push_all(piece).map_err(Error::at(path))
                 })?;
                 recent += chunk.recent;
                 unseen += chunk.unseen;
@@ -100,10 +102,11 @@ impl Columns<'_> {
         let (path, spool) = (self.path, self.spool);
         self.write(Kind::Thread, |writer| {
             for chunk in chunks.values_mut() {
-                chunk.thread.drain(spool, &mut |row| {
-                    let mut thread = ThreadRow::decode(row);
-                    thread.references_start = thread.references_start.saturating_add(first);
-                    writer.push(&thread.encode()).map_err(Error::at(path))
+                chunk.thread.drain(spool, &mut |piece| {
+                    for row in piece.chunks_exact_mut(THREAD_ROW_LEN) {
+                        ThreadRow::renumber(row, first);
+                    }
+                    writer.push_all(piece).map_err(Error::at(path))
                 })?;
                 let count = chunk.references.rows();
                 first = first.checked_add(count).ok_or(Error::Scan(ScanFault::TooMany))?;
@@ -116,7 +119,7 @@ impl Columns<'_> {
         let (path, spool) = (self.path, self.spool);
         self.write(Kind::References, |writer| {
             chunks.values_mut().try_for_each(|chunk| {
-                let push = &mut |row: &mut [u8]| writer.push(row).map_err(Error::at(path));
+                let push = &mut |piece: &mut [u8]| writer.push_all(piece).map_err(Error::at(path));
                 chunk.references.drain(spool, push)
             })
         })

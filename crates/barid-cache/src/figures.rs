@@ -48,8 +48,11 @@ impl Snapshot {
         let path = &self.base.path;
         let records = &self.base.header.records;
         let mut bytes = self.vfs.metadata(path).map_err(Error::at(path))?.allocated;
-        let stale_records =
-            self.expunged_rows().partition_point(|row| *row < self.base_len()) as u64;
+        let header = &self.base.header;
+        // Those that the columns no longer name, and those that the log takes away.
+        let dropped = header.built_messages.saturating_sub(header.messages);
+        let gone = self.expunged_rows().partition_point(|row| *row < self.base_len());
+        let stale_records = u64::from(dropped) + gone as u64;
         if let Some(kv) = &self.base.kv {
             bytes += kv.store.space()?.allocated;
         }

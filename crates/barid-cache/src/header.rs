@@ -10,8 +10,8 @@ use crate::limits::META_LEN_MAX;
 use crate::options::{CacheOptions, StoreKind};
 use crate::pack::BlockTable;
 
-/// Bytes of the page.
-const PAGE_LEN: usize = 4096;
+/// Bytes of a page.
+const PAGE_LEN: usize = 2048;
 /// Bytes of the room for both pages.
 pub(crate) const HEAD_LEN: usize = 2 * PAGE_LEN;
 /// The layout version. To be raised also when other rows are made of the same header: when

@@ -92,8 +92,11 @@ impl Snapshot {
 
     fn compacted(&self) -> Result<Option<Self>> {
         let Some(_lock) = self.lock()? else { return Ok(None) };
-        let Some(file) = self.open_same()? else { return Ok(None) };
-        self.rewritten(file, 0, &mut Nothing).map(Some)
+        let Some((file, len)) = self.open_same()? else { return Ok(None) };
+        if !self.is_headed_so(&*file, len)? {
+            return Ok(None);
+        }
+        self.rewritten((file, len), 0, &mut Nothing).map(Some)
     }
 
     /// New columns in the file, or a new file; the writers' lock is held. Records stay in their

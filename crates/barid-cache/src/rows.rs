@@ -87,7 +87,7 @@ impl<const LEN: usize> Rows<LEN> {
         }
     }
 
-    /// Shows every row, and forgets them; each may be changed in passing.
+    /// Shows all rows, many at a time, and forgets them; they may be changed in passing.
     pub(crate) fn drain(
         &mut self,
         spool: Option<&Spool>,
@@ -95,9 +95,7 @@ impl<const LEN: usize> Rows<LEN> {
     ) -> Result<()> {
         match (std::mem::take(self), spool) {
             (Self::Held(pieces), _) => {
-                for mut piece in pieces.pieces {
-                    piece.chunks_exact_mut(LEN).try_for_each(&mut *show)?;
-                }
+                pieces.pieces.into_iter().try_for_each(|mut piece| show(&mut piece))?;
             }
             (Self::Spooled { mut at, mut rows }, Some(spool)) => {
                 let piece_rows = (Pieces::<LEN>::PIECE_LEN / LEN) as u32;
@@ -106,7 +104,7 @@ impl<const LEN: usize> Rows<LEN> {
                     let now = rows.min(piece_rows);
                     piece.resize(now as usize * LEN, 0);
                     spool.read(&mut piece, at)?;
-                    piece.chunks_exact_mut(LEN).try_for_each(&mut *show)?;
+                    show(&mut piece)?;
                     at += piece.len() as u64;
                     rows -= now;
                 }

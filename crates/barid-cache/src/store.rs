@@ -111,7 +111,7 @@ impl Snapshot {
     }
 
     /// Whether the header page that counts is the one that was read.
-    fn is_headed_so(&self, file: &dyn File, file_len: u64) -> Result<bool> {
+    pub(crate) fn is_headed_so(&self, file: &dyn File, file_len: u64) -> Result<bool> {
         let mut pages = vec![0; HEAD_LEN];
         let len = file.read_full_at(&mut pages, 0).map_err(Error::at(&self.base.path))?;
         pages.truncate(len);

@@ -77,6 +77,12 @@ impl ThreadRow {
         row
     }
 
+    /// Moves the references of an encoded row, which were numbered from 0, to `first`.
+    pub(crate) fn renumber(row: &mut [u8], first: u32) {
+        let start = u32_at(row, 24).saturating_add(first);
+        row[24..28].copy_from_slice(&start.to_le_bytes());
+    }
+
     pub(crate) fn decode(row: &[u8]) -> Self {
         let bits = u16_at(row, 30);
         let id = |bit: u16, at: usize| (bits & bit != 0).then(|| IdHash::decode(&row[at..]));

@@ -58,13 +58,13 @@ fn costs_do_not_grow_with_the_mailbox() {
             (bytes.read, bytes.written)
         };
         assert!(costs.open.calls() <= 4, "{:?}", costs.open);
-        assert_eq!(bytes(&costs.open), (8192, 0));
+        assert_eq!(bytes(&costs.open), (4096, 0));
         assert!(costs.page.calls() <= 8, "{:?}", costs.page);
         assert!(bytes(&costs.page).0 <= 8 * 80_000, "{:?}", costs.page);
         assert!(costs.append.calls() <= 12, "{:?}", costs.append);
         let (read, written) = bytes(&costs.append);
         assert!(read == 0 && written <= 4096, "{:?}", costs.append);
         assert!(costs.open_again.calls() <= 5, "{:?}", costs.open_again);
-        assert!(bytes(&costs.open_again).0 <= 12_288, "{:?}", costs.open_again);
+        assert!(bytes(&costs.open_again).0 <= 8192, "{:?}", costs.open_again);
     }
 }
