@@ -1,5 +1,5 @@
 //! What must survive and no mailbox format can hold: who a mailbox is, its UID ledger,
-//! changes that were accepted and not written yet, and the messages of the last expunge.
+//! changes that were accepted and not written yet, and the messages of the last expunges.
 
 mod bytes;
 mod error;
@@ -11,7 +11,9 @@ mod modes;
 mod pending;
 
 pub use error::{Error, Result};
-pub use expunged::{Expunged, ExpungedWriter, Kept, KeptFrom, KeptMessage};
+pub use expunged::{
+    Expunged, ExpungedWriter, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut,
+};
 pub use identity::Identity;
 pub use ledger::{Access, Ledger, LedgerEntry, MessageKey};
 pub use pending::{FlagDelta, Pending, PendingChange, PendingDamage, PendingKind, PendingRecord};

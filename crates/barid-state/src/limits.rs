@@ -39,3 +39,6 @@ pub(crate) const PENDING_LEN_MAX: u64 = 64 << 20;
 
 /// The buffer for writing expunged messages.
 pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;
+
+/// How many names of the state folder are looked at for what a replaced mailbox left.
+pub(crate) const KEPT_FOLDERS_MAX: usize = 100_000;

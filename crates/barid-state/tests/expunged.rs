@@ -1,6 +1,6 @@
 //! Kept messages: whole or not at all, and each with its own checksum.
 
-use barid_state::{Expunged, ExpungedWriter, Kept, KeptFrom, KeptMessage, Result};
+use barid_state::{Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut, Result};
 use barid_types::{Flag, InternalDate, Keyword};
 use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, OsVfs, Timestamp};
 
@@ -8,8 +8,12 @@ use super::*;
 
 const SIZE_MAX: u64 = 1 << 24;
 
+fn folder_path() -> std::path::PathBuf {
+    Path::new(DIR).join(format!("{:032x}.kept", mailbox().id))
+}
+
 fn path() -> std::path::PathBuf {
-    Path::new(DIR).join(format!("{:032x}.expunged", mailbox().id))
+    folder_path().join("00000001")
 }
 
 fn message(number: u32) -> KeptMessage {
@@ -20,53 +24,112 @@ fn message(number: u32) -> KeptMessage {
         flags: [Flag::Seen, Flag::Flagged].into_iter().collect(),
         keywords: vec![Keyword::new("Junk").unwrap(); number as usize % 3],
         sender: (number % 2 == 1).then(|| format!("ann{number}@example.org")),
+        form: [KeptForm::Message, KeptForm::Stored { separator_len: 7 }][number as usize % 2],
         bytes: format!("Subject: {number}\n\ntext\n").repeat(1 + number as usize).into_bytes(),
     }
 }
 
 fn from(generation: u32) -> KeptFrom {
-    let kept = Timestamp { unix_nanos: 1_700_000_000_000_000_000 };
-    KeptFrom { uidvalidity: validity(generation), uidnext: uid(1000), kept }
+    KeptFrom {
+        path: mailbox().path,
+        format: 1,
+        uidvalidity: validity(generation),
+        uidnext: uid(1000),
+        kept: Timestamp { unix_nanos: 1_700_000_000_000_000_000 },
+        continues: generation == 8,
+        left_out: (generation == 9).then_some(LeftOut { messages: 10, bytes: 1000 }),
+    }
+}
+
+fn folder(vfs: &(impl Vfs + Clone + 'static)) -> KeptFolder {
+    KeptFolder::new(Arc::new(vfs.clone()), Path::new(DIR), &mailbox())
 }
 
 fn keep(vfs: &(impl Vfs + Clone + 'static), generation: u32, count: u32) -> Result<u64> {
-    let vfs = Arc::new(vfs.clone());
-    let mut writer = ExpungedWriter::create(vfs, Path::new(DIR), &mailbox(), &from(generation))?;
+    let folder = folder(vfs);
+    let last = folder.numbers()?.last().copied();
+    let (_, mut writer) = folder.create(last, &from(generation))?;
     (0..count).try_for_each(|number| writer.message(&message(number)))?;
     writer.finish()
 }
 
-fn open_kept(vfs: &(impl Vfs + Clone + 'static)) -> Result<Option<Expunged>> {
-    Expunged::open(Arc::new(vfs.clone()), Path::new(DIR), &mailbox())
+fn open_kept(vfs: &(impl Vfs + Clone + 'static), number: u64) -> Result<Option<Expunged>> {
+    folder(vfs).open(number)
 }
 
-/// The generation of what is kept, and how many messages that are as they were.
-fn found(disk: &MemVfs) -> Option<(u32, u32)> {
-    let mut kept = open_kept(disk).unwrap()?;
-    let mut count = 0;
-    while let Some(next) = kept.next().unwrap() {
-        assert_eq!(next, Kept::Message(Box::new(message(count))));
-        count += 1;
+/// The generations of what is kept, and how many messages each has, which are as they were.
+fn found(disk: &MemVfs) -> Vec<(u32, u32)> {
+    let mut all = Vec::new();
+    for number in folder(disk).numbers().unwrap() {
+        let mut kept = open_kept(disk, number).unwrap().unwrap();
+        let mut index = Vec::new();
+        while let Some(next) = kept.next().unwrap() {
+            let expected = message(index.len() as u32);
+            index.push((expected.uid, expected.key));
+            assert_eq!(next, Kept::Message(Box::new(expected)));
+        }
+        assert_eq!(kept.count(), Some(index.len() as u32));
+        assert_eq!(kept.index().unwrap().unwrap(), index);
+        let generation = kept.from().uidvalidity.get();
+        assert_eq!(*kept.from(), from(generation));
+        all.push((generation, index.len() as u32));
     }
-    assert_eq!(kept.count(), Some(count));
-    Some((kept.from().uidvalidity.get(), count))
+    all
 }
 
 #[test]
 fn what_is_kept_is_read_again() {
     let disk = MemVfs::new();
-    assert!(open_kept(&disk).unwrap().is_none());
+    assert_eq!(found(&disk), []);
     let bytes = keep(&disk, 7, 20).unwrap();
     assert_eq!(disk.metadata(&path()).unwrap().size, bytes);
-    assert_eq!(found(&disk), Some((7, 20)));
-    let before = open_kept(&disk).unwrap().unwrap();
+    assert_eq!(found(&disk), [(7, 20)]);
     keep(&disk, 8, 0).unwrap();
-    assert_eq!(found(&disk), Some((8, 0)));
-    // Only what was read is removed.
-    before.remove().unwrap();
-    assert_eq!(found(&disk), Some((8, 0)));
-    open_kept(&disk).unwrap().unwrap().remove().unwrap();
-    assert_eq!(found(&disk), None);
+    keep(&disk, 9, 3).unwrap();
+    assert_eq!(found(&disk), [(7, 20), (8, 0), (9, 3)]);
+    folder(&disk).remove(2).unwrap();
+    open_kept(&disk, 1).unwrap().unwrap().remove().unwrap();
+    assert_eq!(found(&disk), [(9, 3)]);
+    assert_eq!(folder(&disk).discard().unwrap(), 1);
+    assert_eq!(found(&disk), []);
+}
+
+#[test]
+fn the_oldest_go_first() {
+    let disk = MemVfs::new();
+    for (generation, count) in [(7, 20), (8, 5), (9, 5)] {
+        keep(&disk, generation, count).unwrap();
+    }
+    disk.open(&folder_path().join(".barid-1.tmp"), OpenOptions::create(0o600)).unwrap();
+    let folder = folder(&disk);
+    let size = |number: u64| disk.metadata(&folder_path().join(format!("{number:08}"))).unwrap();
+    let last_two = size(2).size + size(3).size;
+    folder.prune(last_two + size(1).size, 3).unwrap();
+    assert_eq!(found(&disk), [(7, 20), (8, 5), (9, 5)]);
+    assert!(disk.metadata(&folder_path().join(".barid-1.tmp")).is_err());
+    folder.prune(last_two, 3).unwrap();
+    assert_eq!(found(&disk), [(8, 5), (9, 5)]);
+    folder.prune(0, 3).unwrap();
+    assert_eq!(found(&disk), [(9, 5)]);
+    keep(&disk, 7, 1).unwrap();
+    folder.prune(u64::MAX, 1).unwrap();
+    assert_eq!(found(&disk), [(7, 1)]);
+}
+
+#[test]
+fn a_mailbox_in_the_place_of_another_finds_what_that_left() {
+    let disk = MemVfs::new();
+    keep(&disk, 7, 2).unwrap();
+    let of = |id: u128, path: &str| {
+        let identity = Identity { id, path: path.into(), inode: 78 };
+        KeptFolder::new(Arc::new(disk.clone()), Path::new(DIR), &identity).of_former().unwrap()
+    };
+    assert_eq!(of(mailbox().id, "/mail/inbox").len(), 0);
+    assert_eq!(of(5, "/mail/other").len(), 0);
+    let former = of(5, "/mail/inbox");
+    assert_eq!(former.len(), 1);
+    let kept = former[0].open(1).unwrap().unwrap();
+    assert_eq!(kept.count(), Some(2));
 }
 
 #[test]
@@ -81,7 +144,8 @@ fn every_crash_leaves_it_whole() {
         for seed in 0..40 {
             let found = found(&world.crash_at(point, seed));
             let done = point == world.points();
-            assert!(found == Some((8, 200)) || !done && found == Some((7, 3)), "{point}, {seed}");
+            let is_whole = found == [(7, 3), (8, 200)] || !done && found == [(7, 3)];
+            assert!(is_whole, "{point}, {seed}: {found:?}");
         }
     }
 }
@@ -94,13 +158,12 @@ fn a_failing_call_leaves_the_one_before() {
         keep(&disk, 7, 3).unwrap();
         let vfs = FaultVfs::new(disk.clone(), Fault::nth(fault));
         let result = keep(&vfs, 8, 5);
-        match result {
-            Ok(_) => assert_eq!(found(&disk), Some((8, 5))),
-            Err(_) => assert!(matches!(found(&disk), Some((7, 3) | (8, 5))), "fault {fault}"),
-        }
+        let found = found(&disk);
+        let is_kept = found == [(7, 3), (8, 5)];
+        assert!(is_kept || result.is_err() && found == [(7, 3)], "fault {fault}");
         let mut names = 0;
-        disk.open_dir(Path::new(DIR)).unwrap().list(&mut |_, _| names += 1).unwrap();
-        assert_eq!(names, 1, "fault {fault}");
+        disk.open_dir(&folder_path()).unwrap().list(&mut |_, _| names += 1).unwrap();
+        assert_eq!(names, found.len(), "fault {fault}");
         if !vfs.fired() {
             break;
         }
@@ -119,9 +182,9 @@ fn damage_costs_the_messages_it_hits() {
         let disk = disk.snapshot();
         let file = disk.open(&path(), OpenOptions::WRITE).unwrap();
         file.write_all_at(&[byte ^ 1], at as u64).unwrap();
-        let mut kept = match open_kept(&disk) {
+        let mut kept = match open_kept(&disk, 1) {
             Ok(kept) => kept.unwrap(),
-            Err(_) if at < 64 => continue,
+            Err(_) if at < 72 + mailbox().path.as_os_str().len() => continue,
             Err(error) => panic!("byte {at}: {error}"),
         };
         let (mut number, mut damaged) = (0, u32::from(kept.count().is_none()));
@@ -135,7 +198,8 @@ fn damage_costs_the_messages_it_hits() {
             }
             number += 1;
         }
-        assert!(damaged > 0, "byte {at}");
+        let index = kept.index().unwrap();
+        assert!(damaged > 0 || index.is_none(), "byte {at}");
         let aside = kept.set_aside().unwrap();
         assert!(disk.metadata(&aside).is_ok() && disk.metadata(&path()).is_err());
     }
@@ -143,11 +207,11 @@ fn damage_costs_the_messages_it_hits() {
 }
 
 fn fixture() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/expunged-v1.bin")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/expunged-v2.bin")
 }
 
 #[test]
-fn version_1_reads_and_writes_as_ever() {
+fn version_2_reads_and_writes_as_ever() {
     let disk = MemVfs::new();
     keep(&disk, 7, 4).unwrap();
     let written = disk.read(&path(), SIZE_MAX).unwrap();
@@ -159,6 +223,6 @@ fn version_1_reads_and_writes_as_ever() {
     let kept = os.read(&fixture(), SIZE_MAX).unwrap();
     let file = disk.open(&path(), OpenOptions::WRITE).unwrap();
     file.write_all_at(&kept, 0).unwrap();
-    assert_eq!(found(&disk), Some((7, 4)));
+    assert_eq!(found(&disk), [(7, 4)]);
     assert!(kept == written, "the layout changed without a new version");
 }

@@ -73,6 +73,31 @@ pub enum Error {
     NothingToUndo {
         /// The mailbox.
         path: PathBuf,
+        /// Expunges are kept of another mailbox that stood at this path before.
+        replaced: bool,
+    },
+    /// The messages of the last expunge were not kept.
+    #[error(
+        "{}: the last expunge, of {messages} messages with {bytes} bytes, was not kept",
+        path.display()
+    )]
+    NotKept {
+        /// The mailbox.
+        path: PathBuf,
+        /// How many messages were expunged.
+        messages: u32,
+        /// Their bytes.
+        bytes: u64,
+        /// An expunge before it is kept.
+        has_older: bool,
+    },
+    /// No kept expunge has this number.
+    #[error("{}: no expunge with the number {number} is kept", path.display())]
+    NoSuchExpunge {
+        /// The mailbox.
+        path: PathBuf,
+        /// The number.
+        number: u64,
     },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
@@ -127,6 +152,8 @@ impl Error {
             | Self::NoSuchMessage { .. }
             | Self::NothingToUndo { .. }
             | Self::Keyword { .. }
+            | Self::NotKept { .. }
+            | Self::NoSuchExpunge { .. }
             | Self::ReadOnly { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
@@ -204,12 +231,31 @@ impl Error {
                     .to_owned(),
             ),
             Self::Keyword { .. } => Some("choose another name".to_owned()),
-            Self::NothingToUndo { .. } => Some(
-                "only the last expunge is kept, unless it was too large: see `--keep-expunged`"
-                    .to_owned(),
-            ),
+            Self::NothingToUndo { .. } | Self::NotKept { .. } | Self::NoSuchExpunge { .. } => {
+                Some(self.of_undo().to_owned())
+            }
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => None,
+        }
+    }
+}
+
+impl Error {
+    /// What to do where there is nothing to undo.
+    fn of_undo(&self) -> &'static str {
+        match self {
+            Self::NothingToUndo { replaced: true, .. } => {
+                "another file has taken the place of the mailbox since: `barid undo --replaced \
+                 MAILBOX` brings back what was expunged from the former one"
+            }
+            Self::NotKept { has_older: true, .. } => {
+                "expunges before it are kept: `barid undo --list MAILBOX` tells their numbers, and \
+                 `barid undo --number N MAILBOX` brings one back"
+            }
+            Self::NoSuchExpunge { .. } => "`barid undo --list MAILBOX` tells the numbers",
+            _ => {
+                "what is expunged is kept unless it is too large: see `barid expunge --keep-expunged`"
+            }
         }
     }
 }

@@ -50,15 +50,15 @@ mod threading;
 
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
-    Caps, FlagChange, Format, MailboxSpec, MboxLock, NewMessage, ReadAs, StoredMessage, SyncFigures,
-    Unfinished,
+    Caps, FlagChange, Format, MailboxSpec, MboxLock, NewMessage, ReadAs, StoredMessage,
+    SyncFigures, Unfinished,
 };
 pub use barid_kv::Compression;
 pub use barid_message as message;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
-pub use change::{ChangeOptions, ChangeRequest, Changed, WriteWhen};
+pub use change::{ChangeOptions, ChangeRequest, Changed, KeptExpunge, KeptState, Undo, WriteWhen};
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, folders};
 pub use mailbox::Mailbox;

@@ -18,7 +18,7 @@ const STEPS: u32 = 25;
 /// What must be in the mailbox, and what can be brought back.
 struct Model {
     messages: Vec<Expected>,
-    kept: Option<Vec<Expected>>,
+    kept: Vec<Option<Vec<Expected>>>,
 }
 
 struct History {
@@ -52,7 +52,7 @@ fn two_processes_on_a_disk_equal_a_model() {
 
 impl History {
     fn new(arena: Arena, seed: u64) -> Self {
-        let model = Model { messages: Vec::new(), kept: None };
+        let model = Model { messages: Vec::new(), kept: Vec::new() };
         Self { arena, model, random: fastrand::Rng::with_seed(seed), flagged_later: 0 }
     }
 
@@ -198,18 +198,32 @@ impl History {
         assert_eq!(changed.pending, 0);
         let keeps = options.keep_expunged.is_some() && !gone.is_empty();
         assert_eq!(changed.kept.is_some(), keeps);
-        if keeps {
-            self.model.kept = Some(gone);
+        match (keeps, gone.is_empty()) {
+            (true, _) => self.model.kept.push(Some(gone)),
+            // That it was not kept is only worth a note where another would be taken for it.
+            (false, false) if !self.model.kept.is_empty() => self.model.kept.push(None),
+            (false, _) => {}
         }
         format!("expunge {uids:?}, kept {keeps}")
     }
 
     fn undo(&mut self, actor: &mut Mailbox) -> String {
-        let Some(mut kept) = self.model.kept.take() else {
-            let error = actor.undo(&now()).unwrap_err();
-            assert!(matches!(error, Error::NothingToUndo { .. }), "{error}");
-            return "nothing to undo".to_owned();
+        let mut kept = match self.model.kept.last_mut() {
+            Some(Some(kept)) => std::mem::take(kept),
+            Some(None) => {
+                let error = actor.undo(&now()).unwrap_err();
+                assert!(matches!(error, Error::NotKept { .. }), "{error}");
+                let count = actor.discard_kept().unwrap() as usize;
+                assert_eq!(count, std::mem::take(&mut self.model.kept).len());
+                return "not kept".to_owned();
+            }
+            None => {
+                let error = actor.undo(&now()).unwrap_err();
+                assert!(matches!(error, Error::NothingToUndo { .. }), "{error}");
+                return "nothing to undo".to_owned();
+            }
         };
+        self.model.kept.pop();
         let changed = actor.undo(&now()).unwrap();
         assert_eq!(changed.appended.len(), kept.len());
         for (message, uid) in kept.iter_mut().zip(&changed.appended) {

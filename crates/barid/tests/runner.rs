@@ -13,6 +13,7 @@ mod once;
 mod opening;
 mod pending;
 mod races;
+mod undo;
 mod unfinished;
 mod world;
 

@@ -1,59 +1,96 @@
 //! The bytes of kept messages; `docs/formats/expunged.md` is their map.
 
+use std::os::unix::ffi::OsStrExt;
+
 use barid_types::{FlagSet, InternalDate, Keyword, Uid, UidValidity};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{KeptFrom, KeptMessage};
+use super::{KeptForm, KeptFrom, KeptMessage, LeftOut};
 use crate::MessageKey;
 use crate::bytes::{Take, u32_at, u64_at};
+use crate::limits::PATH_LEN_MAX;
 
 /// The version of the layout.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridEXP";
 const MESSAGE_MAGIC: &[u8; 4] = b"EMSG";
 const FOOTER_MAGIC: &[u8; 4] = b"EEND";
 
-pub(super) const HEADER_LEN: usize = 64;
-pub(super) const HEAD_LEN: usize = 56;
-pub(super) const FOOTER_LEN: usize = 24;
+/// The header without the path.
+pub(super) const HEADER_LEN: usize = 72;
+pub(super) const HEADER_LEN_MAX: usize = HEADER_LEN + PATH_LEN_MAX;
+pub(super) const HEAD_LEN: usize = 64;
+pub(super) const INDEX_ENTRY_LEN: usize = 16;
+pub(super) const FOOTER_LEN: usize = 32;
+
+/// The bit of what goes on with the expunge before.
+const CONTINUES: u8 = 1;
+/// The bit of what was not kept.
+const LEFT_OUT: u8 = 2;
 
 /// What a header says.
 pub(super) enum Header {
-    Good(KeptFrom),
-    /// One of a later version.
+    Good(Box<KeptFrom>, u64),
+    /// One of another version.
     Version(u32),
-    /// No such file, or one of another mailbox.
+    /// No such file.
     Bad,
 }
 
 pub(super) fn header(id: u128, from: &KeptFrom) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_LEN);
+    let path = from.path.as_os_str().as_bytes();
+    let path = if path.len() <= PATH_LEN_MAX { path } else { b"" };
+    let left_out = from.left_out.unwrap_or_default();
+    let continues = if from.continues { CONTINUES } else { 0 };
+    let bits = continues | if from.left_out.is_some() { LEFT_OUT } else { 0 };
+    let mut bytes = Vec::with_capacity(HEADER_LEN + path.len());
     bytes.extend(HEADER_MAGIC);
     bytes.extend(VERSION.to_le_bytes());
-    bytes.extend((HEADER_LEN as u32).to_le_bytes());
+    bytes.extend(((HEADER_LEN + path.len()) as u32).to_le_bytes());
     bytes.extend(id.to_le_bytes());
     bytes.extend(from.kept.unix_nanos.to_le_bytes());
     bytes.extend(from.uidvalidity.get().to_le_bytes());
     bytes.extend(from.uidnext.get().to_le_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend(xxh3_64(&bytes).to_le_bytes());
+    bytes.extend([bits, from.format]);
+    bytes.extend((path.len() as u16).to_le_bytes());
+    bytes.extend(left_out.messages.to_le_bytes());
+    bytes.extend(left_out.bytes.to_le_bytes());
+    bytes.extend(text_hash(&bytes, path).to_le_bytes());
+    bytes.extend(path);
     bytes
 }
 
-pub(super) fn read_header(header: &[u8; HEADER_LEN], id: u128) -> Header {
-    if !header.starts_with(HEADER_MAGIC) || u64_at(header, 56) != xxh3_64(&header[..56]) {
+/// Reads the header at the start of `bytes`; tells its length, too.
+pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
+    let Some(fixed) = bytes.get(..HEADER_LEN) else { return Header::Bad };
+    if !fixed.starts_with(HEADER_MAGIC) {
         return Header::Bad;
     }
-    let version = u32_at(header, 8);
+    let version = u32_at(fixed, 8);
     if version != VERSION {
         return Header::Version(version);
     }
-    let kept = barid_vfs::Timestamp { unix_nanos: u64_at(header, 32).cast_signed() };
-    let numbers = (UidValidity::new(u32_at(header, 40)), Uid::new(u32_at(header, 44)));
+    let len = u32_at(fixed, 12) as usize;
+    let path_len = usize::from(u16::from_le_bytes([fixed[50], fixed[51]]));
+    let path = bytes.get(HEADER_LEN..len).filter(|path| path.len() == path_len);
+    let Some(path) = path.filter(|path| u64_at(fixed, 64) == text_hash(&fixed[..64], path)) else {
+        return Header::Bad;
+    };
+    let left_out = LeftOut { messages: u32_at(fixed, 52), bytes: u64_at(fixed, 56) };
+    let numbers = (UidValidity::new(u32_at(fixed, 40)), Uid::new(u32_at(fixed, 44)));
     match numbers {
-        (Some(uidvalidity), Some(uidnext)) if header[16..32] == id.to_le_bytes() => {
-            Header::Good(KeptFrom { uidvalidity, uidnext, kept })
+        (Some(uidvalidity), Some(uidnext)) if fixed[16..32] == id.to_le_bytes() => {
+            let from = KeptFrom {
+                path: std::ffi::OsStr::from_bytes(path).into(),
+                format: fixed[49],
+                uidvalidity,
+                uidnext,
+                kept: barid_vfs::Timestamp { unix_nanos: u64_at(fixed, 32).cast_signed() },
+                continues: fixed[48] & CONTINUES != 0,
+                left_out: (fixed[48] & LEFT_OUT != 0).then_some(left_out),
+            };
+            Header::Good(Box::new(from), len as u64)
         }
         _ => Header::Bad,
     }
@@ -70,6 +107,7 @@ pub(super) struct Head {
     keywords_len: u16,
     sender_len: u16,
     text_hash: u64,
+    form: KeptForm,
 }
 
 impl Head {
@@ -79,9 +117,15 @@ impl Head {
     }
 
     pub(super) fn decode(bytes: &[u8; HEAD_LEN]) -> Option<Self> {
-        let good = bytes.starts_with(MESSAGE_MAGIC) && u64_at(bytes, 48) == xxh3_64(&bytes[..48]);
+        let good = bytes.starts_with(MESSAGE_MAGIC) && u64_at(bytes, 56) == xxh3_64(&bytes[..56]);
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let uid = Uid::new(u32_at(bytes, 4)).filter(|_| good)?;
+        let form = match bytes[52] {
+            0 => KeptForm::Message,
+            1 => KeptForm::Stored { separator_len: u32_at(bytes, 48) },
+            2 => KeptForm::LeftOut,
+            _ => return None,
+        };
         Some(Self {
             uid,
             key: MessageKey(u64_at(bytes, 8)),
@@ -95,6 +139,7 @@ impl Head {
             keywords_len: half(36),
             sender_len: half(38),
             text_hash: u64_at(bytes, 40),
+            form,
         })
     }
 
@@ -118,6 +163,7 @@ impl Head {
             flags: self.flags,
             keywords,
             sender: (!sender.is_empty()).then(|| sender.to_owned()),
+            form: self.form,
             bytes,
         })
     }
@@ -147,6 +193,13 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage) {
     out.extend(keywords_len.to_le_bytes());
     out.extend((sender.len() as u16).to_le_bytes());
     out.extend(text_hash(&names, &message.bytes).to_le_bytes());
+    let (form, separator_len) = match message.form {
+        KeptForm::Message => (0, 0),
+        KeptForm::Stored { separator_len } => (1, separator_len),
+        KeptForm::LeftOut => (2, 0),
+    };
+    out.extend(separator_len.to_le_bytes());
+    out.extend([form, 0, 0, 0]);
     let checksum = xxh3_64(&out[start..]);
     out.extend(checksum.to_le_bytes());
     out.extend(&names);
@@ -160,19 +213,51 @@ fn text_hash(names: &[u8], bytes: &[u8]) -> u64 {
     hash.digest()
 }
 
-pub(super) fn footer(count: u32, len: u64) -> Vec<u8> {
+/// Appends the place of a message in the index.
+pub(super) fn put_index(out: &mut Vec<u8>, message: &KeptMessage) {
+    out.extend(message.uid.get().to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(message.key.0.to_le_bytes());
+}
+
+/// UIDs and keys of an index, if it is what the footer says.
+pub(super) fn read_index(bytes: &[u8], footer: &Footer) -> Option<Vec<(Uid, MessageKey)>> {
+    let (entries, _) = bytes.as_chunks::<INDEX_ENTRY_LEN>();
+    let entry =
+        |bytes: &[u8; 16]| Some((Uid::new(u32_at(bytes, 0))?, MessageKey(u64_at(bytes, 8))));
+    let good = xxh3_64(bytes) == footer.index_hash;
+    good.then(|| entries.iter().map(entry).collect()).flatten()
+}
+
+/// What a footer says.
+#[derive(Debug)]
+pub(super) struct Footer {
+    pub(super) count: u32,
+    /// Where the index begins, and the messages end.
+    pub(super) index_at: u64,
+    index_hash: u64,
+}
+
+pub(super) fn footer(count: u32, index_at: u64, index: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(FOOTER_LEN);
     bytes.extend(FOOTER_MAGIC);
     bytes.extend(count.to_le_bytes());
-    bytes.extend(len.to_le_bytes());
+    bytes.extend(index_at.to_le_bytes());
+    bytes.extend(xxh3_64(index).to_le_bytes());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
     bytes
 }
 
-/// How many messages there are, if this is the footer of a file whose messages end at `end`.
-pub(super) fn read_footer(bytes: &[u8; FOOTER_LEN], end: u64) -> Option<u32> {
+/// The footer that begins at `at`.
+pub(super) fn read_footer(bytes: &[u8; FOOTER_LEN], at: u64) -> Option<Footer> {
+    let footer = Footer {
+        count: u32_at(bytes, 4),
+        index_at: u64_at(bytes, 8),
+        index_hash: u64_at(bytes, 16),
+    };
+    let index_len = u64::from(footer.count) * INDEX_ENTRY_LEN as u64;
     let good = bytes.starts_with(FOOTER_MAGIC)
-        && u64_at(bytes, 16) == xxh3_64(&bytes[..16])
-        && u64_at(bytes, 8) == end;
-    good.then(|| u32_at(bytes, 4))
+        && u64_at(bytes, 24) == xxh3_64(&bytes[..24])
+        && footer.index_at.checked_add(index_len) == Some(at);
+    good.then_some(footer)
 }

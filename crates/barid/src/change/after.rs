@@ -9,6 +9,7 @@ use barid_formats::{Format, Stamp, SyncReport};
 use barid_state::{Ledger, MessageKey};
 use barid_types::Uid;
 
+use super::kept::Keeping;
 use super::pass::hand_out_modseq;
 use super::resolve::Resolved;
 use super::{ChangeRequest, Changed};
@@ -24,8 +25,8 @@ pub(super) struct Made {
     pub(super) appends: u32,
     pub(super) report: SyncReport,
     pub(super) next: Next,
-    /// Bytes kept of what was expunged.
-    pub(super) kept: Option<u64>,
+    /// What is kept of what was expunged.
+    pub(super) kept: Keeping,
     /// The last of the pending changes that were written.
     pub(super) through: Option<u64>,
     /// UIDNEXT before the change.
@@ -76,7 +77,8 @@ impl Made {
             unwritable: report.unwritable,
             unwritable_count: report.unwritable_count,
             ambiguous,
-            kept: self.kept,
+            kept: self.kept.bytes,
+            too_large: self.kept.too_large,
             pending: ambiguous,
             figures: report.figures,
             ..Changed::default()
@@ -151,6 +153,7 @@ impl Mailbox {
         let appended = self
             .healed(&mut troubles, |mailbox| mailbox.uids_of(request, &made.report, made.uidnext));
         self.note_troubles(&troubles);
+        self.prune_kept(&made.kept);
         let pending = self.pending();
         Changed { appended, pending, ..made.told() }
     }

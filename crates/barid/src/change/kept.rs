@@ -1,16 +1,47 @@
-//! Keeping what is expunged, and bringing it back.
+//! Keeping what is expunged.
+//!
+//! Every expunge gets a file of its own, durable before the first byte of the mailbox changes, and
+//! none before it is touched by then: if the expunge fails, or the power does, both are there, and
+//! the mailbox tells which was made (`Mailbox::presence`).
 
-use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use barid_formats::{Format, Location, NewMessage, ReadAs};
-use barid_state::{Expunged, ExpungedWriter, Kept, KeptFrom, KeptMessage};
+use barid_formats::{Error as FormatError, Format, Location, ReadAs};
+use barid_state::{Expunged, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut};
 use barid_types::Uid;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{ChangeOptions, ChangeRequest, Changed};
-use crate::limits::UNDO_BATCH_LEN;
+use super::ChangeOptions;
+use super::resolve::there;
+use crate::limits::{KEPT_BYTES_MAX, KEPT_MAX, LEFT_OUT_NAMED};
 use crate::{Error, Mailbox, Note, NoteKind, Result};
+
+/// What is kept of an expunge that is about to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Keeping {
+    /// The number of its file.
+    number: Option<u64>,
+    /// Bytes that are kept.
+    pub(super) bytes: Option<u64>,
+    /// Bytes of messages that were to be kept and are too large for that.
+    pub(super) too_large: Option<u64>,
+    /// Bytes that all kept expunges may take.
+    most: u64,
+}
+
+/// How many messages of a kept expunge the mailbox has, under their old UIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// All: it was not made.
+    All,
+    /// Some: it was interrupted.
+    Some,
+    /// None of them.
+    None,
+    /// The UIDs mean nothing any more.
+    Unknown,
+}
 
 impl Mailbox {
     /// The hash of a body, as pending changes have it.
@@ -19,189 +50,226 @@ impl Mailbox {
         Ok(xxh3_64(message.bytes.get(message.header_len..).unwrap_or_default()))
     }
 
-    /// Keeps messages that are about to be expunged, if they are to be kept and fit; returns their
-    /// bytes. Durable when it returns. One message is in memory at a time.
+    /// Bytes of those messages that are there. What an expunge of them has to keep for
+    /// [`Mailbox::undo`] is about that.
+    ///
+    /// # Errors
+    /// A damaged cache.
+    pub fn bytes_of_messages(&self, uids: &[Uid]) -> Result<u64> {
+        let mut total = 0_u64;
+        there(&self.snapshot, uids.iter().copied(), &mut |core| {
+            total = total.saturating_add(core.size);
+        })?;
+        Ok(total)
+    }
+
+    /// The expunges of this mailbox that are kept.
+    pub(super) fn kept_folder(&self) -> KeptFolder {
+        KeptFolder::new(Arc::clone(&self.vfs), &self.options.state_dir, &self.identity)
+    }
+
+    /// Keeps messages that are about to be expunged, if they are to be kept and fit, else at least
+    /// that they are expunged. Durable when it returns. One message is in memory at a time.
     pub(super) fn keep_expunged(
         &mut self,
         expunge: &[Uid],
         options: &ChangeOptions,
-    ) -> Result<Option<u64>> {
-        let Some(most) = options.keep_expunged.filter(|_| !expunge.is_empty()) else {
-            return Ok(None);
-        };
-        let mut total = 0_u64;
-        super::resolve::there(&self.snapshot, expunge.iter().copied(), &mut |core| {
-            total = total.saturating_add(core.size);
-        })?;
-        if total > most {
-            return Ok(None);
+    ) -> Result<Keeping> {
+        // What the format refuses anyway is not read.
+        if expunge.is_empty() || !self.format.caps().expunge {
+            return Ok(Keeping::default());
         }
+        let total = self.bytes_of_messages(expunge)?;
+        let fits = options.keep_expunged.is_some_and(|most| total <= most);
+        let too_large = options.keep_expunged.filter(|_| !fits).map(|_| total);
+        if options.dry_run {
+            return Ok(Keeping { too_large, ..Keeping::default() });
+        }
+        let folder = self.kept_folder();
+        let (last, presence) = self.last_made(&folder)?;
+        if options.keep_expunged.is_none() && last.is_none() {
+            return Ok(Keeping::default());
+        }
+        let left_out = LeftOut { messages: expunge.len() as u32, bytes: total };
         let meta = self.snapshot.meta();
-        let from =
-            KeptFrom { uidvalidity: meta.uidvalidity, uidnext: meta.uidnext, kept: self.vfs.now() };
-        let (vfs, dir) = (Arc::clone(&self.vfs), &self.options.state_dir);
-        let mut writer = ExpungedWriter::create(vfs, dir, &self.identity, &from)?;
-        for uid in expunge {
-            writer.message(&self.message_to_keep(*uid)?)?;
+        let from = KeptFrom {
+            path: self.identity.path.clone(),
+            format: self.family(),
+            uidvalidity: meta.uidvalidity,
+            uidnext: meta.uidnext,
+            kept: self.vfs.now(),
+            continues: presence == Presence::Some,
+            left_out: (!fits).then_some(left_out),
+        };
+        let (number, mut writer) = folder.create(last, &from)?;
+        let kept = if fits { expunge } else { &expunge[..expunge.len().min(LEFT_OUT_NAMED)] };
+        for uid in kept {
+            writer.message(&self.message_to_keep(*uid, fits)?)?;
         }
-        Ok(Some(writer.finish()?))
+        let bytes = Some(writer.finish()?).filter(|_| fits);
+        let most = options.keep_expunged.unwrap_or_default().max(KEPT_BYTES_MAX);
+        Ok(Keeping { number: Some(number), bytes, too_large, most })
     }
 
-    /// A message with all that it takes to append it again.
-    fn message_to_keep(&self, uid: Uid) -> Result<KeptMessage> {
+    /// The number of the last kept expunge that was made, and how much of it; those after it, which
+    /// were not, are removed.
+    fn last_made(&self, folder: &KeptFolder) -> Result<(Option<u64>, Presence)> {
+        let mut numbers = folder.numbers()?;
+        while let Some(number) = numbers.pop() {
+            let presence = match folder.open(number) {
+                Ok(Some(kept)) => self.presence(&kept)?,
+                Ok(None) => continue,
+                // What is damaged stays for who looks at it.
+                Err(barid_state::Error::Damaged { .. } | barid_state::Error::Version { .. }) => {
+                    Presence::Unknown
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if presence != Presence::All {
+                return Ok((Some(number), presence));
+            }
+            folder.remove(number)?;
+        }
+        Ok((None, Presence::Unknown))
+    }
+
+    /// How many messages of a kept expunge are there under their old UIDs. Of one that was not kept
+    /// only the first are known.
+    pub(super) fn presence(&self, kept: &Expunged) -> Result<Presence> {
+        if self.snapshot.meta().uidvalidity != kept.from().uidvalidity {
+            return Ok(Presence::Unknown);
+        }
+        let Some(index) = kept.index()?.filter(|index| !index.is_empty()) else {
+            return Ok(Presence::Unknown);
+        };
+        let mut found = 0;
+        let mut rest = index.as_slice();
+        there(&self.snapshot, index.iter().map(|(uid, _)| *uid), &mut |core| {
+            let at = rest.partition_point(|(uid, _)| *uid < core.uid);
+            rest = &rest[at..];
+            found += usize::from(rest.first() == Some(&(core.uid, core.key)));
+        })?;
+        Ok(match found {
+            0 => Presence::None,
+            all if all == index.len() => Presence::All,
+            _ => Presence::Some,
+        })
+    }
+
+    /// An expunge failed: what was kept of it is removed where nothing of it was made for certain.
+    /// Otherwise the mailbox tells later.
+    pub(super) fn drop_kept(&self, keeping: &Keeping, error: &Error) {
+        use FormatError::{Changed, Io, Locked, MessageGone, NoSpace, Unsupported};
+        let is_early = match error {
+            Error::Mailbox(Io { source, .. }) => {
+                matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+            }
+            Error::Mailbox(error) => matches!(
+                error,
+                Locked { .. }
+                    | Changed { .. }
+                    | MessageGone { .. }
+                    | NoSpace { .. }
+                    | Unsupported { .. }
+            ),
+            _ => false,
+        };
+        if let Some(number) = keeping.number
+            && is_early
+            && self.format() != Format::Maildir
+        {
+            // If it stays, it is recognised by its messages, which are all there.
+            let _ = self.kept_folder().remove(number);
+        }
+    }
+
+    /// An expunge was made: of the older ones that are kept, those go for which there is no room.
+    pub(super) fn prune_kept(&mut self, keeping: &Keeping) {
+        if keeping.number.is_none() {
+            return;
+        }
+        if let Err(error) = self.kept_folder().prune(keeping.most, KEPT_MAX) {
+            let text = format!("what is kept of older expunges cannot be removed: {error}");
+            self.notes.push(Note { kind: NoteKind::State, text });
+        }
+    }
+
+    /// Formats in which a message stands as it stands in the others of the same number.
+    pub(super) fn family(&self) -> u8 {
+        match self.format() {
+            Format::Maildir => 0,
+            Format::Mmdf => 2,
+            _ => 1,
+        }
+    }
+
+    /// A message with all that it takes to append it again; only what it is, if not `whole`.
+    fn message_to_keep(&self, uid: Uid, whole: bool) -> Result<KeptMessage> {
         let gone = || Error::NoSuchMessage { path: self.path().to_owned(), uid };
         let row = self.row_of(uid)?.ok_or_else(gone)?;
         let core = self.snapshot.core(row)?;
         let (flags, keywords, _) = self.shown.of_message(&core);
+        let (form, bytes) = match whole {
+            true => self.stored_bytes_of(uid, row)?,
+            false => (KeptForm::LeftOut, Vec::new()),
+        };
+        let sender = match form {
+            KeptForm::Stored { separator_len } => sender_in(&bytes[..separator_len as usize]),
+            KeptForm::Message | KeptForm::LeftOut => None,
+        };
         Ok(KeptMessage {
             uid,
             key: core.key,
             internal_date: core.internal_date,
             flags,
             keywords: self.keywords().select(keywords).cloned().collect(),
-            sender: self.sender_of(row)?,
-            bytes: self.bytes_of(uid)?,
+            sender,
+            form,
+            bytes,
         })
     }
 
-    /// The bytes of a message, without the fields that belong to an mbox rather than to it.
-    fn bytes_of(&self, uid: Uid) -> Result<Vec<u8>> {
-        let bytes = self.read_once(uid, ReadAs::Message)?.bytes;
-        if self.format() == Format::Maildir {
-            return Ok(bytes);
-        }
-        Ok(barid_message::strip_owned(&bytes).into_owned())
-    }
-
-    /// The sender of the From_ line.
-    fn sender_of(&self, row: u32) -> Result<Option<String>> {
-        let Location::Span { offset, separator_len, .. } =
-            self.snapshot.location(row, &mut Vec::new())?
+    /// The bytes of a message as they stand in the mailbox.
+    fn stored_bytes_of(&self, uid: Uid, row: u32) -> Result<(KeptForm, Vec<u8>)> {
+        let Location::Span { separator_len, .. } = self.snapshot.location(row, &mut Vec::new())?
         else {
-            return Ok(None);
+            return Ok((KeptForm::Message, self.read_once(uid, ReadAs::Message)?.bytes));
         };
-        let line = Location::Span { offset, separator_len, header_len: 0, body_len: 0 };
-        let mut bytes = Vec::new();
-        let stamp = &self.snapshot.meta().stamp;
-        self.format.read_known(&line, ReadAs::Stored, stamp, &mut bytes)?;
-        let text = std::str::from_utf8(&bytes).ok().and_then(|line| line.strip_prefix("From "));
-        let sender = text.and_then(|text| text.split_ascii_whitespace().next());
-        Ok(sender.map(str::to_owned))
+        let bytes = self.read_once(uid, ReadAs::Stored)?.bytes;
+        let separator_len = separator_len.min(bytes.len() as u32);
+        Ok((KeptForm::Stored { separator_len }, bytes))
     }
 
-    /// Brings back what was kept, in passes of some megabytes.
-    pub(super) fn bring_back(&mut self, options: &ChangeOptions) -> Result<Changed> {
-        let (vfs, dir) = (Arc::clone(&self.vfs), self.options.state_dir.clone());
-        let Some(mut kept) = Expunged::open(vfs, &dir, &self.identity)? else {
-            return Err(Error::NothingToUndo { path: self.path().to_owned() });
-        };
-        if !options.dry_run {
-            self.finish_unfinished()?;
-            self.refresh()?;
-        }
-        let mut there = There::new(self, kept.from())?;
-        let mut changed = Changed::default();
-        let mut damaged = u32::from(kept.count().is_none());
-        let mut batch: Vec<KeptMessage> = Vec::new();
-        loop {
-            let next = kept.next()?;
-            let len = batch.iter().map(|message| message.bytes.len()).sum::<usize>();
-            if !batch.is_empty() && (next.is_none() || len >= UNDO_BATCH_LEN) {
-                self.append_kept(&batch, options, &mut changed)?;
-                batch.clear();
-            }
-            match next {
-                Some(Kept::Message(message)) if there.has(self, &message)? => {}
-                Some(Kept::Message(message)) => batch.push(*message),
-                Some(Kept::Damaged { .. }) => damaged += 1,
-                None => break,
-            }
-        }
-        changed.pending = self.pending();
-        match (options.dry_run, damaged) {
-            (true, _) => {}
-            (false, 0) => kept.remove()?,
-            (false, _) => {
-                let aside = kept.set_aside()?;
-                let text = format!("{}: some kept messages are damaged", aside.display());
-                self.notes.push(Note { kind: NoteKind::State, text });
-            }
-        }
-        Ok(changed)
-    }
-
-    fn append_kept(
-        &mut self,
-        batch: &[KeptMessage],
-        options: &ChangeOptions,
-        changed: &mut Changed,
-    ) -> Result<()> {
-        let new = batch.iter().map(|message| NewMessage {
-            bytes: &message.bytes,
-            internal_date: Some(message.internal_date),
-            flags: message.flags,
-            keywords: message.keywords.clone(),
-            sender: message.sender.as_deref(),
-            stored: None,
-        });
-        let appends: Vec<NewMessage<'_>> = new.collect();
-        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-        let options = ChangeOptions { keep_expunged: None, ..options.clone() };
-        let done = self.write(&request, &options)?;
-        changed.appends += done.appends;
-        changed.appended.extend(done.appended);
-        changed.flagged += done.flagged;
-        changed.asked += done.asked;
-        changed.ambiguous = done.ambiguous;
-        changed.warnings.extend(done.warnings);
-        changed.gone.extend(done.gone);
-        changed.unwritable.extend(done.unwritable);
-        changed.unwritable_count += done.unwritable_count;
-        super::add_figures(&mut changed.figures, &done.figures);
-        Ok(())
+    /// The bytes of a message without its separator and the fields that belong to an mbox rather
+    /// than to it: by these it is recognised.
+    pub(super) fn own_bytes_of(&self, uid: Uid) -> Result<Vec<u8>> {
+        let Some(row) = self.row_of(uid)? else { return Ok(Vec::new()) };
+        let (form, bytes) = self.stored_bytes_of(uid, row)?;
+        Ok(own_bytes(form, &bytes).into_owned())
     }
 }
 
-/// What may have been brought back already, by an undo that was interrupted.
-#[derive(Debug)]
-struct There {
-    same_uids: bool,
-    /// Messages by key, in a Maildir by size; each stands for one kept message.
-    candidates: HashMap<u64, Vec<Uid>>,
+/// A message without its separator.
+pub(super) fn text_of(form: KeptForm, bytes: &[u8]) -> &[u8] {
+    match form {
+        KeptForm::Stored { separator_len } => &bytes[bytes.len().min(separator_len as usize)..],
+        KeptForm::Message | KeptForm::LeftOut => bytes,
+    }
 }
 
-impl There {
-    /// Looks at the messages with UIDs given out since, if these can be told.
-    fn new(mailbox: &Mailbox, from: KeptFrom) -> Result<Self> {
-        let same_uids = mailbox.snapshot.meta().uidvalidity == from.uidvalidity;
-        let first = if same_uids { mailbox.row_from(from.uidnext)? } else { 0 };
-        let is_maildir = mailbox.format() == Format::Maildir;
-        let mut candidates: HashMap<u64, Vec<Uid>> = HashMap::new();
-        mailbox.snapshot.cores(first..mailbox.len(), &mut |_, core| {
-            let key = if is_maildir { core.size } else { core.key.0 };
-            candidates.entry(key).or_default().push(core.uid);
-        })?;
-        Ok(Self { same_uids, candidates })
+/// What of a message is its own, and not of the mbox that it stands in.
+pub(super) fn own_bytes(form: KeptForm, bytes: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    let text = text_of(form, bytes);
+    match form {
+        KeptForm::Stored { .. } => barid_message::strip_owned(text),
+        KeptForm::Message | KeptForm::LeftOut => text.into(),
     }
+}
 
-    /// Whether a kept message is in the mailbox: under its UID if it was never expunged, or under
-    /// another, byte by byte.
-    fn has(&mut self, mailbox: &Mailbox, kept: &KeptMessage) -> Result<bool> {
-        if self.same_uids
-            && let Some(row) = mailbox.row_of(kept.uid)?
-            && mailbox.snapshot.core(row)?.key == kept.key
-        {
-            return Ok(true);
-        }
-        let is_maildir = mailbox.format() == Format::Maildir;
-        let key = if is_maildir { kept.bytes.len() as u64 } else { kept.key.0 };
-        let Some(uids) = self.candidates.get_mut(&key) else { return Ok(false) };
-        for at in 0..uids.len() {
-            if mailbox.bytes_of(uids[at])? == kept.bytes {
-                uids.remove(at);
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
+/// The sender of a From_ line.
+fn sender_in(separator: &[u8]) -> Option<String> {
+    let mut lines = separator.split(|byte| *byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"From "))?;
+    let sender = std::str::from_utf8(line).ok()?.split_ascii_whitespace().next();
+    sender.map(str::to_owned)
 }

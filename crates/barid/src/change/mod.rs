@@ -12,6 +12,7 @@ mod keywords;
 pub(crate) mod matching;
 mod pass;
 mod resolve;
+mod undo;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::atomic::AtomicBool;
 
 use barid_formats::{FlagChange, NewMessage, SyncFigures, Unfinished};
 use barid_types::Uid;
+
+pub use self::undo::{KeptExpunge, KeptState, Undo};
 
 use crate::{Mailbox, ProgressFn, Result};
 
@@ -57,7 +60,8 @@ pub struct ChangeOptions {
     /// Only find out what would be done.
     pub dry_run: bool,
     /// Keep the messages that are expunged, for [`Mailbox::undo`], if they take no more than so
-    /// many bytes.
+    /// many bytes. Older expunges are kept as well as long as all together take no more, or no more
+    /// than 64 MB; `None` keeps nothing of this one, and an undo says so if older ones are kept.
     pub keep_expunged: Option<u64>,
     /// Once true, a long change ends after its current step, unfinished.
     pub stop: Option<Arc<AtomicBool>>,
@@ -104,6 +108,9 @@ pub struct Changed {
     pub ambiguous: u32,
     /// Bytes of the expunged messages that were kept for [`Mailbox::undo`]; `None` if none were.
     pub kept: Option<u64>,
+    /// Bytes of the expunged messages, if they were to be kept and are too large for that; also in
+    /// a dry run.
+    pub too_large: Option<u64>,
     /// Accepted changes that are not written yet.
     pub pending: u32,
     /// What else is to be known of a change that was made, a line each: what was left of it for
@@ -146,18 +153,28 @@ impl Mailbox {
         self.write(&request, options)
     }
 
-    /// Brings back the messages of the last expunge that was kept, with their flags, keywords and
-    /// dates, and forgets them; those that are there are left out.
+    /// Brings back the messages of the last expunge, with their flags, keywords and dates, and
+    /// forgets them; those that are there are left out. Once more, it brings back those of the
+    /// expunge before, if it is kept. In an mbox they stand as they stood, byte by byte, but for
+    /// their UIDs.
     ///
     /// May be repeated after it was interrupted: what it brought back is not brought back twice.
     ///
     /// # Errors
-    /// [`crate::Error::NothingToUndo`]; as [`Mailbox::change`].
+    /// [`crate::Error::NothingToUndo`]; [`crate::Error::NotKept`]; as [`Mailbox::change`].
     pub fn undo(&mut self, options: &ChangeOptions) -> Result<Changed> {
+        self.undo_one(Undo::Last, options)
+    }
+
+    /// [`Mailbox::undo`] of some kept expunge.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchExpunge`]; as [`Mailbox::undo`].
+    pub fn undo_one(&mut self, which: Undo, options: &ChangeOptions) -> Result<Changed> {
         self.check_writable(options)?;
         match options.dry_run {
-            true => self.bring_back(options),
-            false => self.under_pending_lock(|mailbox| mailbox.bring_back(options)),
+            true => self.bring_back(which, options),
+            false => self.under_pending_lock(|mailbox| mailbox.bring_back(which, options)),
         }
     }
 

@@ -188,14 +188,17 @@ impl Mailbox {
             0 => None,
             written => self.pending.records().get(written - 1).map(|record| record.sequence),
         };
-        let kept = match options.dry_run {
-            true => None,
-            false => self.keep_expunged(&resolved.changes.expunge, options)?,
-        };
+        let kept = self.keep_expunged(&resolved.changes.expunge, options)?;
         let uidnext = self.snapshot.meta().uidnext;
         let (report, next) = match resolved.changes.is_empty() && request.appends.is_empty() {
             true => (SyncReport::default(), Next::Nothing),
-            false => self.change_format(&resolved, request, options, through)?,
+            false => match self.change_format(&resolved, request, options, through) {
+                Ok(made) => made,
+                Err(error) => {
+                    self.drop_kept(&kept, &error);
+                    return Err(error);
+                }
+            },
         };
         let appends = request.appends.len() as u32;
         let made = Made { resolved, asked, appends, report, next, kept, through, uidnext };

@@ -30,7 +30,8 @@ pub(super) fn write_stored(
     let (header, body) = text.split_at(barid_message::body_offset(text));
     let blank = [&b"\r\n"[..], b"\n"].into_iter().find(|blank| is_blank(header, blank));
     let lines = &header[..header.len() - blank.map_or(0, <[u8]>::len)];
-    let is_same = has_flags(variant, header, message);
+    let owned = owned_of(variant, header);
+    let is_same = has_flags(&owned, header, message);
     let has_uid = write_lines(lines, uid, is_same, end, out);
     if !out.ends_with(b"\n") {
         out.extend_from_slice(end.as_bytes());
@@ -43,7 +44,8 @@ pub(super) fn write_stored(
     }
     out.extend_from_slice(blank.unwrap_or_default());
     out.extend_from_slice(body);
-    let has_length = matches!(variant, Variant::Mboxcl | Variant::Mboxcl2);
+    let has_length = owned.content_length == Some(body.len() as u64)
+        || matches!(variant, Variant::Mboxcl | Variant::Mboxcl2);
     if !has_length && !out.ends_with(b"\n") {
         out.extend_from_slice(end.as_bytes());
     }
@@ -58,14 +60,19 @@ fn is_blank(header: &[u8], blank: &[u8]) -> bool {
     header.strip_suffix(blank).is_some_and(|lines| lines.is_empty() || lines.ends_with(b"\n"))
 }
 
-/// Whether the fields of a header say what flags and keywords the message has.
-fn has_flags(variant: Variant, header: &[u8], message: &NewMessage<'_>) -> bool {
+/// What the fields of a header say.
+fn owned_of(variant: Variant, header: &[u8]) -> Owned {
     let separators = match variant {
         Variant::Mmdf => Separators::Mmdf,
         _ => Separators::From(FromProfile::default()),
     };
     let mut owned = Owned::default();
     status::head(header, true, separators, &mut owned);
+    owned
+}
+
+/// Whether the fields of a header say what flags and keywords the message has.
+fn has_flags(owned: &Owned, header: &[u8], message: &NewMessage<'_>) -> bool {
     let mut keywords: Vec<Keyword> = Vec::new();
     owned.keywords(header, |keyword| {
         keywords.push(keyword.clone());
@@ -169,6 +176,8 @@ mod tests {
         let stored = "\x01\x01\x01\x01\nA: b\n\nx\n";
         check(Variant::Mmdf, stored, "", 0, &format!("{stored}\x01\x01\x01\x01\n"));
         check(Variant::Mboxcl2, "From x\nA: b\n\nx", "", 0, "From x\nA: b\n\nx\n");
+        let stored = "From x\nContent-Length: 1\n\nx";
+        check(Variant::Mboxo, stored, "", 0, &format!("{stored}\n"));
         check(Variant::Mboxo, "From x\nA: b\n\nx", "", 0, "From x\nA: b\n\nx\n\n");
         check(Variant::Mboxo, "From x\nA: b", "", 0, "From x\nA: b\n\n");
         check(Variant::Mboxo, "From x\n\nx\n", "", 0, "From x\n\nx\n\n");

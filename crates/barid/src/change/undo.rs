@@ -1,0 +1,345 @@
+//! Bringing back what was expunged.
+
+use std::collections::{HashMap, HashSet};
+
+use barid_formats::{Format, NewMessage, StoredMessage};
+use barid_state::{
+    Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, MessageKey,
+};
+use barid_types::Uid;
+use barid_vfs::Timestamp;
+
+use super::kept::{Presence, own_bytes, text_of};
+use super::{ChangeOptions, ChangeRequest, Changed};
+use crate::limits::UNDO_BATCH_LEN;
+use crate::{Error, Mailbox, Note, NoteKind, Result};
+
+/// Which expunge is undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Undo {
+    /// The last that was made.
+    #[default]
+    Last,
+    /// That of this number ([`KeptExpunge::number`]).
+    Number(u64),
+    /// The last of the mailbox that stood at this path before, and was replaced by another file.
+    Replaced,
+}
+
+/// An expunge that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptExpunge {
+    /// Its number: of two the later has the higher.
+    pub number: u64,
+    /// When it was made; `None` if that cannot be read.
+    pub kept: Option<Timestamp>,
+    /// How many messages; `None` if that cannot be read.
+    pub messages: Option<u32>,
+    /// Bytes that it takes in the state folder; where it was not kept, those of the messages.
+    pub bytes: u64,
+    /// What there is to undo.
+    pub state: KeptState,
+}
+
+/// What of a kept expunge there is to undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptState {
+    /// Its messages can be brought back.
+    Kept,
+    /// It was interrupted: only some of its messages are gone.
+    Partial,
+    /// It was not made: all messages are there.
+    NotMade,
+    /// The messages were not kept.
+    NotKept,
+    /// The file is damaged, or of another version.
+    Damaged,
+}
+
+impl Mailbox {
+    /// The expunges that are kept, the last first.
+    ///
+    /// # Errors
+    /// A damaged cache; what the file system says.
+    pub fn kept_expunges(&self) -> Result<Vec<KeptExpunge>> {
+        let folder = self.kept_folder();
+        let mut all = Vec::new();
+        for number in folder.numbers()?.into_iter().rev() {
+            match folder.open(number) {
+                Ok(Some(kept)) => all.push(self.describe_kept(&kept)?),
+                Ok(None) => {}
+                Err(StateError::Damaged { .. } | StateError::Version { .. }) => {
+                    let state = KeptState::Damaged;
+                    all.push(KeptExpunge { number, kept: None, messages: None, bytes: 0, state });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn describe_kept(&self, kept: &Expunged) -> Result<KeptExpunge> {
+        let from = kept.from();
+        let state = match (self.presence(kept)?, from.left_out) {
+            (Presence::All, _) => KeptState::NotMade,
+            (_, Some(_)) => KeptState::NotKept,
+            (Presence::Some, None) => KeptState::Partial,
+            (Presence::None | Presence::Unknown, None) => KeptState::Kept,
+        };
+        Ok(KeptExpunge {
+            number: kept.number(),
+            kept: Some(from.kept),
+            messages: from.left_out.map(|left_out| left_out.messages).or(kept.count()),
+            bytes: from.left_out.map_or(kept.len(), |left_out| left_out.bytes),
+            state,
+        })
+    }
+
+    /// Forgets all expunges that are kept, those of a mailbox that stood at this path before
+    /// included; tells how many there were.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`]; what the file system says.
+    pub fn discard_kept(&mut self) -> Result<u32> {
+        self.check_writable(&ChangeOptions::default())?;
+        self.under_pending_lock(|mailbox| {
+            let folder = mailbox.kept_folder();
+            let mut count = folder.discard()?;
+            for former in folder.of_former()? {
+                count += former.discard()?;
+            }
+            Ok(count)
+        })
+    }
+
+    /// Whether expunges are kept of a mailbox that stood at this path before and was replaced by
+    /// another file, so that they are not found as this one's: [`Undo::Replaced`] brings them back.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn has_kept_of_replaced(&self) -> Result<bool> {
+        Ok(!self.kept_folder().of_former()?.is_empty())
+    }
+
+    /// Brings back what was kept, in passes of some megabytes.
+    pub(super) fn bring_back(&mut self, which: Undo, options: &ChangeOptions) -> Result<Changed> {
+        if !options.dry_run {
+            self.finish_unfinished()?;
+            self.refresh()?;
+        }
+        let folder = match which {
+            Undo::Last | Undo::Number(_) => Some(self.kept_folder()),
+            Undo::Replaced => self.kept_folder().of_former()?.pop(),
+        };
+        let Some(folder) = folder else { return Err(self.nothing_to_undo()) };
+        let number = match which {
+            Undo::Number(number) => number,
+            Undo::Last | Undo::Replaced => self.last_to_undo(&folder, options)?,
+        };
+        let mut changed = Changed::default();
+        let mut seen = HashSet::new();
+        for kept in self.with_those_continued(&folder, number)? {
+            self.bring_back_one(kept, &mut seen, options, &mut changed)?;
+        }
+        changed.pending = self.pending();
+        Ok(changed)
+    }
+
+    fn nothing_to_undo(&self) -> Error {
+        let replaced = self.has_kept_of_replaced().unwrap_or(false);
+        Error::NothingToUndo { path: self.path().to_owned(), replaced }
+    }
+
+    /// The last that was made. Those after it, which were not, are told and removed.
+    fn last_to_undo(&mut self, folder: &KeptFolder, options: &ChangeOptions) -> Result<u64> {
+        let mut numbers = folder.numbers()?;
+        while let Some(number) = numbers.pop() {
+            let Some(kept) = folder.open(number)? else { continue };
+            if self.presence(&kept)? != Presence::All {
+                return match kept.from().left_out {
+                    None => Ok(number),
+                    Some(left_out) => Err(Error::NotKept {
+                        path: self.path().to_owned(),
+                        messages: left_out.messages,
+                        bytes: left_out.bytes,
+                        has_older: !numbers.is_empty(),
+                    }),
+                };
+            }
+            let text = format!(
+                "{}: an expunge was begun and not made: its messages are all there",
+                self.path().display()
+            );
+            self.notes.push(Note { kind: NoteKind::State, text });
+            if !options.dry_run {
+                kept.remove()?;
+            }
+        }
+        Err(self.nothing_to_undo())
+    }
+
+    /// An expunge and those before it that it goes on with, the first of them first.
+    fn with_those_continued(&self, folder: &KeptFolder, number: u64) -> Result<Vec<Expunged>> {
+        let missing = || Error::NoSuchExpunge { path: self.path().to_owned(), number };
+        let last = folder.open(number)?.ok_or_else(missing)?;
+        if let Some(left_out) = last.from().left_out {
+            return Err(Error::NotKept {
+                path: self.path().to_owned(),
+                messages: left_out.messages,
+                bytes: left_out.bytes,
+                has_older: folder.numbers()?.iter().any(|other| *other < number),
+            });
+        }
+        let mut before = folder.numbers()?;
+        before.retain(|other| *other < number);
+        let mut all = vec![last];
+        while all.last().is_some_and(|first| first.from().continues)
+            && let Some(number) = before.pop()
+        {
+            // What cannot be read is undone by itself, or not.
+            let Ok(Some(kept)) = folder.open(number) else { break };
+            if kept.from().left_out.is_some() {
+                break;
+            }
+            all.push(kept);
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    fn bring_back_one(
+        &mut self,
+        mut kept: Expunged,
+        seen: &mut HashSet<(Uid, MessageKey)>,
+        options: &ChangeOptions,
+        changed: &mut Changed,
+    ) -> Result<()> {
+        let from = kept.from().clone();
+        let mut there = There::new(self, &from)?;
+        let mut damaged = u32::from(kept.count().is_none());
+        let mut batch: Vec<KeptMessage> = Vec::new();
+        loop {
+            let next = kept.next()?;
+            let len = batch.iter().map(|message| message.bytes.len()).sum::<usize>();
+            if !batch.is_empty() && (next.is_none() || len >= UNDO_BATCH_LEN) {
+                self.append_kept(&from, &batch, options, changed)?;
+                batch.clear();
+            }
+            match next {
+                Some(Kept::Message(message)) => {
+                    // What an expunge was to do, and the one that went on with it did, is twice.
+                    let is_new = seen.insert((message.uid, message.key));
+                    if is_new && !there.has(self, &message)? {
+                        batch.push(*message);
+                    }
+                }
+                Some(Kept::Damaged { .. }) => damaged += 1,
+                None => break,
+            }
+        }
+        match (options.dry_run, damaged) {
+            (true, _) => {}
+            (false, 0) => kept.remove()?,
+            (false, _) => {
+                let aside = kept.set_aside()?;
+                let text = format!("{}: some kept messages are damaged", aside.display());
+                self.notes.push(Note { kind: NoteKind::State, text });
+            }
+        }
+        Ok(())
+    }
+
+    fn append_kept(
+        &mut self,
+        from: &KeptFrom,
+        batch: &[KeptMessage],
+        options: &ChangeOptions,
+        changed: &mut Changed,
+    ) -> Result<()> {
+        let is_as_then = self.family() == from.format;
+        let appends: Vec<_> = batch.iter().map(|kept| new_message(kept, is_as_then)).collect();
+        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+        let options = ChangeOptions { keep_expunged: None, ..options.clone() };
+        let done = self.write(&request, &options)?;
+        changed.appends += done.appends;
+        changed.appended.extend(done.appended);
+        changed.flagged += done.flagged;
+        changed.asked += done.asked;
+        changed.ambiguous = done.ambiguous;
+        changed.warnings.extend(done.warnings);
+        changed.gone.extend(done.gone);
+        changed.unwritable.extend(done.unwritable);
+        changed.unwritable_count += done.unwritable_count;
+        super::add_figures(&mut changed.figures, &done.figures);
+        Ok(())
+    }
+}
+
+fn new_message(kept: &KeptMessage, is_as_then: bool) -> NewMessage<'_> {
+    let stored = match kept.form {
+        KeptForm::Stored { separator_len } if is_as_then => {
+            Some(StoredMessage { bytes: &kept.bytes, separator_len: separator_len as usize })
+        }
+        _ => None,
+    };
+    NewMessage {
+        bytes: text_of(kept.form, &kept.bytes),
+        internal_date: Some(kept.internal_date),
+        flags: kept.flags,
+        keywords: kept.keywords.clone(),
+        sender: kept.sender.as_deref(),
+        stored,
+    }
+}
+
+/// What need not be brought back.
+#[derive(Debug)]
+struct There {
+    same_uids: bool,
+    /// Messages that an undo which was interrupted may have brought back, by key, in a Maildir by
+    /// size; each stands for one kept message.
+    candidates: HashMap<u64, Vec<Uid>>,
+}
+
+impl There {
+    /// Looks at the messages with UIDs given out since, if these can be told.
+    fn new(mailbox: &Mailbox, from: &KeptFrom) -> Result<Self> {
+        let same_uids = mailbox.snapshot.meta().uidvalidity == from.uidvalidity;
+        let first = if same_uids { mailbox.row_from(from.uidnext)? } else { 0 };
+        let is_maildir = mailbox.format() == Format::Maildir;
+        let mut candidates: HashMap<u64, Vec<Uid>> = HashMap::new();
+        mailbox.snapshot.cores(first..mailbox.len(), &mut |_, core| {
+            let key = if is_maildir { core.size } else { core.key.0 };
+            candidates.entry(key).or_default().push(core.uid);
+        })?;
+        Ok(Self { same_uids, candidates })
+    }
+
+    /// Whether a kept message is in the mailbox: under its UID if it was never expunged, or under
+    /// another, byte by byte.
+    fn has(&mut self, mailbox: &Mailbox, kept: &KeptMessage) -> Result<bool> {
+        if self.same_uids
+            && let Some(row) = mailbox.row_of(kept.uid)?
+            && mailbox.snapshot.core(row)?.key == kept.key
+        {
+            return Ok(true);
+        }
+        let is_maildir = mailbox.format() == Format::Maildir;
+        let key = if is_maildir { kept.bytes.len() as u64 } else { kept.key.0 };
+        let Some(uids) = self.candidates.get_mut(&key) else { return Ok(false) };
+        let own = own_bytes(kept.form, &kept.bytes);
+        for at in 0..uids.len() {
+            // The last message of an mbox may have had no line end, and has one since.
+            if without_end(&mailbox.own_bytes_of(uids[at])?) == without_end(&own) {
+                uids.remove(at);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn without_end(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}

@@ -1,0 +1,265 @@
+//! What is expunged can be brought back, whatever became of the expunge.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use barid::{
+    ChangeOptions, Error, Flag, KeptState, Mailbox, MailboxSpec, OpenOptions, ReadAs, Undo,
+};
+use barid_vfs::{
+    CallKind, CrashVfs, Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions as FileOptions,
+    Vfs,
+};
+
+use crate::arena::{Arena, FORMATS, add, expunge, flag, found, keeping, later, memory, now, uid};
+
+/// The messages that are there, by their numbers in the corpus, in mailbox order.
+fn numbers(arena: &Arena, mailbox: &mut Mailbox) -> Vec<u64> {
+    let text = |number| barid::message::strip_owned(&arena.text(number)).into_owned();
+    let texts: Vec<_> = (0..12).map(text).collect();
+    let uids = mailbox.uids().unwrap();
+    let number = |at: u32| {
+        let bytes = mailbox.read(uid(at), ReadAs::Message).unwrap().bytes;
+        let own = barid::message::strip_owned(&bytes);
+        texts.iter().position(|text| **text == *own).unwrap() as u64
+    };
+    uids.into_iter().map(number).collect()
+}
+
+/// A mailbox of 8 messages, with UIDs from 1, of which number 3 was expunged and is kept.
+fn scene(format: &str) -> (MemVfs, Arena) {
+    let disk = memory();
+    let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), format, 7);
+    arena.deliver(8);
+    let mut mailbox = arena.open();
+    mailbox.sync(&now()).unwrap();
+    mailbox.change(&expunge(&[4]), &keeping()).unwrap();
+    assert_eq!(numbers(&arena, &mut mailbox), [0, 1, 2, 4, 5, 6, 7]);
+    (disk, arena)
+}
+
+fn nothing_to_undo(result: barid::Result<barid::Changed>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, Error::NothingToUndo { .. }), "{error}");
+}
+
+fn not_kept(result: barid::Result<barid::Changed>, expected: u32) {
+    match result.unwrap_err() {
+        Error::NotKept { messages, has_older: true, .. } => assert_eq!(messages, expected),
+        error => panic!("{error}"),
+    }
+}
+
+fn limited(bytes: u64) -> ChangeOptions {
+    ChangeOptions { keep_expunged: Some(bytes), ..now() }
+}
+
+#[test]
+fn expunges_are_undone_one_by_one() {
+    for format in FORMATS {
+        let (_, arena) = scene(format);
+        let mut mailbox = arena.open();
+        mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap();
+        let kept = mailbox.kept_expunges().unwrap();
+        let told: Vec<_> =
+            kept.iter().map(|kept| (kept.number, kept.messages, kept.state)).collect();
+        assert_eq!(told, [(2, Some(2), KeptState::Kept), (1, Some(1), KeptState::Kept)]);
+        mailbox.undo(&now()).unwrap();
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 0, 5]);
+        mailbox.undo(&now()).unwrap();
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 0, 5, 3]);
+        nothing_to_undo(mailbox.undo(&now()));
+    }
+}
+
+#[test]
+fn an_expunge_that_was_not_kept_is_told() {
+    for (format, options) in [("maildir", now()), ("mboxrd", now()), ("mboxrd", limited(100))] {
+        let (_, arena) = scene(format);
+        let mut mailbox = arena.open();
+        let dry = ChangeOptions { dry_run: true, ..options.clone() };
+        let would = mailbox.change(&expunge(&[1, 6]), &dry).unwrap();
+        assert_eq!(would.too_large.is_some(), options.keep_expunged.is_some());
+        let changed = mailbox.change(&expunge(&[1, 6]), &options).unwrap();
+        assert_eq!((changed.kept, changed.too_large), (None, would.too_large));
+        not_kept(mailbox.undo(&now()), 2);
+        not_kept(mailbox.undo_one(Undo::Number(2), &now()), 2);
+        let states: Vec<_> =
+            mailbox.kept_expunges().unwrap().iter().map(|kept| kept.state).collect();
+        assert_eq!(states, [KeptState::NotKept, KeptState::Kept]);
+        mailbox.undo_one(Undo::Number(1), &now()).unwrap();
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 3]);
+        assert_eq!(mailbox.discard_kept().unwrap(), 1);
+        nothing_to_undo(mailbox.undo(&now()));
+        // Where nothing is kept there is nothing to be mistaken for it.
+        mailbox.change(&expunge(&[2]), &now()).unwrap();
+        nothing_to_undo(mailbox.undo(&now()));
+        let missing = mailbox.undo_one(Undo::Number(7), &now()).unwrap_err();
+        assert!(matches!(missing, Error::NoSuchExpunge { number: 7, .. }), "{missing}");
+    }
+}
+
+#[test]
+fn a_locked_mailbox_leaves_what_was_kept() {
+    let (disk, arena) = scene("mboxrd");
+    let options = OpenOptions { lock_timeout: std::time::Duration::ZERO, ..arena.options() };
+    let mut mailbox = arena.try_open(&options).unwrap();
+    let other = disk.open(Path::new("/box"), FileOptions::WRITE).unwrap();
+    assert!(other.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
+    let error = mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap_err();
+    assert!(matches!(error, Error::Mailbox(barid_formats::Error::Locked { .. })), "{error}");
+    drop(other);
+    assert_eq!(mailbox.kept_expunges().unwrap().len(), 1);
+    let changed = mailbox.undo(&now()).unwrap();
+    assert_eq!((changed.appends, numbers(&arena, &mut mailbox).last()), (1, Some(&3)));
+}
+
+/// Brings back all that can be, and checks that it was the last expunge that was made: that of 0 and
+/// 5, or some of them, or that of 3.
+fn check_undo(arena: &Arena, context: &str) {
+    let mut mailbox = arena.open();
+    let before = numbers(arena, &mut mailbox);
+    let gone: Vec<u64> = [0, 5].into_iter().filter(|number| !before.contains(number)).collect();
+    let expected = if gone.is_empty() { vec![3] } else { gone.clone() };
+    let changed = mailbox.undo(&now()).unwrap();
+    let after = numbers(arena, &mut mailbox);
+    assert_eq!(after, [before, expected].concat(), "{context}: {changed:?}");
+    let again = mailbox.undo(&now());
+    match gone.is_empty() {
+        true => nothing_to_undo(again),
+        false => assert_eq!(numbers(arena, &mut mailbox).last(), Some(&3), "{context}"),
+    }
+    assert_eq!(mailbox.kept_expunges().unwrap(), []);
+}
+
+#[test]
+fn every_crash_of_an_expunge_leaves_what_is_to_be_undone() {
+    for format in FORMATS {
+        let (disk, arena) = scene(format);
+        let world = CrashVfs::new(&disk);
+        let mut mailbox = arena.on(Arc::new(world.vfs())).open();
+        let first = world.points();
+        mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap();
+        assert!(world.points() > first + 5);
+        for point in first..=world.points() {
+            for seed in 0..6 {
+                let disk = world.crash_at(point, seed);
+                check_undo(&arena.on(Arc::new(disk)), &format!("{format}, {point}, {seed}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failing_call_in_an_expunge_leaves_what_is_to_be_undone() {
+    for format in FORMATS {
+        for kind in [CallKind::Write, CallKind::Name, CallKind::Resize, CallKind::Sync] {
+            for nth in 0.. {
+                let (disk, arena) = scene(format);
+                let vfs = FaultVfs::new(disk.clone(), Fault::nth(nth).of(kind));
+                let opened = arena.on(Arc::new(vfs.clone())).try_open(&arena.options());
+                if let Ok(mut mailbox) = opened {
+                    // Whether it fails, and how, is another matter.
+                    let _ = mailbox.change(&expunge(&[1, 6]), &keeping());
+                }
+                disk.sleep(std::time::Duration::from_secs(600));
+                check_undo(&arena, &format!("{format}, {kind:?}, {nth}"));
+                if !vfs.fired() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_expunge_that_goes_on_with_another_is_undone_with_it() {
+    let mut interrupted = 0;
+    for nth in 0..40 {
+        let (disk, arena) = scene("maildir");
+        let vfs = FaultVfs::new(disk.clone(), Fault::nth(nth).of(CallKind::Name));
+        let mut mailbox = arena.on(Arc::new(vfs.clone())).open();
+        let _ = mailbox.change(&expunge(&[1, 6, 8]), &keeping());
+        let mut mailbox = arena.open();
+        let left = numbers(&arena, &mut mailbox);
+        let uids: Vec<u32> = found(&mailbox).iter().map(|found| found.uid).collect();
+        let rest: Vec<u32> = [1, 6, 8].into_iter().filter(|uid| uids.contains(uid)).collect();
+        if rest.is_empty() || rest.len() == 3 {
+            continue;
+        }
+        interrupted += 1;
+        assert_eq!(mailbox.kept_expunges().unwrap()[0].state, KeptState::Partial);
+        mailbox.change(&expunge(&rest), &keeping()).unwrap();
+        let dry = ChangeOptions { dry_run: true, ..now() };
+        assert_eq!(mailbox.undo(&dry).unwrap().appends, 3);
+        assert_eq!(mailbox.undo(&now()).unwrap().appends, 3, "{left:?}");
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 0, 5, 7]);
+        assert_eq!(mailbox.undo(&now()).unwrap().appends, 1);
+    }
+    assert!(interrupted > 0);
+}
+
+#[test]
+fn a_replaced_mailbox_finds_what_was_expunged_from_the_former() {
+    let (disk, arena) = scene("mboxrd");
+    let bytes = arena.content();
+    let new = Path::new("/new");
+    disk.open(new, FileOptions::create(0o600)).unwrap().write_all_at(&bytes, 0).unwrap();
+    disk.rename(new, Path::new("/box")).unwrap();
+    let mut mailbox = arena.open();
+    match mailbox.undo(&now()).unwrap_err() {
+        Error::NothingToUndo { replaced: true, .. } => {}
+        error => panic!("{error}"),
+    }
+    assert!(mailbox.has_kept_of_replaced().unwrap());
+    mailbox.undo_one(Undo::Replaced, &now()).unwrap();
+    assert_eq!(numbers(&arena, &mut mailbox), [0, 1, 2, 4, 5, 6, 7, 3]);
+    nothing_to_undo(mailbox.undo_one(Undo::Replaced, &now()));
+}
+
+/// Expunges the `at`-th of some messages, as they stand in an mbox, and undoes it; every one is then
+/// there byte by byte, but that the UID and the place are new.
+fn check_bytes(spec: &str, messages: &[&str], at: u32, end: &str) {
+    let disk = memory();
+    let file = disk.open(Path::new("/box"), FileOptions::create(0o600)).unwrap();
+    file.write_all_at(messages.concat().as_bytes(), 0).unwrap();
+    let options = OpenOptions { threads: 1, ..OpenOptions::new(None, "/state".into()) };
+    let spec = MailboxSpec::parse(spec);
+    let mut mailbox = Mailbox::open_in(Arc::new(disk.clone()), &spec, &options).unwrap();
+    assert_eq!(mailbox.len() as usize, messages.len());
+    mailbox.change(&expunge(&[at + 1]), &keeping()).unwrap();
+    let before = disk.read(Path::new("/box"), u64::MAX).unwrap();
+    mailbox.undo(&now()).unwrap();
+    assert_eq!(mailbox.len() as usize, messages.len());
+    let after = String::from_utf8(disk.read(Path::new("/box"), u64::MAX).unwrap()).unwrap();
+    let before = String::from_utf8(before).unwrap();
+    let new = after.strip_prefix(&before).unwrap();
+    assert_eq!(new, format!("{}{end}", messages[at as usize]));
+}
+
+#[test]
+fn an_mbox_gets_its_bytes_back() {
+    let other = "From b  Sat Jan  3 01:05:34 1996\nSubject: other\n\nother\n\n";
+    let first = "From a@b  Sat Jan  3 01:05:34 1996\nSubject: x\nContent-Length: 22\n\n\
+                 From me\nis not quoted\n\n";
+    for spec in ["/box", "mbox:/box", "mboxo:/box", "mboxcl:/box", "mboxcl2:/box", "mboxrd:/box"] {
+        check_bytes(spec, &[first, other], 0, "");
+        let quoted = "From a@b  Sat Jan  3 01:05:34 1996\nSubject: x\n\n>From me\n>>From you\n\n";
+        check_bytes(spec, &[other, quoted], 1, "");
+        let crlf = "From a@b Sat Jan  3 01:05:34 1996\r\nSubject: x\r\nStatus: RO\r\n\r\nx\r\n\r\n";
+        let crlf_other = other.replace('\n', "\r\n");
+        check_bytes(spec, &[crlf, &crlf_other], 0, "");
+    }
+}
+
+#[test]
+fn pending_flags_are_brought_back() {
+    let (_, arena) = scene("mboxrd");
+    let mut mailbox = arena.open();
+    mailbox.change(&flag(&[1], &add(Flag::Seen)), &later()).unwrap();
+    mailbox.change(&expunge(&[1]), &keeping()).unwrap();
+    let changed = mailbox.undo(&now()).unwrap();
+    assert_eq!(mailbox.uids_with(Flag::Seen).unwrap(), changed.appended);
+    assert_eq!(arena.open_without_cache().uids_with(Flag::Seen).unwrap(), changed.appended);
+    assert!(changed.appended[0] > uid(8));
+}
