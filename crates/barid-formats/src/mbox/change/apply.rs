@@ -6,12 +6,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::assemble::{assemble, chunks, pieces, runs};
 use super::header::Kind;
-use super::limits::AHEAD_BUFFERS;
+use super::journal::JournalFile;
 use super::source::Source;
 use super::steps::{Step, StepKind};
-use super::unit::Unit;
 use super::work::Work;
-use crate::{Result, SyncContext};
+use crate::{Error, Result, SyncContext};
 
 /// Bytes of the hash of a piece of a sector.
 pub(super) const PIECE_LEN: u64 = 4;
@@ -28,105 +27,43 @@ impl Work<'_> {
     /// costs one of the journal beside it.
     pub(super) fn apply_steps(&mut self, first: usize, context: &SyncContext<'_>) -> Result<()> {
         let total = self.bytes_total();
-        for index in first..self.steps.len() {
+        let mut index = first;
+        while index < self.steps.len() {
+            let step = self.steps.get(index);
+            if step.kind == StepKind::Direct {
+                let rest = index..self.steps.len();
+                let is_direct = |index: &usize| self.steps.get(*index).kind == StepKind::Direct;
+                let end = index + rest.take_while(is_direct).count();
+                self.apply_direct(index, end, context)?;
+                index = end;
+                continue;
+            }
             if context.is_stopped() {
                 self.flush()?;
-                return Err(crate::Error::Unfinished {
-                    path: self.places.mailbox.to_owned(),
-                    journal: self.journal.path().unwrap_or(self.places.mailbox).to_owned(),
-                    what: "it was stopped".to_owned(),
-                });
+                return Err(self.stopped(&self.journal));
             }
             self.locks.touch()?;
-            let step = self.steps.get(index);
-            match step.kind {
-                StepKind::Direct => self.apply_direct(step)?,
-                StepKind::Window => {
-                    if self.window != Some(index) {
-                        // The bytes of the window before may still be needed.
-                        self.flush()?;
-                        self.fill_window(index)?;
-                        self.sync_journal()?;
-                    }
-                    self.flush()?;
-                    self.apply_window(step)?;
-                }
+            if self.window != Some(index) {
+                // The bytes of the window before may still be needed.
+                self.flush()?;
+                self.fill_window(index)?;
+                self.sync_journal()?;
             }
+            self.flush()?;
+            self.apply_window(step)?;
             self.bytes_done += self.steps.write_len(step, &self.units);
             context.report(self.bytes_done, total);
+            index += 1;
         }
         Ok(())
     }
 
-    /// Waits for the steps before, and writes a step from the mailbox to the mailbox.
-    fn apply_direct(&mut self, step: Step) -> Result<()> {
-        let units = self.steps.units(step);
-        let mut source = self.source();
-        let file = self.file();
-        let len_max = self.options.buffer_len * AHEAD_BUFFERS;
-        let mut bytes = std::mem::take(&mut self.buffer);
-        bytes.reserve_exact(len_max);
-        let mut out = Out { bytes, offset: 0, len_max };
-        let ready = match self.is_unsynced {
-            true => self.prepare(&units, &mut source, &mut out)?,
-            false => 0,
-        };
-        self.flush()?;
-        self.is_unsynced = true;
-        out.len_max = self.options.buffer_len;
-        for index in &units[ready..] {
-            // A unit that fits is verified before any of it is written.
-            let len = self.units[*index as usize].write_len;
-            if out.bytes.len() as u64 + len > out.len_max as u64 {
-                out.flush(file).map_err(self.at())?;
-            }
-            self.assemble_into(*index, &mut source, &mut out)?;
-            self.locks.touch()?;
-        }
-        out.flush(file).map_err(self.at())?;
-        self.buffer = out.bytes;
-        Ok(())
-    }
-
-    /// Waits for the steps before, and meanwhile makes the first of `units` ready, of which nothing
-    /// is written. Returns how many.
-    fn prepare(&mut self, units: &[u32], source: &mut Source<'_>, out: &mut Out) -> Result<usize> {
-        let file = self.file();
-        let (synced, ready) = std::thread::scope(|scope| {
-            let barrier = std::thread::Builder::new().spawn_scoped(scope, || file.sync_data());
-            let mut ready = Ok(0);
-            while let Ok(count) = ready
-                && let Some(index) = units.get(count)
-                && let unit = self.units[*index as usize]
-                && out.holds(&unit)
-            {
-                debug_assert_eq!(
-                    unit.write_len, unit.new_len,
-                    "a unit of which bytes stay where they are is not written directly"
-                );
-                ready = self.assemble_into(*index, source, out).map(|()| count + 1);
-            }
-            let synced = match barrier {
-                Ok(thread) => thread.join().unwrap_or(Err(io::ErrorKind::Other.into())),
-                // There are no more threads to be had.
-                Err(_) => file.sync_data(),
-            };
-            (synced, ready)
-        });
-        self.barriers += 1;
-        self.is_unsynced = false;
-        synced.map_err(self.at())?;
-        ready
-    }
-
-    /// Adds the new bytes of a unit to `out`.
-    fn assemble_into(&mut self, index: u32, source: &mut Source<'_>, out: &mut Out) -> Result<()> {
-        let script = self.script(index)?;
-        let (unit, file) = (&self.units[index as usize], self.file());
-        let hash = assemble(unit, &script, source, |at, bytes| out.put(file, at, bytes));
-        match hash.map_err(self.at())? == unit.hash {
-            true => Ok(()),
-            false => Err(self.changed()),
+    /// That the change was stopped, and goes on later.
+    pub(super) fn stopped(&self, journal: &JournalFile) -> Error {
+        Error::Unfinished {
+            path: self.places.mailbox.to_owned(),
+            journal: journal.path().unwrap_or(self.places.mailbox).to_owned(),
+            what: "it was stopped".to_owned(),
         }
     }
 
@@ -209,40 +146,6 @@ pub(super) fn read_or_zeros(
     })?;
     bytes.resize(len as usize, 0);
     Ok(())
-}
-
-/// Collects bytes that follow each other in a file.
-struct Out {
-    bytes: Vec<u8>,
-    offset: u64,
-    len_max: usize,
-}
-
-impl Out {
-    /// Whether all of a unit can be put without anything being written.
-    fn holds(&self, unit: &Unit) -> bool {
-        let follows = self.bytes.is_empty() || unit.new == self.offset + self.bytes.len() as u64;
-        follows && self.bytes.len() as u64 + unit.write_len <= self.len_max as u64
-    }
-
-    fn put(&mut self, file: &dyn barid_vfs::File, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let follows = at == self.offset + self.bytes.len() as u64;
-        if !follows || self.bytes.len() + bytes.len() > self.len_max {
-            self.flush(file)?;
-            self.offset = at;
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self, file: &dyn barid_vfs::File) -> io::Result<()> {
-        if !self.bytes.is_empty() {
-            file.write_all_at(&self.bytes, self.offset)?;
-            self.offset += self.bytes.len() as u64;
-            self.bytes.clear();
-        }
-        Ok(())
-    }
 }
 
 /// Collects what goes to a window.

@@ -1,11 +1,14 @@
 //! What is known, message by message, and the headers of the file.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use barid_state::MessageKey;
 use barid_types::{FlagSet, KeywordMask, Uid};
 use barid_vfs::File;
 
+use super::pages::{Page, Pages};
 use crate::mbox::layout::{BATCH_MAX, HEADERS_GAP_MAX, HEADERS_READ_LEN};
 use crate::scan::sink_error;
 use crate::{Error, Known, Location, Result};
@@ -109,6 +112,10 @@ pub(super) struct Headers<'f> {
     file: &'f dyn File,
     path: &'f Path,
     size: u64,
+    /// Where one header after another is read, with who comes behind.
+    pages: Option<&'f Pages<'f>>,
+    /// The page that takes the place of the buffer.
+    page: Option<Arc<Page>>,
     buffer: Vec<u8>,
     start: u64,
     len: usize,
@@ -117,7 +124,13 @@ pub(super) struct Headers<'f> {
 
 impl<'f> Headers<'f> {
     pub(super) fn new(file: &'f dyn File, path: &'f Path, size: u64) -> Self {
-        Self { file, path, size, buffer: Vec::new(), start: 0, len: 0, ahead: 0 }
+        let (pages, page) = (None, None);
+        Self { file, path, size, pages, page, buffer: Vec::new(), start: 0, len: 0, ahead: 0 }
+    }
+
+    /// From now on what is read in big pieces is read page by page.
+    pub(super) fn share(&mut self, pages: Option<&'f Pages<'f>>) {
+        self.pages = pages;
     }
 
     /// The bytes of a range; fewer only at the end of the file.
@@ -125,19 +138,55 @@ impl<'f> Headers<'f> {
         let len = len.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
         let end = self.start + self.len as u64;
         if offset < self.start || offset + len as u64 > end {
-            let is_near = self.len > 0 && offset >= self.start && offset <= end + HEADERS_GAP_MAX;
-            let ahead = (self.ahead * 4).clamp(HEADERS_READ_LEN / 16, HEADERS_READ_LEN);
-            self.ahead = if is_near { ahead } else { 0 };
-            let left = usize::try_from(self.size - offset).unwrap_or(usize::MAX);
-            let wanted = len.max(self.ahead).min(left);
-            if self.buffer.len() < wanted {
-                self.buffer.resize(wanted, 0);
-            }
-            let read = self.file.read_full_at(&mut self.buffer[..wanted], offset);
-            (self.start, self.len) = (offset, read.map_err(Error::at(self.path))?);
+            self.load(offset, len)?;
         }
         let skip = (offset - self.start) as usize;
-        Ok(&self.buffer[skip.min(self.len)..(skip + len).min(self.len)])
+        let bytes = self.page.as_ref().map_or(&self.buffer, |page| &page.bytes);
+        Ok(&bytes[skip.min(self.len)..(skip + len).min(self.len)])
+    }
+
+    fn load(&mut self, offset: u64, len: usize) -> Result<()> {
+        let end = self.start + self.len as u64;
+        let is_near = self.len > 0 && offset >= self.start && offset <= end + HEADERS_GAP_MAX;
+        let ahead = (self.ahead * 4).clamp(HEADERS_READ_LEN / 16, HEADERS_READ_LEN);
+        self.ahead = if is_near { ahead } else { 0 };
+        if let Some(pages) = self.pages.filter(|pages| self.ahead >= pages.page_len()) {
+            return self.load_page(pages, offset, len).map_err(Error::at(self.path));
+        }
+        self.page = None;
+        let left = usize::try_from(self.size - offset).unwrap_or(usize::MAX);
+        let wanted = len.max(self.ahead).min(left);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let read = self.file.read_full_at(&mut self.buffer[..wanted], offset);
+        (self.start, self.len) = (offset, read.map_err(Error::at(self.path))?);
+        Ok(())
+    }
+
+    /// Takes the page in which a range is, or copies it if there are several.
+    fn load_page(&mut self, pages: &Pages<'_>, offset: u64, len: usize) -> io::Result<()> {
+        let page = pages.get(offset)?;
+        if offset + len as u64 <= page.end() {
+            (self.start, self.len) = (page.offset, page.bytes.len());
+            self.page = Some(page);
+            return Ok(());
+        }
+        self.buffer.clear();
+        let mut page = page;
+        let (mut at, end) = (offset, offset + len as u64);
+        while at < end && at < page.end() {
+            let skip = (at - page.offset) as usize;
+            let taken = (end.min(page.end()) - at) as usize;
+            self.buffer.extend_from_slice(&page.bytes[skip..skip + taken]);
+            at += taken as u64;
+            if at < end {
+                page = pages.get(at)?;
+            }
+        }
+        self.page = None;
+        (self.start, self.len) = (offset, self.buffer.len());
+        Ok(())
     }
 
     /// The bytes of a range, all of them.

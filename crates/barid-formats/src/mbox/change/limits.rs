@@ -62,7 +62,7 @@ pub(super) const SCRIPTS_WRITE_LEN: usize = 128 * 1024;
 pub(super) const READ_ALONE_MAX: usize = 32;
 
 /// Units that wait to be read.
-pub(super) const READ_QUEUE_LEN: usize = 8;
+pub(super) const READ_QUEUE_LEN: usize = 4;
 
 /// Ranges collapsed in one change at most.
 pub(super) const COLLAPSES_MAX: usize = 1024;
@@ -88,8 +88,26 @@ pub(super) const FOREIGN_TRIED_MAX: u32 = 64;
 /// What a disk writes at once.
 pub(super) const SECTOR_LEN: u64 = 512;
 
-/// How many times the bytes that are written at once are made ready while the disk is waited for.
-pub(super) const AHEAD_BUFFERS: usize = 4;
+/// Pieces of the bytes that are written at once that wait to be written.
+pub(super) const PIECES_AHEAD: usize = 3;
+
+/// Bytes read at once where they are only copied elsewhere: what stays in the processor's cache.
+pub(super) const SOURCE_LEN: usize = 256 * 1024;
+
+/// Bytes of scripts read at once when the units of a step are written.
+pub(super) const SCRIPTS_READ_LEN: u64 = 64 * 1024;
+
+/// Bytes of a page that planner and reader share.
+pub(super) const PAGE_LEN: usize = 256 * 1024;
+
+/// Pages kept at most.
+pub(super) const PAGES_MAX: usize = 16;
+
+/// Pages read ahead of the planner.
+pub(super) const PAGES_AHEAD: u64 = 4;
+
+/// Buffers of pages kept to be used again.
+pub(super) const PAGES_FREE_MAX: usize = 4;
 
 /// Bytes first read at a place; doubled as long as reading goes on there.
 pub(super) const READ_LEN_MIN: usize = 4096;

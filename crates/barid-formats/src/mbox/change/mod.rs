@@ -6,6 +6,7 @@
 //! are written in an order and in steps that never touch bytes which are still needed and are
 //! durable nowhere else.
 
+mod ahead;
 mod apply;
 mod assemble;
 mod base;
@@ -22,6 +23,7 @@ mod journal;
 mod limits;
 mod load;
 mod measure;
+mod pages;
 mod plan;
 mod prepare;
 mod reader;

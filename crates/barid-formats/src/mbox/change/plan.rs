@@ -11,6 +11,7 @@ use super::cursor::Item;
 use super::draft::Draft;
 use super::edit::Editor;
 use super::measure::{Context, Home, Measured, Tools};
+use super::pages::Pages;
 use super::prepare::{Prepared, pseudo_item};
 use super::room::{self, Length, Mode, Search};
 use crate::mbox::layout::{
@@ -25,6 +26,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) path: &'a Path,
     /// The file, all locks held.
     pub(super) file: &'a dyn File,
+    /// Where pages of it are kept for who comes behind, if anybody does.
+    pub(super) pages: Option<&'a Pages<'a>>,
     /// Its bytes, NULs at the end included. They may be more than when it was scanned: what was
     /// delivered since stays behind the messages that are known, unread.
     pub(super) size: u64,
@@ -136,7 +139,8 @@ impl<'p> Planner<'p> {
         draft: &'p mut dyn Draft,
         moved: &'p mut dyn FnMut(&MovedMessage),
     ) -> Result<Self> {
-        let prepared = Prepared::new(input)?;
+        let mut prepared = Prepared::new(input)?;
+        prepared.tools.headers.share(input.pages);
         Ok(Self {
             context: prepared.context,
             tools: prepared.tools,

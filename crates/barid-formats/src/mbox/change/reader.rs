@@ -6,7 +6,7 @@
 //! much to read it gets a thread.
 
 use std::io;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -20,6 +20,7 @@ use super::limits::{
     READ_ALONE_MAX, READ_QUEUE_LEN, SCRIPT_COMPRESSED_MIN, SCRIPT_LEVEL, SCRIPTS_WRITE_LEN,
     WritingOptions,
 };
+use super::pages::Pages;
 use super::source::Source;
 use super::unit::{Collapse, Unit};
 use crate::{Error, Result};
@@ -41,6 +42,8 @@ pub(super) struct Reader<'a> {
     source: Source<'a>,
     /// Where scripts go. `None`: nothing is read, hashed or written, only counted.
     journal: Option<&'a mut JournalFile>,
+    /// What the planner has read already.
+    pages: &'a Pages<'a>,
     read: Read,
     /// Scripts that are not in the journal yet.
     scripts: Vec<u8>,
@@ -53,15 +56,28 @@ impl<'a> Reader<'a> {
         places: Places<'a>,
         file: &'a dyn File,
         journal: Option<&'a mut JournalFile>,
+        pages: &'a Pages<'a>,
         options: &WritingOptions,
     ) -> Self {
         Self {
             places,
-            source: Source::new(file, options.buffer_len),
+            source: Source::sharing(file, options.buffer_len, pages),
             journal,
+            pages,
             read: Read::default(),
             scripts: Vec::new(),
             compressor: None,
+        }
+    }
+
+    /// What is to be read next; there is time for reading ahead until it comes.
+    fn next(&self, parts: &Receiver<Part>) -> Option<Part> {
+        loop {
+            match parts.try_recv() {
+                Err(TryRecvError::Empty) if self.pages.read_ahead() => {}
+                Err(TryRecvError::Empty) => return parts.recv().ok(),
+                part => return part.ok(),
+            }
         }
     }
 
@@ -198,7 +214,9 @@ impl<'scope, 'env> Readers<'scope, 'env> {
         let spawned = Builder::new().spawn_scoped(self.scope, move || {
             let reader = handed.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(mut reader) = reader else { return Ok(Read::default()) };
-            parts.into_iter().try_for_each(|part| reader.take(part))?;
+            while let Some(part) = reader.next(&parts) {
+                reader.take(part)?;
+            }
             reader.finish()
         });
         self.state = match spawned {

@@ -180,7 +180,6 @@ fn work_of<'a>(
         times: None,
         window: None,
         bytes_done: 0,
-        buffer: Vec::new(),
         decompressor: None,
     }
 }

@@ -1,11 +1,14 @@
 //! Reading a file where it is changed: mostly forwards, sometimes just a few bytes.
 
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use barid_vfs::File;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::limits::READ_LEN_MIN;
+use super::pages::{Page, Pages};
 use super::unit::Collapse;
 
 /// Reads a file through a buffer. Offsets are those of the file after its collapses.
@@ -18,13 +21,31 @@ pub(super) struct Source<'a> {
     offset: u64,
     ahead: usize,
     buffer_len: usize,
+    /// Where pages are that others have read.
+    pages: Option<&'a Pages<'a>>,
+    /// The page that takes the place of the buffer.
+    page: Option<Arc<Page>>,
+    /// What was said to be wanted.
+    expected: Range<u64>,
 }
 
 impl<'a> Source<'a> {
     /// Reads at most `buffer_len` bytes at once.
     pub(super) fn new(file: &'a dyn File, buffer_len: usize) -> Self {
         let collapses = Vec::new();
-        Self { file, collapses, buffer: Vec::new(), offset: 0, ahead: 0, buffer_len }
+        let expected = 0..0;
+        let (pages, page) = (None, None);
+        let buffer = Vec::new();
+        Self { file, collapses, buffer, offset: 0, ahead: 0, buffer_len, pages, page, expected }
+    }
+
+    /// The same, where what is in `pages` is not read again.
+    pub(super) fn sharing(file: &'a dyn File, buffer_len: usize, pages: &'a Pages<'a>) -> Self {
+        Self { pages: Some(pages), ..Self::new(file, buffer_len) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.page.as_ref().map_or(&self.buffer, |page| &page.bytes)
     }
 
     /// Jumps over a range from now on; those of before are in front of it.
@@ -33,9 +54,15 @@ impl<'a> Source<'a> {
         self.forget();
     }
 
+    /// Everything from `from` to `to` is wanted next, and nothing behind it.
+    pub(super) fn expect(&mut self, from: u64, to: u64) {
+        self.expected = from..to;
+    }
+
     /// Forgets what was read ahead.
     pub(super) fn forget(&mut self) {
         self.buffer.clear();
+        self.page = None;
         self.ahead = 0;
     }
 
@@ -51,11 +78,11 @@ impl<'a> Source<'a> {
     ) -> io::Result<()> {
         while len > 0 {
             let skip = offset.wrapping_sub(self.offset);
-            if offset < self.offset || skip >= self.buffer.len() as u64 {
+            if offset < self.offset || skip >= self.bytes().len() as u64 {
                 self.fill(offset, len)?;
                 continue;
             }
-            let bytes = &self.buffer[skip as usize..];
+            let bytes = &self.bytes()[skip as usize..];
             let taken = bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX));
             visit(&bytes[..taken])?;
             offset += taken as u64;
@@ -73,10 +100,23 @@ impl<'a> Source<'a> {
     }
 
     fn fill(&mut self, offset: u64, wanted: u64) -> io::Result<()> {
-        let goes_on = !self.buffer.is_empty() && offset == self.offset + self.buffer.len() as u64;
+        let len = self.bytes().len() as u64;
+        let goes_on = len > 0 && offset == self.offset + len;
+        self.page = match self.pages {
+            Some(pages) if self.collapses.is_empty() => pages.last(offset),
+            _ => None,
+        };
+        if let Some(page) = &self.page {
+            self.offset = page.offset;
+            return Ok(());
+        }
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         let ahead = if goes_on { self.ahead * 2 } else { READ_LEN_MIN };
         self.ahead = ahead.max(wanted).min(self.buffer_len.max(1));
+        if self.expected.contains(&offset) {
+            let left = usize::try_from(self.expected.end - offset).unwrap_or(usize::MAX);
+            self.ahead = left.min(self.buffer_len.max(1));
+        }
         let (at, left) = self.place(offset);
         let len = self.ahead.min(usize::try_from(left).unwrap_or(usize::MAX));
         self.offset = offset;

@@ -189,11 +189,12 @@ fn plan_with(
     room: Room<'_, '_>,
     context: &mut SyncContext<'_>,
 ) -> Result<Planned> {
-    let Room { places, file, draft } = room;
+    let Room { places, file, pages, draft } = room;
     let size = stamp.files[0].size;
     let input = PlanInput {
         path: &mailbox.path,
         file,
+        pages: Some(pages),
         size,
         separators: mailbox.separators(),
         known: context.known,

@@ -36,8 +36,6 @@ pub(super) struct Work<'a> {
     pub(super) window: Option<usize>,
     /// Bytes written to the mailbox by steps.
     pub(super) bytes_done: u64,
-    /// Empty; kept to be used again.
-    pub(super) buffer: Vec<u8>,
     pub(super) decompressor: Option<zstd::bulk::Decompressor<'static>>,
 }
 
@@ -188,18 +186,36 @@ pub(super) fn decompressed(
 ) -> io::Result<Vec<u8>> {
     let mut stored = vec![0; unit.script_len as usize];
     journal.read(&mut stored, HEADER_LEN + unit.script_at)?;
+    let mut script = Vec::new();
+    decompress(&stored, unit, decompressor, &mut script)?;
+    Ok(script)
+}
+
+/// Puts the script of a unit, of which `stored` is what its journal holds, into `script`.
+pub(super) fn decompress(
+    stored: &[u8],
+    unit: &Unit,
+    decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
+    script: &mut Vec<u8>,
+) -> io::Result<()> {
     let raw_len = unit.script_raw_len as usize;
+    script.clear();
     if unit.script_len == unit.script_raw_len {
-        return Ok(stored);
+        script.extend_from_slice(stored);
+        return Ok(());
     }
     if raw_len > SCRIPT_RAW_MAX {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let script = match decompressor {
-        Some(decompressor) => decompressor.decompress(&stored, raw_len),
-        none => none.insert(zstd::bulk::Decompressor::new()?).decompress(&stored, raw_len),
+    script.reserve(raw_len);
+    let done = match decompressor {
+        Some(decompressor) => decompressor.decompress_to_buffer(stored, script),
+        none => none.insert(zstd::bulk::Decompressor::new()?).decompress_to_buffer(stored, script),
     };
-    script.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    match done.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))? {
+        len if len == raw_len => Ok(()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
 }
 
 /// The bytes of the plan behind the scripts, and the hash of all of it.

@@ -10,6 +10,7 @@ use super::drafter::{Drafted, Drafter};
 use super::header::{HEADER_LEN, Header, Origin, RECORDS_LEN, Tail};
 use super::journal::{JournalFile, Places};
 use super::limits::{SECTOR_LEN, TAIL_LEN_MAX, WritingOptions};
+use super::pages::Pages;
 use super::reader::{Read, Reader};
 use super::run::{Stage, renew_times};
 use super::source::{Source, hash_of};
@@ -26,6 +27,8 @@ pub(super) struct Room<'a, 'd> {
     pub(super) places: Places<'a>,
     /// Its file.
     pub(super) file: &'a dyn File,
+    /// Its pages.
+    pub(super) pages: &'d Pages<'a>,
     /// Takes the draft.
     pub(super) draft: &'d mut dyn Draft,
 }
@@ -59,10 +62,12 @@ pub(super) fn write<'a, P>(
     let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
     let mut journal = JournalFile::new(options.image_len);
     let drafting = locks.map(|_| &mut journal);
-    let reader = Reader::new(places, file, drafting, &options);
+    let pages = Pages::new(file, size, options.buffer_len);
+    let reader = Reader::new(places, file, drafting, &pages, &options);
     let drafted = std::thread::scope(|scope| {
         let mut drafter = Drafter::new(scope, reader, size, &options);
-        let planned = plan(Room { places, file, draft: &mut drafter }, context)?;
+        let room = Room { places, file, pages: &pages, draft: &mut drafter };
+        let planned = plan(room, context)?;
         Ok((planned, drafter.finish()?))
     });
     let (planned, drafted) = match drafted {
@@ -145,7 +150,6 @@ impl<'a> Plan<'a> {
             times: None,
             window: None,
             bytes_done: 0,
-            buffer: Vec::new(),
             decompressor: None,
         };
         let work = work.begin()?.run(Stage::default(), context)?;

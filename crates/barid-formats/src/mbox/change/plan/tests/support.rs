@@ -11,6 +11,7 @@ use barid_vfs::{MemVfs, OpenOptions, Timestamp, Vfs};
 
 use crate::mbox::change::block::Fields;
 use crate::mbox::change::draft::Draft;
+use crate::mbox::change::pages::Pages;
 use crate::mbox::change::plan::{PlanInput, Planned, plan};
 use crate::mbox::layout::Notes;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
@@ -330,9 +331,11 @@ impl World {
     pub(super) fn try_plan(&self, known: &dyn Known, changes: &ChangeSet) -> Result<(Done, Told)> {
         let old = self.bytes();
         let file = self.vfs.open(&self.path, OpenOptions::READ).unwrap();
+        let pages = Pages::new(&*file, old.len() as u64, 50);
         let input = PlanInput {
             path: &self.path,
             file: &*file,
+            pages: old.len().is_multiple_of(2).then_some(&pages),
             size: old.len() as u64,
             separators: self.mailbox().separators(),
             known,
