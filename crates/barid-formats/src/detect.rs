@@ -8,6 +8,7 @@ use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::maildir::Maildir;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::mh::{MARKS, MhFolder};
 use crate::{Error, Format, Mailbox, Result};
 
 /// A mailbox as people name it: a path, perhaps with its format before it (`mbox:PATH`).
@@ -31,6 +32,8 @@ pub enum FormatName {
     MboxVariant(Variant),
     /// `mmdf:`
     Mmdf,
+    /// `mh:`
+    Mh,
 }
 
 /// Opens the mailbox at a path; the options are for those that are an mbox.
@@ -46,12 +49,18 @@ struct Entry {
 }
 
 /// Every format, in the order in which they are tried.
-static REGISTRY: [Entry; 7] = [
+static REGISTRY: [Entry; 8] = [
     Entry {
         name: "maildir",
         format: FormatName::Maildir,
         probe: Some(|probe| probe.has_new_and_cur),
         open: |vfs, path, _| Ok(Box::new(Maildir::new(vfs, path.to_owned()))),
+    },
+    Entry {
+        name: "mh",
+        format: FormatName::Mh,
+        probe: Some(|probe| probe.has_mh_mark),
+        open: |vfs, path, _| Ok(Box::new(MhFolder::new(vfs, path.to_owned()))),
     },
     Entry {
         name: "mmdf",
@@ -99,6 +108,8 @@ const HEAD_LEN: usize = 8 << 10;
 #[derive(Debug)]
 struct Probe {
     has_new_and_cur: bool,
+    /// It has a file that only MH folders have.
+    has_mh_mark: bool,
     /// The first bytes, if it is a file.
     head: Option<Vec<u8>>,
 }
@@ -168,6 +179,7 @@ pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
     Ok(find(&probe).map(|entry| match entry.format {
         FormatName::Maildir => Format::Maildir,
         FormatName::Mmdf => Format::Mmdf,
+        FormatName::Mh => Format::Mh,
         FormatName::Mbox => Format::Mboxo,
         FormatName::MboxVariant(variant) => variant.format(),
     }))
@@ -188,7 +200,8 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
         FileType::Dir => {
             let has_new_and_cur =
                 is_dir(vfs, &path.join("new"))? && is_dir(vfs, &path.join("cur"))?;
-            Ok(Probe { has_new_and_cur, head: None })
+            let has_mh_mark = !has_new_and_cur && has_mh_mark(vfs, path);
+            Ok(Probe { has_new_and_cur, has_mh_mark, head: None })
         }
         FileType::File => {
             let read = || {
@@ -198,10 +211,16 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
                 head.truncate(len);
                 Ok(head)
             };
-            Ok(Probe { has_new_and_cur: false, head: Some(read().map_err(Error::at(path))?) })
+            let head = Some(read().map_err(Error::at(path))?);
+            Ok(Probe { has_new_and_cur: false, has_mh_mark: false, head })
         }
         _ => Err(not_a_mailbox(path, "it is neither a file nor a directory")),
     }
+}
+
+/// As NeoMutt tests it.
+fn has_mh_mark(vfs: &dyn Vfs, path: &Path) -> bool {
+    MARKS.iter().any(|mark| vfs.symlink_metadata(&path.join(mark)).is_ok())
 }
 
 fn is_dir(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
@@ -249,7 +268,8 @@ fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
     match (format, &probe.head) {
         (FormatName::Maildir, Some(_)) => Some("a file is no Maildir"),
         (FormatName::Maildir, None) if !probe.has_new_and_cur => Some(what_else(probe)),
-        (FormatName::Maildir, None) => None,
+        (FormatName::Maildir, None) | (FormatName::Mh, None) => None,
+        (FormatName::Mh, Some(_)) => Some("a file is no MH folder"),
         (_, None) => Some("a directory is no mbox"),
         // Forced: an odd beginning is for the reader to judge, but for what is no text at all.
         (_, Some(head)) if is_mbox(head) || is_mmdf(head) => None,
@@ -290,6 +310,8 @@ mod tests {
             ("/maildir/new/x", b""),
             ("/maildir/cur/x", b""),
             ("/dir/new/x", b""),
+            ("/mh/.mh_sequences", b""),
+            ("/sylpheed/.sylpheed_cache", b""),
             ("/mbox", b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n"),
             ("/blank", b"\n\nFrom a@b Thu Jan  1 00:00:00 1970\n\n"),
             ("/indented", b"  From a@b Thu Jan  1 00:00:00 1970\n\n"),
@@ -317,6 +339,8 @@ mod tests {
     fn formats_are_told() {
         check("/maildir", Ok(Format::Maildir));
         check("/maildir/", Ok(Format::Maildir));
+        check("/mh", Ok(Format::Mh));
+        check("/sylpheed", Ok(Format::Mh));
         check("/mbox", Ok(Format::Mboxo));
         check("/blank", Ok(Format::Mboxo));
         check("/empty", Ok(Format::Mboxo));
@@ -341,6 +365,8 @@ mod tests {
         check("mboxcl:/mbox", Ok(Format::Mboxcl));
         check("mboxcl2:/mbox", Ok(Format::Mboxcl2));
         check("mmdf:/mmdf", Ok(Format::Mmdf));
+        check("mh:/dir", Ok(Format::Mh));
+        check("mh:/mbox", Err("a file is no MH folder"));
         check("maildir:/mbox", Err("a file is no Maildir"));
         check("maildir:/dir", Err("no cur/ and new/"));
         check("mbox:/maildir", Err("a directory is no mbox"));

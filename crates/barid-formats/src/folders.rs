@@ -1,4 +1,5 @@
-//! The mailboxes below a directory: Maildir++ folders, nested Maildirs, directories of mboxes.
+//! The mailboxes below a directory: Maildir++ folders, nested Maildirs and MH folders, directories of
+//! mboxes.
 //!
 //! Maildir++ (Courier, Dovecot) keeps the folder `A/B` of a Maildir in its subdirectory `.A.B`,
 //! named in modified UTF-7 (RFC 3501 §5.1.3). Links to directories are not followed, hidden files
@@ -56,7 +57,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
         let room = FOLDERS_MAX.saturating_sub(found.len());
         for (offset, child) in children.iter().enumerate().take(room) {
             let is_level = child.format.is_none() && is_real_dir(vfs, &child.path);
-            let nests = child.format == Some(Format::Maildir) || is_level;
+            let nests = child.format.is_some_and(Format::has_message_files) || is_level;
             if nests && child.depth < DEPTH_MAX {
                 open.push((child.path.clone(), child.depth, child.format, at + offset + 1));
             }
@@ -87,9 +88,14 @@ fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> R
         found = plus_plus(vfs, path, depth, &names);
     }
     for (name, file_type) in names {
-        let of_maildir = format == Some(Format::Maildir)
-            && (matches!(name.as_slice(), b"new" | b"cur" | b"tmp") || file_type != FileType::Dir);
-        if name.starts_with(b".") || of_maildir {
+        let is_part = match format {
+            Some(Format::Maildir) => {
+                matches!(name.as_slice(), b"new" | b"cur" | b"tmp") || file_type != FileType::Dir
+            }
+            Some(Format::Mh) => file_type != FileType::Dir,
+            _ => false,
+        };
+        if name.starts_with(b".") || is_part {
             continue;
         }
         let path = path.join(OsStr::from_bytes(&name));
@@ -114,7 +120,7 @@ fn folder_at(
         FileType::File => false,
         _ => is_real_dir(vfs, &path),
     };
-    let is_link_to_dir = !is_dir && format == Some(Format::Maildir);
+    let is_link_to_dir = !is_dir && format.is_some_and(Format::has_message_files);
     if (format.is_none() && !is_dir) || is_link_to_dir || is_lock(name) {
         return None;
     }
@@ -308,6 +314,20 @@ mod tests {
                 (3, "old", true),
                 (1, "zero", true),
             ],
+        );
+    }
+
+    #[test]
+    fn mh_folders_nest() {
+        check(
+            &["inbox/2", "inbox/lists"],
+            &[
+                ("inbox/.mh_sequences", ""),
+                ("inbox/1", "From a Thu Jan  1 00:00:00 1970\n\n"),
+                ("inbox/lists/.mh_sequences", "unseen: 1\n"),
+                ("inbox/lists/7", "Subject: x\n\n"),
+            ],
+            &[(0, "r", false), (1, "inbox", true), (2, "lists", true)],
         );
     }
 

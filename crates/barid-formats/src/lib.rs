@@ -6,11 +6,13 @@
 
 mod detect;
 mod error;
+mod files;
 mod folders;
 mod location;
 mod mailbox;
 mod maildir;
 mod mbox;
+mod mh;
 mod redo;
 mod scan;
 mod stamp;

@@ -25,6 +25,8 @@ pub enum Format {
     Mboxcl2,
     /// An MMDF mailbox.
     Mmdf,
+    /// An MH folder.
+    Mh,
 }
 
 impl Format {
@@ -37,7 +39,13 @@ impl Format {
             Self::Mboxcl => "mboxcl",
             Self::Mboxcl2 => "mboxcl2",
             Self::Mmdf => "mmdf",
+            Self::Mh => "mh",
         }
+    }
+
+    /// Whether every message is a file of its own.
+    pub const fn has_message_files(self) -> bool {
+        matches!(self, Self::Maildir | Self::Mh)
     }
 }
 

@@ -7,8 +7,8 @@ use barid_vfs::{FileStamp, Timestamp};
 /// What a few `stat` calls said of a mailbox (PROTOCOL, "Open", step 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// An mbox: the file. A Maildir: `new`, `cur`, `dovecot-uidlist`, `dovecot-keywords`. Unused or
-    /// missing ones are zero.
+    /// An mbox: the file. A Maildir: `new`, `cur`, `dovecot-uidlist`, `dovecot-keywords`. An MH
+    /// folder: the folder, `.mh_sequences`. Unused or missing ones are zero.
     pub files: [FileStamp; 4],
     /// When the stamp was taken; not part of the comparison of [`Stamp::same_files`].
     pub taken: Timestamp,

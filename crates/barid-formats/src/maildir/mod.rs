@@ -180,7 +180,7 @@ impl Mailbox for Maildir {
         buffer.resize(from + size as usize, 0);
         let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
         buffer.truncate(from + len);
-        Ok(read::header_end(&buffer[from..]).map_or(len, |end| end.len))
+        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
     }
 
     fn sync(

@@ -15,6 +15,7 @@ use super::list::{Listing, Sighting};
 use super::name;
 use super::relist::Relisted;
 use super::unread::Unread;
+use crate::files::{blank_line, crlf_size, header_end, is_ours};
 use crate::scan::sink_error;
 use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
@@ -343,104 +344,3 @@ const UNKNOWN: Metadata = Metadata {
     accessed: Timestamp { unix_nanos: 0 },
     allocated: 0,
 };
-
-/// Whether an error is about this process, not about the file: too many open files, no memory.
-pub(super) fn is_ours(error: &std::io::Error) -> bool {
-    const ENOMEM: i32 = 12;
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE))
-}
-
-/// Where a header ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HeaderEnd {
-    /// Its bytes, the blank line included.
-    pub(super) len: usize,
-    /// RFC822 bytes of the fields in it that mailbox formats own.
-    pub(super) owned_len: u64,
-}
-
-/// Finds the blank line, and on the way the fields that mailbox formats own.
-pub(super) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
-    let (mut at, mut owned_len, mut owned) = (0, 0, false);
-    loop {
-        let line = &text[at..];
-        let len = memchr::memchr(b'\n', line)? + 1;
-        match line[0] {
-            b'\n' => return Some(HeaderEnd { len: at + 1, owned_len }),
-            b'\r' if len == 2 => return Some(HeaderEnd { len: at + 2, owned_len }),
-            b' ' | b'\t' => {}
-            b's' | b'S' | b'x' | b'X' => owned = is_owned(&line[..len]),
-            _ => owned = false,
-        }
-        if owned {
-            owned_len += crlf_size(&line[..len]);
-        }
-        at += len;
-    }
-}
-
-/// Where the header ends if its blank line starts at or after `from`.
-pub(super) fn blank_line(text: &[u8], from: usize) -> Option<usize> {
-    memchr::memchr_iter(b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
-        match &text[at + 1..] {
-            [b'\n', ..] => Some(at + 2),
-            [b'\r', b'\n', ..] => Some(at + 3),
-            _ => None,
-        }
-    })
-}
-
-/// Whether a line starts a field that mailbox formats own.
-fn is_owned(line: &[u8]) -> bool {
-    let Some(colon) = memchr::memchr(b':', &line[..line.len().min(16)]) else {
-        return false;
-    };
-    barid_message::is_owned_field(line[..colon].trim_ascii_end())
-}
-
-/// Bytes of a text whose line ends are made CRLF.
-fn crlf_size(text: &[u8]) -> u64 {
-    let line_ends = memchr::memchr_iter(b'\n', text).count();
-    let whole = match memchr::memchr(b'\r', text) {
-        None => 0,
-        Some(_) => memchr::memmem::find_iter(text, b"\r\n").count(),
-    };
-    (text.len() + line_ends - whole) as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_ends_with_its_blank_line() {
-        let check = |text: &str, expected: Option<(usize, u64)>| {
-            let found = header_end(text.as_bytes()).map(|end| (end.len, end.owned_len));
-            assert_eq!(found, expected, "{text:?}");
-        };
-        check("a: b\n\nbody\n", Some((6, 0)));
-        check("a: b\r\n\r\nbody\n", Some((8, 0)));
-        check("\nbody", Some((1, 0)));
-        check("\r\nbody", Some((2, 0)));
-        check("a: b\n", None);
-        check("", None);
-        check("Status: RO\nx-uid : 1\n 2\nSubject: s\n\n", Some((36, 27)));
-        check("x-status-not: 1\n\n", Some((17, 0)));
-    }
-
-    #[test]
-    fn a_blank_line_may_straddle() {
-        assert_eq!(blank_line(b"ab\n\nc", 2), Some(4));
-        assert_eq!(blank_line(b"ab\r\n\r\nc", 1), Some(6));
-        assert_eq!(blank_line(b"ab\nc\n", 0), None);
-    }
-
-    #[test]
-    fn sizes_count_crlf() {
-        assert_eq!(crlf_size(b"a\nb\r\nc"), 7);
-        assert_eq!(crlf_size(b"a\rb\n"), 5);
-        assert_eq!(crlf_size(b""), 0);
-    }
-}

@@ -9,7 +9,7 @@ use super::Dirs;
 use super::before::Before;
 use super::layout::{CUR, HEAD_LEN, HEADER_LEN_MAX, NEW, UNREAD_NAMED_MAX};
 use super::list::{Listing, Seen};
-use super::read::{blank_line, header_end, is_ours};
+use crate::files::{blank_line, header_end, is_ours};
 use crate::{DefectKind, Error, MailboxDefect, Result};
 
 /// The messages that could not be read.

@@ -1,0 +1,254 @@
+//! What formats with a file per message share: reading the beginning of many small files, and
+//! sharing such work among threads.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use barid_vfs::{Dir, Metadata, OpenOptions};
+
+use crate::{Error, Result};
+
+/// Bytes of a message read at first: the whole of most.
+const HEAD_LEN: usize = 16 << 10;
+/// The longest header that is read; the rest is left out, which is a defect.
+pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
+
+/// Where a header ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeaderEnd {
+    /// Its bytes, the blank line included.
+    pub(crate) len: usize,
+    /// RFC822 bytes of the fields in it that mailbox formats own.
+    pub(crate) owned_len: u64,
+}
+
+/// Finds the blank line, and on the way the fields that mailbox formats own.
+pub(crate) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
+    let (mut at, mut owned_len, mut owned) = (0, 0, false);
+    loop {
+        let line = &text[at..];
+        let len = memchr::memchr(b'\n', line)? + 1;
+        match line[0] {
+            b'\n' => return Some(HeaderEnd { len: at + 1, owned_len }),
+            b'\r' if len == 2 => return Some(HeaderEnd { len: at + 2, owned_len }),
+            b' ' | b'\t' => {}
+            b's' | b'S' | b'x' | b'X' => owned = is_owned(&line[..len]),
+            _ => owned = false,
+        }
+        if owned {
+            owned_len += crlf_size(&line[..len]);
+        }
+        at += len;
+    }
+}
+
+/// Where the header ends if its blank line starts at or after `from`.
+pub(crate) fn blank_line(text: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr_iter(b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
+        match &text[at + 1..] {
+            [b'\n', ..] => Some(at + 2),
+            [b'\r', b'\n', ..] => Some(at + 3),
+            _ => None,
+        }
+    })
+}
+
+/// Whether a line starts a field that mailbox formats own.
+fn is_owned(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', &line[..line.len().min(16)]) else {
+        return false;
+    };
+    barid_message::is_owned_field(line[..colon].trim_ascii_end())
+}
+
+/// Bytes of a text whose line ends are made CRLF.
+pub(crate) fn crlf_size(text: &[u8]) -> u64 {
+    let line_ends = memchr::memchr_iter(b'\n', text).count();
+    let whole = match memchr::memchr(b'\r', text) {
+        None => 0,
+        Some(_) => memchr::memmem::find_iter(text, b"\r\n").count(),
+    };
+    (text.len() + line_ends - whole) as u64
+}
+
+/// Whether an error is about this process, not about the file: too many open files, no memory.
+pub(crate) fn is_ours(error: &io::Error) -> bool {
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE))
+}
+
+/// What the beginning of a file told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// `fstat` of what was read.
+    pub(crate) metadata: Metadata,
+    /// Bytes of the header, the blank line included.
+    pub(crate) header_len: usize,
+    /// RFC822.SIZE, if the whole message was read.
+    pub(crate) rfc822_size: Option<u64>,
+    /// Bytes read.
+    pub(crate) bytes_read: u64,
+    /// The header is longer than [`HEADER_LEN_MAX`].
+    pub(crate) is_cut: bool,
+    in_long: bool,
+}
+
+/// Reads headers, with buffers of its own.
+pub(crate) struct HeadReader {
+    head: Vec<u8>,
+    long: Vec<u8>,
+}
+
+impl HeadReader {
+    /// A reader.
+    pub(crate) fn new() -> Self {
+        Self { head: vec![0; HEAD_LEN], long: Vec::new() }
+    }
+
+    /// Reads the header of a file: `open`, `fstat`, `read`, `close`, and for a long header some
+    /// reads more.
+    ///
+    /// # Errors
+    /// As the file system says.
+    pub(crate) fn read(&mut self, dir: &dyn Dir, name: &[u8]) -> io::Result<Head> {
+        let (metadata, len) = dir.read_head(name, &mut self.head)?;
+        let is_whole = len as u64 == metadata.size;
+        let found = header_end(&self.head[..len]);
+        let mut head = Head {
+            metadata,
+            header_len: found.map_or(len, |found| found.len),
+            rfc822_size: None,
+            bytes_read: len as u64,
+            is_cut: false,
+            in_long: false,
+        };
+        if is_whole {
+            let owned = found.map_or(0, |found| found.owned_len);
+            head.rfc822_size = Some(crlf_size(&self.head[..len]).saturating_sub(owned));
+        } else if found.is_none() && len > 0 && metadata.size > len as u64 {
+            self.read_long(dir, name, &mut head)?;
+        }
+        Ok(head)
+    }
+
+    /// The header that was read last.
+    pub(crate) fn header(&self, head: &Head) -> &[u8] {
+        let bytes = if head.in_long { &self.long } else { &self.head };
+        &bytes[..head.header_len]
+    }
+
+    fn read_long(&mut self, dir: &dyn Dir, name: &[u8], head: &mut Head) -> io::Result<()> {
+        head.in_long = true;
+        let file = dir.open(name, OpenOptions::READ)?;
+        let whole = usize::try_from(head.metadata.size).unwrap_or(usize::MAX).min(HEADER_LEN_MAX);
+        self.long = self.head[..head.header_len].to_vec();
+        while self.long.len() < whole {
+            let from = self.long.len();
+            self.long.resize(whole.min(from * 2), 0);
+            let more = file.read_full_at(&mut self.long[from..], from as u64)?;
+            head.bytes_read += more as u64;
+            self.long.truncate(from + more);
+            // The blank line may straddle the reads.
+            if let Some(end) = blank_line(&self.long, from.saturating_sub(3)) {
+                head.header_len = end;
+                return Ok(());
+            }
+            if more == 0 {
+                break;
+            }
+        }
+        head.header_len = self.long.len();
+        head.is_cut = self.long.len() == HEADER_LEN_MAX;
+        Ok(())
+    }
+}
+
+/// Work on a chunk of things, by its number and range, with the tool of a thread.
+pub(crate) type ChunkWork<'a, T> = dyn Fn(&mut T, u32, Range<usize>) -> Result<()> + Sync + 'a;
+
+/// Does work on `count` things in chunks of `chunk_len`, from as many threads as given, the calling
+/// one among them. Every thread makes a tool of its own. Stops at the first error.
+pub(crate) fn in_chunks<T>(
+    count: usize,
+    chunk_len: usize,
+    threads: usize,
+    make_tool: &(dyn Fn() -> T + Sync),
+    work: &ChunkWork<'_, T>,
+) -> Result<()> {
+    let chunks = count.div_ceil(chunk_len);
+    let (next, stop, failed) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+    let run = || {
+        let mut tool = make_tool();
+        while !stop.load(Ordering::Relaxed) {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks {
+                break;
+            }
+            let range = chunk * chunk_len..count.min((chunk + 1) * chunk_len);
+            if let Err(error) = work(&mut tool, chunk as u32, range) {
+                stop.store(true, Ordering::Relaxed);
+                failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, chunks.max(1)) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let failed: Option<Error> = failed.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    failed.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_ends_with_its_blank_line() {
+        let check = |text: &str, expected: Option<(usize, u64)>| {
+            let found = header_end(text.as_bytes()).map(|end| (end.len, end.owned_len));
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("a: b\n\nbody\n", Some((6, 0)));
+        check("a: b\r\n\r\nbody\n", Some((8, 0)));
+        check("\nbody", Some((1, 0)));
+        check("\r\nbody", Some((2, 0)));
+        check("a: b\n", None);
+        check("", None);
+        check("Status: RO\nx-uid : 1\n 2\nSubject: s\n\n", Some((36, 27)));
+        check("x-status-not: 1\n\n", Some((17, 0)));
+    }
+
+    #[test]
+    fn a_blank_line_may_straddle() {
+        assert_eq!(blank_line(b"ab\n\nc", 2), Some(4));
+        assert_eq!(blank_line(b"ab\r\n\r\nc", 1), Some(6));
+        assert_eq!(blank_line(b"ab\nc\n", 0), None);
+    }
+
+    #[test]
+    fn sizes_count_crlf() {
+        assert_eq!(crlf_size(b"a\nb\r\nc"), 7);
+        assert_eq!(crlf_size(b"a\rb\n"), 5);
+        assert_eq!(crlf_size(b""), 0);
+    }
+
+    #[test]
+    fn work_is_done_once() {
+        let seen = Mutex::new(Vec::new());
+        let work = |(): &mut (), chunk: u32, range: Range<usize>| {
+            seen.lock().unwrap().push((chunk, range));
+            Ok(())
+        };
+        in_chunks(7, 3, 2, &|| (), &work).unwrap();
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_by_key(|(chunk, _)| *chunk);
+        assert_eq!(seen, [(0, 0..3), (1, 3..6), (2, 6..7)]);
+    }
+}

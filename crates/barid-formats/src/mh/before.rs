@@ -1,0 +1,125 @@
+//! What was known of a folder, loaded for comparison.
+
+use barid_state::MessageKey;
+use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
+
+use super::name::{Number, parse_place};
+use crate::scan::sink_error;
+use crate::{Known, Location, Result, Stamp};
+
+const VERSION: u8 = 1;
+
+/// What a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Files could not be read, and are worth another attempt.
+    pub(super) has_unread: bool,
+    /// Bytes of all messages.
+    pub(super) size_bytes: u64,
+}
+
+impl State {
+    /// Writes the state.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = vec![VERSION, u8::from(self.has_unread)];
+        bytes.extend_from_slice(&self.size_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// Reads [`State::to_bytes`] back; `None` if they are of another version.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [VERSION, has_unread, size @ ..] = bytes else { return None };
+        let size_bytes = u64::from_le_bytes(size.try_into().ok()?);
+        Some(Self { has_unread: *has_unread != 0, size_bytes })
+    }
+}
+
+/// One known message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// Its UID.
+    pub(super) uid: Uid,
+    /// Its flags.
+    pub(super) flags: FlagSet,
+    /// Its keywords.
+    pub(super) keywords: KeywordMask,
+    /// Its number.
+    pub(super) number: Number,
+    /// By what its file is known.
+    pub(super) mark: u64,
+    /// What it is.
+    pub(super) key: MessageKey,
+}
+
+/// All that was known.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The stamp it is true of.
+    pub(super) stamp: Stamp,
+    /// What the last scan left; nothing of it holds where this is `None`.
+    pub(super) state: Option<State>,
+    /// The UIDVALIDITY.
+    pub(super) uidvalidity: Option<UidValidity>,
+    /// The keywords.
+    pub(super) keywords: KeywordTable,
+    /// The messages, ascending by UID.
+    pub(super) rows: Vec<Row>,
+}
+
+impl Before {
+    /// Loads what is known; `None` if there is nothing, or nothing that an MH folder could have
+    /// left.
+    pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
+        let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
+            return Ok(None);
+        };
+        let mut before = Self {
+            stamp,
+            state: Some(state),
+            uidvalidity: known.uidvalidity(),
+            keywords: known.keywords().clone(),
+            rows: Vec::with_capacity(known.len() as usize),
+        };
+        let mut is_sound = before.uidvalidity.is_some();
+        sink_error(known.visit(0, &mut |message| {
+            let place = match message.location {
+                Location::File { name, .. } => parse_place(name),
+                Location::Span { .. } => None,
+            };
+            let Some((number, mark)) = place else {
+                is_sound = false;
+                return false;
+            };
+            before.rows.push(Row {
+                uid: message.uid,
+                flags: message.flags,
+                keywords: message.keywords,
+                number,
+                mark,
+                key: message.key,
+            });
+            true
+        }))?;
+        Ok(is_sound.then_some(before))
+    }
+
+    /// The highest UID of a row, 0 if there is none.
+    pub(super) fn last_uid(&self) -> u32 {
+        self.rows.last().map_or(0, |row| row.uid.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_is_read_back() {
+        for state in [State::default(), State { has_unread: true, size_bytes: u64::MAX }] {
+            let bytes = state.to_bytes();
+            assert_eq!(State::from_bytes(&bytes), Some(state));
+            assert_eq!(State::from_bytes(&bytes[1..]), None);
+            assert_eq!(State::from_bytes(&bytes[..5]), None);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Listing a folder while others deliver, remove and renumber, and finding known messages again.
+//!
+//! A renaming within a folder may hide a name from a listing in progress, or show a file under two
+//! names. So a listing is believed only if the folder did not change during it, and a message that
+//! is missing only if it could not have changed unnoticed. Where a folder never stops changing,
+//! what is missing is kept, and a file seen twice counts once.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use barid_vfs::{Dir, FileStamp, FileType, Metadata, Vfs};
+
+use super::before::Before;
+use super::layout::{MESSAGES_MAX, PASSES_MAX};
+use super::name::{self, Number};
+use crate::files::in_chunks;
+use crate::{Error, Result, Stamp};
+
+/// A file that is a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Its number.
+    pub(super) number: Number,
+    /// By what it is known.
+    pub(super) mark: u64,
+    /// Its inode.
+    pub(super) inode: u64,
+    /// Its bytes.
+    pub(super) size: u64,
+    /// How many names it has.
+    links: u64,
+}
+
+/// How a known message was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Not at all, and it is gone.
+    Gone,
+    /// As it was.
+    Same,
+    /// As this file.
+    Changed(u32),
+}
+
+/// What a listing brought.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// All messages by ascending number.
+    pub(super) files: Vec<Found>,
+    /// How each known message was seen.
+    pub(super) seen: Vec<Seen>,
+    /// The files that are no known message, by ascending number.
+    pub(super) fresh: Vec<u32>,
+    /// Bytes of all messages.
+    pub(super) size_bytes: u64,
+    /// How many directories were listed.
+    pub(super) dirs_listed: u32,
+    /// What is missing is gone.
+    pub(super) is_complete: bool,
+}
+
+/// Where and how to list.
+#[derive(Clone, Copy)]
+pub(super) struct Lister<'a> {
+    pub(super) vfs: &'a dyn Vfs,
+    pub(super) dir: &'a dyn Dir,
+    pub(super) path: &'a Path,
+    pub(super) threads: usize,
+}
+
+impl Listing {
+    /// The listing of a folder that did not change.
+    pub(super) fn unchanged(before: &Before) -> Self {
+        Self {
+            seen: vec![Seen::Same; before.rows.len()],
+            size_bytes: before.state.map_or(0, |state| state.size_bytes),
+            ..Self::default()
+        }
+    }
+}
+
+impl Lister<'_> {
+    /// Lists as often as it takes, and finds the known messages by their marks.
+    pub(super) fn list(&self, before: &Before) -> Result<Listing> {
+        let mut listing = Listing::default();
+        for pass in 1..=PASSES_MAX {
+            let start = self.stamp()?;
+            listing = Listing { dirs_listed: pass, ..compare(before, self.files()?) };
+            let mut end = self.stamp()?;
+            let is_quiet = |end: &Stamp| end.same_files(&start);
+            if !is_quiet(&end) {
+                continue;
+            }
+            listing.is_complete = true;
+            if start.is_settled(0) || !listing.seen.contains(&Seen::Gone) {
+                return Ok(listing);
+            }
+            // Within one tick of the clock a renaming moves no stamp.
+            self.vfs.sleep(end.wait().unwrap_or_default());
+            end = self.stamp()?;
+            if is_quiet(&end) {
+                return Ok(listing);
+            }
+            listing.is_complete = false;
+        }
+        listing.keep_what_is_missing();
+        Ok(listing)
+    }
+
+    fn stamp(&self) -> Result<Stamp> {
+        let taken = self.vfs.now();
+        let metadata = self.vfs.metadata(self.path).map_err(Error::at(self.path))?;
+        let folder = FileStamp::from(&metadata);
+        Ok(Stamp {
+            taken,
+            files: [folder, Default::default(), Default::default(), Default::default()],
+        })
+    }
+
+    /// The numbers that are there, ascending.
+    pub(super) fn numbers(&self) -> Result<Vec<Number>> {
+        let mut numbers = Vec::new();
+        let listed = self.dir.list(&mut |name, file_type| {
+            if file_type != FileType::Dir
+                && numbers.len() < MESSAGES_MAX
+                && let Some(number) = name::number(name)
+            {
+                numbers.push(number);
+            }
+        });
+        listed.map_err(Error::at(self.path))?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    /// One listing; costs a `stat` per message.
+    pub(super) fn files(&self) -> Result<Vec<Found>> {
+        let numbers = self.numbers()?;
+        let found = std::sync::Mutex::new(Vec::new());
+        in_chunks(
+            numbers.len(),
+            super::layout::CHUNK_MESSAGES,
+            self.threads,
+            &|| (),
+            &|(), _, range| {
+                let mut chunk = Vec::with_capacity(range.len());
+                for number in &numbers[range] {
+                    chunk.extend(self.look_at(*number)?);
+                }
+                found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).append(&mut chunk);
+                Ok(())
+            },
+        )?;
+        let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        found.sort_unstable_by_key(|file| file.number);
+        Ok(found)
+    }
+
+    /// What is under a number; `None` if it is no message.
+    pub(super) fn look_at(&self, number: Number) -> Result<Option<Found>> {
+        let file_name = name::file_name(number);
+        let path = || super::path_of(self.path, number);
+        let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let found = |metadata: Metadata| Found {
+            number,
+            mark: name::mark(&metadata),
+            inode: metadata.inode,
+            size: metadata.size,
+            links: metadata.links,
+        };
+        let metadata = match self.dir.metadata(&file_name) {
+            Ok(metadata) if metadata.file_type == FileType::Symlink => self.vfs.metadata(&path()),
+            result => result,
+        };
+        match metadata {
+            Ok(metadata) => Ok((metadata.file_type == FileType::File).then(|| found(metadata))),
+            Err(error) if gone(&error) => Ok(None),
+            Err(source) => Err(Error::at(&path())(source)),
+        }
+    }
+}
+
+impl Listing {
+    /// After a listing that cannot be believed: nothing is gone, and nothing is there twice.
+    fn keep_what_is_missing(&mut self) {
+        let mut claimed: std::collections::HashSet<u64> = std::collections::HashSet::new();
+        for seen in &mut self.seen {
+            match seen {
+                Seen::Gone => *seen = Seen::Same,
+                Seen::Same => {}
+                Seen::Changed(at) => {
+                    claimed.insert(self.files[*at as usize].inode);
+                }
+            }
+        }
+        let files = &self.files;
+        self.fresh.retain(|at| {
+            let file = &files[*at as usize];
+            file.links > 1 || claimed.insert(file.inode)
+        });
+    }
+}
+
+/// Finds the known messages among files: under their numbers, then by their marks.
+fn compare(before: &Before, files: Vec<Found>) -> Listing {
+    let mut seen = vec![Seen::Gone; before.rows.len()];
+    let mut by_number: HashMap<Number, u32> = HashMap::with_capacity(before.rows.len());
+    for (at, row) in before.rows.iter().enumerate() {
+        by_number.insert(row.number, at as u32);
+    }
+    let mut unclaimed = Vec::new();
+    for (at, file) in files.iter().enumerate() {
+        match by_number.get(&file.number) {
+            Some(row) if before.rows[*row as usize].mark == file.mark => {
+                seen[*row as usize] = Seen::Same;
+            }
+            _ => unclaimed.push(at as u32),
+        }
+    }
+    let mut fresh = unclaimed;
+    let is_missing = |at: &usize| seen[*at] == Seen::Gone;
+    let mut by_mark: HashMap<u64, Vec<u32>> = HashMap::new();
+    if !fresh.is_empty() {
+        // Of several with one mark, which are links to one file, the lowest UID comes last.
+        for at in (0..before.rows.len()).rev().filter(is_missing) {
+            by_mark.entry(before.rows[at].mark).or_default().push(at as u32);
+        }
+    }
+    fresh.retain(|at| {
+        let row = by_mark.get_mut(&files[*at as usize].mark).and_then(Vec::pop);
+        if let Some(row) = row {
+            seen[row as usize] = Seen::Changed(*at);
+        }
+        row.is_none()
+    });
+    let size_bytes = files.iter().map(|file| file.size).fold(0, u64::saturating_add);
+    Listing { files, seen, fresh, size_bytes, dirs_listed: 0, is_complete: false }
+}

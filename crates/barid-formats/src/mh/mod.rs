@@ -1,0 +1,158 @@
+//! MH: one file a message, its name a number; flags and keywords in `.mh_sequences`.
+//!
+//! A number is no identity, since nmh gives messages other ones (`sortm`, `folder -pack`): UIDs are
+//! in the ledger, by what a message is, and a message that was renumbered keeps its UID
+//! (`docs/design/mh.md`). Reading writes nothing into the folder.
+
+mod append;
+mod before;
+mod layout;
+mod list;
+mod name;
+mod ranges;
+mod read;
+mod scan;
+mod sequences;
+mod sync;
+mod uids;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_types::KeywordTable;
+use barid_vfs::{FileStamp, OpenOptions, Vfs};
+
+pub(crate) use self::layout::MARKS;
+use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
+use self::name::{Number, parse_place};
+use crate::{
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+};
+
+/// An MH folder.
+#[derive(Debug)]
+pub(crate) struct MhFolder {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    sequences: PathBuf,
+}
+
+impl MhFolder {
+    /// The folder at `path`; looks at nothing yet.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
+        let sequences = path.join(SEQUENCES);
+        Self { vfs, path, sequences }
+    }
+
+    /// The permission bits of files that are made in it.
+    fn file_mode(&self) -> Result<u32> {
+        let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        match self.vfs.metadata(&self.sequences) {
+            Ok(file) => Ok(file.mode & 0o666),
+            Err(_) => Ok(folder.mode & 0o666),
+        }
+    }
+}
+
+impl Mailbox for MhFolder {
+    fn format(&self) -> Format {
+        Format::Mh
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            append: true,
+            flags: true,
+            expunge: true,
+            keywords_max: KeywordTable::SLOTS_MAX as u32,
+            keyword_len_max: SEQUENCE_NAME_LEN_MAX as u32,
+            keywords_beyond_ascii: true,
+            uids: false,
+            delays: false,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Two `stat` calls.
+    fn stamp(&self) -> Result<Stamp> {
+        let taken = self.vfs.now();
+        let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        let sequences = match self.vfs.metadata(&self.sequences) {
+            Ok(metadata) => FileStamp::from(&metadata),
+            Err(error) if error.kind() == ErrorKind::NotFound => FileStamp::default(),
+            Err(source) => return Err(Error::at(&self.sequences)(source)),
+        };
+        let none = FileStamp::default();
+        Ok(Stamp { files: [FileStamp::from(&folder), sequences, none, none], taken })
+    }
+
+    fn has_unread(&self, state: &[u8]) -> bool {
+        before::State::from_bytes(state).is_some_and(|state| state.has_unread)
+    }
+
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport> {
+        scan::scan(self, known, sinks, context)
+    }
+
+    /// The file, if it still is the one that was found there; both ways of reading are the same.
+    fn read(
+        &self,
+        location: &Location<'_>,
+        _read_as: ReadAs,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let place = match location {
+            Location::File { name, .. } => parse_place(name),
+            Location::Span { .. } => None,
+        };
+        let Some((number, mark)) = place else {
+            return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
+        };
+        let path = path_of(&self.path, number);
+        let file = match self.vfs.open(&path, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::MessageGone { path, offset: 0 });
+            }
+            Err(source) => return Err(Error::at(&path)(source)),
+        };
+        let metadata = file.metadata().map_err(Error::at(&path))?;
+        if name::mark(&metadata) != mark {
+            return Err(Error::MessageGone { path, offset: 0 });
+        }
+        let from = buffer.len();
+        buffer.resize(from + metadata.size as usize, 0);
+        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
+        buffer.truncate(from + len);
+        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+    }
+
+    fn sync(
+        &mut self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport> {
+        sync::sync(self, changes, appends, context)
+    }
+}
+
+/// The path of a message.
+fn path_of(dir: &Path, number: Number) -> PathBuf {
+    dir.join(OsStr::from_bytes(&name::file_name(number)))
+}

@@ -1,0 +1,172 @@
+//! Reading new messages from as many threads as there may be, in chunks.
+
+use std::sync::Mutex;
+
+use barid_state::MessageKey;
+use barid_types::{InternalDate, Uid};
+
+use super::layout::{CHUNK_MESSAGES, DEFECTS_MAX};
+use super::list::{Found, Listing};
+use super::name::{self, Number};
+use super::scan::Pass;
+use super::sequences::View;
+use crate::files::{HEADER_LEN_MAX, HeadReader, in_chunks, is_ours};
+use crate::scan::sink_error;
+use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
+
+/// A message to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    /// Its UID.
+    pub(super) uid: Uid,
+    /// Which file of the listing.
+    pub(super) file: u32,
+    /// What it was a moment ago, if that was looked at.
+    pub(super) key: Option<MessageKey>,
+}
+
+/// What reading brought beside the messages.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// UIDs of the messages that went to sinks, and what they are.
+    pub(super) read: Vec<(Uid, MessageKey)>,
+    /// Bytes read.
+    pub(super) bytes: u64,
+    /// Messages that could not be read.
+    pub(super) unread: bool,
+    /// What is wrong.
+    pub(super) defects: Vec<MailboxDefect>,
+}
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.read.extend(other.read);
+        self.bytes += other.bytes;
+        self.unread |= other.unread;
+        let room = DEFECTS_MAX.saturating_sub(self.defects.len());
+        self.defects.extend(other.defects.into_iter().take(room));
+    }
+
+    fn defect(&mut self, kind: DefectKind, uid: Option<Uid>, what: String) {
+        if self.defects.len() < DEFECTS_MAX {
+            self.defects.push(MailboxDefect { kind, offset: 0, uid, what });
+        }
+    }
+
+    fn unreadable(&mut self, number: Number, error: &std::io::Error) {
+        self.unread = true;
+        self.defect(DefectKind::Unreadable, None, format!("cannot be read: {number}: {error}"));
+    }
+}
+
+impl Pass<'_> {
+    /// What the files `fresh` of the listing are; `None` of those that are gone or cannot be read.
+    pub(super) fn keys(&self, listing: &Listing) -> Result<Vec<Option<MessageKey>>> {
+        let keys = Mutex::new(vec![None; listing.fresh.len()]);
+        let work = |reader: &mut HeadReader, _: u32, range: std::ops::Range<usize>| {
+            let mut found = Vec::with_capacity(range.len());
+            for at in &listing.fresh[range.clone()] {
+                let file = &listing.files[*at as usize];
+                found.push(match reader.read(self.dir, &name::file_name(file.number)) {
+                    Ok(head) => Some(name::key(reader.header(&head), head.metadata.size)),
+                    Err(source) if is_ours(&source) => return Err(self.error(file, source)),
+                    Err(_) => None,
+                });
+            }
+            lock(&keys, |keys| keys[range].copy_from_slice(&found));
+            Ok(())
+        };
+        let count = listing.fresh.len();
+        in_chunks(count, CHUNK_MESSAGES, self.threads, &HeadReader::new, &work)?;
+        Ok(keys.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Reads messages into sinks.
+    pub(super) fn read(
+        &self,
+        listing: &Listing,
+        jobs: &[Job],
+        view: &View<'_>,
+        sinks: &dyn Sinks,
+        progress: Option<&(dyn Fn(u64, u64) + Sync)>,
+    ) -> Result<Totals> {
+        let totals = Mutex::new(Totals::default());
+        let work = |reader: &mut HeadReader, chunk: u32, range: std::ops::Range<usize>| {
+            let mut own = Totals::default();
+            let mut sink = sinks.sink(chunk);
+            for job in &jobs[range] {
+                let file = &listing.files[job.file as usize];
+                self.message(job, file, view, reader, &mut *sink, &mut own)?;
+            }
+            sink_error(sink.finish())?;
+            let done = lock(&totals, |totals| {
+                totals.add(own);
+                totals.read.len()
+            });
+            if let Some(progress) = progress {
+                progress(done as u64, jobs.len() as u64);
+            }
+            Ok(())
+        };
+        in_chunks(jobs.len(), CHUNK_MESSAGES, self.threads, &HeadReader::new, &work)?;
+        let mut totals = totals.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        totals.read.sort_unstable();
+        Ok(totals)
+    }
+
+    fn message(
+        &self,
+        job: &Job,
+        file: &Found,
+        view: &View<'_>,
+        reader: &mut HeadReader,
+        sink: &mut dyn ScanSink,
+        totals: &mut Totals,
+    ) -> Result<()> {
+        let head = match reader.read(self.dir, &name::file_name(file.number)) {
+            Ok(head) => head,
+            Err(source) if is_ours(&source) => return Err(self.error(file, source)),
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    totals.unreadable(file.number, &error);
+                }
+                return Ok(());
+            }
+        };
+        let header = reader.header(&head);
+        let key = name::key(header, head.metadata.size);
+        if head.metadata.inode != file.inode || job.key.is_some_and(|was| was != key) {
+            // Renumbered or written anew in this moment.
+            return Err(Error::Changed { path: self.folder.path.clone() });
+        }
+        let (flags, keywords) = view.of(file.number);
+        let place = name::place(file.number, name::mark(&head.metadata));
+        let unix_seconds = head.metadata.modified.unix_seconds();
+        sink_error(sink.message(&ScannedMessage {
+            uid: Some(job.uid),
+            location: Location::File { name: &place, in_new: false },
+            header,
+            size: head.metadata.size,
+            rfc822_size: head.rfc822_size,
+            internal_date: InternalDate { unix_seconds, zone_minutes: 0 },
+            flags,
+            keywords,
+            key,
+        }))?;
+        if head.is_cut {
+            let what = format!("the header is longer than {HEADER_LEN_MAX} bytes and is cut");
+            totals.defect(DefectKind::Structure, Some(job.uid), what);
+        }
+        totals.bytes += head.bytes_read;
+        totals.read.push((job.uid, key));
+        Ok(())
+    }
+
+    fn error(&self, file: &Found, source: std::io::Error) -> Error {
+        Error::at(&super::path_of(&self.folder.path, file.number))(source)
+    }
+}
+
+fn lock<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
+    work(&mut mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}

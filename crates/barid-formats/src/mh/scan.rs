@@ -1,0 +1,242 @@
+//! Comparing a folder with what is known of it.
+//!
+//! Stamp; list; find known messages by number and mark; where some are missing and others are new,
+//! or the ledger has more, find them by what they are; read what is new; make the ledger hold it.
+//! What was known is dropped and all is taken anew only where the ledger contradicts it.
+
+use barid_state::{Ledger, LedgerEntry};
+use barid_types::{Uid, UidValidity};
+use barid_vfs::Dir;
+
+use super::MhFolder;
+use super::before::{Before, State};
+use super::layout::{DEFECTS_MAX, UIDNEXT_MAX};
+use super::list::{Lister, Listing, Seen};
+use super::name;
+use super::read::{Job, Totals};
+use super::sequences::{Sequences, View};
+use super::uids::{Candidates, LedgerView, Lost};
+use crate::{
+    ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
+    ScanReport, ScanStats, Sinks, Stamp,
+};
+
+/// Scans a folder.
+pub(super) fn scan(
+    folder: &MhFolder,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+) -> Result<ScanReport> {
+    let dir = folder.vfs.open_dir(&folder.path).map_err(Error::at(&folder.path))?;
+    let announced = known.uidvalidity().zip(known.uidnext());
+    let threads = context.thread_count();
+    let before = Before::load(known)?;
+    if let Some(before) = &before {
+        let pass = Pass { folder, dir: dir.as_ref(), before, announced, threads };
+        if let Some(report) = pass.run(sinks, context)? {
+            return Ok(report);
+        }
+    }
+    let nothing = Before::default();
+    let pass = Pass { folder, dir: dir.as_ref(), before: &nothing, announced, threads };
+    sinks.expect_whole();
+    let report = pass.run(sinks, context)?;
+    Ok(report.expect("because without known messages nothing can contradict them"))
+}
+
+/// One comparison.
+pub(super) struct Pass<'a> {
+    pub(super) folder: &'a MhFolder,
+    pub(super) dir: &'a dyn Dir,
+    before: &'a Before,
+    announced: Option<(UidValidity, Uid)>,
+    pub(super) threads: usize,
+}
+
+/// All UIDs, before anything is read.
+#[derive(Default)]
+struct Plan {
+    /// The messages that are new, ascending by UID.
+    jobs: Vec<Job>,
+    /// UIDs that the ledger has and that stand for nothing any more.
+    void: Vec<Uid>,
+}
+
+impl Pass<'_> {
+    /// Compares; `None` if nothing that was known holds.
+    fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
+        let stamp = self.folder.stamp()?;
+        let vfs = self.folder.vfs.as_ref();
+        let mut listing = match self.is_unchanged(&stamp, context.full_check) {
+            true => Listing::unchanged(self.before),
+            false => {
+                let path = &self.folder.path;
+                Lister { vfs, dir: self.dir, path, threads: self.threads }.list(self.before)?
+            }
+        };
+        let ledger = LedgerView::load(context.ledger, vfs)?;
+        if self.before.state.is_some() && !ledger.agrees(self.before, &listing) {
+            return Ok(None);
+        }
+        let uidvalidity = ledger.uidvalidity.unwrap_or_else(|| self.new_uidvalidity(&ledger));
+        let plan = self.plan(&mut listing, &ledger, uidvalidity)?;
+        let mut sequences = Sequences::read(vfs, &self.folder.sequences)?;
+        let mut table = self.before.keywords.clone();
+        sequences.intern(&mut table);
+        let view = sequences.view(&table);
+        let totals = self.read(&listing, &plan.jobs, &view, sinks, context.progress)?;
+        let uidnext = self.keep(&listing, &plan, &totals, &ledger, uidvalidity, context.ledger)?;
+        let (expunged, changed) = self.differences(&listing, &view);
+        let defects = defects(&sequences, totals.defects);
+        let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
+        Ok(Some(ScanReport {
+            stamp,
+            state: state.to_bytes(),
+            uidvalidity,
+            uidnext,
+            keywords: table,
+            reset: self.before.state.is_none(),
+            expunged,
+            changed,
+            new_uids: Vec::new(),
+            tail_verified: false,
+            size_bytes: listing.size_bytes,
+            defects,
+            stats: ScanStats {
+                messages_read: totals.read.len() as u64,
+                bytes_read: totals.bytes,
+                dirs_listed: listing.dirs_listed,
+            },
+        }))
+    }
+
+    /// Whether the folder need not be listed. A file that is still being written alters its own
+    /// stamp only; who writes one writes the sequences, too, and so these count.
+    fn is_unchanged(&self, stamp: &Stamp, full_check: bool) -> bool {
+        let was = &self.before.stamp;
+        let settled = |at: usize| was.files[at] == stamp.files[at] && was.is_settled(at);
+        let read = self.before.state.is_some_and(|state| !state.has_unread);
+        read && !full_check && settled(0) && settled(1)
+    }
+
+    /// Gives every new message its UID, and finds those again that are not new.
+    fn plan(
+        &self,
+        listing: &mut Listing,
+        ledger: &LedgerView,
+        uidvalidity: UidValidity,
+    ) -> Result<Plan> {
+        let mut next = match self.announced {
+            Some((announced, next)) if announced == uidvalidity => next.get(),
+            _ => 1,
+        };
+        if ledger.uidvalidity.is_some() {
+            next = next.max(ledger.uidnext);
+        }
+        next = next.max(self.before.last_uid().saturating_add(1));
+        let mut candidates = Candidates::of(self.before, listing, ledger);
+        let mut keys = Vec::new();
+        if !candidates.is_empty() && !listing.fresh.is_empty() {
+            keys = self.keys(listing)?;
+        }
+        let (mut jobs, mut nameless) = (Vec::new(), Vec::new());
+        for (at, file) in std::mem::take(&mut listing.fresh).into_iter().enumerate() {
+            let key = keys.get(at).copied().flatten();
+            match key.and_then(|key| candidates.take(key)) {
+                Some(Lost::Row(row)) => listing.seen[row as usize] = Seen::Changed(file),
+                Some(Lost::Entry(uid)) => jobs.push(Job { uid, file, key }),
+                None => nameless.push((file, key)),
+            }
+        }
+        for (file, key) in nameless {
+            // There is always room: what goes beyond this number has a new UIDVALIDITY.
+            let uid = Uid::new(next).unwrap_or(Uid::MAX);
+            jobs.push(Job { uid, file, key });
+            next = next.saturating_add(1);
+        }
+        jobs.sort_unstable_by_key(|job| job.uid);
+        let is_listed = listing.dirs_listed > 0 && listing.is_complete;
+        let mut void: Vec<Uid> = match is_listed {
+            true => candidates.unclaimed().collect(),
+            false => Vec::new(),
+        };
+        let gone = self.before.rows.iter().zip(&listing.seen);
+        void.extend(gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid));
+        Ok(Plan { jobs, void })
+    }
+
+    /// A UIDVALIDITY above every known one.
+    fn new_uidvalidity(&self, ledger: &LedgerView) -> UidValidity {
+        let announced = self.announced.map_or(1, |(known, _)| known.get().saturating_add(1));
+        UidValidity::new(ledger.next_uidvalidity.max(announced)).unwrap_or(UidValidity::MAX)
+    }
+
+    /// Makes the ledger hold all UIDs; returns the next one.
+    fn keep(
+        &self,
+        listing: &Listing,
+        plan: &Plan,
+        totals: &Totals,
+        seen: &LedgerView,
+        uidvalidity: UidValidity,
+        ledger: &mut Ledger,
+    ) -> Result<Uid> {
+        let entry = |&(uid, key): &(Uid, _)| LedgerEntry { uid, key };
+        let is_known =
+            |uid: Uid| seen.entries.binary_search_by_key(&uid, |entry| entry.uid).is_ok();
+        let new = totals.read.iter().filter(|(uid, _)| !is_known(*uid));
+        let new: Vec<LedgerEntry> = new.map(entry).collect();
+        let announced = match self.announced {
+            Some((known, next)) if known == uidvalidity => Some(next),
+            _ => None,
+        };
+        let is_void = seen.uidvalidity.is_none();
+        let raises = announced.is_some_and(|next| next.get() > seen.uidnext);
+        debug_assert!(!is_void || listing.seen.iter().all(|seen| *seen != Seen::Same));
+        if is_void || raises || !new.is_empty() || !plan.void.is_empty() {
+            if !seen.lock(ledger)? {
+                return Err(Error::Changed { path: self.folder.path.clone() });
+            }
+            if is_void {
+                ledger.replace(uidvalidity, new);
+            } else {
+                ledger.expunge(&plan.void);
+                new.iter().for_each(|entry| ledger.push(*entry));
+            }
+            announced.into_iter().for_each(|next| ledger.raise_uidnext(next));
+        }
+        Ok(ledger.uidnext().filter(|next| next.get() <= UIDNEXT_MAX).unwrap_or(Uid::MIN))
+    }
+
+    /// The known messages that are gone, and those of which something changed.
+    fn differences(&self, listing: &Listing, view: &View<'_>) -> (Vec<Uid>, Vec<ChangedMessage>) {
+        let (mut gone, mut changed) = (Vec::new(), Vec::new());
+        for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
+            let file = match seen {
+                Seen::Gone => {
+                    gone.push(row.uid);
+                    continue;
+                }
+                Seen::Same => None,
+                Seen::Changed(at) => Some(&listing.files[*at as usize]),
+            };
+            let (flags, keywords) = view.of(file.map_or(row.number, |file| file.number));
+            if file.is_some() || (flags, keywords) != (row.flags, row.keywords) {
+                let file = file.map(|file| (name::place(file.number, file.mark), false));
+                changed.push(ChangedMessage { uid: row.uid, flags, keywords, file });
+            }
+        }
+        (gone, changed)
+    }
+}
+
+fn defects(sequences: &Sequences, of_messages: Vec<MailboxDefect>) -> Vec<MailboxDefect> {
+    let defect = |what: &&str| MailboxDefect {
+        kind: DefectKind::Structure,
+        offset: 0,
+        uid: None,
+        what: (*what).to_owned(),
+    };
+    sequences.defects.iter().map(defect).chain(of_messages).take(DEFECTS_MAX).collect()
+}

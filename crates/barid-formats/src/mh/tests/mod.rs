@@ -1,0 +1,6 @@
+//! Tests in memory.
+
+mod changing;
+mod crashing;
+mod scanning;
+mod support;

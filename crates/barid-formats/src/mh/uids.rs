@@ -1,0 +1,123 @@
+//! Which UID a message has: the ledger tells, by what the message is.
+//!
+//! A message that is known, or that the ledger has under another number, keeps its UID; of equal
+//! messages the lowest UID goes to the lowest number. All others get new UIDs in the order of their
+//! numbers. If the ledger is lost, so are all UIDs, and UIDVALIDITY rises.
+
+use std::collections::{HashMap, VecDeque};
+
+use barid_state::{Ledger, LedgerEntry, MessageKey};
+use barid_types::{Uid, UidValidity};
+use barid_vfs::Vfs;
+
+use super::before::Before;
+use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
+use super::list::{Listing, Seen};
+use crate::Result;
+
+/// What the ledger says.
+#[derive(Debug, Default)]
+pub(super) struct LedgerView {
+    /// The UIDVALIDITY under which it is of use.
+    pub(super) uidvalidity: Option<UidValidity>,
+    seen: (Option<UidValidity>, u32),
+    pub(super) uidnext: u32,
+    pub(super) next_uidvalidity: u32,
+    /// Ascending by UID.
+    pub(super) entries: Vec<LedgerEntry>,
+}
+
+impl LedgerView {
+    /// Reads the ledger.
+    pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
+        // What is damaged is lost: all its UIDs are void.
+        if let Err(barid_state::Error::Damaged { .. }) = ledger.entries() {
+            ledger.replace(ledger.next_uidvalidity(vfs.now()), Vec::new());
+        }
+        let uidnext = ledger.uidnext().map_or(1, Uid::get);
+        let uidvalidity = ledger.uidvalidity();
+        let mut view = Self {
+            uidvalidity: uidvalidity.filter(|_| uidnext <= UIDNEXT_MAX),
+            seen: (uidvalidity, uidnext),
+            uidnext,
+            next_uidvalidity: ledger.next_uidvalidity(vfs.now()).get(),
+            entries: Vec::new(),
+        };
+        if view.uidvalidity.is_some() {
+            view.entries = ledger.entries()?.to_vec();
+        }
+        Ok(view)
+    }
+
+    /// Locks the ledger; `false`, and not locked, if it says something else by now: then another
+    /// process gave out UIDs.
+    pub(super) fn lock(&self, ledger: &mut Ledger) -> Result<bool> {
+        ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+        let now = (ledger.uidvalidity(), ledger.uidnext().map_or(1, Uid::get));
+        if now != self.seen {
+            ledger.unlock();
+        }
+        Ok(now == self.seen)
+    }
+
+    /// Whether it says of every known message that is there what was known.
+    pub(super) fn agrees(&self, before: &Before, listing: &Listing) -> bool {
+        let mut entries = self.entries.iter().peekable();
+        self.uidvalidity.is_some()
+            && before.uidvalidity == self.uidvalidity
+            && before.rows.iter().zip(&listing.seen).all(|(row, seen)| {
+                while entries.next_if(|entry| { entry.uid } < row.uid).is_some() {}
+                let entry = entries.next_if(|entry| { entry.uid } == row.uid);
+                *seen == Seen::Gone || entry.is_some_and(|entry| { entry.key } == row.key)
+            })
+    }
+}
+
+/// A message without a file, as far as marks tell, that a file may turn out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// A known message.
+    Row(u32),
+    /// One that is in the ledger alone.
+    Entry(Uid),
+}
+
+/// Messages without files, by what they are.
+#[derive(Debug, Default)]
+pub(super) struct Candidates(HashMap<MessageKey, VecDeque<Lost>>);
+
+impl Candidates {
+    /// Those of a listing: known messages that were not seen, and what the ledger has beyond.
+    pub(super) fn of(before: &Before, listing: &Listing, ledger: &LedgerView) -> Self {
+        let mut found: HashMap<MessageKey, VecDeque<Lost>> = HashMap::new();
+        for (at, row) in before.rows.iter().enumerate() {
+            if listing.seen[at] == Seen::Gone {
+                found.entry(row.key).or_default().push_back(Lost::Row(at as u32));
+            }
+        }
+        let last = before.last_uid();
+        let beyond = ledger.entries.partition_point(|entry| entry.uid.get() <= last);
+        for entry in &ledger.entries[beyond..] {
+            found.entry(entry.key).or_default().push_back(Lost::Entry(entry.uid));
+        }
+        Self(found)
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the one with the lowest UID that is such a message.
+    pub(super) fn take(&mut self, key: MessageKey) -> Option<Lost> {
+        self.0.get_mut(&key)?.pop_front()
+    }
+
+    /// The UIDs of the ledger that no file turned out to be.
+    pub(super) fn unclaimed(&self) -> impl Iterator<Item = Uid> {
+        self.0.values().flatten().filter_map(|lost| match lost {
+            Lost::Entry(uid) => Some(*uid),
+            Lost::Row(_) => None,
+        })
+    }
+}
