@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_cache::{CacheOptions, Finish, Opened, Snapshot};
-use barid_formats::{DefectKind, EmptyKnown, Format, Known, Racy, ScanContext, ScanReport, Stamp};
+use barid_formats::{DefectKind, EmptyKnown, Known, Racy, ScanContext, ScanReport, Stamp};
 use barid_state::{Identity, Ledger};
 use barid_types::ModSeq;
 use barid_vfs::{MemVfs, Timestamp, Vfs};
@@ -332,7 +332,7 @@ impl<'a> Opening<'a> {
     /// look at what a file has grown by.
     fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
         let changed = |known: &Snapshot| written_at(&known.meta().stamp);
-        self.format.format() != Format::Maildir
+        !self.format.format().has_message_files()
             && known.is_some_and(|known| changed(known) < self.ledger.fingerprint())
     }
 
@@ -413,7 +413,7 @@ impl<'a> Opening<'a> {
     }
 
     fn note_defects(&mut self, defects: &[barid_formats::MailboxDefect]) {
-        let is_one_file = self.format.format() != Format::Maildir;
+        let is_one_file = !self.format.format().has_message_files();
         let note = |defect: &barid_formats::MailboxDefect| {
             let place = match defect.uid {
                 Some(uid) => format!("UID {uid}: "),
@@ -445,7 +445,7 @@ pub(crate) fn expect_writing(
     now: Timestamp,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    if format.format() != Format::Maildir {
+    if !format.format().has_message_files() {
         ledger.set_fingerprint(u64::try_from(now.unix_nanos).unwrap_or(0));
         ledger.commit()?;
     }

@@ -33,7 +33,7 @@ pub enum Unit {
 impl Unit {
     /// What a format counts its work in.
     pub(crate) fn of(format: Format) -> Self {
-        if format == Format::Maildir { Self::Messages } else { Self::Bytes }
+        if format.has_message_files() { Self::Messages } else { Self::Bytes }
     }
 }
 

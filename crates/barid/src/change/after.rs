@@ -5,7 +5,7 @@
 //! next look at the mailbox finds out again.
 
 use barid_cache::{Follow, Follower, Snapshot};
-use barid_formats::{Format, Stamp, SyncReport};
+use barid_formats::{Stamp, SyncReport};
 use barid_state::{Ledger, MessageKey};
 use barid_types::Uid;
 
@@ -141,7 +141,7 @@ impl Mailbox {
         };
         if let Some(is_touched) = scan {
             // What was written in place would not be seen by a look at what the file grew by.
-            let full_check = is_touched && self.format.format() != Format::Maildir;
+            let full_check = is_touched && !self.format.format().has_message_files();
             self.healed(&mut troubles, |mailbox| mailbox.rescan(full_check));
         }
         if let Some(through) = made.through

@@ -176,7 +176,7 @@ impl Mailbox {
         };
         if let Some(number) = keeping.number
             && is_early
-            && self.format() != Format::Maildir
+            && !self.format().has_message_files()
         {
             // If it stays, it is recognised by its messages, which are all there.
             let _ = self.kept_folder().remove(number);
@@ -197,7 +197,7 @@ impl Mailbox {
     /// Formats in which a message stands as it stands in the others of the same number.
     pub(super) fn family(&self) -> u8 {
         match self.format() {
-            Format::Maildir => 0,
+            Format::Maildir | Format::Mh => 0,
             Format::Mmdf => 2,
             _ => 1,
         }

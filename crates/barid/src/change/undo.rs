@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barid_formats::{Format, NewMessage, StoredMessage};
+use barid_formats::{NewMessage, StoredMessage};
 use barid_state::{
     Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, MessageKey,
 };
@@ -306,10 +306,10 @@ impl There {
     fn new(mailbox: &Mailbox, from: &KeptFrom) -> Result<Self> {
         let same_uids = mailbox.snapshot.meta().uidvalidity == from.uidvalidity;
         let first = if same_uids { mailbox.row_from(from.uidnext)? } else { 0 };
-        let is_maildir = mailbox.format() == Format::Maildir;
+        let is_by_size = mailbox.format().has_message_files();
         let mut candidates: HashMap<u64, Vec<Uid>> = HashMap::new();
         mailbox.snapshot.cores(first..mailbox.len(), &mut |_, core| {
-            let key = if is_maildir { core.size } else { core.key.0 };
+            let key = if is_by_size { core.size } else { core.key.0 };
             candidates.entry(key).or_default().push(core.uid);
         })?;
         Ok(Self { same_uids, candidates })
@@ -324,8 +324,8 @@ impl There {
         {
             return Ok(true);
         }
-        let is_maildir = mailbox.format() == Format::Maildir;
-        let key = if is_maildir { kept.bytes.len() as u64 } else { kept.key.0 };
+        let is_by_size = mailbox.format().has_message_files();
+        let key = if is_by_size { kept.bytes.len() as u64 } else { kept.key.0 };
         let Some(uids) = self.candidates.get_mut(&key) else { return Ok(false) };
         let own = own_bytes(kept.form, &kept.bytes);
         for at in 0..uids.len() {
