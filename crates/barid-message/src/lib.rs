@@ -22,9 +22,11 @@ mod owned;
 mod params;
 mod peers;
 mod profile;
+mod sections;
 mod structure;
 mod subject;
 mod text;
+mod wire;
 mod words;
 
 pub use address::{
@@ -41,10 +43,12 @@ pub use ids::{message_id, message_ids};
 pub use owned::{crlf_size, header_key, is_owned_field, rfc822_size, strip_owned};
 pub use params::parameter;
 pub use profile::Profile;
+pub use sections::{Section, SectionError, SectionText};
 pub use structure::body_structure;
 pub use subject::{BaseSubject, SubjectScratch, base_subject, base_subject_into};
 pub use text::{
     Attachment, NumberedPart, attachments, file_name, media_type, numbered_parts, part_by_number,
     readable_text, readable_text_of,
 };
+pub use wire::wire_message;
 pub use words::{decode_charset, decode_plain, decode_words, unfold};

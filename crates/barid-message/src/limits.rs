@@ -35,3 +35,6 @@ pub const DEFECTS_MAX: usize = 1000;
 
 /// The most bytes of readable text made of one message.
 pub const READABLE_TEXT_LEN_MAX: usize = 64 * 1024 * 1024;
+
+/// The most header fields that a section names.
+pub const SECTION_FIELDS_MAX: usize = 1000;

@@ -1,0 +1,209 @@
+//! Sections of a message (RFC 9051 §6.4.5.1, RFC 3516).
+//!
+//! ```text
+//! section       = "[" [section-spec] "]"
+//! section-spec  = section-msgtext / (section-part ["." section-text])
+//! section-part  = nz-number *("." nz-number)
+//! section-text  = section-msgtext / "MIME"
+//! section-msgtext = "HEADER" / "HEADER.FIELDS" [".NOT"] SP header-list / "TEXT"
+//! header-list   = "(" header-fld-name *(SP header-fld-name) ")"
+//! ```
+
+mod parse;
+
+pub use parse::SectionError;
+
+use std::borrow::Cow;
+
+use barid_types::BodyStructure;
+
+use crate::fields::fields;
+use crate::structure::is_message;
+use crate::{body_offset, part_body};
+
+/// Which text of a message or part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SectionText {
+    /// All of it: a message, or the body of a part.
+    #[default]
+    Whole,
+    /// The header of a message, blank line included.
+    Header,
+    /// Some fields of a header, and a blank line.
+    HeaderFields {
+        /// All fields but these.
+        not: bool,
+        /// Their names, as asked for.
+        names: Vec<Vec<u8>>,
+    },
+    /// The body of a message.
+    Text,
+    /// The header of a part.
+    Mime,
+}
+
+/// A section of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// The part, from the outermost to the innermost number; empty for the message itself.
+    pub part: Vec<u32>,
+    /// What of it.
+    pub text: SectionText,
+}
+
+impl Section {
+    /// Whether the structure of the message must be known.
+    pub fn needs_structure(&self) -> bool {
+        !self.part.is_empty()
+    }
+
+    /// The bytes of the section; `None` if the message has no such part. `structure` is that of the
+    /// very bytes, and is asked only where [`Section::needs_structure`].
+    ///
+    /// The header of a part that is no message is empty, as in Dovecot.
+    pub fn of<'m>(&self, message: &'m [u8], structure: &BodyStructure) -> Option<Cow<'m, [u8]>> {
+        let (header, body) = if self.part.is_empty() {
+            message.split_at(body_offset(message))
+        } else {
+            let part = part_at(structure, &self.part)?;
+            match self.text {
+                SectionText::Whole => {
+                    let range = part.body_offset as usize..part.body_end as usize;
+                    return message.get(range).map(Cow::Borrowed);
+                }
+                SectionText::Mime => {
+                    let range = part.header_offset as usize..part.body_offset as usize;
+                    return message.get(range).map(Cow::Borrowed);
+                }
+                _ if !is_message(part) => return None,
+                _ => {}
+            }
+            let inner = part.parts.first()?;
+            let at = |offset: u64| (offset as usize).min(message.len());
+            let (start, middle, end) =
+                (at(inner.header_offset), at(inner.body_offset), at(part.body_end));
+            (&message[start..middle], &message[middle..end.max(middle)])
+        };
+        Some(Cow::Borrowed(match &self.text {
+            SectionText::Whole => message,
+            SectionText::Header | SectionText::Mime => header,
+            SectionText::Text => body,
+            SectionText::HeaderFields { not, names } => {
+                return Some(Cow::Owned(some_fields(header, *not, names)));
+            }
+        }))
+    }
+
+    /// The bytes of the section without its transfer encoding (BINARY); `None` if there is no such
+    /// part, or if its encoding is unknown. What is made of parts is given as it is.
+    pub fn decoded<'m>(
+        &self,
+        message: &'m [u8],
+        structure: &BodyStructure,
+    ) -> Option<Cow<'m, [u8]>> {
+        if self.part.is_empty() {
+            return Some(Cow::Borrowed(message));
+        }
+        let part = part_at(structure, &self.part)?;
+        if part.media_type.eq_ignore_ascii_case(b"multipart") || is_message(part) {
+            return self.of(message, structure);
+        }
+        let (bytes, defects) = part_body(message, part);
+        let is_unknown = |defect: &crate::Defect| defect.kind == crate::DefectKind::UnknownEncoding;
+        (!defects.iter().any(is_unknown)).then_some(bytes)
+    }
+}
+
+/// The part with a number: in a message that is no multipart, 1 is its body.
+fn part_at<'s>(root: &'s BodyStructure, numbers: &[u32]) -> Option<&'s BodyStructure> {
+    let mut parts = of_message(root);
+    let mut found = None;
+    for number in numbers {
+        let part: &BodyStructure = parts.get(number.checked_sub(1)? as usize)?;
+        parts = match part.parts.as_slice() {
+            [inner] if is_message(part) => of_message(inner),
+            of_multipart => of_multipart,
+        };
+        found = Some(part);
+    }
+    found
+}
+
+/// The parts of a message.
+fn of_message(root: &BodyStructure) -> &[BodyStructure] {
+    match root.media_type.eq_ignore_ascii_case(b"multipart") {
+        true => &root.parts,
+        false => std::slice::from_ref(root),
+    }
+}
+
+/// The fields of a header that have, or do not have, one of some names, and a blank line.
+fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for field in fields(header) {
+        let is_named = names.iter().any(|name| name.eq_ignore_ascii_case(field.name));
+        if is_named != not {
+            out.extend_from_slice(&header[field.offset..field.end]);
+        }
+    }
+    if !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body_structure;
+
+    const MESSAGE: &str = "From: a\r\nTo: b\r\n c\r\nSubject: x\r\n\
+        Content-Type: multipart/mixed; boundary=B\r\n\r\npreamble\r\n--B\r\n\r\none\r\n--B\r\n\
+        Content-Type: message/rfc822\r\n\r\nSubject: inner\r\nX: y\r\n\r\ntwo\r\n\r\n--B\r\n\
+        Content-Type: application/x-a\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n\
+        --B--\r\n";
+
+    fn check(section: &str, expected: Option<&str>) {
+        let parsed = Section::parse(section).unwrap();
+        assert_eq!(parsed.to_string(), section);
+        let (structure, _) = body_structure(MESSAGE.as_bytes());
+        let found = parsed.of(MESSAGE.as_bytes(), &structure);
+        let found = found.map(|bytes| String::from_utf8(bytes.into_owned()).unwrap());
+        assert_eq!(found.as_deref(), expected, "{section}");
+    }
+
+    #[test]
+    fn sections() {
+        check("", Some(MESSAGE));
+        let middle = MESSAGE.find("preamble").unwrap();
+        check("HEADER", Some(&MESSAGE[..middle]));
+        check("TEXT", Some(&MESSAGE[middle..]));
+        check("HEADER.FIELDS (TO X-NONE)", Some("To: b\r\n c\r\n\r\n"));
+        check("HEADER.FIELDS (X-NONE)", Some("\r\n"));
+        check("HEADER.FIELDS.NOT (TO CONTENT-TYPE)", Some("From: a\r\nSubject: x\r\n\r\n"));
+        check("1", Some("one"));
+        check("1.MIME", Some("\r\n"));
+        check("2", Some("Subject: inner\r\nX: y\r\n\r\ntwo\r\n"));
+        check("2.HEADER", Some("Subject: inner\r\nX: y\r\n\r\n"));
+        check("2.HEADER.FIELDS (X)", Some("X: y\r\n\r\n"));
+        check("2.TEXT", Some("two\r\n"));
+        check("2.1", Some("two\r\n"));
+        check("2.2", None);
+        check("2.1.1", None);
+        check("2.MIME", Some("Content-Type: message/rfc822\r\n\r\n"));
+        check("3", Some("aGVsbG8="));
+        check("3.TEXT", None);
+        check("4", None);
+    }
+
+    #[test]
+    fn the_body_of_a_simple_message_is_its_part_1() {
+        let message = b"Content-Transfer-Encoding: quoted-printable\r\n\r\na=3Db\r\n";
+        let (structure, _) = body_structure(message);
+        let section = Section::parse("1").unwrap();
+        assert_eq!(section.of(message, &structure).as_deref(), Some(&b"a=3Db\r\n"[..]));
+        assert_eq!(section.decoded(message, &structure).as_deref(), Some(&b"a=b\r\n"[..]));
+        assert_eq!(Section::parse("1.1").unwrap().of(message, &structure), None);
+    }
+}
