@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
-use crate::commands::{bench, cache, completions, demo, folders, ls, man, show, status, thread};
+use crate::commands::{
+    bench, cache, completions, demo, folders, ls, man, search, show, status, thread,
+};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::style::ColorChoice;
@@ -17,6 +19,7 @@ Examples:
   barid ls --limit 20 ~/Maildir            the newest twenty messages
   barid ls --sort date archive.mbox        everything, by the date it was sent
   barid thread --newest 10 ~/Maildir       the ten newest threads
+  barid search ~/Maildir from:ann budget   the messages of Ann about the budget
   barid show ~/Maildir 4711                one message
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
@@ -107,6 +110,7 @@ pub(crate) enum Command {
     Ls(ls::LsArgs),
     Show(show::ShowArgs),
     Thread(thread::ThreadArgs),
+    Search(search::SearchArgs),
     Folders(folders::FoldersArgs),
     Flag(flag::FlagArgs),
     Expunge(expunge::ExpungeArgs),
@@ -136,6 +140,7 @@ impl Command {
             Self::Ls(args) => ls::run(context, args),
             Self::Show(args) => show::run(context, args),
             Self::Thread(args) => thread::run(context, args),
+            Self::Search(args) => search::run(context, args),
             Self::Folders(args) => folders::run(context, args),
             Self::Flag(args) => flag::run(context, args),
             Self::Expunge(args) => expunge::run(context, args),

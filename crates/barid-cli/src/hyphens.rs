@@ -1,30 +1,45 @@
-//! `barid flag box 1 -seen`: arguments that begin with a minus and are no options.
+//! `barid flag box 1 -seen`, `barid search box -from:bob`: arguments that begin with a minus and are
+//! no options.
 //!
 //! A positional argument that may begin with a minus would swallow every option after it. So what
-//! cannot be an option is moved behind `--`, where it is one of the flags.
+//! cannot be an option is moved behind `--`, where it is one of the flags; in a query, whose words
+//! must keep their order, it begins with `!` instead, which means the same there.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use clap::{Arg, Command};
 
-/// The subcommand whose arguments may begin with a minus.
-const SUBCOMMAND: &str = "flag";
+/// The subcommands whose arguments may begin with a minus.
+const SUBCOMMANDS: [&str; 2] = ["flag", SEARCH];
+/// The one where they keep their place.
+const SEARCH: &str = "search";
 
-/// Moves flags to be removed to the end, behind `--`. `args` begins with the name of the program,
+/// Moves flags to be removed to the end, behind `--`, and marks negated terms by `!`. `args` begins with the name of the program,
 /// `define` gives the definition of its options.
 pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
     // Few command lines have the word, and the definition takes a while to make.
-    if !args.iter().any(|arg| arg == SUBCOMMAND) {
+    if !args.iter().any(|arg| SUBCOMMANDS.iter().any(|name| arg == name)) {
         return args;
     }
     let command = &define();
     let Some(at) = subcommand_at(&args, command) else { return args };
+    let sub = args[at].to_string_lossy().into_owned();
     let end = args[at..].iter().position(|arg| arg == "--").map_or(args.len(), |len| at + len);
     let is_removal = |arg: &OsString| {
         let text = arg.to_string_lossy();
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, command))
+        letters.is_some_and(|letters| !letters.is_empty() && !are_options(letters, &sub, command))
     };
+    if sub == SEARCH {
+        let args = args.into_iter().enumerate();
+        return args
+            .map(|(number, arg)| match number > at && number < end && is_removal(&arg) {
+                true => negated(&arg),
+                false => arg,
+            })
+            .collect();
+    }
     let (mut kept, mut moved) = (Vec::with_capacity(args.len() + 1), Vec::new());
     for (number, arg) in args.into_iter().enumerate() {
         match number {
@@ -41,6 +56,13 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
     kept
 }
 
+/// An argument with `!` for its minus.
+fn negated(arg: &OsString) -> OsString {
+    let mut negated = OsString::from("!");
+    negated.push(OsStr::from_bytes(arg.as_bytes().get(1..).unwrap_or_default()));
+    negated
+}
+
 /// Where the subcommand stands, if it is the one that is meant.
 fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
     let mut at = 1;
@@ -51,7 +73,7 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
                 at += 1;
                 continue;
             }
-            return (arg == SUBCOMMAND).then_some(at);
+            return SUBCOMMANDS.iter().any(|name| arg == name).then_some(at);
         };
         let takes_value =
             |known: &Arg| known.get_long() == Some(option) && known.get_action().takes_values();
@@ -61,8 +83,8 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
 }
 
 /// Whether letters after a minus are short options, each of them.
-fn are_options(letters: &str, command: &Command) -> bool {
-    let sub = command.find_subcommand(SUBCOMMAND);
+fn are_options(letters: &str, sub: &str, command: &Command) -> bool {
+    let sub = command.find_subcommand(sub);
     let known = |letter: char| {
         let own = sub.into_iter().flat_map(Command::get_arguments);
         letter == 'h'
@@ -93,6 +115,13 @@ mod tests {
         check("barid flag b 1 -a -- -v", "barid flag b 1 -- -a -v");
         check("barid flag b 1 -- -v -b", "barid flag b 1 -- -v -b");
         check("barid flag b 1 +x", "barid flag b 1 +x");
+    }
+
+    #[test]
+    fn negated_terms_of_a_query_keep_their_place() {
+        check("barid search b -from:x or -y", "barid search b !from:x or !y");
+        check("barid search b -c -from:x --json", "barid search b -c !from:x --json");
+        check("barid search b -- -from:x", "barid search b -- -from:x");
     }
 
     #[test]

@@ -32,3 +32,15 @@ pub(crate) const UNDO_BATCH_LEN: usize = 8 << 20;
 /// How often the cache is healed and asked again after a change: a damaged one is made anew, then
 /// the answer comes from memory.
 pub(crate) const HEALINGS_MAX: u32 = 4;
+
+/// How often a search is begun anew because messages are not where they were.
+pub(crate) const SEARCHES_MAX: u32 = 5;
+
+/// Rows that a thread takes at once to search their header fields in the cache.
+pub(crate) const SEARCH_FIELDS_ROWS: usize = 2048;
+
+/// Messages that a thread takes at once to read and search them.
+pub(crate) const SEARCH_MESSAGES_ROWS: usize = 32;
+
+/// Bytes of a buffer that a search keeps for the next message.
+pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;

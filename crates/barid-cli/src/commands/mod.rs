@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod folders;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod thread;

@@ -104,14 +104,10 @@ impl Matcher {
         }
     }
 
-    /// The most that answering can cost.
+    /// Whether there are keys of this cost.
     #[must_use]
-    pub fn cost(&self) -> Cost {
-        let tests = self.nodes.iter().filter_map(|op| match op {
-            Op::Test(test) => Some(test.cost()),
-            Op::Join(_) => None,
-        });
-        tests.max().unwrap_or(Cost::Facts)
+    pub fn asks(&self, cost: Cost) -> bool {
+        self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
     }
 
     /// Whether a message matches; `None` if that depends on what the view does not have.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! query   = and *("or" and)
-//! and     = *(["not" / "-"] term)
+//! and     = *(["not" / "-" / "!"] term)
 //! term    = "(" query ")" / key ":" value / word
 //! value   = word / DQUOTE text DQUOTE
 //! ```
@@ -67,7 +67,9 @@ impl Lexer<'_> {
             None => return Ok(None),
             Some(b'(') => Token::Open,
             Some(b')') if self.depth > 0 => Token::Close,
-            Some(b'-') if rest[1..].starts_with(|c: char| !c.is_whitespace()) => Token::Minus,
+            Some(b'-' | b'!') if rest[1..].starts_with(|c: char| !c.is_whitespace()) => {
+                Token::Minus
+            }
             _ => return self.word(rest).map(Some),
         };
         self.at += 1;

@@ -54,6 +54,7 @@ fn terms() {
 fn terms_are_joined() {
     check("from:ann is:read", "and(Address(From, \"ann\") Flag(Seen))");
     check("-from:bob", "not(Address(From, \"bob\"))");
+    check("!from:bob a!", "and(not(Address(From, \"bob\")) Text(\"a!\"))");
     check("not a and not -b", "and(not(Text(\"a\")) Text(\"b\"))");
     check("a b or c d", "or(and(Text(\"a\") Text(\"b\")) and(Text(\"c\") Text(\"d\")))");
     check("a or b or c", "or(Text(\"a\") Text(\"b\") Text(\"c\"))");

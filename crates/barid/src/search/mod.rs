@@ -1,0 +1,120 @@
+//! SEARCH over a mailbox (RFC 9051 §6.4.4).
+//!
+//! Three passes, each over the messages that those before it could not answer: the fixed-size facts
+//! of the cache, the header fields of the cache, the messages themselves. The last two are shared
+//! among as many threads as there are cores, in stretches in mailbox order; a thread holds one
+//! message at a time.
+
+mod passes;
+
+use barid_formats::Error as FormatError;
+use barid_query::search::{Cost, Matcher, MatcherContext, SearchProgram};
+use barid_types::{Uid, UidSet};
+
+use self::passes::Passes;
+use crate::limits::SEARCHES_MAX;
+use crate::{Error, Mailbox, Result};
+
+/// What a search found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Found {
+    /// The rows of the messages that match, ascending; valid until the mailbox is refreshed or
+    /// searched again.
+    pub rows: Vec<u32>,
+    /// Messages that could not be read, and why. They do not match, negated or not.
+    pub unreadable: Vec<(Uid, Error)>,
+}
+
+/// Why a search is begun anew.
+enum Again {
+    /// A message is not where it was.
+    Gone,
+    /// The cache cannot be read.
+    Cache(Error),
+}
+
+impl Mailbox {
+    /// Finds the messages that a program matches; `saved` is what `$` stands for in it.
+    ///
+    /// A program that only asks flags, dates, sizes and numbers costs a pass over the cache, one
+    /// that asks the usual header fields a second one; messages are read only if a text, another
+    /// field or a size decides that the cache does not have. Which texts are compared and how is
+    /// told in `docs/design/search.md`.
+    ///
+    /// If a message is no longer where it was, the mailbox is scanned again and searched anew; rows
+    /// are then counted anew.
+    ///
+    /// # Errors
+    /// As [`Mailbox::open`]. A single message that cannot be read is [`Found::unreadable`].
+    pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
+        for attempt in 1..=SEARCHES_MAX {
+            match self.search_once(program, saved)? {
+                Ok(found) => return Ok(found),
+                // What looks unchanged may have been read at its end only.
+                Err(Again::Gone) if attempt < SEARCHES_MAX => self.rescan(attempt > 1)?,
+                Err(Again::Cache(error)) if attempt < SEARCHES_MAX => self.heal(error)?,
+                Err(Again::Cache(error)) => return Err(error),
+                Err(Again::Gone) => {}
+            }
+        }
+        Err(Error::KeepsChanging { path: self.path().to_owned() })
+    }
+
+    fn search_once(
+        &self,
+        program: &SearchProgram,
+        saved: &UidSet,
+    ) -> Result<std::result::Result<Found, Again>> {
+        let saved: Vec<(u32, u32)> =
+            saved.ranges().iter().map(|(first, last)| (first.get(), last.get())).collect();
+        let greatest = match self.len().checked_sub(1).map(|row| self.uid_of(row)) {
+            Some(Ok(uid)) => uid.get(),
+            Some(Err(error)) => return again(error).map(Err),
+            None => 0,
+        };
+        let nanos_per_second = 1_000_000_000;
+        let matcher = Matcher::new(
+            program,
+            &MatcherContext {
+                now: self.vfs.now().unix_nanos.div_euclid(nanos_per_second),
+                exists: self.len(),
+                greatest_uid: greatest,
+                keywords: self.keywords(),
+                saved: &saved,
+            },
+        );
+        match self.run(&matcher) {
+            Ok(found) => Ok(Ok(found)),
+            Err(error) => again(error).map(Err),
+        }
+    }
+
+    fn run(&self, matcher: &Matcher) -> Result<Found> {
+        let passes = Passes { mailbox: self, matcher };
+        let (mut rows, mut unknown) = passes.facts()?;
+        let mut unreadable = Vec::new();
+        if matcher.asks(Cost::Fields) && !unknown.is_empty() {
+            let more = passes.fields(&unknown)?;
+            rows.extend(more.rows);
+            unknown = more.unknown;
+        }
+        if !unknown.is_empty() {
+            let more = passes.messages(&unknown)?;
+            rows.extend(more.rows);
+            unreadable = more.unreadable;
+        }
+        // Each pass gives its rows in order.
+        rows.sort_unstable();
+        Ok(Found { rows, unreadable })
+    }
+}
+
+/// Whether an error is reason to search anew.
+fn again(error: Error) -> Result<Again> {
+    match error {
+        Error::Mailbox(FormatError::MessageGone { .. }) => Ok(Again::Gone),
+        Error::Cache(_) | Error::Superseded { .. } => Ok(Again::Cache(error)),
+        error => Err(error),
+    }
+}

@@ -1,0 +1,251 @@
+//! The passes of a search.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use barid_cache::{Core, Record};
+use barid_formats::{Error as FormatError, Location, ReadAs};
+use barid_query::search::{
+    CachedField, Facts, FactsView, Matcher, MessageView, Scratch, SearchView,
+};
+use barid_state::MessageKey;
+use barid_types::Uid;
+
+use crate::limits::{SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_MESSAGES_ROWS};
+use crate::{Error, Mailbox, Progress, Result, Unit, Work};
+
+/// What a pass found out.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The rows that match, ascending.
+    pub(super) rows: Vec<u32>,
+    /// The rows of which it is not known yet, ascending.
+    pub(super) unknown: Vec<u32>,
+    /// What could not be read.
+    pub(super) unreadable: Vec<(Uid, Error)>,
+}
+
+impl Outcome {
+    fn add(&mut self, row: u32, matches: Option<bool>) {
+        match matches {
+            Some(true) => self.rows.push(row),
+            Some(false) => {}
+            None => self.unknown.push(row),
+        }
+    }
+}
+
+/// One search of one mailbox.
+#[derive(Clone, Copy)]
+pub(super) struct Passes<'a> {
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) matcher: &'a Matcher,
+}
+
+impl Passes<'_> {
+    /// Asks the fixed-size facts of all rows: those that match, and those of which it is not known.
+    pub(super) fn facts(&self) -> Result<(Vec<u32>, Vec<u32>)> {
+        let (mut outcome, mut scratch) = (Outcome::default(), Scratch::default());
+        let mailbox = self.mailbox;
+        let read = mailbox.snapshot.cores(0..mailbox.len(), &mut |row, core| {
+            let view = &mut FactsView(self.facts_of(row, core));
+            outcome.add(row, self.matcher.matches(view, &mut scratch));
+        });
+        mailbox.done(read)?;
+        Ok((outcome.rows, outcome.unknown))
+    }
+
+    fn facts_of(&self, row: u32, core: &Core) -> Facts {
+        let (flags, keywords, modseq) = self.mailbox.shown.of_message(core);
+        // Stored lines may end in LF alone, and may be quoted; fields that formats own count not.
+        let bounds = match core.rfc822_size {
+            Some(size) => (size, size),
+            None => {
+                let body = core.size.saturating_sub(u64::from(core.header_len));
+                (body / 2, core.size.saturating_mul(2))
+            }
+        };
+        Facts {
+            seq: row + 1,
+            uid: core.uid,
+            flags,
+            keywords,
+            modseq,
+            internal_date: core.internal_date,
+            sent_date: core.sent_date_own.then_some(core.sent_date),
+            size_least: bounds.0,
+            size_most: bounds.1,
+        }
+    }
+
+    /// Asks the header fields that the cache has.
+    pub(super) fn fields(&self, rows: &[u32]) -> Result<Outcome> {
+        self.shared(rows, SEARCH_FIELDS_ROWS, || {
+            let mut scratch = Scratch::default();
+            move |rows: &[u32], outcome: &mut Outcome| {
+                let mailbox = self.mailbox;
+                let read = mailbox.snapshot.records(rows, &mut |row, core, record| {
+                    let view = &mut RecordView { facts: self.facts_of(row, core), record };
+                    outcome.add(row, self.matcher.matches(view, &mut scratch));
+                });
+                mailbox.done(read)
+            }
+        })
+    }
+
+    /// Reads the messages.
+    pub(super) fn messages(&self, rows: &[u32]) -> Result<Outcome> {
+        self.shared(rows, SEARCH_MESSAGES_ROWS, || {
+            let mut reader = Reader::default();
+            move |rows: &[u32], outcome: &mut Outcome| {
+                rows.iter().try_for_each(|row| self.message(*row, &mut reader, outcome))
+            }
+        })
+    }
+
+    fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
+        let core = self.mailbox.snapshot.core(row)?;
+        match reader.read(self.mailbox, row, &core) {
+            Ok(()) => {}
+            Err(error @ (Error::Cache(_) | Error::Mailbox(FormatError::MessageGone { .. }))) => {
+                return Err(error);
+            }
+            Err(error) => {
+                outcome.unreadable.push((core.uid, error));
+                return Ok(());
+            }
+        }
+        let view = &mut MessageView::new(self.facts_of(row, &core), &reader.bytes);
+        // A view of the message knows everything.
+        let matches = self.matcher.matches(view, &mut reader.scratch).unwrap_or_default();
+        outcome.add(row, Some(matches));
+        Ok(())
+    }
+
+    /// Shares rows among threads, in stretches of `len` that are taken in order.
+    fn shared<W>(
+        &self,
+        rows: &[u32],
+        len: usize,
+        make_work: impl Fn() -> W + Sync,
+    ) -> Result<Outcome>
+    where
+        W: FnMut(&[u32], &mut Outcome) -> Result<()>,
+    {
+        let stretches: Vec<&[u32]> = rows.chunks(len).collect();
+        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let run = || -> Result<Vec<(usize, Outcome)>> {
+            let (mut work, mut outcomes) = (make_work(), Vec::new());
+            while !is_over.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(stretch) = stretches.get(at) else { break };
+                let mut outcome = Outcome::default();
+                let done = work(stretch, &mut outcome);
+                if done.is_err() {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+                done?;
+                outcomes.push((at, outcome));
+                self.tell(at * len, rows.len());
+            }
+            Ok(outcomes)
+        };
+        let threads = self.threads().min(stretches.len()).max(1);
+        let results = thread::scope(|scope| {
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+            let mut results = vec![run()];
+            for helper in helpers {
+                // A panic goes on where it would have gone on without threads.
+                results
+                    .push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            results
+        });
+        let mut outcomes = Vec::new();
+        for result in results {
+            outcomes.extend(result?);
+        }
+        outcomes.sort_unstable_by_key(|(at, _)| *at);
+        let mut all = Outcome::default();
+        for (_, outcome) in outcomes {
+            all.rows.extend(outcome.rows);
+            all.unknown.extend(outcome.unknown);
+            all.unreadable.extend(outcome.unreadable);
+        }
+        Ok(all)
+    }
+
+    fn threads(&self) -> usize {
+        match self.mailbox.options.threads {
+            0 => thread::available_parallelism().map_or(1, |count| count.get()),
+            count => count,
+        }
+    }
+
+    fn tell(&self, done: usize, total: usize) {
+        if let Some(progress) = &self.mailbox.options.progress {
+            let (done, total) = (done as u64, total as u64);
+            progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
+        }
+    }
+}
+
+/// A message of which the cache's header fields are at hand.
+struct RecordView<'a> {
+    facts: Facts,
+    record: &'a Record<'a>,
+}
+
+impl SearchView for RecordView<'_> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn field(&mut self, field: CachedField) -> Option<Option<&[u8]>> {
+        let record = self.record;
+        let found = match field {
+            CachedField::Date => record.date,
+            CachedField::From => record.from,
+            CachedField::Sender => record.sender,
+            CachedField::ReplyTo => record.reply_to,
+            CachedField::To => record.to,
+            CachedField::Cc => record.cc,
+            CachedField::Bcc => record.bcc,
+            CachedField::Subject => record.subject,
+            CachedField::MessageId => record.message_id,
+            CachedField::InReplyTo => record.in_reply_to,
+            CachedField::References => record.references,
+        };
+        // Of a field that was cut the rest is in the message.
+        (!record.cut).then_some(found)
+    }
+}
+
+/// Reads one message after the other.
+#[derive(Default)]
+struct Reader {
+    scratch: Scratch,
+    name: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads a row into the buffer; that it is the same message is checked where its place does not
+    /// tell.
+    fn read(&mut self, mailbox: &Mailbox, row: u32, core: &Core) -> Result<()> {
+        let Self { name, bytes, .. } = self;
+        bytes.clear();
+        bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
+        let location = mailbox.snapshot.location(row, name)?;
+        let stamp = &mailbox.snapshot.meta().stamp;
+        let header_len = mailbox.format.read_known(&location, ReadAs::Message, stamp, bytes)?;
+        if let Location::Span { offset, .. } = location {
+            let header = bytes.get(..header_len).unwrap_or_default();
+            if MessageKey(barid_message::header_key(header)) != core.key {
+                let path = mailbox.path().to_owned();
+                return Err(FormatError::MessageGone { path, offset }.into());
+            }
+        }
+        Ok(())
+    }
+}
