@@ -51,8 +51,8 @@ mod threading;
 
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
-    Caps, FlagChange, Format, MailboxSpec, MboxLock, NewMessage, ReadAs, StoredMessage,
-    SyncFigures, Unfinished,
+    Caps, Error as FormatError, FlagChange, Format, FormatName, MailboxSpec, MboxLock, NewMessage,
+    ReadAs, StoredMessage, SyncFigures, Unfinished,
 };
 pub use barid_kv::Compression;
 pub use barid_message as message;

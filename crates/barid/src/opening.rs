@@ -377,7 +377,8 @@ impl<'a> Opening<'a> {
         let committed = self.ledger.commit();
         self.ledger.unlock();
         committed?;
-        if !self.ledger.is_persistent() && known.is_none() {
+        // In the middle of a change nothing is written, whatever could be.
+        if !self.ledger.is_persistent() && known.is_none() && !self.in_a_change {
             let dir = self.options.state_dir.display();
             let text = format!("{dir}: cannot be written: UIDs may change");
             self.notes.push(Note { kind: NoteKind::State, text });

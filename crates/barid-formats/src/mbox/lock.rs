@@ -65,16 +65,20 @@ pub(super) enum Purpose {
     Change,
 }
 
-/// Takes the locks for reading; they are released with the file. A file system without locks is
-/// read without.
+/// Takes the locks for reading, those of them that are taken for writing too; they are released
+/// with the file. A file system without locks is read without.
 ///
 /// # Errors
 /// [`Error::Locked`] after the timeout.
 pub(super) fn lock_for_reading(mailbox: &MboxMailbox, file: &dyn File) -> Result<()> {
+    let wanted = |lock: &MboxLock| mailbox.options.write_locks.contains(lock);
+    let kinds = [(MboxLock::Flock, LockKind::Flock), (MboxLock::Fcntl, LockKind::Fcntl)];
+    let kinds: Vec<LockKind> =
+        kinds.iter().filter(|(lock, _)| wanted(lock)).map(|(_, kind)| *kind).collect();
     until_deadline(mailbox, || {
-        for (index, kind) in KERNEL_LOCKS.into_iter().enumerate() {
+        for (index, kind) in kinds.iter().copied().enumerate() {
             if !try_kernel_lock(file, kind, LockMode::Shared).map_err(Error::at(&mailbox.path))? {
-                for held in &KERNEL_LOCKS[..index] {
+                for held in &kinds[..index] {
                     file.unlock(*held).map_err(Error::at(&mailbox.path))?;
                 }
                 let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
@@ -84,8 +88,6 @@ pub(super) fn lock_for_reading(mailbox: &MboxMailbox, file: &dyn File) -> Result
         Ok(Ok(()))
     })
 }
-
-const KERNEL_LOCKS: [LockKind; 2] = [LockKind::Flock, LockKind::Fcntl];
 
 /// The locks for writing; released when dropped, the last taken first.
 #[derive(Debug)]

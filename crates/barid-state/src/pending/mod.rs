@@ -12,6 +12,7 @@
 //! Sequence numbers never come again, not even in another file: a mailbox's own journal may carry
 //! one. A new file begins with the microseconds since 1970.
 
+mod earlier;
 mod layout;
 
 use std::path::{Path, PathBuf};

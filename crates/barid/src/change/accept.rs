@@ -70,7 +70,7 @@ impl Mailbox {
         request: &ChangeRequest<'_>,
         options: &ChangeOptions,
     ) -> Result<Changed> {
-        let mut changed = Changed::default();
+        let mut changed = Changed { figures: self.unchanged(), ..Changed::default() };
         // What could not be written is not accepted.
         self.check_keywords(request)?;
         let targets = self.targets(&request.flags, &mut changed)?;

@@ -11,6 +11,7 @@ mod kept;
 mod keywords;
 pub(crate) mod matching;
 mod pass;
+mod pending;
 mod resolve;
 mod undo;
 

@@ -10,7 +10,9 @@
 use std::io::ErrorKind;
 
 use barid_cache::Follower;
-use barid_formats::{Error as FormatError, MovedMessage, SyncContext, SyncReport};
+use barid_formats::{
+    Error as FormatError, Format, MovedMessage, SyncContext, SyncFigures, SyncReport,
+};
 use barid_state::Ledger;
 use barid_types::{Keyword, ModSeq, UidValidity};
 
@@ -157,6 +159,15 @@ impl Mailbox {
         only_appends && !appends.is_empty() && !self.pending.records().is_empty()
     }
 
+    /// The figures of a pass that changes nothing.
+    pub(super) fn unchanged(&self) -> SyncFigures {
+        let size = match self.format.format() {
+            Format::Maildir => 0,
+            _ => self.snapshot.meta().size_bytes,
+        };
+        SyncFigures { size_before: size, size_after: size, ..SyncFigures::default() }
+    }
+
     /// What was not written because no mailbox can have such keywords.
     fn warn_refused(&self, refused: &[(Keyword, KeywordLimit)]) -> Vec<String> {
         let path = self.path().display();
@@ -191,7 +202,7 @@ impl Mailbox {
         let kept = self.keep_expunged(&resolved.changes.expunge, options)?;
         let uidnext = self.snapshot.meta().uidnext;
         let (report, next) = match resolved.changes.is_empty() && request.appends.is_empty() {
-            true => (SyncReport::default(), Next::Nothing),
+            true => (SyncReport { figures: self.unchanged(), ..Default::default() }, Next::Nothing),
             false => match self.change_format(&resolved, request, options, through) {
                 Ok(made) => made,
                 Err(error) => {

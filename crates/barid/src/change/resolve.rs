@@ -181,7 +181,8 @@ fn retain<T>(items: &mut Vec<T>, there: &mut [bool], uid: fn(&T) -> Uid, gone: &
     });
 }
 
-fn change_of(delta: &FlagDelta) -> FlagChange {
+/// What is kept in the journal of pending changes, as a change.
+pub(super) fn change_of(delta: &FlagDelta) -> FlagChange {
     FlagChange {
         add: delta.add,
         remove: delta.remove,

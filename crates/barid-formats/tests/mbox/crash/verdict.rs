@@ -225,7 +225,7 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
     }
     for text in scenario.delivered.iter().chain(appends) {
         let ((_, _), found) = found.next().ok_or("an appended message is missing")?;
-        if text.trim_ascii_end() != found.as_slice() {
+        if with_lf(text.trim_ascii_end()) != with_lf(found) {
             return Err(format!("{} was appended", String::from_utf8_lossy(found)));
         }
     }
@@ -233,6 +233,11 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
         None => Ok(()),
         Some((_, text)) => Err(format!("too many: {}", String::from_utf8_lossy(text))),
     }
+}
+
+/// A text without CRs: what is appended gets the line ends of the mailbox.
+fn with_lf(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| *byte != b'\r').collect()
 }
 
 /// The mailbox as it is on a disk.
