@@ -117,6 +117,15 @@ impl Context {
             let mut options = options.clone();
             adjust(&mut options);
             Mailbox::open_in(Arc::new(OsVfs), spec, &options)
+        });
+        let mailbox = mailbox.map_err(|error| match error.downcast_ref() {
+            Some(barid::Error::Mailbox(barid::FormatError::NotAMailbox { .. }))
+                if spec.format.is_some() =>
+            {
+                let hint = "leave out the format before the path, and it is found out";
+                WithHint::error(error.to_string(), hint)
+            }
+            _ => error,
         })?;
         self.print_notes(&mailbox);
         Ok(mailbox)

@@ -320,7 +320,7 @@ fn what_cannot_be_is_refused() {
         mailbox.world.write("empty.eml", b"");
         mailbox.world.create_dir("folder");
         let before = (mailbox.flags(), mailbox.bytes());
-        let cases: [(&str, &[&str], &str); 13] = [
+        let cases: [(&str, &[&str], &str); 15] = [
             ("flag", &["1", "seen"], "say +seen"),
             ("flag", &["1", "+recent"], "barid sync"),
             ("flag", &["1", "-\\Seem"], "the system flags are"),
@@ -334,6 +334,8 @@ fn what_cannot_be_is_refused() {
             ("append", &["folder"], "folder: a folder"),
             ("append", &["one.eml", "--date", "yesterday"], "a date is"),
             ("append", &["--mbox"], "--mbox"),
+            ("append", &["one.eml", "--flags", "+seen"], "without a sign"),
+            ("flag", &["1", "+seen,deleted"], "as in +seen +deleted"),
         ];
         for (command, args, expected) in cases {
             let run = mailbox.run(command, args);
@@ -344,6 +346,32 @@ fn what_cannot_be_is_refused() {
         }
         assert_eq!((mailbox.flags(), mailbox.bytes()), before);
     });
+}
+
+#[test]
+fn a_mailbox_is_created_and_an_mbox_is_taken_from_standard_input() {
+    let world = World::new();
+    world.write("one.eml", MESSAGES[0].as_bytes());
+    world.write("two.mbox", mbox(&[MESSAGES[0], MESSAGES[1]]).as_bytes());
+    let cases = [
+        ("new.mbox", "mboxo"),
+        ("folder/", "maildir"),
+        ("maildir:other", "maildir"),
+        ("mboxrd:rd", "mboxrd"),
+    ];
+    for (name, format) in cases {
+        assert_eq!(world.run(&["append", name, "one.eml"]).code, 2, "{name}");
+        world.ok(&["append", "--create", name, "one.eml"]);
+        world.ok(&["append", "--create", name, "one.eml"]);
+        let status = world.json(&["status", name]).remove(0);
+        assert_eq!((&status["format"], &status["messages"]), (&json!(format), &json!(2)));
+    }
+    let input = mbox(&[MESSAGES[0], MESSAGES[1], MESSAGES[2]]);
+    let run = world.run_with_input(&["append", "--mbox", "new.mbox", "-"], input.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(world.json(&["status", "new.mbox"])[0]["messages"], 5);
+    let run = world.run(&["append", "new.mbox", "two.mbox"]);
+    assert!(run.code == 0 && run.stderr.contains("looks like an mbox"), "{}", run.stderr);
 }
 
 #[test]

@@ -87,6 +87,43 @@ fn a_keyword_that_an_mbox_cannot_hold_is_not_accepted() {
 }
 
 #[test]
+fn what_is_pending_is_listed_and_dropped() {
+    let world = World::new();
+    let path = make(&world);
+    let text = world.ok(&["sync", "--list", &path]);
+    assert_eq!(text, format!("{path}: nothing is pending\n"));
+    world.ok(&["flag", &path, "2", "+flagged", "+todo", "-seen"]);
+    let text = world.ok(&["sync", "--list", &path]);
+    assert_eq!(text, "UID 2: +\\Flagged +todo -\\Seen\n");
+    let line = world.json(&["sync", "--list", &path]).remove(0);
+    let expected = json!([2, ["\\Flagged", "todo"], ["\\Seen"]]);
+    assert_eq!(json!([line["uid"], line["add"], line["remove"]]), expected);
+    let text = world.ok(&["sync", "--discard-pending", &path]);
+    assert_eq!(text, format!("{path}: dropped 1 pending change\n"));
+    assert_eq!(status(&world, &path)["pending"], 0);
+    assert_eq!(flags(&world, &path)[1], json!(["\\Seen"]));
+}
+
+#[test]
+fn what_is_pending_for_a_file_that_was_replaced_is_told_and_taken_over() {
+    let world = World::new();
+    let path = make(&world);
+    world.ok(&["flag", &path, "2", "+flagged"]);
+    world.write("new", mbox(&[MESSAGES[1], MESSAGES[2]]).as_bytes());
+    let (new, old) = (world.path("new"), world.path("box.mbox"));
+    OsVfs.rename(&new, &old).unwrap();
+    let run = world.run(&["status", "--json", &path]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("1 change pending for an earlier file"), "{}", run.stderr);
+    let line: Value = serde_json::from_str(run.text().trim()).unwrap();
+    assert_eq!((&line["pending"], &line["pending_earlier"]), (&json!(0), &json!(1)));
+    let text = world.ok(&["sync", "--take-over", &path]);
+    assert!(text.contains("wrote flags"), "{text}");
+    assert_eq!(flags(&world, &path)[0], json!(["\\Flagged", "\\Seen"]));
+    assert_eq!(status(&world, &path)["pending_earlier"], 0);
+}
+
+#[test]
 fn flags_may_be_written_at_once() {
     let world = World::new();
     let path = make(&world);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use barid::{CacheState, Mailbox, Status, Unfinished};
 use clap::{Args, ValueHint};
 
-use crate::context::Context;
+use crate::commands::change::locks::parse_time;
+use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
 use crate::mail::format_name;
 use crate::output::escape::visible;
@@ -27,19 +28,32 @@ pub(crate) struct StatusArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
+    /// Wait no longer than TIME for another program's lock of an mbox (as in 500ms, 30s, 2m)
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    lock_timeout: Duration,
 }
 
 /// Opens the mailbox and prints its figures.
 pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    let mailbox = context.open(&args.mailbox)?;
+    let mailbox = context.open_with(&parse_spec(&args.mailbox), &|options| {
+        options.lock_timeout = args.lock_timeout;
+    })?;
+    let earlier = mailbox.earlier_pending()?;
     let bytes = mailbox.cache_bytes()?;
     let elapsed = started.elapsed();
     let path = args.mailbox.as_encoded_bytes();
     if context.global.json {
-        write_json(context.out.buffer(), path, &mailbox, bytes, elapsed);
+        write_json(context.out.buffer(), path, &mailbox, (bytes, earlier), elapsed);
     } else {
         write_table(context.out.buffer(), path, &mailbox, bytes, elapsed);
+    }
+    if earlier > 0 {
+        let count = counted(earlier.into(), "change");
+        context.warn(&format!(
+            "{count} pending for an earlier file at this path, which another took the place of: \
+             `barid sync --take-over` writes them to this one"
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -53,7 +67,13 @@ pub(crate) fn cache_state_name(state: CacheState) -> &'static str {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, elapsed: Duration) {
+fn write_json(
+    out: &mut Vec<u8>,
+    path: &[u8],
+    mailbox: &Mailbox,
+    (bytes, earlier): (u64, u32),
+    elapsed: Duration,
+) {
     let status = &mailbox.status();
     let mut json = Json::line(out, "status");
     json.key("path").bytes(path);
@@ -66,6 +86,7 @@ fn write_json(out: &mut Vec<u8>, path: &[u8], mailbox: &Mailbox, bytes: u64, ela
     json.key("highestmodseq").number(status.highestmodseq.get());
     json.key("size_bytes").number(status.size_bytes);
     json.key("pending").number(status.pending);
+    json.key("pending_earlier").number(earlier.into());
     json.key("unfinished");
     match mailbox.unfinished() {
         None => json.null(),

@@ -95,6 +95,14 @@ impl FromStr for FlagWord {
             let none = Self { sign, name: None };
             return if sign == Sign::Set { Ok(none) } else { Err(SYSTEM_FLAGS.to_owned()) };
         }
+        if name.contains(',') && sign != Sign::Remove {
+            let first = text.chars().next().unwrap_or('+');
+            let words: Vec<String> = name
+                .split(',')
+                .map(|name| format!("{first}{}", name.trim_start_matches(['+', '='])))
+                .collect();
+            return Err(format!("name each on its own, as in {}", words.join(" ")));
+        }
         Ok(Self { sign, name: Some(name.parse()?) })
     }
 }
@@ -245,6 +253,8 @@ mod tests {
         check(&["+"], Err("the system flags are"));
         check(&["+recent"], Err("barid sync"));
         check(&["-\\Recent"], Err("barid sync"));
+        check(&["+seen,deleted"], Err("as in +seen +deleted"));
+        check(&["-a,b"], Ok(("", "a,b")));
         check(&["+seen", "-Seen"], Err("\\Seen is to be added and removed"));
         check(&["+a", "-A"], Err("is to be added and removed"));
         check(&["=seen", "+flagged"], Err("does not go with"));

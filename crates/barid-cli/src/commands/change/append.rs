@@ -21,6 +21,7 @@ Examples:
   barid append --flags seen,todo archive.mbox one.eml two.eml
   barid append --date '2024-03-05 12:22:10 +0100' archive.mbox old.eml
   barid append --mbox ~/Maildir archive.mbox       all messages of archive.mbox
+  barid append --create new.mbox one.eml
   barid show --raw ~/Maildir 4711 | barid append archive.mbox
 
 The messages of one command are appended to an mbox together, or none of them (with more than 32 MB,
@@ -35,11 +36,12 @@ pub(crate) struct AppendArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages, each a file; `-`, or none, for one message on standard input
+    /// The messages, each a file; `-`, or none, for one message on standard input, with --mbox
+    /// (and `-`) for an mbox on it
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<OsString>,
     /// Give the messages these flags and keywords, as in seen,flagged,todo
-    #[arg(long, value_name = "FLAG", value_delimiter = ',')]
+    #[arg(long, value_name = "FLAG", value_delimiter = ',', value_parser = parse_flag)]
     flags: Vec<FlagName>,
     /// Say when the messages arrived, in a form that a `Date` field may have, or ISO 8601; now, if
     /// missing
@@ -49,8 +51,20 @@ pub(crate) struct AppendArgs {
     /// own flags, keywords and dates unless others are given
     #[arg(long, requires = "files")]
     mbox: bool,
+    /// Create the mailbox if it is not there: a Maildir after `maildir:` or if its name ends with
+    /// `/`, else an mbox
+    #[arg(long, conflicts_with = "dry_run")]
+    create: bool,
     #[command(flatten)]
     change: ChangeArgs,
+}
+
+/// Flags of new messages have no sign.
+fn parse_flag(text: &str) -> Result<FlagName, String> {
+    match text.strip_prefix(['+', '-', '=']) {
+        Some(name) => Err(format!("a new message has no flags yet: say {name}, without a sign")),
+        None => text.parse(),
+    }
 }
 
 fn parse_arrival(text: &str) -> Result<InternalDate, String> {
@@ -71,6 +85,9 @@ struct Batch<'a> {
 
 /// Appends the messages.
 pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Outcome> {
+    if args.create && !context.global.read_only {
+        incoming::create_mailbox(&args.mailbox)?;
+    }
     let session = Session::open(context, Verb::Append, &args.mailbox, &args.change)?;
     let mut flags = FlagNames::default();
     args.flags.iter().for_each(|name| flags.insert(name));
@@ -91,7 +108,9 @@ impl Batch<'_> {
             return self.take_file(context, OsStr::new("-"));
         }
         for file in &self.args.files {
-            if self.args.mbox {
+            if self.args.mbox && file == "-" {
+                incoming::read_mbox_on_stdin(&mut |message| self.take(context, message))?;
+            } else if self.args.mbox {
                 incoming::read_mailbox(context, file, &mut |message| self.take(context, message))?;
             } else {
                 self.take_file(context, file)?;
@@ -102,7 +121,15 @@ impl Batch<'_> {
 
     fn take_file(&mut self, context: &Context, file: &OsStr) -> anyhow::Result<()> {
         if file != "-" {
-            return self.take(context, incoming::read_file(file)?);
+            let message = incoming::read_file(file)?;
+            if message.sender.is_some() && incoming::has_more(&message.bytes) {
+                let name = file.display();
+                context.warn(&format!(
+                    "{name}: looks like an mbox, and is appended as one message; --mbox appends \
+                     each of its messages"
+                ));
+            }
+            return self.take(context, message);
         }
         if io::stdin().is_terminal() && !context.global.quiet {
             context.error_line("note", "reading one message from standard input, up to ^D");

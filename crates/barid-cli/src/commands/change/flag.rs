@@ -17,6 +17,7 @@ Examples:
   barid flag ~/Maildir 4711 +seen -flagged          one message
   barid flag archive.mbox 1:4,7,* +seen +todo       several, and a keyword
   barid flag archive.mbox all =seen                 no other flag and no keyword
+  barid flag archive.mbox 17 =                      no flag and no keyword at all
   barid flag --write-through archive.mbox 17 +answered
   barid flag --dry-run --write-through archive.mbox all +seen
 
@@ -39,7 +40,8 @@ pub(crate) struct FlagArgs {
     /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`
     #[arg(value_name = "UIDS")]
     uids: UidRanges,
-    /// What to do: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other
+    /// What to do: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other,
+    /// = alone leaves none
     #[arg(required = true, value_name = "FLAG")]
     flags: Vec<FlagWord>,
     /// Write the change into the mailbox before the command ends, with all that is pending

@@ -3,9 +3,10 @@
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use barid::vfs::{FileType, OsVfs, Vfs};
-use barid::{InternalDate, Mailbox, ReadAs, Uid};
+use barid::vfs::{self, FileType, MemVfs, OpenOptions as OpenFile, OsVfs, Vfs};
+use barid::{FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs, Uid};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
@@ -52,6 +53,10 @@ pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
 
 /// Reads one message from standard input.
 pub(super) fn read_stdin() -> anyhow::Result<Incoming> {
+    one_message(read_all_of_stdin()?, "standard input")
+}
+
+fn read_all_of_stdin() -> anyhow::Result<Vec<u8>> {
     let name = "standard input";
     let mut bytes = Vec::new();
     let at = |error: io::Error| anyhow::Error::new(error).context(name);
@@ -59,7 +64,7 @@ pub(super) fn read_stdin() -> anyhow::Result<Incoming> {
     if bytes.len() > MESSAGE_LEN_MAX {
         return Err(too_large(name));
     }
-    one_message(bytes, name)
+    Ok(bytes)
 }
 
 fn too_large(name: &str) -> anyhow::Error {
@@ -87,6 +92,48 @@ fn one_message(mut bytes: Vec<u8>, name: &str) -> anyhow::Result<Incoming> {
     Ok(Incoming { bytes, sender, ..Incoming::default() })
 }
 
+/// Whether another message seems to follow.
+pub(super) fn has_more(bytes: &[u8]) -> bool {
+    bytes.windows(7).any(|window| window == b"\n\nFrom ")
+}
+
+/// Makes an empty mailbox where nothing is.
+pub(super) fn create_mailbox(name: &OsStr) -> anyhow::Result<()> {
+    let spec = parse_spec(name);
+    let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
+    match OsVfs.metadata(&spec.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        result => return result.map(drop).map_err(at),
+    }
+    let is_maildir = match spec.format {
+        Some(format) => format == FormatName::Maildir,
+        None => spec.path.as_os_str().as_encoded_bytes().ends_with(b"/"),
+    };
+    if is_maildir {
+        for folder in ["tmp", "new", "cur"] {
+            vfs::create_dir_durable(&OsVfs, &spec.path.join(folder), 0o700).map_err(at)?;
+        }
+        return Ok(());
+    }
+    OsVfs.open(&spec.path, OpenFile::create_new(0o600)).map_err(at)?;
+    let folder = spec.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    OsVfs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(at)
+}
+
+/// Visits every message of an mbox on standard input, in its order.
+pub(super) fn read_mbox_on_stdin(
+    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let bytes = read_all_of_stdin()?;
+    let memory = MemVfs::new();
+    let file = memory.open(Path::new("/standard-input"), OpenFile::create_new(0o600))?;
+    file.write_all_at(&bytes, 0)?;
+    drop(bytes);
+    let spec = MailboxSpec::parse("mbox:/standard-input");
+    let options = OpenOptions { read_only: true, ..OpenOptions::new(None, "/state".into()) };
+    read_all(&mut Mailbox::open_in(Arc::new(memory), &spec, &options)?, visit)
+}
+
 /// Visits every message of a mailbox, in its order.
 pub(super) fn read_mailbox(
     context: &Context,
@@ -97,6 +144,13 @@ pub(super) fn read_mailbox(
         options.cache_dir = None;
         options.read_only = true;
     })?;
+    read_all(&mut mailbox, visit)
+}
+
+fn read_all(
+    mailbox: &mut Mailbox,
+    visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let mut next = 0;
     while next < mailbox.len() {
         let rows: Vec<u32> = (next..mailbox.len().min(next + INCOMING_ROWS)).collect();
@@ -110,7 +164,7 @@ pub(super) fn read_mailbox(
         let Some((last, ..)) = known.last() else { break };
         let after = last.get().checked_add(1).and_then(Uid::new);
         for (uid, internal_date, names) in known {
-            let bytes = read_message(&mut mailbox, uid)?;
+            let bytes = read_message(mailbox, uid)?;
             visit(Incoming { bytes, internal_date: Some(internal_date), names, sender: None })?;
         }
         // Reading may find that the mailbox changed, and then rows move; UIDs stay.

@@ -13,7 +13,8 @@ pub(super) struct LockArgs {
     /// Wait no longer than TIME for another program's lock of an mbox (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     lock_timeout: Duration,
-    /// Take these locks of an mbox, in this order: what all programs that write it agree on
+    /// Take these locks of an mbox, in this order: what all programs that write it agree on.
+    /// Reading it takes those of flock and fcntl that are among them
     #[arg(long, value_name = "LOCK,...", value_delimiter = ',', value_parser = value_parser!(Lock))]
     #[arg(default_value = "session,dotlock,flock,fcntl")]
     locks: Vec<Lock>,
@@ -59,7 +60,7 @@ impl ValueEnum for Lock {
     }
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let millis = match unit.trim_start() {

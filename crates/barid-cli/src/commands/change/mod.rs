@@ -8,7 +8,7 @@ pub(crate) mod expunge;
 pub(crate) mod flag;
 mod incoming;
 mod keep;
-mod locks;
+pub(crate) mod locks;
 mod report;
 pub(crate) mod sync;
 pub(crate) mod undo;
@@ -104,7 +104,17 @@ impl Session {
             work(&mut self.mailbox, &options)
         });
         context.print_new_notes(&self.mailbox, &known);
-        Ok(changed?)
+        match changed {
+            Err(barid::Error::Mailbox(barid::FormatError::Locked { path, holder, .. }))
+                if self.is_stopped() =>
+            {
+                Err(WithHint::error(
+                    format!("{}: told to end while waiting for {holder}", path.display()),
+                    "nothing was changed: run it again when the mailbox is free",
+                ))
+            }
+            changed => Ok(changed?),
+        }
     }
 
     /// Whether the program was told to end.

@@ -207,7 +207,9 @@ fn write_figures(out: &mut Vec<u8>, figures: &SyncFigures) {
     row("journaled", size(figures.bytes_journaled));
     row("appended", size(figures.bytes_appended));
     row("barriers", grouped(figures.barriers));
-    row("size", format!("{}, then {}", size(figures.size_before), size(figures.size_after)));
+    if figures.size_before > 0 || figures.size_after > 0 {
+        row("size", format!("{}, then {}", size(figures.size_before), size(figures.size_after)));
+    }
     table.write(out, "  ");
 }
 

@@ -1,20 +1,25 @@
 //! `barid sync`: writes what is pending.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use barid::Mailbox;
+use barid::{FlagSet, Keyword, Mailbox};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
 use super::{ChangeArgs, Session};
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
 Examples:
   barid sync archive.mbox
   barid sync --dry-run archive.mbox        what would be written and moved
   barid sync --json ~/Maildir | jq .figures
+  barid sync --list archive.mbox           what is pending
+  barid sync --discard-pending archive.mbox
 
 The first time the headers of an mbox need room for UIDs and flags, which moves nearly all of it
 once; afterwards most changes take a few bytes in place.";
@@ -30,13 +35,85 @@ pub(crate) struct SyncArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
+    /// List what is pending, and write nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "discard_pending", "take_over"])]
+    list: bool,
+    /// Drop what is pending instead of writing it
+    #[arg(long, conflicts_with_all = ["dry_run", "take_over"])]
+    discard_pending: bool,
+    /// Write also what is pending for an earlier file at this path, which another took the place of
+    ///
+    /// A mailbox is known by its attribute `user.barid.id`, which a program that replaces the file
+    /// may not copy. Each change goes to the message with the same header.
+    #[arg(long, conflicts_with = "dry_run")]
+    take_over: bool,
     #[command(flatten)]
     change: ChangeArgs,
 }
 
 /// Writes it.
 pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outcome> {
+    if args.list {
+        return list(context, &args.mailbox);
+    }
     let mut session = Session::open(context, Verb::Sync, &args.mailbox, &args.change)?;
+    if args.discard_pending {
+        let count = session.mailbox.discard_pending()?;
+        return dropped(context, &args.mailbox, count);
+    }
+    if args.take_over {
+        session.mailbox.take_over_pending()?;
+    }
     let changed = session.change(context, session.options(), Mailbox::sync)?;
     session.finish(context, &Report { changed, ..Report::default() })
+}
+
+/// Lists what is pending.
+fn list(context: &mut Context, name: &OsStr) -> anyhow::Result<Outcome> {
+    let mailbox = context.open(name)?;
+    let changes = mailbox.pending_changes();
+    let out = context.out.buffer();
+    for (uid, change) in &changes {
+        let names = |flags: FlagSet, keywords: &[Keyword]| -> Vec<String> {
+            let flags = flags.iter().map(|flag| flag.name().to_owned());
+            flags.chain(keywords.iter().map(|name| name.as_str().to_owned())).collect()
+        };
+        let add = names(change.add, &change.add_keywords);
+        let remove = names(change.remove, &change.remove_keywords);
+        if context.global.json {
+            let mut json = Json::line(out, "pending");
+            json.key("uid").number(uid.get().into());
+            for (key, names) in [("add", &add), ("remove", &remove)] {
+                json.key(key).open(b'[');
+                names.iter().for_each(|name| json.str(name));
+                json.close(b']');
+            }
+            json.end_line();
+        } else {
+            let signed = |sign: char, names: &[String]| -> String {
+                names.iter().map(|name| format!(" {sign}{name}")).collect()
+            };
+            let line = format!("UID {uid}:{}{}", signed('+', &add), signed('-', &remove));
+            out.extend_from_slice(visible(line.as_bytes()).as_bytes());
+            out.push(b'\n');
+        }
+    }
+    if changes.is_empty() && !context.global.json {
+        context.out.line(&format!("{}: nothing is pending", visible(name.as_encoded_bytes())))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Tells how many changes were dropped.
+fn dropped(context: &mut Context, name: &OsStr, count: u32) -> anyhow::Result<Outcome> {
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "discarded");
+        json.key("mailbox").bytes(name.as_encoded_bytes());
+        json.key("pending").number(count.into());
+        json.end_line();
+        return Ok(Outcome::Done);
+    }
+    let count = counted(count.into(), "pending change");
+    context.out.line(&format!("{}: dropped {count}", visible(name.as_encoded_bytes())))?;
+    Ok(Outcome::Done)
 }
