@@ -20,7 +20,7 @@ use crate::rewrite::Revision;
 use crate::snapshot::Snapshot;
 
 /// A file that is as many times as long as what is in use of it is written anew.
-const WASTE_MAX: u64 = 2;
+const WASTE_MAX: u128 = 2;
 
 impl Snapshot {
     /// Whether new columns will do for a state with `gone` messages less: the log has no new
@@ -36,12 +36,14 @@ impl Snapshot {
         if !fits || turn == u32::MAX {
             return Ok(false);
         }
-        let mut end = file_len + self.column_len(Kind::Core)?;
+        let mut columns_len = self.column_len(Kind::Core)?;
         if is_shorter {
-            end += self.column_len(Kind::Thread)?;
+            columns_len += self.column_len(Kind::Thread)?;
         }
+        let base_len = u128::from(self.base_len().max(1));
+        let end = u128::from(file_len) + u128::from(columns_len) * u128::from(rows) / base_len;
         let used = u128::from(built_len) * u128::from(rows) / u128::from(built_messages.max(1));
-        Ok(u128::from(end) <= used * u128::from(WASTE_MAX))
+        Ok(end <= used * WASTE_MAX)
     }
 
     /// Bytes of the blocks of a column.
