@@ -70,7 +70,12 @@ pub(crate) fn is_not_there(error: &Error) -> bool {
     error.is::<NotThere>()
         || matches!(
             error.downcast_ref(),
-            Some(barid::Error::NoSuchMessage { .. } | barid::Error::NothingToUndo { .. })
+            Some(
+                barid::Error::NoSuchMessage { .. }
+                    | barid::Error::NothingToUndo { .. }
+                    | barid::Error::NotKept { .. }
+                    | barid::Error::NoSuchExpunge { .. }
+            )
         )
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use barid::vfs::{OsVfs, Vfs as _};
 use serde_json::{Value, json};
 
 use crate::support::{World, mbox, parse_lines};
@@ -181,13 +182,84 @@ fn what_is_marked_is_expunged_and_comes_back() {
 }
 
 #[test]
+fn what_is_kept_is_listed_chosen_and_forgotten() {
+    each(|mailbox| {
+        assert_eq!(mailbox.run("undo", &["--list"]).code, 1);
+        mailbox.ok("expunge", &["1"]);
+        mailbox.ok("expunge", &["2,3"]);
+        let run = mailbox.run("expunge", &["--keep-expunged", "10", "4"]);
+        let told = "more than 10 bytes: `--keep-expunged 1K` keeps them";
+        assert!(run.code == 0 && run.stderr.contains(told), "{}", run.stderr);
+        let list = mailbox.ok("undo", &["--list"]);
+        let words = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            (words[0].to_owned(), words[3].to_owned(), words[words.len() - 1].to_owned())
+        };
+        let of = |number: &str, count: &str| (number.into(), count.into(), "kept".into());
+        let lines: Vec<_> = list.lines().skip(1).map(words).collect();
+        assert_eq!(lines, [of("3", "1"), of("2", "2"), of("1", "1")], "{list}");
+        let lines = mailbox.world.json(&["undo", "--list", &mailbox.path]);
+        let states: Vec<_> = lines.iter().map(|line| line["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["not kept", "kept", "kept"]);
+        let refused = mailbox.run("undo", &[]);
+        let told = "the last expunge, of 1 message with ";
+        assert!(refused.code == 1 && refused.stderr.contains(told), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--number N"), "{}", refused.stderr);
+        mailbox.ok("undo", &["--number", "1"]);
+        assert_eq!(mailbox.messages(), map([(5, MESSAGES[0])]));
+        assert_eq!(mailbox.run("undo", &["--number", "1"]).code, 1);
+        let forgot = mailbox.ok("undo", &["--discard"]);
+        assert!(forgot.ends_with(": forgot 2 expunges\n"), "{forgot}");
+        assert_eq!(mailbox.run("undo", &[]).code, 1);
+    });
+}
+
+#[test]
+fn a_replaced_mailbox_is_told() {
+    let world = World::new();
+    let mailbox = Mailbox::new(&world, Kind::Mbox);
+    mailbox.ok("expunge", &["2"]);
+    assert_eq!(world.run(&["status", &mailbox.path]).stderr, "");
+    let bytes = world.read("box");
+    world.write("new", &bytes);
+    world.rename("new", "box");
+    let run = world.run(&["status", &mailbox.path]);
+    assert!(run.stderr.contains("`barid undo --replaced "), "{}", run.stderr);
+    let run = mailbox.run("undo", &[]);
+    assert!(run.code == 1 && run.stderr.contains("--replaced"), "{}", run.stderr);
+    mailbox.ok("undo", &["--replaced"]);
+    assert_eq!(mailbox.messages().len(), 4);
+    assert_eq!(world.run(&["status", &mailbox.path]).stderr, "");
+}
+
+#[test]
+fn files_of_a_maildir_have_the_mode_of_its_folder() {
+    let world = World::new();
+    let mailbox = Mailbox::new(&world, Kind::Maildir);
+    for mode in [0o700, 0o770, 0o755] {
+        world.set_mode("box/cur", mode);
+        mailbox.ok("expunge", &["*"]);
+        let before = mailbox.bytes();
+        mailbox.ok("undo", &[]);
+        let is_new = |path: &&String| !before.iter().any(|(old, _)| old == *path);
+        let after = mailbox.bytes();
+        let message = |path: &&String| path.contains("/cur/") || path.contains("/new/");
+        let new = after.iter().map(|(path, _)| path).filter(message).find(is_new).unwrap();
+        let found = OsVfs.metadata(&world.path(new)).unwrap().mode & 0o777;
+        assert_eq!(found, mode & 0o666 | 0o600, "{mode:o}");
+    }
+}
+
+#[test]
 fn named_messages_are_expunged() {
     each(|mailbox| {
         let text = mailbox.ok("expunge", &["--keep-expunged", "no", "4,1:2"]);
         assert!(text.contains("expunged 3 messages") && text.contains("not kept"), "{text}");
         assert_eq!(mailbox.messages(), map([(3, MESSAGES[2])]));
         assert_eq!(mailbox.run("undo", &[]).code, 1);
-        let text = mailbox.ok("expunge", &["--keep-expunged", "10", "3"]);
+        let run = mailbox.run("expunge", &["--keep-expunged", "10", "3"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let text = run.text();
         assert!(text.contains("not kept, being more than 10 bytes"), "{text}");
         assert_eq!(mailbox.flags(), map([]));
     });

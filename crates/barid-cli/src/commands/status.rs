@@ -7,6 +7,7 @@ use barid::{CacheState, Mailbox, Status, Unfinished};
 use clap::{Args, ValueHint};
 
 use crate::commands::change::locks::parse_time;
+use crate::commands::change::undo::warn_of_replaced;
 use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
 use crate::mail::format_name;
@@ -47,6 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &StatusArgs) -> anyhow::Result<Ou
         write_json(context.out.buffer(), path, &mailbox, (bytes, earlier), elapsed);
     } else {
         write_table(context.out.buffer(), path, &mailbox, bytes, elapsed);
+        warn_of_replaced(context, &mailbox, &args.mailbox)?;
     }
     if earlier > 0 {
         let count = counted(earlier.into(), "change");

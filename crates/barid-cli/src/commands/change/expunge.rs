@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use barid::{ChangeRequest, Changed, Flag};
+use barid::{ChangeRequest, Changed, Flag, Uid};
 use clap::{Args, ValueHint};
 
 use super::keep::Keep;
@@ -11,6 +11,7 @@ use super::{ChangeArgs, Session};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::mail::uids::{SelectedUids, UidRanges};
+use crate::output::number::size;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +26,10 @@ Exit status: 1 if a UID is not there or no message is marked; the others are exp
 
 /// Remove messages for good: those that are marked \Deleted, or those named
 ///
-/// A copy of what is removed is kept for `barid undo` until the next expunge. What is pending is
-/// written at the same time.
+/// A copy of what is removed is kept for `barid undo`, unless it is too large, which is told before
+/// anything is changed; older copies go when all together take more than 64 MB. What is pending is
+/// written at the same time. An mbox is not always as much smaller as what was removed: blanks may
+/// stay in headers where that saves moving everything behind.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExpungeArgs {
@@ -37,7 +40,8 @@ pub(crate) struct ExpungeArgs {
     /// those that are marked \Deleted
     #[arg(value_name = "UIDS")]
     uids: Option<UidRanges>,
-    /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G)
+    /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G);
+    /// with `no`, `barid undo` says that the last expunge is not kept
     #[arg(long, value_name = "SIZE|no", default_value_t)]
     keep_expunged: Keep,
     #[command(flatten)]
@@ -64,7 +68,29 @@ pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<O
     let request = ChangeRequest { expunge: selected.uids, ..ChangeRequest::default() };
     let mut options = session.options();
     options.keep_expunged = args.keep_expunged.0;
+    warn_if_too_large(context, &session, &request.expunge, args.keep_expunged.0)?;
     report.changed =
         session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
     session.finish(context, &report)
+}
+
+/// Says beforehand that messages cannot be brought back, and what would help.
+fn warn_if_too_large(
+    context: &Context,
+    session: &Session,
+    uids: &[Uid],
+    most: Option<u64>,
+) -> anyhow::Result<()> {
+    let Some(most) = most else { return Ok(()) };
+    let bytes = session.mailbox.bytes_of_messages(uids)?;
+    if bytes > most {
+        let enough = Keep::at_least(bytes);
+        context.warn(&format!(
+            "these messages take {}, and `barid undo` cannot bring back more than {}: \
+             `--keep-expunged {enough}` keeps them",
+            size(bytes),
+            size(most),
+        ));
+    }
+    Ok(())
 }

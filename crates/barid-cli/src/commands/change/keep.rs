@@ -10,6 +10,14 @@ pub(super) struct Keep(pub(super) Option<u64>);
 /// Units of a size; those of the program's own figures, which are decimal.
 const UNITS: [(&str, u64); 4] = [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("", 1)];
 
+impl Keep {
+    /// A round size that is enough for so many bytes.
+    pub(super) fn at_least(bytes: u64) -> Self {
+        let unit = if bytes > 1_000_000 { 1_000_000 } else { 1_000 };
+        Self(Some(bytes.div_ceil(unit).saturating_mul(unit)))
+    }
+}
+
 impl Default for Keep {
     fn default() -> Self {
         Self(Some(64_000_000))
@@ -76,5 +84,9 @@ mod tests {
             assert_eq!(text.parse::<Keep>().unwrap().to_string(), text);
         }
         assert_eq!(Keep::default().to_string(), "64M");
+        let enough = [(1, "1K"), (64_000_001, "65M"), (2_000_000_000, "2G")];
+        for (bytes, text) in enough {
+            assert_eq!(Keep::at_least(bytes).to_string(), text);
+        }
     }
 }

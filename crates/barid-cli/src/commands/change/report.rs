@@ -161,6 +161,11 @@ impl Report {
             Some(bytes) => json.number(bytes),
             None => json.null(),
         }
+        json.key("too_large_bytes");
+        match changed.too_large {
+            Some(bytes) => json.number(bytes),
+            None => json.null(),
+        }
         json.key("figures").open(b'{');
         let figures = &changed.figures;
         json.key("messages_written").number(figures.messages_written);

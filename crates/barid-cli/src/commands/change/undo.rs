@@ -2,39 +2,190 @@
 
 use std::ffi::OsString;
 
-use barid::Mailbox;
+use barid::{KeptExpunge, KeptState, Undo};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
 use super::{ChangeArgs, Session};
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{NotThere, Outcome};
+use crate::output::date::{SHORT_WIDTH, write_short};
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, grouped, size};
+use crate::output::table::{Align, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   barid expunge archive.mbox 17
   barid undo archive.mbox
+  barid undo --list archive.mbox           what can be brought back
+  barid undo --number 3 archive.mbox       not the last expunge, but this one
+  barid undo --discard archive.mbox        forget what was expunged
 
-Exit status: 1 if no expunge is kept.";
+Exit status: 1 if no expunge is kept, or the last one was not.";
 
 /// Bring back the messages of the last expunge
 ///
-/// They are appended to the mailbox as they were, with their flags, keywords and dates, and get new
-/// UIDs. Only the last expunge of a mailbox is kept, and only if it was not larger than
-/// `--keep-expunged` of `barid expunge` says.
+/// They are appended to the mailbox with their flags, keywords and dates, and get new UIDs; an mbox
+/// gets them byte by byte as they stood there. Once more, it brings back those of the expunge before.
+/// Expunges are kept as long as all of a mailbox take no more than 64 MB, or than `--keep-expunged`
+/// of `barid expunge` says. An expunge that failed leaves those before it.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct UndoArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
+    /// List the expunges that are kept, the last first
+    #[arg(long, group = "what")]
+    list: bool,
+    /// Bring back the expunge that has this number in the list
+    #[arg(long, value_name = "N", group = "what")]
+    number: Option<u64>,
+    /// Forget all expunges that are kept
+    #[arg(long, group = "what", conflicts_with = "dry_run")]
+    discard: bool,
+    /// Bring back the last expunge of the mailbox that stood at this path before another program
+    /// put a new file in its place
+    #[arg(long, group = "what")]
+    replaced: bool,
     #[command(flatten)]
     change: ChangeArgs,
 }
 
 /// Brings them back.
 pub(crate) fn run(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
+    if args.list {
+        return list(context, args);
+    }
     let mut session = Session::open(context, Verb::Undo, &args.mailbox, &args.change)?;
-    let changed = session.change(context, session.options(), Mailbox::undo)?;
+    if args.discard {
+        return discard(context, args, &mut session);
+    }
+    let which = match (args.number, args.replaced) {
+        (Some(number), _) => Undo::Number(number),
+        (None, true) => Undo::Replaced,
+        (None, false) => Undo::Last,
+    };
+    let options = session.options();
+    let changed =
+        session.change(context, options, |mailbox, options| mailbox.undo_one(which, options));
+    let changed = changed.map_err(in_words)?;
     session.finish(context, &Report { changed, ..Report::default() })
+}
+
+/// Says in readable sizes what was not kept.
+fn in_words(error: anyhow::Error) -> anyhow::Error {
+    let Some(known) = error.downcast_ref::<barid::Error>() else { return error };
+    let barid::Error::NotKept { path, messages, bytes, .. } = known else { return error };
+    let text = format!(
+        "{}: the last expunge, of {} with {}, was not kept",
+        visible(path.as_os_str().as_encoded_bytes()),
+        counted(u64::from(*messages), "message"),
+        size(*bytes),
+    );
+    NotThere::error(text, known.hint().unwrap_or_default())
+}
+
+/// Prints what is kept.
+fn list(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
+    let mailbox = context.open(&args.mailbox)?;
+    let all = mailbox.kept_expunges()?;
+    if context.global.json {
+        all.iter().for_each(|kept| write_json(context.out.buffer(), args, kept));
+    } else if all.is_empty() {
+        let name = visible(args.mailbox.as_encoded_bytes());
+        context.out.line(&format!("{name}: no expunge is kept"))?;
+    } else {
+        write_table(context.out.buffer(), &all);
+    }
+    if all.is_empty() {
+        warn_of_replaced(context, &mailbox, &args.mailbox)?;
+    }
+    Ok(if all.is_empty() { Outcome::NothingMatched } else { Outcome::Done })
+}
+
+/// Tells of what was expunged from a mailbox that this one has taken the place of.
+pub(crate) fn warn_of_replaced(
+    context: &Context,
+    mailbox: &barid::Mailbox,
+    name: &OsString,
+) -> anyhow::Result<()> {
+    if mailbox.has_kept_of_replaced()? {
+        let name = visible(name.as_encoded_bytes());
+        context.warn(&format!(
+            "{name} has taken the place of another file, from which messages were expunged: \
+             `barid undo --replaced {name}` brings them back"
+        ));
+    }
+    Ok(())
+}
+
+fn discard(
+    context: &mut Context,
+    args: &UndoArgs,
+    session: &mut Session,
+) -> anyhow::Result<Outcome> {
+    let count = u64::from(session.mailbox.discard_kept()?);
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "kept_discarded");
+        json.key("mailbox").bytes(args.mailbox.as_encoded_bytes());
+        json.key("expunges").number(count);
+        json.end_line();
+    } else {
+        let name = visible(args.mailbox.as_encoded_bytes());
+        let expunges = counted(count, "expunge");
+        context.out.line(&format!("{name}: forgot {expunges}"))?;
+    }
+    Ok(if count == 0 { Outcome::NothingMatched } else { Outcome::Done })
+}
+
+fn state_name(state: KeptState) -> &'static str {
+    match state {
+        KeptState::Kept => "kept",
+        KeptState::Partial => "interrupted",
+        KeptState::NotMade => "not made",
+        KeptState::NotKept => "not kept",
+        KeptState::Damaged => "damaged",
+    }
+}
+
+fn write_table(out: &mut Vec<u8>, all: &[KeptExpunge]) {
+    let aligns = &[Align::Right, Align::Left, Align::Right, Align::Right, Align::Left];
+    let mut table = Table::new(aligns);
+    table.row(["NUMBER", "EXPUNGED (UTC)", "MESSAGES", "SIZE", "STATE"].map(str::to_owned));
+    for kept in all {
+        let mut when = Vec::with_capacity(SHORT_WIDTH);
+        if let Some(time) = kept.kept {
+            write_short(&mut when, time.unix_seconds(), 0);
+        }
+        table.row([
+            kept.number.to_string(),
+            String::from_utf8_lossy(&when).into_owned(),
+            kept.messages.map_or_else(String::new, |count| grouped(count.into())),
+            size(kept.bytes),
+            state_name(kept.state).to_owned(),
+        ]);
+    }
+    table.write(out, "");
+}
+
+fn write_json(out: &mut Vec<u8>, args: &UndoArgs, kept: &KeptExpunge) {
+    let mut json = Json::line(out, "kept_expunge");
+    json.key("mailbox").bytes(args.mailbox.as_encoded_bytes());
+    json.key("number").number(kept.number);
+    json.key("date");
+    match kept.kept {
+        Some(time) => json.date(time.unix_seconds(), 0),
+        None => json.null(),
+    }
+    json.key("messages");
+    match kept.messages {
+        Some(count) => json.number(count.into()),
+        None => json.null(),
+    }
+    json.key("bytes").number(kept.bytes);
+    json.key("state").str(state_name(kept.state));
+    json.end_line();
 }
