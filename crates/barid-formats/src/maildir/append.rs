@@ -20,6 +20,9 @@ use super::uidlist::{self, Found, UidList};
 use super::{Maildir, path_of, uids};
 use crate::{Error, NewMessage, Result};
 
+/// The permission bits that every new file has.
+const FILE_MODE: u32 = 0o600;
+
 /// A message that is in `tmp`.
 struct Delivery {
     base: Vec<u8>,
@@ -64,11 +67,20 @@ fn write_all(
         Err(source) => return Err(Error::at(tmp)(source)),
     }
     let process = maildir.vfs.process();
+    let mode = mode_of_files(maildir)?;
     for message in appends {
-        let delivery = write_one(maildir, keywords, message, &process)?;
+        let delivery = write_one(maildir, keywords, message, &process, mode)?;
         deliveries.push(delivery);
     }
     maildir.vfs.sync_dir(tmp).map_err(Error::at(tmp))
+}
+
+/// The permission bits of new files: as in Dovecot those of the folder, so that who may read the
+/// others may read these.
+fn mode_of_files(maildir: &Maildir) -> Result<u32> {
+    let cur = &maildir.paths.cur;
+    let mode = maildir.vfs.metadata(cur).map_err(Error::at(cur))?.mode;
+    Ok(mode & 0o666 | FILE_MODE)
 }
 
 /// Writes one message to `tmp`, durably.
@@ -77,13 +89,14 @@ fn write_one(
     keywords: &Keywords,
     message: &NewMessage<'_>,
     process: &Process,
+    mode: u32,
 ) -> Result<Delivery> {
     let vfs = maildir.vfs.as_ref();
     let mut tries = 0;
     let (base, tmp, file) = loop {
         let base = unique_name(vfs.now(), process, message.bytes);
         let tmp = path_of(&maildir.paths.tmp, &base);
-        match vfs.open(&tmp, OpenOptions::create_new(0o600)) {
+        match vfs.open(&tmp, OpenOptions::create_new(FILE_MODE)) {
             Ok(file) => break (base, tmp, file),
             Err(error)
                 if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX =>
@@ -94,6 +107,10 @@ fn write_one(
         }
     };
     let write = || {
+        if mode != FILE_MODE {
+            // Whatever the umask takes away. Who may not be given more can still be delivered to.
+            let _ = file.set_mode(mode);
+        }
         file.write_all_at(message.bytes, 0)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
