@@ -106,7 +106,14 @@ pub(super) fn create_mailbox(name: &OsStr) -> anyhow::Result<()> {
         result => return result.map(drop).map_err(at),
     }
     let is_maildir = match spec.format {
-        Some(format) => format == FormatName::Maildir,
+        Some(FormatName::Maildir) => true,
+        Some(FormatName::Mbox | FormatName::MboxVariant(_) | FormatName::Mmdf) => false,
+        Some(_) => {
+            return Err(WithHint::error(
+                format!("{}: a mailbox of this format is not created", spec.path.display()),
+                "--create makes a Maildir or an mbox",
+            ));
+        }
         None => spec.path.as_os_str().as_encoded_bytes().ends_with(b"/"),
     };
     if is_maildir {
