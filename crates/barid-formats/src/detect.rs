@@ -9,6 +9,7 @@ use barid_vfs::{FileType, OpenOptions, Vfs};
 use crate::maildir::Maildir;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
 use crate::mh::{MARKS, MhFolder};
+use crate::mix::{self, MixMailbox};
 use crate::{Error, Format, Mailbox, Result};
 
 /// A mailbox as people name it: a path, perhaps with its format before it (`mbox:PATH`).
@@ -32,6 +33,8 @@ pub enum FormatName {
     MboxVariant(Variant),
     /// `mmdf:`
     Mmdf,
+    /// `mix:`
+    Mix,
     /// `mh:`
     Mh,
 }
@@ -49,7 +52,7 @@ struct Entry {
 }
 
 /// Every format, in the order in which they are tried.
-static REGISTRY: [Entry; 8] = [
+static REGISTRY: [Entry; 9] = [
     Entry {
         name: "maildir",
         format: FormatName::Maildir,
@@ -61,6 +64,12 @@ static REGISTRY: [Entry; 8] = [
         format: FormatName::Mh,
         probe: Some(|probe| probe.has_mh_mark),
         open: |vfs, path, _| Ok(Box::new(MhFolder::new(vfs, path.to_owned()))),
+    },
+    Entry {
+        name: "mix",
+        format: FormatName::Mix,
+        probe: Some(|probe| probe.has_mix_meta),
+        open: |vfs, path, _| Ok(Box::new(MixMailbox::new(vfs, path.to_owned()))),
     },
     Entry {
         name: "mmdf",
@@ -108,6 +117,8 @@ const HEAD_LEN: usize = 8 << 10;
 #[derive(Debug)]
 struct Probe {
     has_new_and_cur: bool,
+    /// It has the file that makes a directory a mix mailbox.
+    has_mix_meta: bool,
     /// It has a file that only MH folders have.
     has_mh_mark: bool,
     /// The first bytes, if it is a file.
@@ -179,6 +190,7 @@ pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
     Ok(find(&probe).map(|entry| match entry.format {
         FormatName::Maildir => Format::Maildir,
         FormatName::Mmdf => Format::Mmdf,
+        FormatName::Mix => Format::Mix,
         FormatName::Mh => Format::Mh,
         FormatName::Mbox => Format::Mboxo,
         FormatName::MboxVariant(variant) => variant.format(),
@@ -200,8 +212,9 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
         FileType::Dir => {
             let has_new_and_cur =
                 is_dir(vfs, &path.join("new"))? && is_dir(vfs, &path.join("cur"))?;
+            let has_mix_meta = !has_new_and_cur && vfs.metadata(&path.join(mix::META)).is_ok();
             let has_mh_mark = !has_new_and_cur && has_mh_mark(vfs, path);
-            Ok(Probe { has_new_and_cur, has_mh_mark, head: None })
+            Ok(Probe { has_new_and_cur, has_mix_meta, has_mh_mark, head: None })
         }
         FileType::File => {
             let read = || {
@@ -212,7 +225,7 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
                 Ok(head)
             };
             let head = Some(read().map_err(Error::at(path))?);
-            Ok(Probe { has_new_and_cur: false, has_mh_mark: false, head })
+            Ok(Probe { has_new_and_cur: false, has_mix_meta: false, has_mh_mark: false, head })
         }
         _ => Err(not_a_mailbox(path, "it is neither a file nor a directory")),
     }
@@ -267,6 +280,9 @@ fn starts_with_from_line(head: &[u8]) -> bool {
 fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
     match (format, &probe.head) {
         (FormatName::Maildir, Some(_)) => Some("a file is no Maildir"),
+        (FormatName::Mix, Some(_)) => Some("a file is no mix mailbox"),
+        (FormatName::Mix, None) if probe.has_mix_meta => None,
+        (FormatName::Mix, None) => Some("the directory has no .mixmeta"),
         (FormatName::Maildir, None) if !probe.has_new_and_cur => Some(what_else(probe)),
         (FormatName::Maildir, None) | (FormatName::Mh, None) => None,
         (FormatName::Mh, Some(_)) => Some("a file is no MH folder"),
@@ -310,6 +326,7 @@ mod tests {
             ("/maildir/new/x", b""),
             ("/maildir/cur/x", b""),
             ("/dir/new/x", b""),
+            ("/mix/.mixmeta", b""),
             ("/mh/.mh_sequences", b""),
             ("/sylpheed/.sylpheed_cache", b""),
             ("/mbox", b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n"),
@@ -354,10 +371,14 @@ mod tests {
         check("/text", Err("does not begin with a From_ line"));
         check("/dir", Err("`barid folders` lists"));
         check("/missing", Err("/missing"));
+        check("/mix", Ok(Format::Mix));
     }
 
     #[test]
     fn formats_are_forced() {
+        check("mix:/mix", Ok(Format::Mix));
+        check("mix:/dir", Err("no .mixmeta"));
+        check("mix:/mbox", Err("a file is no mix"));
         check("maildir:/maildir", Ok(Format::Maildir));
         check("mbox:/mbox", Ok(Format::Mboxo));
         check("mboxo:/mbox", Ok(Format::Mboxo));

@@ -57,7 +57,8 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
         let room = FOLDERS_MAX.saturating_sub(found.len());
         for (offset, child) in children.iter().enumerate().take(room) {
             let is_level = child.format.is_none() && is_real_dir(vfs, &child.path);
-            let nests = child.format.is_some_and(Format::has_message_files) || is_level;
+            let holds = child.format.is_some_and(Format::has_message_files);
+            let nests = holds || child.format == Some(Format::Mix) || is_level;
             if nests && child.depth < DEPTH_MAX {
                 open.push((child.path.clone(), child.depth, child.format, at + offset + 1));
             }

@@ -13,6 +13,7 @@ mod mailbox;
 mod maildir;
 mod mbox;
 mod mh;
+mod mix;
 mod redo;
 mod scan;
 mod stamp;

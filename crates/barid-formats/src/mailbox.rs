@@ -25,6 +25,8 @@ pub enum Format {
     Mboxcl2,
     /// An MMDF mailbox.
     Mmdf,
+    /// A mix mailbox, c-client's directory format.
+    Mix,
     /// An MH folder.
     Mh,
 }
@@ -39,6 +41,7 @@ impl Format {
             Self::Mboxcl => "mboxcl",
             Self::Mboxcl2 => "mboxcl2",
             Self::Mmdf => "mmdf",
+            Self::Mix => "mix",
             Self::Mh => "mh",
         }
     }

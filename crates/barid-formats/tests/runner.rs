@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod mbox;
+#[cfg(test)]
+mod mix;

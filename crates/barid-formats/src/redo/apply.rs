@@ -66,6 +66,23 @@ pub(crate) fn apply(
     Ok(Cost { barriers: barriers + 2, bytes_journaled: bytes.len() as u64 })
 }
 
+/// The names of the files that a journal is about; none if there is none that is whole. May be asked
+/// without locks.
+pub(crate) fn names(vfs: &dyn Vfs, place: &Place) -> Result<Vec<Vec<u8>>> {
+    if place.look(vfs)? != Found::Redo {
+        return Ok(Vec::new());
+    }
+    let bytes = match vfs.read(&place.journal, BODY_LEN_MAX + 4096) {
+        Ok(bytes) => bytes,
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(Error::at(&place.journal)(error)),
+    };
+    Ok(match parse(&bytes) {
+        Parsed::Whole(journal) => journal.change.files.into_iter().map(|file| file.name).collect(),
+        Parsed::Incomplete | Parsed::Unusable(_) => Vec::new(),
+    })
+}
+
 /// Completes what the journal says, if there is one and it is whole. Wants the locks of the
 /// mailbox. May be interrupted and done again.
 ///

@@ -13,8 +13,6 @@
 //!
 //! The bytes of a journal: `docs/formats/redo-journal.md`.
 
-#![expect(dead_code, unused_imports, reason = "the formats that need it come next")]
-
 mod apply;
 mod change;
 mod encode;
@@ -23,6 +21,6 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::{Cost, apply, recover};
+pub(crate) use apply::{Cost, apply, names, recover};
 pub(crate) use change::{Change, FileChange};
 pub(crate) use place::{Found, Place};

@@ -1,0 +1,283 @@
+//! Appending messages.
+//!
+//! Order: the messages behind the others in a data file, fsync; then meta, index and status through
+//! the journal, which is the commit point. A crash before it leaves bytes in a data file that
+//! belong to no message: the next append goes behind them, and the next expunge removes them.
+
+use std::borrow::Cow;
+
+use barid_types::{InternalDate, Uid};
+use barid_vfs::{File, OpenOptions};
+
+use super::MixMailbox;
+use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX};
+use super::record::{DATE_LEN, Message, bits_of, message_line, write_date};
+use super::sync::Work;
+use crate::{Error, NewMessage, Result};
+
+/// Bytes of a line before a message as c-client reckons with.
+const LINE_LEN: u64 = 45;
+
+/// A message to be appended.
+pub(super) struct Prepared<'a> {
+    bytes: Cow<'a, [u8]>,
+    header_len: u32,
+    date: Option<InternalDate>,
+    message: &'a NewMessage<'a>,
+}
+
+/// Makes messages what they are to be in the data file.
+pub(super) fn prepare<'a>(
+    mailbox: &MixMailbox,
+    appends: &'a [NewMessage<'a>],
+) -> Result<Vec<Prepared<'a>>> {
+    let unsupported = |what| Error::Unsupported { path: mailbox.path.clone(), what };
+    let prepare = |message: &'a NewMessage<'a>| {
+        let bytes = with_crlf(message.bytes);
+        if bytes.is_empty() {
+            return Err(unsupported("a mix mailbox holds no empty messages"));
+        }
+        if bytes.len() as u64 > u64::from(u32::MAX) - LINE_LEN {
+            return Err(unsupported("a message of a mix mailbox is smaller than 4 GiB"));
+        }
+        let header_len = header_len(&bytes) as u32;
+        Ok(Prepared { bytes, header_len, date: message.internal_date, message })
+    };
+    appends.iter().map(prepare).collect()
+}
+
+/// A text all of whose lines end with CRLF.
+fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
+    let is_bare = |at: &usize| *at == 0 || text[at - 1] != b'\r';
+    let bare = memchr::memchr_iter(b'\n', text).filter(is_bare).count();
+    if bare == 0 {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len() + bare);
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\n', text).filter(is_bare) {
+        out.extend_from_slice(&text[from..at]);
+        out.push(b'\r');
+        from = at;
+    }
+    out.extend_from_slice(&text[from..]);
+    Cow::Owned(out)
+}
+
+/// Bytes up to and with the blank line, as c-client finds it: it does not see one behind CR CR LF.
+fn header_len(text: &[u8]) -> usize {
+    let mut state = 0;
+    for (at, byte) in text.iter().enumerate() {
+        state = match (state, byte) {
+            (0 | 2, b'\r') => state + 1,
+            (1, b'\n') => 2,
+            (3, b'\n') => return at + 1,
+            _ => 0,
+        };
+    }
+    text.len()
+}
+
+/// Appends; reports the UIDs.
+pub(super) fn append(work: &mut Work<'_>, messages: &mut [Prepared<'_>]) -> Result<()> {
+    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+    if work.now.meta.uid_last.checked_add(count).is_none_or(|last| last == u32::MAX) {
+        let what = "all UIDs are given out";
+        return Err(Error::Unsupported { path: work.mailbox.path.clone(), what });
+    }
+    let now = &work.now;
+    let mut seq = work.next_seq(now.meta.seq);
+    for other in [now.index_seq, now.status_seq] {
+        if other > seq {
+            seq = other + 1;
+        }
+    }
+    if work.dry_run {
+        let lens = messages.iter().map(|message| message.bytes.len() as u64 + LINE_LEN);
+        work.report.figures.bytes_appended = lens.sum();
+        work.report.appended = vec![None; messages.len()];
+        return Ok(());
+    }
+    let target = Target::open(work, messages[0].bytes.len() as u64)?;
+    let before = (work.now.meta.clone(), work.now.messages.len());
+    let written = write_all(work, messages, &target, seq)
+        .and_then(|end| target.make_durable(work).map(|()| end))
+        // Not later: what a journal names, even one that failed, must stay.
+        .inspect_err(|_| target.give_up(work.mailbox));
+    let committed = written.and_then(|end| {
+        work.report.figures.bytes_appended = end - target.size;
+        work.now.meta.current = target.number;
+        work.now.index_seq = seq;
+        work.now.status_seq = seq;
+        work.now.meta.seq = work.next_seq(seq);
+        work.write([true; 3], None, (None, None))
+    });
+    if committed.is_err() {
+        work.report.appended.clear();
+        work.now.meta = before.0;
+        work.now.messages.truncate(before.1);
+    }
+    committed
+}
+
+/// The data file that messages go to.
+struct Target {
+    number: u32,
+    file: Box<dyn File>,
+    size: u64,
+    /// It was made for these messages.
+    is_new: bool,
+}
+
+impl Target {
+    /// Chooses the file as c-client does: the current one unless it would become too long, or is
+    /// shorter than it should be.
+    fn open(work: &Work<'_>, first_len: u64) -> Result<Self> {
+        let mailbox = work.mailbox;
+        let current = work.now.meta.current;
+        let last = work.now.messages.last().filter(|last| last.file == current);
+        let end = last.map_or(0, Message::end);
+        let metadata = work.locks.meta().metadata();
+        let mut mode = metadata.map_err(Error::at(&mailbox.path.join(META)))?.mode;
+        let path = mailbox.data_path(current);
+        let options = match end {
+            0 => OpenOptions::create(mode & 0o777),
+            _ => OpenOptions::WRITE,
+        };
+        let opened = mailbox.vfs.open(&path, OpenOptions { no_follow: true, ..options });
+        match opened {
+            Ok(file) => {
+                let metadata = file.metadata().map_err(Error::at(&path))?;
+                let size = metadata.size;
+                mode = metadata.mode;
+                let is_short = size + LINE_LEN + first_len <= DATA_LEN_ROLL;
+                if end <= size && (size == 0 || is_short) {
+                    return Ok(Self { number: current, file, size, is_new: false });
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::at(&path)(error)),
+        }
+        Self::roll(work, current, mode & 0o777)
+    }
+
+    /// A new file, of the same mode as the one before.
+    fn roll(work: &Work<'_>, current: u32, mode: u32) -> Result<Self> {
+        let mut number = current;
+        for _ in 0..ROLL_TRIES_MAX {
+            number = work.next_seq(number);
+            let path = work.mailbox.data_path(number);
+            match work.mailbox.vfs.open(&path, OpenOptions::create_new(mode)) {
+                Ok(file) => {
+                    // The mode that others' umask left it.
+                    file.set_mode(mode).map_err(Error::at(&path))?;
+                    return Ok(Self { number, file, size: 0, is_new: true });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::at(&path)(error)),
+            }
+        }
+        let what = "no name for a new data file is free";
+        Err(Error::Unsupported { path: work.mailbox.path.clone(), what })
+    }
+
+    /// Content and name: the name of a journal may reach the disk before another that is older.
+    fn make_durable(&self, work: &mut Work<'_>) -> Result<()> {
+        let mailbox = work.mailbox;
+        self.file.sync_all().map_err(Error::at(&mailbox.data_path(self.number)))?;
+        work.report.figures.barriers += 1;
+        // An empty one may have been made just now, too.
+        if self.size == 0 {
+            mailbox.vfs.sync_dir(&mailbox.path).map_err(Error::at(&mailbox.path))?;
+            work.report.figures.barriers += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes away again what no message needs; what stays does no harm.
+    fn give_up(&self, mailbox: &MixMailbox) {
+        let _ = match self.is_new {
+            true => mailbox.vfs.remove_file(&mailbox.data_path(self.number)),
+            false => self.file.set_len(self.size),
+        };
+    }
+}
+
+/// Writes messages to the data file and lists them; returns where they end.
+fn write_all(
+    work: &mut Work<'_>,
+    messages: &[Prepared<'_>],
+    target: &Target,
+    seq: u32,
+) -> Result<u64> {
+    let path = work.mailbox.data_path(target.number);
+    let mut pos = target.size;
+    for prepared in messages {
+        let date = written_date(work, prepared.date);
+        let size = prepared.bytes.len() as u32;
+        let uid = work.now.meta.uid_last + 1;
+        let line = message_line(uid, &date, size);
+        let text_pos = pos + line.len() as u64;
+        let end = text_pos + u64::from(size);
+        if end > u64::from(u32::MAX) {
+            let what = "the data file would be longer than 4 GiB";
+            return Err(Error::Unsupported { path, what });
+        }
+        target.file.write_all_at(&line, pos).map_err(Error::at(&path))?;
+        target.file.write_all_at(&prepared.bytes, text_pos).map_err(Error::at(&path))?;
+        let message = Message {
+            uid,
+            date,
+            size,
+            file: target.number,
+            pos: pos as u32,
+            line_len: line.len() as u32,
+            header_len: prepared.header_len,
+            keywords: work.mask_of(&prepared.message.keywords),
+            flags: bits_of(prepared.message.flags),
+            modseq: seq,
+        };
+        work.now.meta.uid_last = uid;
+        work.now.messages.push(message);
+        work.report.appended.push(Uid::new(uid));
+        pos = end;
+    }
+    Ok(pos)
+}
+
+fn written_date(work: &Work<'_>, date: Option<InternalDate>) -> [u8; DATE_LEN] {
+    let unix_seconds = work.mailbox.vfs.now().unix_seconds();
+    write_date(date.unwrap_or(InternalDate { unix_seconds, zone_minutes: 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_get_crlf() {
+        for (text, expected) in [
+            ("", ""),
+            ("a", "a"),
+            ("a\nb\n", "a\r\nb\r\n"),
+            ("\n\n", "\r\n\r\n"),
+            ("a\r\nb\n\r\n", "a\r\nb\r\n\r\n"),
+            ("a\rb\n", "a\rb\r\n"),
+        ] {
+            assert_eq!(*with_crlf(text.as_bytes()), *expected.as_bytes(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn headers_end_where_c_client_sees_it() {
+        for (text, expected) in [
+            ("a: b\r\n\r\nc", 8),
+            ("a: b\r\nc", 7),
+            ("\r\n\r\nx", 4),
+            ("a\r\r\n\r\nb\r\n\r\nc", 11),
+            ("a\n\nb", 4),
+        ] {
+            assert_eq!(header_len(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+}

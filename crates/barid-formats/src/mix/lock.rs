@@ -1,0 +1,156 @@
+//! The locks of a mailbox: `flock` on `.mixmeta`, `.mixindex` and `.mixstatus`, as c-client takes
+//! them.
+//!
+//! A session of c-client holds `.mixmeta` shared as long as it lasts, and exclusively while it
+//! moves messages in the data files, which it only does if it is alone. Index and status are locked
+//! for one operation, shared or exclusively. No lock is waited for here while another is held.
+
+use std::io;
+
+use barid_vfs::{File, LockKind, LockMode, OpenOptions};
+
+use super::MixMailbox;
+use super::layout::{INDEX, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TIMEOUT, META, STATUS};
+use crate::{Error, Result};
+
+/// What the locks are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Reading.
+    Read,
+    /// Changing index and status.
+    Write,
+    /// Moving what is in data files: no session may have the mailbox open.
+    Move,
+}
+
+/// The locks; released when dropped.
+#[derive(Debug)]
+pub(super) struct Locks {
+    meta: Box<dyn File>,
+    index: Option<Box<dyn File>>,
+    status: Option<Box<dyn File>>,
+}
+
+impl Locks {
+    /// Takes the locks. Of a mailbox without index or status, those that are there.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after [`LOCK_TIMEOUT`].
+    pub(super) fn acquire(mailbox: &MixMailbox, purpose: Purpose) -> Result<Self> {
+        let start = mailbox.vfs.now();
+        let mut pause = LOCK_PAUSE_MIN;
+        loop {
+            let held = match Self::attempt(mailbox, purpose)? {
+                Ok(locks) => return Ok(locks),
+                Err(name) => name,
+            };
+            let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
+            if u128::from(waited.unsigned_abs()) >= LOCK_TIMEOUT.as_nanos() {
+                let path = mailbox.path.join(held);
+                let holder = "another program".to_owned();
+                let waited_ms = waited.unsigned_abs() / 1_000_000;
+                return Err(Error::Locked { path, holder, waited_ms });
+            }
+            mailbox.vfs.sleep(pause);
+            pause = (pause * 2).min(LOCK_PAUSE_MAX);
+        }
+    }
+
+    /// One attempt; otherwise which file another program holds.
+    fn attempt(
+        mailbox: &MixMailbox,
+        purpose: Purpose,
+    ) -> Result<std::result::Result<Self, &'static str>> {
+        let own = if purpose == Purpose::Read { LockMode::Shared } else { LockMode::Exclusive };
+        let session = if purpose == Purpose::Move { LockMode::Exclusive } else { LockMode::Shared };
+        let options = match purpose {
+            Purpose::Read => OpenOptions::READ,
+            Purpose::Write | Purpose::Move => OpenOptions::WRITE,
+        };
+        let open = |name: &str| {
+            let path = mailbox.path.join(name);
+            mailbox.vfs.open(&path, options).map_err(Error::at(&path))
+        };
+        let lock = |file: &dyn File, name: &str, mode| {
+            try_lock(file, mode).map_err(Error::at(&mailbox.path.join(name)))
+        };
+        let meta = open(META)?;
+        if !lock(&*meta, META, session)? {
+            return Ok(Err(META));
+        }
+        let mut rest = [None, None];
+        for (name, slot) in [INDEX, STATUS].into_iter().zip(&mut rest) {
+            let file = match open(name) {
+                Ok(file) => file,
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if !lock(&*file, name, own)? {
+                return Ok(Err(name));
+            }
+            *slot = Some(file);
+        }
+        let [index, status] = rest;
+        Ok(Ok(Self { meta, index, status }))
+    }
+
+    pub(super) fn meta(&self) -> &dyn File {
+        &*self.meta
+    }
+
+    pub(super) fn index(&self) -> Option<&dyn File> {
+        self.index.as_deref()
+    }
+
+    pub(super) fn status(&self) -> Option<&dyn File> {
+        self.status.as_deref()
+    }
+
+    /// Lets others at index and status; nothing moves as long as the locks are there.
+    pub(super) fn release_records(&self, mailbox: &MixMailbox) -> Result<()> {
+        for file in self.index.iter().chain(&self.status) {
+            match file.unlock(LockKind::Flock) {
+                Err(error) if error.kind() != io::ErrorKind::Unsupported => {
+                    return Err(Error::at(&mailbox.path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries to be alone; whether it is so or not, the mailbox stays locked.
+    pub(super) fn try_alone(&self, mailbox: &MixMailbox) -> Result<bool> {
+        let at = || Error::at(&mailbox.path);
+        if try_lock(&*self.meta, LockMode::Exclusive).map_err(at())? {
+            return Ok(true);
+        }
+        // A change of mode that fails may have cost the old lock.
+        self.share(mailbox)?;
+        Ok(false)
+    }
+
+    /// Lets others in again.
+    pub(super) fn share(&self, mailbox: &MixMailbox) -> Result<()> {
+        try_lock(&*self.meta, LockMode::Shared).map_err(Error::at(&mailbox.path)).map(drop)
+    }
+}
+
+/// A lock that the file system does not have counts as taken.
+fn try_lock(file: &dyn File, mode: LockMode) -> io::Result<bool> {
+    const ENOLCK: i32 = 37;
+    const EOPNOTSUPP: i32 = 95;
+    const EBADF: i32 = 9;
+    match file.try_lock(LockKind::Flock, mode) {
+        Err(error)
+            if error.kind() == io::ErrorKind::Unsupported
+                || matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP | EBADF)) =>
+        {
+            Ok(true)
+        }
+        result => result,
+    }
+}

@@ -1,0 +1,163 @@
+//! mix: the directory format of UW c-client (2007f), byte for byte.
+//!
+//! `.mixmeta` holds UIDVALIDITY, the last UID and the keywords; `.mixindex` what never changes of
+//! each message, `.mixstatus` its flags, and `.mix` with a hexadecimal number the messages, with
+//! CRLF, a line before each. UIDs and keywords are the mailbox's own. All files are written in
+//! place, since c-client holds them open, and through a redo journal (`redo/`).
+
+mod append;
+mod burp;
+mod data;
+mod layout;
+mod lock;
+mod read;
+mod rebuild;
+mod record;
+mod scan;
+mod snapshot;
+mod sync;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::{FileStamp, Vfs};
+
+pub(crate) use self::layout::META;
+use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
+use self::lock::{Locks, Purpose};
+use crate::redo::{self, Found, Place};
+use crate::{
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
+    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+};
+
+/// A mix mailbox.
+#[derive(Debug)]
+pub(crate) struct MixMailbox {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+}
+
+impl MixMailbox {
+    /// The mailbox at `path`; nothing is looked at yet.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
+        Self { vfs, path }
+    }
+
+    fn place(&self) -> Place {
+        Place::inside(&self.path)
+    }
+
+    /// Whether a change was begun and not finished.
+    fn is_unfinished(&self) -> Result<bool> {
+        Ok(matches!(self.place().look(&*self.vfs)?, Found::Redo | Found::Strange))
+    }
+
+    /// Completes what was begun, under locks that suit it.
+    fn recover_with(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        let place = self.place();
+        if place.look(&*self.vfs)? == Found::Nothing {
+            return Ok(Recovered::default());
+        }
+        let names = redo::names(&*self.vfs, &place)?;
+        let moves = names.iter().any(|name| data::data_number(name).is_some());
+        let purpose = if moves { Purpose::Move } else { Purpose::Write };
+        let _locks = Locks::acquire(self, purpose)?;
+        let drop_pending = context.drop_pending.as_deref_mut();
+        redo::recover(&*self.vfs, &place, drop_pending.map(|drop| drop as _))
+    }
+}
+
+impl Mailbox for MixMailbox {
+    fn format(&self) -> Format {
+        Format::Mix
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            append: true,
+            flags: true,
+            expunge: true,
+            keywords_max: KEYWORDS_MAX as u32,
+            keyword_len_max: KEYWORD_LEN_MAX as u32,
+            keywords_beyond_ascii: true,
+            uids: true,
+            delays: false,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Three `stat` calls: of index, status and meta.
+    fn stamp(&self) -> Result<Stamp> {
+        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
+        for (name, file) in [INDEX, STATUS, META].into_iter().zip(&mut stamp.files) {
+            let path = self.path.join(name);
+            match self.vfs.metadata(&path) {
+                Ok(metadata) => *file = FileStamp::from(&metadata),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && name != META => {}
+                Err(source) => return Err(Error::at(&path)(source)),
+            }
+        }
+        Ok(stamp)
+    }
+
+    fn has_unread(&self, state: &[u8]) -> bool {
+        scan::State::from_bytes(state).is_some_and(|state| state.has_unread)
+    }
+
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport> {
+        scan::scan(self, known, sinks, context)
+    }
+
+    fn read(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read(self, location, read_as, buffer)
+    }
+
+    fn read_known(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        _stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read_unmoved(self, location, read_as, buffer)
+    }
+
+    /// The commit point of changes is the journal, that of appends the one that makes the index
+    /// name them; see `sync.rs`.
+    fn sync(
+        &mut self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport> {
+        sync::sync(self, changes, appends, context)
+    }
+
+    fn unfinished(&self, _state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        let place = self.place();
+        let journal = match place.look(&*self.vfs)? {
+            Found::Nothing | Found::Other => return Ok(None),
+            Found::Redo => Some(place.journal().to_owned()),
+            Found::Strange => None,
+        };
+        Ok(Some(Unfinished { journal, what: "a change of messages".to_owned() }))
+    }
+
+    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        self.recover_with(context)
+    }
+}

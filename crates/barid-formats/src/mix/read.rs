@@ -1,0 +1,100 @@
+//! Reading one message.
+
+use barid_vfs::{LockKind, LockMode, OpenOptions};
+
+use super::MixMailbox;
+use super::layout::{MESSAGE_LINE_LEN_MAX, META};
+use super::lock::{Locks, Purpose};
+use super::record::parse_message_line;
+use crate::{Error, Location, ReadAs, Result};
+
+/// Where a message is: the number of its data file, and the offset in it.
+pub(super) fn location(message: &super::record::Message) -> Location<'static> {
+    Location::Span {
+        offset: u64::from(message.file) << 32 | u64::from(message.pos),
+        separator_len: message.line_len,
+        header_len: message.header_len.min(message.size),
+        body_len: u64::from(message.size.saturating_sub(message.header_len)),
+    }
+}
+
+/// Appends the bytes of a message to `buffer`; checks that the line before it is there and tells
+/// its size. Costs an open, one read and a close.
+pub(super) fn read(
+    mailbox: &MixMailbox,
+    location: &Location<'_>,
+    read_as: ReadAs,
+    buffer: &mut Vec<u8>,
+) -> Result<usize> {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        let what = "the message is located in another format";
+        return Err(Error::Unsupported { path: mailbox.path.clone(), what });
+    };
+    let path = mailbox.data_path((offset >> 32) as u32);
+    let pos = offset & u64::from(u32::MAX);
+    let gone = || Error::MessageGone { path: path.clone(), offset: pos };
+    let size = u64::from(header_len).checked_add(body_len).ok_or_else(gone)?;
+    let is_possible = separator_len as usize <= MESSAGE_LINE_LEN_MAX && size <= u32::MAX.into();
+    if !is_possible {
+        return Err(gone());
+    }
+    let file = match mailbox.vfs.open(&path, OpenOptions::READ) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(gone()),
+        Err(source) => return Err(Error::at(&path)(source)),
+    };
+    let start = buffer.len();
+    let len = (u64::from(separator_len) + size) as usize;
+    if len > SURE_LEN && file.metadata().map_err(Error::at(&path))?.size < pos + len as u64 {
+        return Err(gone());
+    }
+    buffer.resize(start + len, 0);
+    let found = file.read_full_at(&mut buffer[start..], pos).map_err(Error::at(&path));
+    let line = parse_message_line(&buffer[start..(start + len).min(start + MESSAGE_LINE_LEN_MAX)]);
+    let stands = |found: usize| {
+        let says = |line: super::record::MessageLine| {
+            line.len == separator_len && u64::from(line.size) == size
+        };
+        found == len && line.is_some_and(says)
+    };
+    match found {
+        Ok(found) if stands(found) => {}
+        Ok(_) => {
+            buffer.truncate(start);
+            return Err(gone());
+        }
+        Err(error) => {
+            buffer.truncate(start);
+            return Err(error);
+        }
+    }
+    if read_as == ReadAs::Stored {
+        return Ok((separator_len + header_len) as usize);
+    }
+    buffer.drain(start..start + separator_len as usize);
+    Ok(header_len as usize)
+}
+
+/// What a message may well be long: memory for it is taken without a look at the file.
+const SURE_LEN: usize = 1 << 20;
+
+/// [`read`], while nobody moves messages: who does holds `.mixmeta` exclusively.
+pub(super) fn read_unmoved(
+    mailbox: &MixMailbox,
+    location: &Location<'_>,
+    read_as: ReadAs,
+    buffer: &mut Vec<u8>,
+) -> Result<usize> {
+    let path = mailbox.path.join(META);
+    let meta = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
+    let _locks = match meta.try_lock(LockKind::Flock, LockMode::Shared) {
+        Ok(false) => Some(Locks::acquire(mailbox, Purpose::Read)?),
+        // Where there are no locks nobody waits for them.
+        _ => None,
+    };
+    if mailbox.is_unfinished()? {
+        let path = mailbox.path.clone();
+        return Err(Error::MessageGone { path, offset: 0 });
+    }
+    read(mailbox, location, read_as, buffer)
+}

@@ -1,0 +1,203 @@
+//! What a mailbox holds: meta, index and status, read whole.
+
+use std::io;
+
+use barid_vfs::File;
+
+use super::layout::{
+    DEFECTS_MAX, INDEX, META, META_LEN_MAX, RECORD_LEN_MAX, RECORDS_LEN_MAX, STATUS,
+};
+use super::lock::Locks;
+use super::record::{self, Message, Meta, Status, bits_of};
+use super::{MixMailbox, rebuild};
+use crate::{DefectKind, Error, MailboxDefect, Result};
+
+/// What a mailbox holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) meta: Meta,
+    /// Ascending by UID.
+    pub(super) messages: Vec<Message>,
+    pub(super) index_seq: u32,
+    pub(super) status_seq: u32,
+    /// The files as they are.
+    pub(super) texts: Texts,
+    pub(super) defects: Vec<MailboxDefect>,
+    /// What is wrong with the index, so that messages were looked for in the data files.
+    pub(super) damage: Option<Damage>,
+}
+
+/// The bytes of the three files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Texts {
+    pub(super) meta: Vec<u8>,
+    pub(super) index: Vec<u8>,
+    pub(super) status: Vec<u8>,
+}
+
+/// Where the index cannot be read, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damage {
+    pub(super) offset: u64,
+    pub(super) kind: &'static str,
+}
+
+impl Snapshot {
+    /// Reads the files, which are locked.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if `.mixmeta` cannot be read.
+    pub(super) fn load(mailbox: &MixMailbox, locks: &Locks) -> Result<Self> {
+        let read = |file: Option<&dyn File>, name: &str, len_max| match file {
+            Some(file) => read_whole(file, len_max).map_err(Error::at(&mailbox.path.join(name))),
+            None => Ok(Vec::new()),
+        };
+        let texts = Texts {
+            meta: read(Some(locks.meta()), META, META_LEN_MAX)?,
+            index: read(locks.index(), INDEX, RECORDS_LEN_MAX)?,
+            status: read(locks.status(), STATUS, RECORDS_LEN_MAX)?,
+        };
+        let damaged = |kind| Error::Damaged { path: mailbox.path.join(META), offset: 0, kind };
+        let meta = record::parse_meta(&texts.meta).map_err(damaged)?;
+        let mut snapshot = Self { meta, texts, ..Self::default() };
+        snapshot.read_index(locks.index().is_some());
+        let statuses = snapshot.read_status(locks.status().is_some());
+        if snapshot.damage.is_some() {
+            rebuild::complete(mailbox, &mut snapshot, &statuses)?;
+        }
+        snapshot.merge(&statuses);
+        Ok(snapshot)
+    }
+
+    /// Takes note of something that is wrong.
+    pub(super) fn defect(&mut self, offset: u64, uid: Option<u32>, what: String) {
+        if self.defects.len() < DEFECTS_MAX {
+            let uid = uid.and_then(barid_types::Uid::new);
+            let kind = DefectKind::Structure;
+            self.defects.push(MailboxDefect { kind, offset, uid, what });
+        }
+    }
+
+    fn read_index(&mut self, exists: bool) {
+        let text = std::mem::take(&mut self.texts.index);
+        let damage = self.parse_index(&text, exists);
+        self.texts.index = text;
+        self.damage = damage;
+        if let Some(Damage { offset, kind }) = damage {
+            let what = format!("{INDEX}: {kind}; messages are looked for in the data files");
+            self.defect(offset, None, what);
+        }
+        let last = self.messages.last().map_or(0, |last| last.uid);
+        if last > self.meta.uid_last {
+            let what = format!("{META}: the last UID is less than that of a message");
+            self.defect(0, Some(last), what);
+            self.meta.uid_last = last;
+        }
+    }
+
+    /// Reads records until one cannot be read.
+    fn parse_index(&mut self, text: &[u8], exists: bool) -> Option<Damage> {
+        let damage = |offset: usize, kind| Some(Damage { offset: offset as u64, kind });
+        if !exists {
+            return damage(0, "it is missing");
+        }
+        let Some((seq, rest)) = record::take_sequence(text) else {
+            return damage(0, "no sequence at its beginning");
+        };
+        self.index_seq = seq;
+        self.messages.reserve(rest.len() / 77);
+        for (line, offset) in lines(rest, text.len() - rest.len()) {
+            if line.is_empty() {
+                self.defect(offset as u64, None, format!("{INDEX}: an empty line"));
+                continue;
+            }
+            let Some(message) = record::parse_index(line) else {
+                return damage(offset, "a record cannot be read");
+            };
+            if self.messages.last().is_some_and(|last| last.uid >= message.uid) {
+                return damage(offset, "UIDs do not rise");
+            }
+            self.messages.push(message);
+        }
+        None
+    }
+
+    /// The records of the status up to one that cannot be read.
+    fn read_status(&mut self, exists: bool) -> Vec<Status> {
+        let text = std::mem::take(&mut self.texts.status);
+        let mut statuses = Vec::with_capacity(text.len() / 34);
+        match record::take_sequence(&text) {
+            Some((seq, rest)) => {
+                self.status_seq = seq;
+                for (line, offset) in lines(rest, text.len() - rest.len()) {
+                    match record::parse_status(line) {
+                        Some(status) => statuses.push(status),
+                        None if line.is_empty() => {}
+                        None => {
+                            let what = format!("{STATUS}: a record cannot be read");
+                            self.defect(offset as u64, None, what);
+                            break;
+                        }
+                    }
+                }
+            }
+            None => self.defect(0, None, format!("{STATUS}: no sequence at its beginning")),
+        }
+        if !exists {
+            self.defect(0, None, format!("{STATUS}: it is missing"));
+        }
+        self.texts.status = text;
+        statuses
+    }
+
+    /// Gives messages what their status says, as c-client matches them.
+    fn merge(&mut self, statuses: &[Status]) {
+        let mut messages = self.messages.iter_mut().peekable();
+        for status in statuses {
+            while messages.next_if(|message| message.uid < status.uid).is_some() {}
+            if let Some(message) = messages.peek_mut()
+                && message.uid == status.uid
+            {
+                message.keywords = status.keywords;
+                message.flags = status.flags;
+                message.modseq = status.modseq;
+            }
+        }
+    }
+
+    /// Where a message is among the others.
+    pub(super) fn find(&self, uid: u32) -> Option<usize> {
+        self.messages.binary_search_by_key(&uid, |message| message.uid).ok()
+    }
+
+    /// The bits of flags, less those that a session would have to take.
+    pub(super) fn flags_of(flags: barid_types::FlagSet) -> u16 {
+        bits_of(flags)
+    }
+}
+
+/// The lines of a text, without their ends, and where they begin. What is too long is cut.
+fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = (&[u8], usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let end = memchr::memchr(b'\n', rest);
+        let line = &rest[..end.unwrap_or(rest.len())];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let start = at;
+        at += end.map_or(rest.len(), |end| end + 1);
+        Some((&line[..line.len().min(RECORD_LEN_MAX)], offset + start))
+    })
+}
+
+/// Reads a file of at most `len_max` bytes.
+pub(super) fn read_whole(file: &dyn File, len_max: u64) -> io::Result<Vec<u8>> {
+    let size = file.metadata()?.size;
+    if size > len_max {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+    }
+    let mut bytes = vec![0; size as usize];
+    let len = file.read_full_at(&mut bytes, 0)?;
+    bytes.truncate(len);
+    Ok(bytes)
+}

@@ -1,0 +1,346 @@
+//! Changing a mailbox.
+//!
+//! Under the locks of c-client the three files are read, the change is made to them in memory as
+//! c-client makes it, and the bytes that differ are written in place through a redo journal, so
+//! that a crash leaves all of a change or nothing. Order: flags, keywords and expunges in one such
+//! change, which is their commit point; what expunged messages leave in data files is reclaimed if
+//! no session has the mailbox open (`burp.rs`); then appends (`append.rs`).
+
+use barid_types::Keyword;
+use barid_vfs::File;
+
+use super::MixMailbox;
+use super::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS, bits};
+use super::lock::{Locks, Purpose};
+use super::record::{write_index, write_meta, write_status};
+use super::snapshot::{Snapshot, Texts};
+use super::{append, burp};
+use crate::redo::{self, Change, Cost, FileChange, Found};
+use crate::{ChangeSet, Error, NewMessage, Result, SyncContext, SyncFigures, SyncReport};
+
+/// How often a journal is completed that others leave behind meanwhile.
+const RECOVERIES_MAX: u32 = 10;
+/// Bytes that are compared, and written, together.
+const BLOCK_LEN: usize = 64;
+
+/// Applies changes and appends.
+pub(super) fn sync(
+    mailbox: &MixMailbox,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+    context: &mut SyncContext<'_>,
+) -> Result<SyncReport> {
+    let locks = acquire(mailbox, context)?;
+    let snapshot = Snapshot::load(mailbox, &locks)?;
+    check_usable(mailbox, &locks, &snapshot, context)?;
+    let mut work = Work::new(mailbox, &locks, snapshot, context.dry_run);
+    work.report.figures.size_before = work.size();
+    let mut messages = append::prepare(mailbox, appends)?;
+    // Also those of messages to be appended: a mailbox that has no room for them takes nothing.
+    let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_appends = appends.iter().flat_map(|message| &message.keywords);
+    work.list_keywords(of_changes.chain(&changes.keywords).chain(of_appends))?;
+    work.change_flags(changes)?;
+    work.expunge(changes);
+    let drop_pending = context.drop_pending.as_deref_mut().map(|drop| drop as _);
+    let pending = (context.pending_through, drop_pending);
+    work.commit(pending)?;
+    if !work.report.expunged.is_empty() && !work.dry_run {
+        burp::burp(&mut work)?;
+    }
+    if !messages.is_empty() {
+        let is_changed = !changes.is_empty();
+        let appended = append::append(&mut work, &mut messages);
+        appended.map_err(|error| match (is_changed, error) {
+            (true, error @ Error::Unfinished { .. }) | (false, error) => error,
+            (true, error) => {
+                Error::NotAppended { path: mailbox.path.clone(), what: error.to_string() }
+            }
+        })?;
+    }
+    work.report.figures.size_after = work.size();
+    Ok(work.report)
+}
+
+/// Takes the locks, once what was unfinished is complete.
+fn acquire(mailbox: &MixMailbox, context: &mut SyncContext<'_>) -> Result<Locks> {
+    if context.dry_run {
+        return Locks::acquire(mailbox, Purpose::Read);
+    }
+    for _ in 0..RECOVERIES_MAX {
+        mailbox.recover_with(context)?;
+        let locks = Locks::acquire(mailbox, Purpose::Write)?;
+        if mailbox.place().look(&*mailbox.vfs)? == Found::Nothing {
+            return Ok(locks);
+        }
+    }
+    let what = format!("{} is in the way", mailbox.place().journal().display());
+    Err(Error::Unrecoverable { path: mailbox.path.clone(), what })
+}
+
+fn check_usable(
+    mailbox: &MixMailbox,
+    locks: &Locks,
+    snapshot: &Snapshot,
+    context: &SyncContext<'_>,
+) -> Result<()> {
+    if let Some(damage) = snapshot.damage {
+        let path = mailbox.path.join(INDEX);
+        return Err(Error::Damaged { path, offset: damage.offset, kind: damage.kind });
+    }
+    if locks.status().is_none() {
+        let path = mailbox.path.join(STATUS);
+        return Err(Error::Damaged { path, offset: 0, kind: "it is missing" });
+    }
+    let validity = context.known.uidvalidity();
+    if validity.is_some_and(|validity| validity.get() != snapshot.meta.uidvalidity) {
+        return Err(Error::Changed { path: mailbox.path.clone() });
+    }
+    Ok(())
+}
+
+/// The pending changes of a change ([`SyncContext`]).
+type Pending<'a> = (Option<u64>, Option<&'a mut (dyn FnMut(u64) -> Result<()> + 'a)>);
+
+/// A mailbox that is being changed.
+pub(super) struct Work<'a> {
+    pub(super) mailbox: &'a MixMailbox,
+    pub(super) locks: &'a Locks,
+    /// What it is to hold; its texts are what the files hold.
+    pub(super) now: Snapshot,
+    pub(super) report: SyncReport,
+    pub(super) dry_run: bool,
+    changed: Changed,
+}
+
+/// Which files are to be written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    meta: bool,
+    index: bool,
+    status: bool,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        mailbox: &'a MixMailbox,
+        locks: &'a Locks,
+        now: Snapshot,
+        dry_run: bool,
+    ) -> Self {
+        let (report, changed) = (SyncReport::default(), Changed::default());
+        Self { mailbox, locks, now, report, dry_run, changed }
+    }
+
+    /// Bytes of messages.
+    fn size(&self) -> u64 {
+        self.now.messages.iter().map(|m| u64::from(m.line_len) + u64::from(m.size)).sum()
+    }
+
+    /// The next value of a sequence: the time, unless that would not rise.
+    pub(super) fn next_seq(&self, seq: u32) -> u32 {
+        let now = u32::try_from(self.mailbox.vfs.now().unix_seconds()).unwrap_or(0);
+        now.max(seq.saturating_add(1))
+    }
+
+    fn list_keywords<'k>(&mut self, keywords: impl Iterator<Item = &'k Keyword>) -> Result<()> {
+        let unsupported = |what| Error::Unsupported { path: self.mailbox.path.clone(), what };
+        for keyword in keywords {
+            if self.bit_of(keyword).is_some() {
+                continue;
+            }
+            if keyword.as_str().len() > KEYWORD_LEN_MAX {
+                return Err(unsupported("a keyword of a mix mailbox has no more than 50 bytes"));
+            }
+            if self.now.meta.keywords.len() >= KEYWORDS_MAX {
+                return Err(unsupported("a mix mailbox holds no more than 30 keywords"));
+            }
+            self.now.meta.keywords.push(keyword.as_str().as_bytes().to_vec());
+            self.changed.meta = true;
+        }
+        Ok(())
+    }
+
+    /// The bit of a keyword, which c-client finds without regard to case.
+    pub(super) fn bit_of(&self, keyword: &Keyword) -> Option<u32> {
+        let name = keyword.as_str().as_bytes();
+        let mut words = self.now.meta.keywords.iter();
+        words.position(|word| word.eq_ignore_ascii_case(name)).map(|at| at as u32)
+    }
+
+    pub(super) fn mask_of(&self, keywords: &[Keyword]) -> u32 {
+        keywords
+            .iter()
+            .filter_map(|keyword| self.bit_of(keyword))
+            .fold(0, |mask, bit| mask | 1 << bit)
+    }
+
+    fn change_flags(&mut self, changes: &ChangeSet) -> Result<()> {
+        if changes.drop_recent {
+            let next = |work: &Self, seq| work.next_seq(seq);
+            for at in 0..self.now.messages.len() {
+                let message = self.now.messages[at];
+                if message.is_recent() {
+                    let modseq = next(self, message.modseq);
+                    let message = &mut self.now.messages[at];
+                    message.flags |= bits::OLD;
+                    message.modseq = modseq;
+                    self.changed.status = true;
+                    self.report.figures.messages_written += 1;
+                }
+            }
+        }
+        let seq = self.next_seq(self.now.status_seq);
+        for (uid, change) in &changes.flags {
+            let Some(at) = self.now.find(uid.get()) else {
+                self.report.gone.push(*uid);
+                continue;
+            };
+            let add = (Snapshot::flags_of(change.add), self.mask_of(&change.add_keywords));
+            let remove = (Snapshot::flags_of(change.remove), self.mask_of(&change.remove_keywords));
+            let message = &mut self.now.messages[at];
+            let flags = (message.flags | add.0) & !remove.0;
+            let keywords = (message.keywords | add.1) & !remove.1;
+            if (flags, keywords) != (message.flags, message.keywords) {
+                (message.flags, message.keywords) = (flags, keywords);
+                message.modseq = seq;
+                self.changed.status = true;
+                self.report.figures.messages_written += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn expunge(&mut self, changes: &ChangeSet) {
+        let mut expunge = changes.expunge.iter().peekable();
+        let (gone, expunged) = (&mut self.report.gone, &mut self.report.expunged);
+        self.now.messages.retain(|message| {
+            while let Some(uid) = expunge.next_if(|uid| uid.get() < message.uid) {
+                gone.push(*uid);
+            }
+            match expunge.next_if(|uid| uid.get() == message.uid) {
+                Some(uid) => {
+                    expunged.push(*uid);
+                    false
+                }
+                None => true,
+            }
+        });
+        gone.extend(expunge);
+        gone.sort_unstable();
+        gone.dedup();
+        if !expunged.is_empty() {
+            self.report.figures.messages_expunged = expunged.len() as u64;
+            self.changed.index = true;
+            self.changed.status = true;
+        }
+    }
+
+    /// Gives the files that change their next sequences, and writes them.
+    fn commit(&mut self, pending: Pending<'_>) -> Result<()> {
+        if self.changed.meta {
+            self.now.meta.seq = self.next_seq(self.now.meta.seq);
+        }
+        if self.changed.index {
+            self.now.index_seq = self.next_seq(self.now.index_seq);
+        }
+        if self.changed.status {
+            self.now.status_seq = self.next_seq(self.now.status_seq);
+        }
+        let Changed { meta, index, status } = std::mem::take(&mut self.changed);
+        self.write([meta, index, status], None, pending)
+    }
+
+    /// Writes meta, index and status, those that are wanted, and a data file with them.
+    pub(super) fn write(
+        &mut self,
+        [meta, index, status]: [bool; 3],
+        data: Option<FileChange>,
+        (pending_through, drop_pending): Pending<'_>,
+    ) -> Result<()> {
+        let mut change = Change::new(pending_through);
+        if let Some(data) = data {
+            change.add(data);
+        }
+        let mut texts = Texts::default();
+        if meta {
+            texts.meta = write_meta(&self.now.meta);
+            change.add(self.diff(META, self.locks.meta(), &self.now.texts.meta, &texts.meta)?);
+        }
+        if let (true, Some(file)) = (index, self.locks.index()) {
+            texts.index = write_index(self.now.index_seq, &self.now.messages);
+            change.add(self.diff(INDEX, file, &self.now.texts.index, &texts.index)?);
+        }
+        if let (true, Some(file)) = (status, self.locks.status()) {
+            let seq = self.now.status_seq;
+            // All that are written have one, as at c-client.
+            self.now.messages.iter_mut().filter(|m| m.modseq == 0).for_each(|m| m.modseq = seq);
+            texts.status = write_status(seq, &self.now.messages);
+            change.add(self.diff(STATUS, file, &self.now.texts.status, &texts.status)?);
+        }
+        let figures: &mut SyncFigures = &mut self.report.figures;
+        figures.bytes_in_place += change.bytes_written();
+        if !self.dry_run {
+            let mode = self.locks.meta().metadata().map_err(Error::at(&self.mailbox.path))?.mode;
+            let (vfs, place) = (&*self.mailbox.vfs, self.mailbox.place());
+            let drop_pending = drop_pending.map(|drop| drop as &mut dyn FnMut(u64) -> Result<()>);
+            let cost = redo::apply(vfs, &place, &change, mode, drop_pending)?;
+            let Cost { barriers, bytes_journaled } = cost;
+            figures.barriers += barriers;
+            figures.bytes_journaled += bytes_journaled;
+        }
+        let is_written = [meta, index, status];
+        let Texts { meta, index, status } = &mut self.now.texts;
+        let pairs = [(meta, texts.meta), (index, texts.index), (status, texts.status)];
+        for ((text, new), is_written) in pairs.into_iter().zip(is_written) {
+            if is_written {
+                *text = new;
+            }
+        }
+        Ok(())
+    }
+
+    fn diff(&self, name: &str, file: &dyn File, old: &[u8], new: &[u8]) -> Result<FileChange> {
+        diff(name, file, old, new).map_err(Error::at(&self.mailbox.path.join(name)))
+    }
+}
+
+/// What turns the text of a file into another.
+pub(super) fn diff(
+    name: &str,
+    file: &dyn File,
+    old: &[u8],
+    new: &[u8],
+) -> std::io::Result<FileChange> {
+    let mut change = FileChange::new(name.as_bytes(), old.len() as u64);
+    let common = old.len().min(new.len());
+    let mut dirty: Option<usize> = None;
+    let mut at = 0;
+    while at < common {
+        let end = (at + BLOCK_LEN).min(common);
+        if old[at..end] == new[at..end] {
+            if let Some(from) = dirty.take() {
+                change.write(from as u64, &old[from..at], &new[from..at]);
+            }
+            if at == 0 {
+                // The sequence is there, which every other program changes.
+                change.expect(0, &old[..end]);
+            }
+        } else {
+            dirty.get_or_insert(at);
+        }
+        at = end;
+    }
+    match dirty {
+        _ if new.len() > old.len() => {
+            let from = dirty.unwrap_or(common);
+            change.write(from as u64, &old[from..], &new[from..]);
+        }
+        Some(from) => change.write(from as u64, &old[from..common], &new[from..common]),
+        None => {}
+    }
+    if new.len() < old.len() {
+        change.cut(new.len() as u64, file)?;
+    }
+    Ok(change)
+}

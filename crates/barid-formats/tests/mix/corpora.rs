@@ -1,0 +1,81 @@
+//! Mailboxes that c-client wrote.
+
+use std::sync::Arc;
+
+use barid_testkit::corpora;
+use barid_types::Flag;
+use barid_vfs::OsVfs;
+
+use super::support::MixBox;
+
+fn open(name: &str) -> Option<MixBox> {
+    let path = corpora::find("dev-formats")?.join(name);
+    Some(MixBox::open(Arc::new(OsVfs), &path))
+}
+
+#[test]
+fn all_of_c_client_s_messages_are_there() {
+    let Some(mailbox) = open("uw.mix") else { return };
+    let manifest = corpora::find("dev-formats").unwrap().join("manifest.tsv");
+    let manifest = String::from_utf8(corpora::read(&manifest).unwrap()).unwrap();
+    let cached = mailbox.scan();
+    assert_eq!(cached.report.defects, []);
+    let contents = mailbox.contents(&cached);
+    assert_eq!(contents.len(), 411);
+    // c-client has rotated the messages by one, and keeps none of the order of keywords.
+    let lines: Vec<&str> = manifest.lines().skip(1).collect();
+    let mut matched = 0;
+    for content in contents.values() {
+        let text = String::from_utf8_lossy(&content.text).into_owned();
+        let line = lines.iter().find(|line| {
+            let id = line.split('\t').nth(4).unwrap();
+            !id.is_empty()
+                && text.contains(id)
+                && text.to_lowercase().contains("message-id:")
+                && text.split("\r\n\r\n").next().unwrap().contains(&format!("{id}\r\n"))
+                && header_id(&text).is_some_and(|found| found == id)
+        });
+        let Some(line) = line else { continue };
+        matched += 1;
+        let fields: Vec<&str> = line.split('\t').collect();
+        let letters = [fields[1], fields[2]].concat();
+        for (letter, flag) in [
+            ('R', Flag::Seen),
+            ('A', Flag::Answered),
+            ('F', Flag::Flagged),
+            ('D', Flag::Deleted),
+            ('T', Flag::Draft),
+        ] {
+            assert_eq!(letters.contains(letter), content.flags.contains(flag), "{line}");
+        }
+        let mut keywords: Vec<&str> = fields[3].split_whitespace().collect();
+        let mut found: Vec<&str> = content.keywords.iter().map(String::as_str).collect();
+        keywords.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, keywords, "{line}");
+    }
+    assert!(matched > 300, "{matched}");
+}
+
+/// The Message-ID of a text.
+fn header_id(text: &str) -> Option<String> {
+    let header = text.split("\r\n\r\n").next()?;
+    let at = header.to_lowercase().find("\r\nmessage-id:")?;
+    let value = header[at + 13..].trim_start();
+    value.split_whitespace().next().map(str::to_owned)
+}
+
+#[test]
+fn pruned_and_empty_mailboxes_are_read() {
+    let Some(pruned) = open("uw-pruned.mix") else { return };
+    let cached = pruned.scan();
+    assert_eq!((cached.messages.len(), cached.report.defects.len()), (528, 0));
+    assert_eq!(pruned.contents(&cached).len(), 528);
+    let unseen = cached.messages.iter().filter(|m| !m.flags.contains(Flag::Seen)).count();
+    assert_eq!(unseen, 267);
+    let (report, _) = pruned.rescan(&cached);
+    assert_eq!((report.reset, report.stats.messages_read), (false, 0));
+    let empty = open("uw-empty.mix").unwrap();
+    assert_eq!(empty.scan().messages, []);
+    assert!(empty.scan().report.defects.is_empty());
+}

@@ -1,0 +1,214 @@
+//! The crash world: a change that is interrupted leaves each message there once, byte for byte,
+//! with its old flags or its new ones.
+//!
+//! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 1,500 crash points
+//! without it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, SyncContext};
+use barid_types::{Flag, FlagSet};
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
+use fastrand::Rng;
+
+use super::support::{Cached, Contents, MixBox, add, create, new_message, uid};
+
+const PATH: &str = "/mail/box";
+const POINTS: usize = 1_500;
+
+struct Scenario {
+    disk: MemVfs,
+    changes: ChangeSet,
+    appends: Vec<Vec<u8>>,
+    /// What the mailbox may hold, from before the change to after it.
+    states: Vec<Contents>,
+}
+
+fn open(vfs: Arc<dyn Vfs>) -> MixBox {
+    MixBox::open(vfs, Path::new(PATH))
+}
+
+fn on(disk: &MemVfs) -> MixBox {
+    open(Arc::new(disk.clone()))
+}
+
+fn random_text(rng: &mut Rng) -> Vec<u8> {
+    let lines = rng.usize(..60);
+    let mut text = format!("Subject: {}\r\n\r\n", rng.u32(..)).into_bytes();
+    for _ in 0..lines {
+        text.extend_from_slice(format!("{:x}\r\n", rng.u64(..)).as_bytes());
+    }
+    text
+}
+
+impl Scenario {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let disk = MemVfs::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let mut mailbox = create(&vfs, Path::new(PATH));
+        let count = rng.u32(0..14);
+        let texts: Vec<_> = (0..count).map(|_| random_text(&mut rng)).collect();
+        let messages: Vec<_> = texts.iter().map(|text| new_message(text)).collect();
+        if !messages.is_empty() {
+            mailbox.sync(&ChangeSet::default(), &messages).unwrap();
+        }
+        if rng.u8(..4) == 0 {
+            // A large message makes the next go to another data file.
+            let large = vec![b'x'; 1 << 20];
+            mailbox.sync(&ChangeSet::default(), &[new_message(&large)]).unwrap();
+        }
+        let mut changes = ChangeSet { drop_recent: rng.u8(..3) == 0, ..ChangeSet::default() };
+        for number in 1..=count {
+            match rng.u8(..6) {
+                0 => changes.flags.push(add(number, FlagSet::EMPTY.with(Flag::Seen), &["todo"])),
+                1 => changes.flags.push(add(number, FlagSet::EMPTY.with(Flag::Flagged), &[])),
+                2 if seed.is_multiple_of(2) => changes.expunge.push(uid(number)),
+                _ => {}
+            }
+        }
+        let appends = (0..rng.usize(..3)).map(|_| random_text(&mut rng)).collect();
+        let mut scenario = Self { disk, changes, appends, states: Vec::new() };
+        scenario.states.push(on(&scenario.disk).now());
+        let after = scenario.disk.snapshot();
+        on(&after).sync(&scenario.changes, &[]).unwrap();
+        scenario.states.push(on(&after).now());
+        scenario.change(Arc::new(after.clone())).unwrap();
+        scenario.states.push(on(&after).now());
+        // The same without the changes in between, which were made already: UIDs are the same.
+        scenario
+    }
+
+    fn change(&self, vfs: Arc<dyn Vfs>) -> Result<(), Error> {
+        let spec = MailboxSpec::parse(PATH);
+        let mailbox = barid_formats::open(Arc::clone(&vfs), &spec)?;
+        let mut mailbox = MixBox { vfs, path: PATH.into(), mailbox };
+        let known = mailbox.scan_with(&barid_formats::EmptyKnown::default(), false)?;
+        let known = Cached { report: known.0, messages: known.1 };
+        let appends: Vec<NewMessage<'_>> = self.appends.iter().map(|t| new_message(t)).collect();
+        let mut context = SyncContext::new(&known);
+        mailbox.mailbox.sync(&self.changes, &appends, &mut context).map(drop)
+    }
+
+    /// Recovers, and checks what is there.
+    fn check(&self, disk: &MemVfs, is_acknowledged: bool) -> Result<(), String> {
+        let mut mailbox = on(disk);
+        let known = barid_formats::EmptyKnown::default();
+        let recovered = mailbox.mailbox.recover(&mut SyncContext::new(&known));
+        let recovered = recovered.map_err(|error| error.to_string())?;
+        if let Some(journal) = recovered.quarantined {
+            return Err(format!("{} put aside", journal.display()));
+        }
+        let scanned = mailbox.scan_with(&known, false).map_err(|error| error.to_string())?;
+        let cached = Cached { report: scanned.0, messages: scanned.1 };
+        if !cached.report.defects.is_empty() {
+            return Err(format!("{:?}", cached.report.defects));
+        }
+        let found = mailbox.try_contents(&cached).map_err(|error| error.to_string())?;
+        let is_known = match is_acknowledged {
+            true => self.states.last() == Some(&found),
+            false => self.states.contains(&found),
+        };
+        if !is_known {
+            let uids: Vec<_> = found.keys().collect();
+            return Err(format!("neither old nor new: {uids:?}"));
+        }
+        let strange = mailbox.files().into_keys().find(|name| name.starts_with(".barid"));
+        strange.map_or(Ok(()), |name| Err(format!("{name} is left")))
+    }
+
+    fn crash(&self, seed: u64, world: &CrashVfs, vfs: Arc<dyn Vfs>) -> Result<usize, String> {
+        self.change(vfs).unwrap();
+        let acknowledged = world.points();
+        let mut rng = Rng::with_seed(seed);
+        for point in 0..=acknowledged {
+            for number in 0..4 {
+                let seed = if number == 0 { rng.u64(..5) } else { rng.u64(5..) };
+                let disk = world.crash_at(point, seed);
+                let what = |loss| format!("point {point} of {acknowledged}, seed {seed}: {loss}");
+                let again = CrashVfs::new(&disk);
+                self.check(&again.vfs(), point == acknowledged).map_err(what)?;
+                // The recovery is interrupted, too.
+                let middle = again.crash_at(rng.usize(..=again.points()), seed);
+                self.check(&middle, point == acknowledged).map_err(what)?;
+                if number == 1 {
+                    let text = b"Subject: next\r\n\r\n";
+                    on(&middle).sync(&ChangeSet::default(), &[new_message(text)]).unwrap();
+                    let last = on(&middle).now().into_values().next_back();
+                    assert_eq!(last.unwrap().text, text);
+                }
+            }
+        }
+        Ok(acknowledged + 1)
+    }
+}
+
+#[test]
+fn a_crash_at_any_moment_loses_nothing() {
+    let wanted = std::env::var("BARID_CRASH_POINTS").ok();
+    let wanted = wanted.map_or(POINTS, |number| number.parse().unwrap());
+    let (mut points, mut seed) = (0, 0);
+    while points < wanted {
+        let scenario = Scenario::new(seed);
+        let world = CrashVfs::new(&scenario.disk);
+        let vfs: Arc<dyn Vfs> = Arc::new(world.vfs());
+        match scenario.crash(seed, &world, vfs) {
+            Ok(visited) => points += visited,
+            Err(loss) => panic!("scenario {seed}: {loss}"),
+        }
+        seed += 1;
+    }
+    println!("mix: {points} crash points of {seed} changes visited");
+}
+
+#[test]
+fn every_barrier_is_needed() {
+    let path = |name: &str| Path::new(PATH).join(name);
+    let skip = |fault: Fault| Some(fault.of(CallKind::Sync).with(FaultEffect::Skip));
+    let all = || Fault::nth(0).forever();
+    let sabotages = [
+        ("a disk that lies", None),
+        ("no fsync of the index", skip(all().at(path(".mixindex")))),
+        ("no fsync of the status", skip(all().at(path(".mixstatus")))),
+        ("no fsync of data", skip(all().at(path(".mix5f000000")))),
+        ("no fsync of the journal", skip(all().at(path(".barid-journal")))),
+        ("no fsync of the folder", skip(all().at(Path::new(PATH)))),
+    ];
+    for (name, fault) in sabotages {
+        let is_noticed = |seed| {
+            let scenario = Scenario::new(seed);
+            let world = match fault {
+                None => CrashVfs::lying(&scenario.disk),
+                Some(_) => CrashVfs::new(&scenario.disk),
+            };
+            let vfs: Arc<dyn Vfs> = match &fault {
+                None => Arc::new(world.vfs()),
+                Some(fault) => Arc::new(FaultVfs::new(world.vfs(), fault.clone())),
+            };
+            scenario.crash(seed, &world, vfs).is_err()
+        };
+        assert!((0..30).any(is_noticed), "{name}");
+    }
+}
+
+#[test]
+fn a_failing_call_leaves_a_mailbox_that_can_be_used() {
+    let (mut failed, mut unfinished) = (0, 0);
+    for seed in 0..12 {
+        let scenario = Scenario::new(seed);
+        for n in 0.. {
+            let disk = scenario.disk.snapshot();
+            let vfs = FaultVfs::new(disk.clone(), Fault::nth(n));
+            let result = scenario.change(Arc::new(vfs.clone()));
+            if !vfs.fired() {
+                break;
+            }
+            failed += u32::from(result.is_err());
+            unfinished += u32::from(matches!(result, Err(Error::Unfinished { .. })));
+            let checked = scenario.check(&disk, result.is_ok());
+            assert_eq!(checked, Ok(()), "scenario {seed}, call {n}: {result:?}");
+        }
+    }
+    assert!(failed > 100 && unfinished > 20, "{failed} failed, {unfinished} unfinished");
+}
