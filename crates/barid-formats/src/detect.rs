@@ -8,6 +8,7 @@ use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::maildir::Maildir;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::mbx::{MbxMailbox, is_mbx};
 use crate::mh::{MARKS, MhFolder};
 use crate::mix::{self, MixMailbox};
 use crate::{Error, Format, Mailbox, Result};
@@ -33,6 +34,8 @@ pub enum FormatName {
     MboxVariant(Variant),
     /// `mmdf:`
     Mmdf,
+    /// `mbx:`
+    Mbx,
     /// `mix:`
     Mix,
     /// `mh:`
@@ -52,7 +55,7 @@ struct Entry {
 }
 
 /// Every format, in the order in which they are tried.
-static REGISTRY: [Entry; 9] = [
+static REGISTRY: [Entry; 10] = [
     Entry {
         name: "maildir",
         format: FormatName::Maildir,
@@ -76,6 +79,12 @@ static REGISTRY: [Entry; 9] = [
         format: FormatName::Mmdf,
         probe: Some(|probe| is_mmdf(probe.head())),
         open: |vfs, path, options| open_mbox(vfs, path, Some(Variant::Mmdf), options),
+    },
+    Entry {
+        name: "mbx",
+        format: FormatName::Mbx,
+        probe: Some(|probe| is_mbx(probe.head())),
+        open: |vfs, path, options| Ok(Box::new(MbxMailbox::new(vfs, path.to_owned(), options))),
     },
     Entry {
         name: "mbox",
@@ -190,6 +199,7 @@ pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
     Ok(find(&probe).map(|entry| match entry.format {
         FormatName::Maildir => Format::Maildir,
         FormatName::Mmdf => Format::Mmdf,
+        FormatName::Mbx => Format::Mbx,
         FormatName::Mix => Format::Mix,
         FormatName::Mh => Format::Mh,
         FormatName::Mbox => Format::Mboxo,
@@ -287,6 +297,8 @@ fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
         (FormatName::Maildir, None) | (FormatName::Mh, None) => None,
         (FormatName::Mh, Some(_)) => Some("a file is no MH folder"),
         (_, None) => Some("a directory is no mbox"),
+        (FormatName::Mbx, Some(head)) if is_mbx(head) => None,
+        (FormatName::Mbx, Some(_)) => Some("it does not begin as an mbx does"),
         // Forced: an odd beginning is for the reader to judge, but for what is no text at all.
         (_, Some(head)) if is_mbox(head) || is_mmdf(head) => None,
         (_, Some(head)) if memchr::memchr(0, without_nuls(head)).is_some() => {
@@ -321,6 +333,12 @@ mod tests {
         Arc::new(vfs)
     }
 
+    fn mbx() -> Vec<u8> {
+        let mut header = b"*mbx*\r\n544aadf600000000\r\n".to_vec();
+        header.resize(2048, 0);
+        header
+    }
+
     fn check(spec: &str, expected: std::result::Result<Format, &str>) {
         let vfs = vfs_with(&[
             ("/maildir/new/x", b""),
@@ -338,6 +356,8 @@ mod tests {
             ("/zeros-first", b"\0\0\0From a@b Thu Jan  1 00:00:00 1970\n\n"),
             ("/mmdf-zeros", b"\0\0\x01\x01\x01\x01\nSubject: x\n\n\0"),
             ("/mmdf", b"\x01\x01\x01\x01\nSubject: x\n\n\x01\x01\x01\x01\n"),
+            ("/mbx", &mbx()),
+            ("/cut-mbx", &mbx()[..2047]),
             ("/gz", b"\x1f\x8b\x08\x00"),
             ("/binary", b"\x7fELF\x00\x01"),
             ("/text", b"Dear Sir,\n"),
@@ -362,6 +382,8 @@ mod tests {
         check("/blank", Ok(Format::Mboxo));
         check("/empty", Ok(Format::Mboxo));
         check("/mmdf", Ok(Format::Mmdf));
+        check("/mbx", Ok(Format::Mbx));
+        check("/cut-mbx", Err("binary file"));
         check("/indented", Err("does not begin with a From_ line"));
         check("/binary", Err("binary file"));
         check("/zeros", Ok(Format::Mboxo));
@@ -386,6 +408,9 @@ mod tests {
         check("mboxcl:/mbox", Ok(Format::Mboxcl));
         check("mboxcl2:/mbox", Ok(Format::Mboxcl2));
         check("mmdf:/mmdf", Ok(Format::Mmdf));
+        check("mbx:/mbx", Ok(Format::Mbx));
+        check("mbx:/mbox", Err("does not begin as an mbx"));
+        check("mbx:/cut-mbx", Err("does not begin as an mbx"));
         check("mh:/dir", Ok(Format::Mh));
         check("mh:/mbox", Err("a file is no MH folder"));
         check("maildir:/mbox", Err("a file is no Maildir"));

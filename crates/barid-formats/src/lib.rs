@@ -12,6 +12,7 @@ mod location;
 mod mailbox;
 mod maildir;
 mod mbox;
+mod mbx;
 mod mh;
 mod mix;
 mod redo;

@@ -25,6 +25,8 @@ pub enum Format {
     Mboxcl2,
     /// An MMDF mailbox.
     Mmdf,
+    /// An mbx of c-client.
+    Mbx,
     /// A mix mailbox, c-client's directory format.
     Mix,
     /// An MH folder.
@@ -41,6 +43,7 @@ impl Format {
             Self::Mboxcl => "mboxcl",
             Self::Mboxcl2 => "mboxcl2",
             Self::Mmdf => "mmdf",
+            Self::Mbx => "mbx",
             Self::Mix => "mix",
             Self::Mh => "mh",
         }

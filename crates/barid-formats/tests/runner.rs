@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod mbox;
 #[cfg(test)]
+mod mbx;
+#[cfg(test)]
 mod mix;

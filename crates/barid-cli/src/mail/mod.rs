@@ -17,6 +17,7 @@ pub(crate) fn format_name(format: Format) -> &'static str {
         Format::Mboxcl => "mboxcl",
         Format::Mboxcl2 => "mboxcl2",
         Format::Mmdf => "mmdf",
+        Format::Mbx => "mbx",
         Format::Mh => "mh",
         _ => "unknown",
     }

@@ -1,0 +1,157 @@
+//! Appending messages.
+//!
+//! **Order of writing**, all locks held: (1) the last UID in the header of the file, and everything
+//! behind the end of the file but the first line, whose place holds zeros; `fdatasync`. (2) The
+//! first line, `fsync`: the commit point. A crash before leaves what is no message behind the end;
+//! the next change cuts it off (`repair.rs`). UIDs that were raised and not used are wasted.
+//!
+//! Lines are c-client's byte for byte. Like it, an append keeps the time of the last change, by
+//! which others tell changes of flags from new mail, and sets the time of the last reading to a
+//! second ago, by which they tell that there is new mail.
+
+use barid_types::{InternalDate, Uid};
+use barid_vfs::{File, Timestamp};
+
+use super::layout::{Header, UID_LAST_OFFSET, WRITE_LEN, bits_of};
+use super::lock::WriteLocks;
+use super::plan::bits_of_keywords;
+use super::{MbxMailbox, date};
+use crate::{Error, NewMessage, Result, SyncFigures};
+
+/// Refuses what cannot be appended.
+pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result<()> {
+    match messages.iter().any(|message| message.bytes.is_empty()) {
+        true => {
+            let what = "an empty message cannot be stored in an mbx";
+            Err(Error::Unsupported { path: mailbox.path.clone(), what })
+        }
+        false => Ok(()),
+    }
+}
+
+/// Bytes that messages take.
+pub(super) fn len_of(messages: &[NewMessage<'_>]) -> u64 {
+    let len = |message: &NewMessage<'_>| {
+        let size = barid_message::crlf_size(message.bytes);
+        line(message, size, 0, 0, InternalDate::default()).len() as u64 + size
+    };
+    messages.iter().map(len).sum()
+}
+
+/// The line before a message.
+fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: InternalDate) -> String {
+    let (date, day) = match message.internal_date {
+        Some(date) => (date, date::Day::Spaced),
+        None => (now, date::Day::Zeroed),
+    };
+    let date = date::format(date, day);
+    format!("{date},{size};{keywords:08x}{:04x}-{uid:08x}\r\n", bits_of(message.flags))
+}
+
+/// Appends messages at `end`, which is the end of the file, with the UIDs that follow `uid_last`;
+/// gives their UIDs. Costs two barriers.
+///
+/// # Errors
+/// The file is then as it was, but that UIDs may be wasted.
+pub(super) fn append(
+    mailbox: &MbxMailbox,
+    locks: &WriteLocks,
+    header: &Header,
+    (end, uid_last): (u64, u32),
+    messages: &[NewMessage<'_>],
+    figures: &mut SyncFigures,
+) -> Result<Vec<Uid>> {
+    let count = u32::try_from(messages.len()).ok();
+    let last = count.and_then(|count| uid_last.checked_add(count)).filter(|last| *last < u32::MAX);
+    let Some(last) = last else {
+        let what = "there are no more UIDs";
+        return Err(Error::Unsupported { path: mailbox.path.clone(), what });
+    };
+    let mut writer = Writer { file: &*locks.file, offset: end, out: Vec::new() };
+    let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
+    match writer.write(header, last, uid_last, messages, now) {
+        Ok(()) => {}
+        Err(source) => {
+            // The error is what matters; what cannot be cut back now is for the next change.
+            let _ = locks.file.set_len(end).and_then(|()| locks.file.sync_all());
+            return Err(Error::at(&mailbox.path)(source));
+        }
+    }
+    figures.barriers += 2;
+    figures.bytes_appended = writer.offset - end;
+    figures.size_after = writer.offset;
+    Ok((uid_last + 1..=last).filter_map(Uid::new).collect())
+}
+
+/// Keeps the time of the last change. What fails here is no more than a look at all flags.
+pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &WriteLocks, modified: Timestamp) {
+    const SECOND: i64 = 1_000_000_000;
+    let accessed = Timestamp { unix_nanos: mailbox.vfs.now().unix_nanos.saturating_sub(SECOND) };
+    let _ = locks.file.set_times(accessed, modified);
+}
+
+/// Writes behind the end of a file.
+struct Writer<'a> {
+    file: &'a dyn File,
+    /// Where `out` belongs.
+    offset: u64,
+    out: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn write(
+        &mut self,
+        header: &Header,
+        last: u32,
+        uid_last: u32,
+        messages: &[NewMessage<'_>],
+        now: InternalDate,
+    ) -> std::io::Result<()> {
+        let first_offset = self.offset;
+        let mut first = String::new();
+        for (message, uid) in messages.iter().zip(uid_last + 1..) {
+            let keywords = bits_of_keywords(header, &message.keywords);
+            let size = barid_message::crlf_size(message.bytes);
+            let line = line(message, size, keywords, uid, now);
+            match first.is_empty() {
+                true => {
+                    self.offset += line.len() as u64;
+                    first = line;
+                }
+                false => self.out.extend_from_slice(line.as_bytes()),
+            }
+            self.text(message.bytes)?;
+        }
+        self.flush()?;
+        self.file.write_all_at(format!("{last:08x}").as_bytes(), UID_LAST_OFFSET)?;
+        self.file.sync_data()?;
+        self.file.write_all_at(first.as_bytes(), first_offset)?;
+        self.file.sync_all()
+    }
+
+    /// Adds a message with CRLF line ends.
+    fn text(&mut self, mut text: &[u8]) -> std::io::Result<()> {
+        let mut before = 0;
+        while let Some(end) = memchr::memchr(b'\n', text) {
+            let is_bare = if end == 0 { before != b'\r' } else { text[end - 1] != b'\r' };
+            self.out.extend_from_slice(&text[..end]);
+            self.out.extend_from_slice(if is_bare { b"\r\n" } else { b"\n" });
+            before = b'\n';
+            text = &text[end + 1..];
+            self.flush_if_full()?;
+        }
+        self.out.extend_from_slice(text);
+        self.flush_if_full()
+    }
+
+    fn flush_if_full(&mut self) -> std::io::Result<()> {
+        if self.out.len() >= WRITE_LEN { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.write_all_at(&self.out, self.offset)?;
+        self.offset += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
+}

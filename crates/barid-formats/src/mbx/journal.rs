@@ -1,0 +1,71 @@
+//! The redo journal of an mbx, `.NAME.barid-journal` beside it: for what a crash could leave half
+//! written, which is bytes on both sides of the edge of a sector, and messages that are moved.
+
+use std::path::Path;
+
+use super::MbxMailbox;
+use super::lock::{WriteLocks, lock_shared, wait_exclusive};
+use crate::redo::{self, Change, Found, Place};
+use crate::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
+
+/// Whether a change was begun and not finished.
+pub(super) fn is_unfinished(mailbox: &MbxMailbox) -> Result<bool> {
+    Ok(unfinished(mailbox)?.is_some())
+}
+
+/// See [`crate::Mailbox::unfinished`].
+pub(super) fn unfinished(mailbox: &MbxMailbox) -> Result<Option<Unfinished>> {
+    let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
+    let place = Place::beside(&path);
+    Ok(match place.look(&*mailbox.vfs)? {
+        Found::Redo => Some(Unfinished {
+            journal: Some(place.journal().to_owned()),
+            what: "flags are written, or expunged messages taken out".to_owned(),
+        }),
+        Found::Nothing | Found::Other | Found::Strange => None,
+    })
+}
+
+/// See [`crate::Mailbox::recover`].
+pub(super) fn recover(mailbox: &MbxMailbox, context: &mut SyncContext<'_>) -> Result<Recovered> {
+    let locks = WriteLocks::acquire(mailbox)?;
+    recover_locked(mailbox, &locks, context)
+}
+
+/// Completes what was begun. Messages may be moved, so no session may have the mailbox open.
+pub(super) fn recover_locked(
+    mailbox: &MbxMailbox,
+    locks: &WriteLocks,
+    context: &mut SyncContext<'_>,
+) -> Result<Recovered> {
+    let place = Place::beside(&locks.path);
+    if matches!(place.look(&*mailbox.vfs)?, Found::Nothing | Found::Other) {
+        return Ok(Recovered::default());
+    }
+    wait_exclusive(mailbox, &*locks.file)?;
+    let drop_pending = context.drop_pending.as_mut();
+    let drop_pending = drop_pending.map(|drop| &mut **drop as &mut dyn FnMut(u64) -> Result<()>);
+    let recovered = redo::recover(&*mailbox.vfs, &place, drop_pending);
+    lock_shared(mailbox, &*locks.file)?;
+    recovered
+}
+
+/// Makes a change through the journal.
+pub(super) fn apply(
+    mailbox: &MbxMailbox,
+    locks: &WriteLocks,
+    change: &Change,
+    figures: &mut SyncFigures,
+) -> Result<()> {
+    let place = Place::beside(&locks.path);
+    let cost = redo::apply(&*mailbox.vfs, &place, change, locks.metadata.mode, None)?;
+    figures.barriers += cost.barriers;
+    figures.bytes_journaled += cost.bytes_journaled;
+    Ok(())
+}
+
+/// The name of the mailbox in its folder.
+pub(super) fn file_name(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.file_name().unwrap_or_default().as_bytes()
+}

@@ -1,0 +1,240 @@
+//! c-client's locks of an mbx.
+//!
+//! - The *session lock* is a `flock` on the mailbox. Who reads or writes holds it shared; who moves
+//!   messages, exclusively.
+//! - The *permission to parse and append* is an exclusive `flock` on a file of the temporary folder
+//!   named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. Who numbers messages, appends,
+//!   or writes flags holds it; its file is removed by the last holder.
+//!
+//! Who takes the session lock exclusively has the permission already. So who waits for the
+//! permission may hold the session lock shared: whoever has the permission waits for no session.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Timestamp, Vfs};
+
+use super::MbxMailbox;
+use super::layout::{LOCK_FILE_TRIES, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN};
+use crate::{Error, Result};
+
+/// Takes the session lock shared; released with the file. A file system without such locks is used
+/// without.
+///
+/// # Errors
+/// [`Error::Locked`] after the timeout.
+pub(super) fn lock_shared(mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
+    until_deadline(mailbox, "a program that moves messages", || {
+        try_session(file, LockMode::Shared).map(|held| held.then_some(()))
+    })
+}
+
+/// Tries to make the shared session lock exclusive, which only who has the [`Permission`] may do;
+/// if others have the mailbox open, it is shared again.
+pub(super) fn try_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<bool> {
+    let held = try_session(file, LockMode::Exclusive).map_err(Error::at(&mailbox.path))?;
+    if !held {
+        // The kernel may have released what it could not change.
+        lock_shared(mailbox, file)?;
+    }
+    Ok(held)
+}
+
+/// Waits until no other session has the mailbox open. If that takes too long it is shared again.
+///
+/// # Errors
+/// [`Error::Locked`] after the timeout.
+pub(super) fn wait_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
+    let held = until_deadline(mailbox, "a program that has it open", || {
+        try_session(file, LockMode::Exclusive).map(|held| held.then_some(()))
+    });
+    if held.is_err() {
+        lock_shared(mailbox, file)?;
+    }
+    held
+}
+
+/// A lock that the file system does not have counts as taken.
+fn try_session(file: &dyn File, mode: LockMode) -> io::Result<bool> {
+    match file.try_lock(LockKind::Flock, mode) {
+        Err(error) if is_unsupported(&error) => Ok(true),
+        result => result,
+    }
+}
+
+/// The permission to parse and append. Its file goes when it is dropped.
+#[derive(Debug)]
+pub(super) struct Permission {
+    vfs: Arc<dyn Vfs>,
+    /// `None` where there is no temporary folder, so that nobody can have it.
+    lock: Option<(PathBuf, Box<dyn File>)>,
+}
+
+impl Permission {
+    /// Waits for the permission of the mailbox that `metadata` is of.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after the timeout, and where the lock file is a trap; [`Error::Io`] where
+    /// it cannot be made.
+    pub(super) fn acquire(mailbox: &MbxMailbox, metadata: &Metadata) -> Result<Self> {
+        let dir = &mailbox.options.session_dir;
+        let vfs = Arc::clone(&mailbox.vfs);
+        if vfs.metadata(dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(Self { vfs, lock: None });
+        }
+        let path = dir.join(format!(".{:x}.{:x}", metadata.device, metadata.inode));
+        let file = until_deadline(mailbox, "a program that parses or appends", || {
+            for _ in 0..LOCK_FILE_TRIES {
+                match try_once(&*mailbox.vfs, &path)? {
+                    Tried::Ours(file) => return Ok(Some(Some(file))),
+                    Tried::Held => return Ok(None),
+                    Tried::Trap => return Ok(Some(None)),
+                    Tried::Moved => {}
+                }
+            }
+            Ok(None)
+        });
+        match file {
+            Ok(Some(file)) => Ok(Self { vfs, lock: Some((path, file)) }),
+            Err(Error::Io { source, .. }) => Err(Error::Io { path, source }),
+            Err(error) => Err(error),
+            Ok(None) => {
+                let holder = "what is no lock file, and stands in its place".to_owned();
+                Err(Error::Locked { path, holder, waited_ms: 0 })
+            }
+        }
+    }
+}
+
+impl Drop for Permission {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.lock {
+            // What stays behind is taken by the next one.
+            let _ = self.vfs.remove_file(path);
+        }
+    }
+}
+
+enum Tried {
+    Ours(Box<dyn File>),
+    Held,
+    /// The file came or went meanwhile.
+    Moved,
+    /// A link, or no file at all.
+    Trap,
+}
+
+fn try_once(vfs: &dyn Vfs, path: &Path) -> io::Result<Tried> {
+    let existing = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
+    let created = OpenOptions { no_follow: true, ..OpenOptions::create_new(0o666) };
+    let file = match vfs.symlink_metadata(path) {
+        Ok(found) if found.file_type != FileType::File || found.links > 1 => {
+            return Ok(Tried::Trap);
+        }
+        Ok(_) => vfs.open(path, existing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => vfs.open(path, created),
+        Err(error) => Err(error),
+    };
+    let file = match file {
+        Ok(file) => file,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) =>
+        {
+            return Ok(Tried::Moved);
+        }
+        Err(error) => return Err(error),
+    };
+    match file.try_lock(LockKind::Flock, LockMode::Exclusive) {
+        Ok(false) => return Ok(Tried::Held),
+        Err(error) if !is_unsupported(&error) => return Err(error),
+        _ => {}
+    }
+    let ours = file.metadata()?;
+    match vfs.symlink_metadata(path) {
+        Ok(now) if now.inode == ours.inode && now.device == ours.device && ours.links == 1 => {
+            // Whoever else may open the mailbox must be able to open this, whatever our umask.
+            let _ = file.set_mode(0o666);
+            Ok(Tried::Ours(file))
+        }
+        Ok(now) if now.file_type != FileType::File => Ok(Tried::Trap),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(Tried::Moved),
+    }
+}
+
+/// What who writes holds: the permission, and the session lock of the open file.
+#[derive(Debug)]
+pub(super) struct WriteLocks {
+    /// The mailbox.
+    pub(super) file: Box<dyn File>,
+    /// Its path without symbolic links: what journals stand beside.
+    pub(super) path: PathBuf,
+    /// What it was when it had just been locked.
+    pub(super) metadata: Metadata,
+    // The last to be dropped.
+    _permission: Permission,
+}
+
+impl WriteLocks {
+    /// Opens the mailbox for writing and takes its locks, the session lock shared.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after the timeout.
+    pub(super) fn acquire(mailbox: &MbxMailbox) -> Result<Self> {
+        let at = || Error::at(&mailbox.path);
+        loop {
+            let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
+            let file = mailbox.vfs.open(&path, OpenOptions::WRITE).map_err(at())?;
+            let opened = file.metadata().map_err(at())?;
+            let permission = Permission::acquire(mailbox, &opened)?;
+            lock_shared(mailbox, &*file)?;
+            let metadata = file.metadata().map_err(at())?;
+            // Renamed or replaced while its lock was waited for.
+            if mailbox.vfs.metadata(&path).map_err(at())?.inode == metadata.inode {
+                return Ok(Self { file, path, metadata, _permission: permission });
+            }
+        }
+    }
+
+    /// When the mailbox was changed last before it was locked.
+    pub(super) fn modified(&self) -> Timestamp {
+        self.metadata.modified
+    }
+}
+
+/// Tries until something is had or the time is up.
+fn until_deadline<T>(
+    mailbox: &MbxMailbox,
+    holder: &str,
+    mut attempt: impl FnMut() -> io::Result<Option<T>>,
+) -> Result<T> {
+    let start = mailbox.vfs.now();
+    let mut pause = LOCK_PAUSE_MIN;
+    loop {
+        if let Some(locked) = attempt().map_err(Error::at(&mailbox.path))? {
+            return Ok(locked);
+        }
+        let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
+        let is_late = u128::from(waited.unsigned_abs()) >= mailbox.options.lock_timeout.as_nanos();
+        let stop = mailbox.options.stop.as_ref();
+        if is_late || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            let waited_ms = waited.unsigned_abs() / 1_000_000;
+            let (path, holder) = (mailbox.path.clone(), holder.to_owned());
+            return Err(Error::Locked { path, holder, waited_ms });
+        }
+        mailbox.vfs.sleep(pause);
+        pause = (pause * 2).min(LOCK_PAUSE_MAX);
+    }
+}
+
+/// The file system has no such locks. (`EBADF`: NFS makes an exclusive `flock` an `fcntl` lock,
+/// which a descriptor for reading cannot take.)
+fn is_unsupported(error: &io::Error) -> bool {
+    const ENOLCK: i32 = 37;
+    const EOPNOTSUPP: i32 = 95;
+    const EBADF: i32 = 9;
+    matches!(error.kind(), io::ErrorKind::Unsupported)
+        || matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP | EBADF))
+}

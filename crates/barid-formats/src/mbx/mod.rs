@@ -1,0 +1,135 @@
+//! mbx: c-client's mailbox of one file, with flags and UIDs in place.
+//!
+//! A header of 2,048 bytes, then before each message a line with its date, its size, and its
+//! keywords, flags and UID in hexadecimal digits (`layout.rs`). Text has CRLF line ends, so the
+//! size of a message is its RFC822.SIZE. Everything that c-client's sessions rely on is kept: its
+//! locks (`lock.rs`), its way to notice changes (`scan.rs`), its bytes.
+
+mod append;
+mod date;
+mod expunge;
+mod headers;
+mod journal;
+mod layout;
+mod lock;
+mod number;
+mod plan;
+mod read;
+mod repair;
+mod scan;
+mod sync;
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::{FileStamp, Vfs};
+
+pub(crate) use self::layout::is_mbx;
+use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
+use crate::{
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, MboxOptions, NewMessage, ReadAs,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+};
+
+/// An mbx mailbox.
+#[derive(Debug)]
+pub(crate) struct MbxMailbox {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    /// How long locks are waited for, and where their files are.
+    options: MboxOptions,
+}
+
+impl MbxMailbox {
+    /// The mailbox at `path`; looks at nothing yet.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf, options: MboxOptions) -> Self {
+        Self { vfs, path, options }
+    }
+
+    fn stamp_of(&self, file: FileStamp) -> Stamp {
+        let mut stamp = Stamp { taken: self.vfs.now(), ..Stamp::default() };
+        stamp.files[0] = file;
+        stamp
+    }
+}
+
+impl Mailbox for MbxMailbox {
+    fn format(&self) -> Format {
+        Format::Mbx
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            append: true,
+            flags: true,
+            expunge: true,
+            keywords_max: KEYWORDS_MAX as u32,
+            keyword_len_max: KEYWORD_LEN_MAX as u32,
+            keywords_beyond_ascii: false,
+            uids: true,
+            delays: false,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One `stat` call.
+    fn stamp(&self) -> Result<Stamp> {
+        let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
+        Ok(self.stamp_of((&metadata).into()))
+    }
+
+    /// A torn end is told of again.
+    fn has_unread(&self, state: &[u8]) -> bool {
+        Notes::from_bytes(state).is_some_and(|notes| notes.is_torn)
+    }
+
+    fn scan(
+        &self,
+        known: &dyn Known,
+        sinks: &dyn Sinks,
+        context: &mut ScanContext<'_>,
+    ) -> Result<ScanReport> {
+        scan::scan(self, known, sinks, context)
+    }
+
+    fn read(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read(self, location, read_as, None, buffer)
+    }
+
+    fn read_known(
+        &self,
+        location: &Location<'_>,
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize> {
+        read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+    }
+
+    /// The order of writing, and what a crash leaves, is in `sync.rs`.
+    fn sync(
+        &mut self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport> {
+        sync::sync(self, changes, appends, context)
+    }
+
+    fn unfinished(&self, _state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        journal::unfinished(self)
+    }
+
+    fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        journal::recover(self, context)
+    }
+}

@@ -1,0 +1,249 @@
+//! What a change does to which messages.
+
+use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, Uid};
+use barid_vfs::File;
+
+use super::MbxMailbox;
+use super::layout::{
+    DELETED, EXPUNGED, Header, OLD, Record, SECTOR_LEN, STATUS_FROM_END, bits_of, flags_of,
+};
+use crate::scan::sink_error;
+use crate::{ChangeSet, Error, FlagChange, Known, KnownMessage, Location, NewMessage, Result};
+
+/// Bytes from the `;` of a line to its end.
+const TAIL_LEN: u64 = STATUS_FROM_END + 1;
+/// Targets that are looked for one by one; more by one walk over all that is known.
+const SEARCHES_MAX: usize = 64;
+
+/// A message that a change is about, as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) uid: Uid,
+    pub(super) offset: u64,
+    line_len: u32,
+    header_len: u32,
+    body_len: u64,
+    recent: bool,
+}
+
+impl Target {
+    fn of(message: &KnownMessage<'_>) -> Option<Self> {
+        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        else {
+            return None;
+        };
+        let (line_len, recent) = (separator_len, message.flags.contains(Flag::Recent));
+        Some(Self { uid: message.uid, offset, line_len, header_len, body_len, recent })
+    }
+
+    /// Where it is once it has been moved.
+    pub(super) fn location(&self, offset: u64) -> Location<'static> {
+        Location::Span {
+            offset,
+            separator_len: self.line_len,
+            header_len: self.header_len,
+            body_len: self.body_len,
+        }
+    }
+}
+
+/// New flags of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) target: Target,
+    pub(super) flags: FlagSet,
+    pub(super) keywords: KeywordMask,
+}
+
+/// Bytes to be written in place of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Patch {
+    pub(super) offset: u64,
+    pub(super) old: Vec<u8>,
+    pub(super) new: Vec<u8>,
+}
+
+impl Patch {
+    /// What differs between `old` and `new`, which are equally long and stand at `offset`.
+    pub(super) fn between(offset: u64, old: &[u8], new: &[u8]) -> Option<Self> {
+        let differs = |(old, new): (&u8, &u8)| old != new;
+        let first = old.iter().zip(new).position(differs)?;
+        let last = old.iter().zip(new).rposition(differs)?;
+        let (old, new) = (old[first..=last].to_vec(), new[first..=last].to_vec());
+        Some(Self { offset: offset + first as u64, old, new })
+    }
+
+    /// Whether a crash may leave a part of it.
+    pub(super) fn may_tear(&self) -> bool {
+        let end = self.offset + self.new.len() as u64;
+        self.offset / SECTOR_LEN != (end - 1) / SECTOR_LEN
+    }
+}
+
+/// What is to be done to the flags.
+#[derive(Debug, Default)]
+pub(super) struct FlagPlan {
+    /// In the order of the file.
+    pub(super) patches: Vec<Patch>,
+    /// The messages whose flags are others then.
+    pub(super) written: Vec<Written>,
+    /// Messages that a keyword does not fit.
+    pub(super) unwritable: Vec<Uid>,
+    /// Messages that are gone.
+    pub(super) gone: Vec<Uid>,
+}
+
+/// All that is known of the messages that a change is about, in their order: those of `uids`, which
+/// ascend, and with `all_recent` those that are \Recent.
+pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Result<Vec<Target>> {
+    let mut found = Vec::with_capacity(uids.len());
+    if !all_recent && uids.len() <= SEARCHES_MAX {
+        for uid in uids {
+            if let Some(at) = sink_error(known.position(*uid))? {
+                sink_error(known.visit(at, &mut |message| {
+                    found.extend(Target::of(message));
+                    false
+                }))?;
+            }
+        }
+        return Ok(found);
+    }
+    let mut uids = uids.iter().peekable();
+    sink_error(known.visit(0, &mut |message| {
+        while uids.next_if(|uid| **uid < message.uid).is_some() {}
+        let is_named = uids.next_if(|uid| **uid == message.uid).is_some();
+        let is_recent = all_recent && message.flags.contains(Flag::Recent);
+        if is_named || is_recent {
+            found.extend(Target::of(message));
+        }
+        all_recent || uids.peek().is_some()
+    }))?;
+    Ok(found)
+}
+
+/// The UIDs that a change names, ascending.
+pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
+    let flagged = changes.flags.iter().map(|(uid, _)| *uid);
+    let mut uids: Vec<Uid> = flagged.chain(changes.expunge.iter().copied()).collect();
+    uids.sort_unstable();
+    uids.dedup();
+    uids
+}
+
+/// Adds all keywords to the header for which there is room.
+pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[NewMessage<'_>]) {
+    let of_flags = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_appends = appends.iter().flat_map(|message| &message.keywords);
+    for keyword in changes.keywords.iter().chain(of_flags).chain(of_appends) {
+        header.add(keyword);
+    }
+}
+
+/// Plans the flags of all targets. Those in `hidden` are hidden beside.
+pub(super) fn plan_flags(
+    mailbox: &MbxMailbox,
+    file: &dyn File,
+    (targets, changes): (&[Target], &ChangeSet),
+    (header, table): (&Header, &mut KeywordTable),
+    hides: bool,
+) -> Result<FlagPlan> {
+    let slots = header.slots(table);
+    let mut plan = FlagPlan::default();
+    let found = |uid: &Uid| targets.binary_search_by_key(uid, |target| target.uid).is_ok();
+    plan.gone = named(changes).into_iter().filter(|uid| !found(uid)).collect();
+    let mut flags = changes.flags.iter().peekable();
+    for target in targets {
+        while flags.next_if(|(uid, _)| *uid < target.uid).is_some() {}
+        let change = flags.next_if(|(uid, _)| *uid == target.uid).map(|(_, change)| change);
+        let is_expunged = changes.expunge.binary_search(&target.uid).is_ok();
+        if is_expunged && !hides {
+            continue;
+        }
+        let before = status(mailbox, file, target)?;
+        let mut after = before;
+        if is_expunged {
+            after.flags |= EXPUNGED | DELETED | OLD;
+        } else {
+            if !change.is_none_or(|change| fits(header, change)) {
+                plan.unwritable.push(target.uid);
+            }
+            if let Some(change) = change {
+                apply(change, header, &mut after);
+            }
+            if changes.drop_recent && target.recent {
+                after.flags |= OLD;
+            }
+        }
+        let offset = target.offset + u64::from(target.line_len) - STATUS_FROM_END;
+        let (old, new) = (before.status(), after.status());
+        let Some(patch) = Patch::between(offset, old.as_bytes(), new.as_bytes()) else { continue };
+        plan.patches.push(patch);
+        if !is_expunged {
+            let (flags, keywords) = (flags_of(after.flags), slots.mask(after.keywords));
+            let keywords = KeywordMask(keywords);
+            plan.written.push(Written { target: *target, flags, keywords });
+        }
+    }
+    Ok(plan)
+}
+
+fn fits(header: &Header, change: &FlagChange) -> bool {
+    change.add_keywords.iter().all(|keyword| header.slot(keyword).is_some())
+}
+
+fn apply(change: &FlagChange, header: &Header, record: &mut Record) {
+    record.flags = record.flags & !bits_of(change.remove) | bits_of(change.add);
+    if change.remove.contains(Flag::Recent) {
+        record.flags |= OLD;
+    }
+    record.keywords &= !bits_of_keywords(header, &change.remove_keywords);
+    record.keywords |= bits_of_keywords(header, &change.add_keywords);
+}
+
+/// The bits of keywords; those that the header does not list have none.
+pub(super) fn bits_of_keywords(header: &Header, keywords: &[Keyword]) -> u32 {
+    let slots = keywords.iter().filter_map(|keyword| header.slot(keyword));
+    slots.fold(0, |bits, slot| bits | 1 << slot)
+}
+
+/// What the line of a message says now.
+fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<Record> {
+    let mut line = vec![0; target.line_len as usize];
+    let changed = || Error::Changed { path: mailbox.path.clone() };
+    if u64::from(target.line_len) < TAIL_LEN {
+        return Err(changed());
+    }
+    let read = file.read_full_at(&mut line, target.offset).map_err(Error::at(&mailbox.path))?;
+    let record = Record::parse(&line[..read], target.offset).map_err(|_| changed())?;
+    let size = u64::from(target.header_len) + target.body_len;
+    let is_it = record.uid == target.uid.get()
+        && u32::from(record.line_len) == target.line_len
+        && record.size == size
+        && !record.is_hidden();
+    if is_it { Ok(record) } else { Err(changed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_what_differs() {
+        let check = |old: &str, new: &str, expected: Option<(u64, &str)>| {
+            let found = Patch::between(500, old.as_bytes(), new.as_bytes());
+            let found = found.map(|patch| (patch.offset, patch.new));
+            assert_eq!(found, expected.map(|(at, new)| (at, new.as_bytes().to_vec())));
+        };
+        check("000000000000", "000000000000", None);
+        check("000000000000", "000000000011", Some((510, "11")));
+        check("000000000000", "100000000001", Some((500, "100000000001")));
+    }
+
+    #[test]
+    fn a_patch_may_tear_at_the_edge_of_a_sector() {
+        let patch = |offset, len| Patch { offset, old: vec![0; len], new: vec![1; len] };
+        assert!(!patch(500, 12).may_tear());
+        assert!(patch(500, 13).may_tear());
+        assert!(!patch(512, 12).may_tear());
+    }
+}

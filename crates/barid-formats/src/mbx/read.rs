@@ -1,0 +1,88 @@
+//! Reading one message.
+
+use barid_vfs::{File, FileStamp, OpenOptions};
+
+use super::MbxMailbox;
+use super::journal::is_unfinished;
+use super::layout::Record;
+use super::lock::lock_shared;
+use crate::{Error, Location, ReadAs, Result};
+
+/// Appends the bytes of a message to `buffer`; checks that its line is still where it was. Costs an
+/// open, two reads and a close.
+///
+/// If it is told how the file was when the message was `found`, and the file still is that, no lock
+/// is taken; else the session lock, so that nothing moves meanwhile.
+pub(super) fn read(
+    mailbox: &MbxMailbox,
+    location: &Location<'_>,
+    read_as: ReadAs,
+    found: Option<&FileStamp>,
+    buffer: &mut Vec<u8>,
+) -> Result<usize> {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        return Err(Error::Unsupported {
+            path: mailbox.path.clone(),
+            what: "the message is located in another format",
+        });
+    };
+    let at = || Error::at(&mailbox.path);
+    let gone = || Error::MessageGone { path: mailbox.path.clone(), offset };
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    let span = Span {
+        offset,
+        line_len: separator_len as usize,
+        len: u64::from(header_len).checked_add(body_len).ok_or_else(gone)?,
+    };
+    let start = buffer.len();
+    let mut is_read = false;
+    if let Some(found) = found {
+        is_read = span.append_to(&*file, buffer).map_err(at())?;
+        // Now, not before: what is written from now on was not read.
+        let now = file.metadata().map_err(at())?;
+        is_read &= FileStamp::from(&now) == *found;
+    }
+    if !is_read {
+        buffer.truncate(start);
+        lock_shared(mailbox, &*file)?;
+        if is_unfinished(mailbox)? || !span.append_to(&*file, buffer).map_err(at())? {
+            buffer.truncate(start);
+            return Err(gone());
+        }
+    }
+    match read_as {
+        ReadAs::Stored => Ok(span.line_len + header_len as usize),
+        ReadAs::Message => {
+            buffer.drain(start..start + span.line_len);
+            Ok(header_len as usize)
+        }
+    }
+}
+
+/// Where a message is to be.
+struct Span {
+    offset: u64,
+    line_len: usize,
+    /// Bytes of the message; 0 where only its line is wanted.
+    len: u64,
+}
+
+impl Span {
+    /// Appends line and message; `false` if they are not there. A broken location costs no memory.
+    fn append_to(&self, file: &dyn File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
+        let start = buffer.len();
+        buffer.resize(start + self.line_len, 0);
+        let line_len = file.read_full_at(&mut buffer[start..], self.offset)?;
+        let line = Record::parse(&buffer[start..start + line_len], self.offset);
+        let is_it = line.is_ok_and(|line| {
+            usize::from(line.line_len) == self.line_len && (self.len == 0 || line.size == self.len)
+        });
+        let text = self.offset.saturating_add(self.line_len as u64);
+        if !is_it || text.saturating_add(self.len) > file.metadata()?.size {
+            return Ok(false);
+        }
+        buffer.resize(start + self.line_len + self.len as usize, 0);
+        let read = file.read_full_at(&mut buffer[start + self.line_len..], text)?;
+        Ok(read as u64 == self.len)
+    }
+}

@@ -1,0 +1,457 @@
+//! Comparing a mailbox with what is known of it.
+//!
+//! Nothing is read, the lines of what was appended, or all lines. As at c-client, flags that others
+//! changed show in the time of the file or in the process id of its header; a file that only grew
+//! is read from its old end on. Of messages that are new the headers are read as well.
+//!
+//! **UIDs.** Messages without one get it here, under the permission to parse: first the last UID in
+//! the header of the file, made durable, then the lines, made durable (`number.rs` says what a crash
+//! in between leaves). They stay \Recent, which c-client's own numbering ends. Where nothing may be
+//! written they are counted in memory, as in c-client's read-only sessions; the next one who may
+//! write gives the same numbers, since the order of messages never changes.
+
+use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_vfs::{File, FileStamp, OpenOptions};
+
+use super::MbxMailbox;
+use super::headers::hand_out;
+use super::layout::{
+    DEFECTS_MAX, GROWTH_PAUSE, GROWTH_TRIES, HEADER_LEN, Header, Notes, Record, Slots,
+    UIDVALIDITY_OFFSET, flags_of,
+};
+use super::lock::{Permission, lock_shared};
+use super::number::{Numbered, number};
+use super::walk::{Fault, Walker};
+use crate::scan::sink_error;
+use crate::{
+    ChangedMessage, DefectKind, Error, Known, Location, MailboxDefect, Racy, Result, ScanContext,
+    ScanReport, ScanStats, Sinks, Stamp,
+};
+
+/// Compares the mailbox with what is known.
+pub(super) fn scan(
+    mailbox: &MbxMailbox,
+    known: &dyn Known,
+    sinks: &dyn Sinks,
+    context: &mut ScanContext<'_>,
+) -> Result<ScanReport> {
+    let at = || Error::at(&mailbox.path);
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    lock_shared(mailbox, &*file)?;
+    let mut found = Found::read(mailbox, &*file, known, context.full_check)?;
+    let mut writing = None;
+    if found.is_to_be_settled() {
+        writing = found.settle(mailbox, &*file, known, context)?;
+    }
+    // Nobody else writes what was just written until it was stamped.
+    drop(writing);
+    found.check_sound(mailbox, &*file)?;
+    let difference = found.compare(known)?;
+    let new = match difference.is_reset {
+        true => found.records.iter().filter(|record| !record.is_hidden()).copied().collect(),
+        false => difference.new,
+    };
+    if difference.is_reset {
+        sinks.expect_whole();
+    }
+    let mut keywords = match difference.is_reset {
+        true => KeywordTable::default(),
+        false => known.keywords().clone(),
+    };
+    let slots = found.header.slots(&mut keywords);
+    let mut stats = ScanStats { bytes_read: found.bytes_read, ..ScanStats::default() };
+    stats.bytes_read += hand_out(mailbox, &*file, &new, &slots, sinks, context)?;
+    stats.messages_read = new.len() as u64;
+    let no_uid_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
+    Ok(ScanReport {
+        stamp: found.stamp,
+        state: found.notes().to_bytes(),
+        uidvalidity: UidValidity::new(found.header.uidvalidity).unwrap_or(UidValidity::MIN),
+        uidnext: Uid::new(found.uid_last.wrapping_add(1)).ok_or_else(no_uid_left)?,
+        keywords,
+        reset: difference.is_reset,
+        expunged: if difference.is_reset { Vec::new() } else { difference.expunged },
+        changed: if difference.is_reset { Vec::new() } else { difference.changed },
+        new_uids: Vec::new(),
+        tail_verified: known.tail_verified() && !difference.is_reset,
+        size_bytes: found.stamp.files[0].size,
+        defects: found.defects(),
+        stats,
+    })
+}
+
+pub(super) fn damaged(mailbox: &MbxMailbox, offset: u64, kind: &'static str) -> Error {
+    Error::Damaged { path: mailbox.path.clone(), offset, kind }
+}
+
+/// Reads the header of the file.
+pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<Header> {
+    let mut bytes = vec![0; HEADER_LEN as usize];
+    let len = file.read_full_at(&mut bytes, 0).map_err(Error::at(&mailbox.path))?;
+    Header::parse(&bytes[..len]).ok_or_else(|| Error::NotAMailbox {
+        path: mailbox.path.clone(),
+        reason: "it does not begin as an mbx does",
+    })
+}
+
+/// What the lines of a file say.
+pub(super) struct Found {
+    pub(super) stamp: Stamp,
+    pub(super) header: Header,
+    /// The records from `start` on.
+    pub(super) records: Vec<Record>,
+    /// What is before is as it is known.
+    start: u64,
+    /// The highest UID before that.
+    start_uid: u32,
+    /// Where the last whole message ends.
+    pub(super) end: u64,
+    /// What is wrong there, if something is.
+    pub(super) fault: Option<Fault>,
+    /// The last UID given out.
+    pub(super) uid_last: u32,
+    /// The highest UID of any record.
+    pub(super) last_uid: u32,
+    bytes_read: u64,
+}
+
+impl Found {
+    /// Reads what cannot be taken from what is known.
+    fn read(
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        known: &dyn Known,
+        full_check: bool,
+    ) -> Result<Self> {
+        let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+        let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+        let header = read_header(mailbox, file)?;
+        let notes = Notes::from_bytes(known.state())
+            .filter(|notes| !full_check && is_only_grown(known, notes, &stamp, &header));
+        let (start, start_uid) = notes.map_or((HEADER_LEN, 0), |notes| (notes.end, notes.last_uid));
+        Self::walk(mailbox, file, stamp, header, (start, start_uid))
+    }
+
+    /// Reads all lines.
+    pub(super) fn read_all(mailbox: &MbxMailbox, file: &dyn File) -> Result<Self> {
+        let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+        let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+        let header = read_header(mailbox, file)?;
+        Self::walk(mailbox, file, stamp, header, (HEADER_LEN, 0))
+    }
+
+    fn walk(
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        stamp: Stamp,
+        header: Header,
+        (start, start_uid): (u64, u32),
+    ) -> Result<Self> {
+        let mut walker = Walker::new(file, stamp.files[0].size);
+        let mut records = Vec::new();
+        let walked = walker.walk(start, &mut |record| records.push(record));
+        let (end, fault) = walked.map_err(Error::at(&mailbox.path))?;
+        let uid_last = header.uid_last;
+        let last_uid = records.iter().map(|record| record.uid).fold(start_uid, u32::max);
+        let bytes_read = HEADER_LEN + walker.bytes_read;
+        Ok(Self {
+            stamp,
+            header,
+            records,
+            start,
+            start_uid,
+            end,
+            fault,
+            uid_last,
+            last_uid,
+            bytes_read,
+        })
+    }
+
+    /// Whether messages need UIDs, or it must be found out whether somebody just appends.
+    fn is_to_be_settled(&self) -> bool {
+        self.fault.is_some() || self.header.uidvalidity == 0 || self.needs_numbers()
+    }
+
+    /// Whether some UID is missing or void.
+    pub(super) fn needs_numbers(&self) -> bool {
+        let mut last = self.start_uid;
+        let mut is_sound = |record: &Record| {
+            let sound = record.uid > last && record.uid <= self.header.uid_last;
+            last = record.uid;
+            sound
+        };
+        !self.records.iter().all(&mut is_sound)
+    }
+
+    /// Reads again while nobody else parses or appends, and numbers what has no UID. What it gives
+    /// back keeps others out.
+    fn settle(
+        &mut self,
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        known: &dyn Known,
+        context: &ScanContext<'_>,
+    ) -> Result<Option<Permission>> {
+        let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+        let writable = match context.read_only {
+            true => None,
+            false => open_for_writing(mailbox, metadata.inode)?,
+        };
+        let permission = match &writable {
+            Some(_) => Some(Permission::acquire(mailbox, &metadata)?),
+            None => None,
+        };
+        for _ in 0..GROWTH_TRIES {
+            self.read_again(mailbox, file)?;
+            if permission.is_some() || self.fault.is_none() {
+                break;
+            }
+            mailbox.vfs.sleep(GROWTH_PAUSE);
+        }
+        self.check_sound(mailbox, file)?;
+        if self.header.uidvalidity == 0 || self.needs_numbers() {
+            let numbered = self.number(mailbox, known)?;
+            if let Some(file) = &writable {
+                self.write_numbers(mailbox, &**file, &numbered)?;
+                let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+                self.stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+            }
+        }
+        Ok(permission)
+    }
+
+    fn read_again(&mut self, mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
+        let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+        let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+        let header = read_header(mailbox, file)?;
+        let bytes_read = self.bytes_read;
+        // What was known to be before `start` is only if nobody else has numbered.
+        let start = (self.start, self.start_uid);
+        *self = Self::walk(mailbox, file, stamp, header, start)?;
+        self.bytes_read += bytes_read;
+        Ok(())
+    }
+
+    /// Gives UIDs in memory.
+    pub(super) fn number(&mut self, mailbox: &MbxMailbox, known: &dyn Known) -> Result<Numbered> {
+        let mut uid_last = self.header.uid_last;
+        if Some(self.header.uidvalidity) == known.uidvalidity().map(UidValidity::get)
+            && !self.knows_unnumbered(known)?
+        {
+            // The file was put back from a copy: what was told of is not given out again.
+            uid_last = uid_last.max(known.uidnext().map_or(0, |uid| uid.get() - 1));
+        }
+        let numbered = number(&mut self.records, self.start_uid, uid_last);
+        let none_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
+        let numbered = numbered.ok_or_else(none_left)?;
+        self.uid_last = numbered.uid_last;
+        self.last_uid = numbered.last_uid;
+        if numbered.is_void || self.header.uidvalidity == 0 {
+            let now = u32::try_from(mailbox.vfs.now().unix_seconds()).unwrap_or(1);
+            let known = known.uidvalidity().map_or(0, UidValidity::get);
+            let above = known.max(self.header.uidvalidity).saturating_add(1);
+            self.header.uidvalidity = now.max(above);
+        }
+        self.header.uid_last = self.uid_last;
+        Ok(numbered)
+    }
+
+    /// Whether all messages known above the last UID of the file are those that have no UID in it:
+    /// they were counted while nothing could be written.
+    fn knows_unnumbered(&self, known: &dyn Known) -> Result<bool> {
+        let mut unnumbered = self.records.iter().filter(|record| record.uid == 0);
+        let mut agrees = true;
+        let from = match Uid::new(self.header.uid_last) {
+            Some(last) => sink_error(position_after(known, last))?,
+            None => 0,
+        };
+        sink_error(known.visit(from, &mut |message| {
+            agrees &= unnumbered.next().is_some_and(|record| is_at(record, &message.location));
+            agrees
+        }))?;
+        Ok(agrees)
+    }
+
+    /// Writes UIDs into the file: see the text of this module.
+    pub(super) fn write_numbers(
+        &self,
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        numbered: &Numbered,
+    ) -> Result<()> {
+        let at = || Error::at(&mailbox.path);
+        let numbers = format!("{:08x}{:08x}", self.header.uidvalidity, self.uid_last);
+        file.write_all_at(numbers.as_bytes(), UIDVALIDITY_OFFSET).map_err(at())?;
+        if numbered.given.is_empty() {
+            return file.sync_all().map_err(at());
+        }
+        file.sync_data().map_err(at())?;
+        for index in &numbered.given {
+            let record = &self.records[*index];
+            let uid = format!("{:08x}", record.uid);
+            file.write_all_at(uid.as_bytes(), record.uid_offset()).map_err(at())?;
+        }
+        file.sync_all().map_err(at())
+    }
+
+    /// Fails if something is wrong in the middle of the file.
+    pub(super) fn check_sound(&self, mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
+        let Some(fault) = self.fault else { return Ok(()) };
+        let mut walker = Walker::new(file, self.stamp.files[0].size);
+        let is_torn_end = walker.is_torn_end(&fault).map_err(Error::at(&mailbox.path))?;
+        match is_torn_end {
+            true => Ok(()),
+            false => Err(damaged(mailbox, fault.offset, fault.what)),
+        }
+    }
+
+    fn notes(&self) -> Notes {
+        Notes {
+            end: self.end,
+            last_uid: self.last_uid,
+            pid: self.header.pid,
+            is_torn: self.fault.is_some(),
+        }
+    }
+
+    fn defects(&self) -> Vec<MailboxDefect> {
+        let fault = self.fault.into_iter().take(DEFECTS_MAX);
+        let defect = |fault: Fault| {
+            let len = self.stamp.files[0].size - fault.offset;
+            let what = format!("{}: the last {len} bytes are left from an append", fault.what);
+            MailboxDefect { kind: DefectKind::Structure, offset: fault.offset, uid: None, what }
+        };
+        fault.map(defect).collect()
+    }
+
+    /// Whether what is known is what is there. Wants all lines.
+    pub(super) fn is_known(&self, known: &dyn Known) -> Result<bool> {
+        let Difference { is_reset, expunged, changed, new } = self.compare(known)?;
+        Ok(!is_reset && expunged.is_empty() && changed.is_empty() && new.is_empty())
+    }
+
+    /// Finds out what differs from what is known.
+    fn compare(&self, known: &dyn Known) -> Result<Difference> {
+        let mut difference = Difference::default();
+        let is_same = known.stamp().is_some()
+            && known.uidvalidity().map(UidValidity::get) == Some(self.header.uidvalidity);
+        if !is_same {
+            difference.is_reset = true;
+            return Ok(difference);
+        }
+        if self.start == HEADER_LEN {
+            let mut table = known.keywords().clone();
+            let slots = self.header.slots(&mut table);
+            let mut records = self.records.iter().peekable();
+            sink_error(known.visit(0, &mut |message| {
+                let uid = message.uid.get();
+                // What is hidden may never have been known.
+                while records.next_if(|record| record.uid < uid && record.is_hidden()).is_some() {}
+                let Some(record) = records.next_if(|record| record.uid <= uid) else {
+                    difference.expunged.push(message.uid);
+                    return true;
+                };
+                let is_there = record.uid == uid && is_at(record, &message.location);
+                difference.is_reset |= !is_there;
+                let (flags, keywords) = (flags_of(record.flags), mask(record, &slots));
+                if record.is_hidden() {
+                    difference.expunged.push(message.uid);
+                } else if (flags, keywords) != (message.flags, message.keywords) {
+                    let (uid, file) = (message.uid, None);
+                    difference.changed.push(ChangedMessage { uid, flags, keywords, file });
+                }
+                is_there
+            }))?;
+            difference.new = records.filter(|record| !record.is_hidden()).copied().collect();
+        } else {
+            let visible = self.records.iter().filter(|record| !record.is_hidden());
+            difference.new = visible.copied().collect();
+        }
+        Ok(difference)
+    }
+}
+
+/// Whether a record is where a message is known to be, and as long.
+fn is_at(record: &Record, location: &Location<'_>) -> bool {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        return false;
+    };
+    (record.offset, u32::from(record.line_len)) == (offset, separator_len)
+        && record.size == u64::from(header_len) + body_len
+}
+
+/// The keywords of a record.
+pub(super) fn mask(record: &Record, slots: &Slots) -> KeywordMask {
+    KeywordMask(slots.mask(record.keywords))
+}
+
+/// What differs from what is known.
+#[derive(Default)]
+struct Difference {
+    /// Messages are in other places, or not those that they were.
+    is_reset: bool,
+    expunged: Vec<Uid>,
+    changed: Vec<ChangedMessage>,
+    new: Vec<Record>,
+}
+
+/// Whether nothing was changed since but that messages may have been appended.
+///
+/// Whoever changes flags leaves another time of the last change, unless that falls into the second
+/// of the one before, or names another process. Who appends leaves that time as it was.
+fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &Stamp, header: &Header) -> bool {
+    let Some(old) = known.stamp() else { return false };
+    let (file, now) = (&old.files[0], &stamp.files[0]);
+    let is_same = file.inode == now.inode
+        && now.size >= notes.end
+        && known.uidvalidity().map(UidValidity::get) == Some(header.uidvalidity);
+    if old.same_files(stamp) {
+        return is_same && old.racy() == Racy::No;
+    }
+    is_same
+        && now.size > file.size
+        && now.modified == file.modified
+        && old.taken.unix_seconds() > file.modified.unix_seconds()
+        && notes.pid == header.pid
+        && !notes.is_torn
+}
+
+/// Where the first message above `uid` is among those known.
+fn position_after(known: &dyn Known, uid: Uid) -> std::result::Result<u32, crate::SinkError> {
+    let (mut low, mut high) = (0, known.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let mut is_above = true;
+        known.visit(middle, &mut |message| {
+            is_above = message.uid > uid;
+            false
+        })?;
+        match is_above {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Ok(low)
+}
+
+/// Opens the file for writing; `None` where it may not be written.
+fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn File>>> {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let file = match mailbox.vfs.open(&mailbox.path, OpenOptions::WRITE) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::at(&mailbox.path)(error)),
+    };
+    match file.metadata().map_err(Error::at(&mailbox.path))?.inode == inode {
+        true => Ok(Some(file)),
+        false => Err(Error::Changed { path: mailbox.path.clone() }),
+    }
+}
+
+/// The flags of a record, as they are told.
+pub(super) fn told(record: &Record, slots: &Slots) -> (FlagSet, KeywordMask) {
+    (flags_of(record.flags), mask(record, slots))
+}

@@ -1,0 +1,406 @@
+//! Changing a mailbox: flags, expunges, appends.
+//!
+//! Order, all locks held: what was begun is completed; a torn end is cut off; the names of new
+//! keywords and all flags whose bytes could tear, through the journal; the other flags and the
+//! process id, `fsync`; expunges (`expunge.rs`); appends (`append.rs`). Each step is durable before
+//! the next begins, and each line is written whole or not at all: after a crash each message has
+//! its old flags or its new ones.
+//!
+//! The time of the last change is set so that c-client's open sessions see that flags changed: they
+//! count in seconds, so it is another second than before.
+
+use barid_types::{KeywordTable, Uid};
+use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
+
+use super::MbxMailbox;
+use super::expunge::Slide;
+use super::journal::{apply, file_name, recover_locked};
+use super::layout::{Header, Notes, PID_OFFSET};
+use super::lock::{WriteLocks, try_exclusive};
+use super::plan::{FlagPlan, Patch, Target, add_keywords, named, plan_flags, targets};
+use super::repair::cut_torn_end;
+use super::scan::{Found, read_header};
+use super::{append, lock};
+use crate::redo::{Change, FileChange};
+use crate::{
+    ChangeSet, Error, Known, MovedMessage, NewMessage, Racy, Result, Stamp, SyncContext,
+    SyncFigures, SyncReport, SyncedState,
+};
+
+/// See [`crate::Mailbox::sync`].
+pub(super) fn sync(
+    mailbox: &MbxMailbox,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+    context: &mut SyncContext<'_>,
+) -> Result<SyncReport> {
+    append::check(mailbox, appends)?;
+    if context.dry_run {
+        return dry_run(mailbox, changes, appends, context);
+    }
+    let locks = WriteLocks::acquire(mailbox)?;
+    let recovered = recover_locked(mailbox, &locks, context)?;
+    let is_recovered = recovered.completed || recovered.quarantined.is_some();
+    let mut figures = SyncFigures::default();
+    let mut base = Base::read(mailbox, &*locks.file, (changes, context.known))?;
+    base.settle(mailbox, &locks, context, &mut figures)?;
+    if is_recovered && !base.is_known && !changes.is_empty() {
+        return Err(Error::Changed { path: mailbox.path.clone() });
+    }
+    figures.size_before = base.size;
+    figures.size_after = base.end;
+    let mut session = Session { mailbox, locks, base, figures };
+    session.run(changes, appends, context)
+}
+
+/// The mailbox as it is when a change begins.
+struct Base {
+    stamp: Stamp,
+    header: Header,
+    /// All lines, where they had to be read.
+    found: Option<Found>,
+    /// What is known is what is there.
+    is_known: bool,
+    /// Where the last message ends, and the size of the file.
+    end: u64,
+    size: u64,
+    /// The highest UID of any line, and the last given out.
+    last_uid: u32,
+    uid_last: u32,
+}
+
+impl Base {
+    /// Believes what is known if the stamp allows that, else reads all lines.
+    fn read(
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        (changes, known): (&ChangeSet, &dyn Known),
+    ) -> Result<Self> {
+        let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
+        let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+        let size = metadata.size;
+        let is_same =
+            known.stamp().is_some_and(|known| known.same_files(&stamp) && known.racy() == Racy::No);
+        let notes = Notes::from_bytes(known.state())
+            .filter(|notes| is_same && !notes.is_torn && notes.end == size);
+        let given = known.uidnext().map_or(0, |uid| uid.get() - 1);
+        if let Some(notes) = notes {
+            let header = read_header(mailbox, file)?;
+            let (uid_last, last_uid) = (header.uid_last.max(given), notes.last_uid);
+            let (found, is_known, end) = (None, true, size);
+            return Ok(Self { stamp, header, found, is_known, end, size, last_uid, uid_last });
+        }
+        let found = Found::read_all(mailbox, file)?;
+        found.check_sound(mailbox, file)?;
+        let is_known = found.is_known(known)? && !found.needs_numbers();
+        if !is_known && !changes.is_empty() {
+            return Err(Error::Changed { path: mailbox.path.clone() });
+        }
+        let (header, end, last_uid) = (found.header.clone(), found.end, found.last_uid);
+        let is_same_series =
+            known.uidvalidity().map(barid_types::UidValidity::get) == Some(header.uidvalidity);
+        let uid_last = header.uid_last.max(if is_same_series { given } else { 0 });
+        Ok(Self { stamp, header, found: Some(found), is_known, end, size, last_uid, uid_last })
+    }
+
+    /// Cuts off a torn end, and numbers what others have appended.
+    fn settle(
+        &mut self,
+        mailbox: &MbxMailbox,
+        locks: &WriteLocks,
+        context: &SyncContext<'_>,
+        figures: &mut SyncFigures,
+    ) -> Result<()> {
+        if self.end < self.size {
+            cut_torn_end(mailbox, locks, (self.end, self.size), context.state_dir, figures)?;
+        }
+        let Some(found) = &mut self.found else { return Ok(()) };
+        if found.needs_numbers() || found.header.uidvalidity == 0 {
+            let numbered = found.number(mailbox, context.known)?;
+            found.write_numbers(mailbox, &*locks.file, &numbered)?;
+            figures.barriers += 2;
+            (self.header, self.last_uid) = (found.header.clone(), found.last_uid);
+            self.uid_last = found.uid_last;
+        }
+        Ok(())
+    }
+}
+
+/// A change that is being made.
+struct Session<'a> {
+    mailbox: &'a MbxMailbox,
+    locks: WriteLocks,
+    base: Base,
+    figures: SyncFigures,
+}
+
+impl Session<'_> {
+    fn run(
+        &mut self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport> {
+        let known = context.known;
+        let targets = targets(known, &named(changes), changes.drop_recent)?;
+        let expunge = expunged(changes, &targets);
+        let old_header = self.base.header.clone();
+        add_keywords(&mut self.base.header, changes, appends);
+        let slide = self.plan_slide(&expunge)?;
+        let mut table = known.keywords().clone();
+        let hides = slide.is_none();
+        let plan = plan_flags(
+            self.mailbox,
+            &*self.locks.file,
+            (&targets, changes),
+            (&self.base.header, &mut table),
+            hides,
+        )?;
+        if let Some(moved) = &mut context.moved {
+            tell(&plan, slide.as_ref(), *moved);
+        }
+        let is_changed = !plan.patches.is_empty()
+            || self.base.header != old_header
+            || slide.as_ref().is_some_and(|_| !expunge.is_empty());
+        self.write_flags(&plan, &old_header)?;
+        if let Some(slide) = slide.as_ref().filter(|_| !expunge.is_empty()) {
+            slide.run(self.mailbox, &self.locks, &mut self.figures)?;
+            self.base.end = slide.new_size;
+            self.figures.size_after = slide.new_size;
+        }
+        if !expunge.is_empty() {
+            lock::lock_shared(self.mailbox, &*self.locks.file)?;
+        }
+        self.figures.messages_written = plan.written.len() as u64;
+        self.figures.messages_expunged = expunge.len() as u64;
+        let modified = match is_changed {
+            true => self.renew_times(),
+            false => None,
+        };
+        let stamp = self.stamp(modified)?;
+        let mut report = SyncReport {
+            gone: plan.gone,
+            unwritable_count: plan.unwritable.len() as u64,
+            unwritable: plan.unwritable,
+            expunged: expunge,
+            shifts: slide.map(|slide| slide.shifts).unwrap_or_default(),
+            ..SyncReport::default()
+        };
+        let stamp_after = self.append(appends, stamp, is_changed, &mut report)?;
+        if self.base.is_known {
+            let state = self.notes().to_bytes();
+            report.cache = Some(SyncedState { stamp, stamp_after, state, keywords: table });
+        }
+        report.figures = self.figures;
+        Ok(report)
+    }
+
+    /// The notes of the mailbox before anything was appended.
+    fn notes(&self) -> Notes {
+        Notes {
+            end: self.base.end,
+            last_uid: self.base.last_uid,
+            pid: self.base.header.pid,
+            is_torn: false,
+        }
+    }
+
+    /// How messages are taken out; `None` if they are to be hidden. Takes the session lock
+    /// exclusively.
+    fn plan_slide(&mut self, expunge: &[Uid]) -> Result<Option<Slide>> {
+        if expunge.is_empty() {
+            return Ok(Some(Slide::default()));
+        }
+        if !try_exclusive(self.mailbox, &*self.locks.file)? {
+            return Ok(None);
+        }
+        let found = match self.base.found.take() {
+            Some(found) => found,
+            None => Found::read_all(self.mailbox, &*self.locks.file)?,
+        };
+        let slide = Slide::plan(&found.records, self.base.end, expunge);
+        self.base.found = Some(found);
+        Ok(slide)
+    }
+
+    /// Writes keywords and flags.
+    fn write_flags(&mut self, plan: &FlagPlan, old_header: &Header) -> Result<()> {
+        let at = || Error::at(&self.mailbox.path);
+        let has_keywords = self.base.header != *old_header;
+        if plan.patches.is_empty() && !has_keywords {
+            return Ok(());
+        }
+        let (journaled, direct): (Vec<&Patch>, Vec<&Patch>) =
+            plan.patches.iter().partition(|patch| patch.may_tear());
+        let mut file = FileChange::new(file_name(&self.locks.path), self.base.end);
+        if has_keywords {
+            let end = PID_OFFSET as usize;
+            let (old, new) = (old_header.to_bytes(), self.base.header.to_bytes());
+            let names = Patch::between(0, &old[..end], &new[..end]);
+            if let Some(patch) = names {
+                // What stands there may be written in another way than ours.
+                let mut there = vec![0; patch.new.len()];
+                self.locks.file.read_exact_at(&mut there, patch.offset).map_err(at())?;
+                file.write(patch.offset, &there, &patch.new);
+            }
+        }
+        for patch in journaled {
+            file.write(patch.offset, &patch.old, &patch.new);
+        }
+        let mut change = Change::new(None);
+        change.add(file);
+        apply(self.mailbox, &self.locks, &change, &mut self.figures)?;
+        for patch in &direct {
+            self.locks.file.write_all_at(&patch.new, patch.offset).map_err(at())?;
+        }
+        let pid = self.mailbox.vfs.process().pid;
+        if has_keywords || self.base.header.pid != pid {
+            let text = format!("{pid:08x}\r\n");
+            self.locks.file.write_all_at(text.as_bytes(), PID_OFFSET).map_err(at())?;
+            self.base.header.pid = pid;
+        }
+        self.locks.file.sync_all().map_err(at())?;
+        self.figures.barriers += 1;
+        let bytes: usize = plan.patches.iter().map(|patch| patch.new.len()).sum();
+        self.figures.bytes_in_place += bytes as u64 + change.bytes_written();
+        Ok(())
+    }
+
+    /// Sets the time of the last change; what fails here costs others no more than a look at all
+    /// flags. Returns the time if the file bears it.
+    fn renew_times(&self) -> Option<Timestamp> {
+        const SECOND: i64 = 1_000_000_000;
+        let (vfs, file) = (&self.mailbox.vfs, &self.locks.file);
+        let (now, before) = (vfs.now(), self.locks.modified().unix_seconds());
+        let second = now.unix_seconds();
+        let second = if before >= second { (before + 1).min(second + 1) } else { second };
+        // A fraction that no other program gives: so no later change leaves the same time.
+        let mut fraction = [0; 4];
+        vfs.random(&mut fraction).ok()?;
+        let fraction = 1 + i64::from(u32::from_le_bytes(fraction)) % (SECOND - 1);
+        let modified = Timestamp { unix_nanos: second * SECOND + fraction };
+        file.set_times(now, modified).ok()?;
+        let found = file.metadata().ok()?.modified;
+        (found == modified).then_some(modified)
+    }
+
+    /// The stamp now. If the file bears the time that it was given, no later change leaves it
+    /// equal; else it is as racy as any.
+    fn stamp(&self, modified: Option<Timestamp>) -> Result<Stamp> {
+        if self.figures.barriers == 0 {
+            return Ok(self.base.stamp);
+        }
+        let metadata = self.locks.file.metadata().map_err(Error::at(&self.mailbox.path))?;
+        let mut stamp = self.mailbox.stamp_of(FileStamp::from(&metadata));
+        let file = stamp.files[0];
+        if modified == Some(file.modified) {
+            let latest = file.modified.max(file.changed).max(stamp.taken).unix_nanos;
+            let unix_nanos = latest.saturating_add(Stamp::RACY_INTERVAL_NANOS);
+            stamp.taken = Timestamp { unix_nanos };
+        }
+        Ok(stamp)
+    }
+
+    /// Appends; the stamp in the end.
+    fn append(
+        &mut self,
+        appends: &[NewMessage<'_>],
+        before: Stamp,
+        is_changed: bool,
+        report: &mut SyncReport,
+    ) -> Result<Stamp> {
+        if appends.is_empty() {
+            return Ok(before);
+        }
+        let at = (self.base.end, self.base.uid_last);
+        let header = &self.base.header;
+        let appended =
+            append::append(self.mailbox, &self.locks, header, at, appends, &mut self.figures);
+        match appended {
+            Ok(uids) => report.appended = uids.into_iter().map(Some).collect(),
+            Err(error) if is_changed => {
+                let (path, what) = (self.mailbox.path.clone(), error.to_string());
+                return Err(Error::NotAppended { path, what });
+            }
+            Err(error) => return Err(error),
+        }
+        append::keep_times(self.mailbox, &self.locks, before.files[0].modified);
+        let metadata = self.locks.file.metadata().map_err(Error::at(&self.mailbox.path))?;
+        Ok(self.mailbox.stamp_of(FileStamp::from(&metadata)))
+    }
+}
+
+/// The messages to be expunged that are there, ascending.
+fn expunged(changes: &ChangeSet, targets: &[Target]) -> Vec<Uid> {
+    let is_there = |uid: &Uid| targets.binary_search_by_key(uid, |target| target.uid).is_ok();
+    changes.expunge.iter().copied().filter(is_there).collect()
+}
+
+/// Tells of the messages whose flags will be others.
+fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
+    for written in &plan.written {
+        let offset = written.target.offset;
+        let offset = slide.map_or(offset, |slide| slide.new_offset(offset));
+        moved(&MovedMessage {
+            uid: written.target.uid,
+            flags: written.flags,
+            keywords: written.keywords,
+            location: written.target.location(offset),
+        });
+    }
+}
+
+/// Plans and counts, and writes nothing.
+fn dry_run(
+    mailbox: &MbxMailbox,
+    changes: &ChangeSet,
+    appends: &[NewMessage<'_>],
+    context: &SyncContext<'_>,
+) -> Result<SyncReport> {
+    if let Some(found) = super::journal::unfinished(mailbox)? {
+        let (path, journal) = (mailbox.path.clone(), found.journal.unwrap_or_default());
+        return Err(Error::Unfinished { path, journal, what: found.what });
+    }
+    let at = || Error::at(&mailbox.path);
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    lock::lock_shared(mailbox, &*file)?;
+    let base = Base::read(mailbox, &*file, (changes, context.known))?;
+    let targets = targets(context.known, &named(changes), changes.drop_recent)?;
+    let expunge = expunged(changes, &targets);
+    let mut header = base.header.clone();
+    add_keywords(&mut header, changes, appends);
+    let mut table: KeywordTable = context.known.keywords().clone();
+    let plan = plan_flags(mailbox, &*file, (&targets, changes), (&header, &mut table), false)?;
+    let mut figures = SyncFigures {
+        messages_written: plan.written.len() as u64,
+        messages_expunged: expunge.len() as u64,
+        bytes_in_place: plan.patches.iter().map(|patch| patch.new.len() as u64).sum(),
+        bytes_appended: append::len_of(appends),
+        size_before: base.size,
+        size_after: base.end,
+        ..SyncFigures::default()
+    };
+    figures.barriers = u64::from(!plan.patches.is_empty()) + if appends.is_empty() { 0 } else { 2 };
+    if !expunge.is_empty() {
+        let found = match base.found {
+            Some(found) => found,
+            None => Found::read_all(mailbox, &*file)?,
+        };
+        if let Some(slide) = Slide::plan(&found.records, base.end, &expunge) {
+            figures.bytes_moved = slide.bytes_moved();
+            figures.size_after = slide.new_size;
+            figures.barriers += 4;
+        }
+    }
+    figures.size_after += figures.bytes_appended;
+    let (gone, unwritable) = (plan.gone, plan.unwritable);
+    let unwritable_count = unwritable.len() as u64;
+    Ok(SyncReport {
+        gone,
+        unwritable,
+        unwritable_count,
+        expunged: expunge,
+        figures,
+        ..SyncReport::default()
+    })
+}

@@ -1,0 +1,184 @@
+//! The walk from line to line: which messages there are.
+//!
+//! Each line tells how long its message is, so only the lines are read. A line that is none, or
+//! that tells of more than the file holds, ends the walk. If whole messages stand behind it up to
+//! the end of the file, the file is damaged in the middle; else an append was cut short, and what
+//! it left is the *torn end*.
+
+use std::io;
+
+use barid_vfs::File;
+
+use super::date;
+use super::layout::{
+    LINE_LEN_MAX, RESYNC_READ_LEN, RESYNC_TRIES_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
+};
+
+/// Reads lines of a file.
+pub(super) struct Walker<'f> {
+    file: &'f dyn File,
+    /// The size of the file, as far as it is walked over.
+    size: u64,
+    window: Vec<u8>,
+    window_offset: u64,
+    /// Bytes read.
+    pub(super) bytes_read: u64,
+}
+
+/// What is wrong where a walk ends before the end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Where.
+    pub(super) offset: u64,
+    /// What.
+    pub(super) what: &'static str,
+    /// It is no torn end: all of a message is there.
+    pub(super) is_whole: bool,
+}
+
+impl<'f> Walker<'f> {
+    /// A walker over a file of `size` bytes.
+    pub(super) fn new(file: &'f dyn File, size: u64) -> Self {
+        Self { file, size, window: Vec::new(), window_offset: 0, bytes_read: 0 }
+    }
+
+    /// Reads the line at `offset`, which is before the end.
+    pub(super) fn record(&mut self, offset: u64) -> io::Result<Result<Record, Fault>> {
+        let want = (self.size - offset).min(LINE_LEN_MAX as u64) as usize;
+        let line = self.bytes(offset, want)?;
+        let fault = |what, is_whole| Err(Fault { offset, what, is_whole });
+        let record = match Record::parse(line, offset) {
+            Ok(record) => record,
+            Err(what) => return Ok(fault(what, false)),
+        };
+        let has_date = record.is_hidden() || date::parse(&line[..record.date_len.into()]).is_some();
+        Ok(match record.end() > self.size {
+            true => fault("the message runs past the end of the file", false),
+            false if !has_date => fault("the date of the message cannot be read", true),
+            false => Ok(record),
+        })
+    }
+
+    fn bytes(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+        let at = offset.checked_sub(self.window_offset).map(|at| at as usize);
+        let held = at.filter(|at| at.saturating_add(want) <= self.window.len());
+        let at = match held {
+            Some(at) => at,
+            None => {
+                // What is near the last line is small: so is what follows, perhaps.
+                let near = offset.wrapping_sub(self.window_offset) < WALK_SMALL_LEN * 4;
+                let len = if near { WALK_READ_LEN } else { want };
+                let len = (self.size - offset).min(len as u64) as usize;
+                self.window.resize(len, 0);
+                let read = self.file.read_full_at(&mut self.window, offset)?;
+                self.window.truncate(read);
+                self.window_offset = offset;
+                self.bytes_read += read as u64;
+                0
+            }
+        };
+        Ok(&self.window[at..(at + want).min(self.window.len())])
+    }
+
+    /// Walks from `offset` on; hands on every record. Returns where the last one ends, and what is
+    /// wrong there if that is not the end of the file.
+    pub(super) fn walk(
+        &mut self,
+        mut offset: u64,
+        visit: &mut dyn FnMut(Record),
+    ) -> io::Result<(u64, Option<Fault>)> {
+        while offset < self.size {
+            match self.record(offset)? {
+                Ok(record) => {
+                    offset = record.end();
+                    visit(record);
+                }
+                Err(fault) => return Ok((offset, Some(fault))),
+            }
+        }
+        Ok((offset, None))
+    }
+
+    /// Whether what stands at a fault is what an append leaves that was cut short: a line without
+    /// all of its message, the beginning of a line, or zeros; and no whole messages behind it.
+    pub(super) fn is_torn_end(&mut self, fault: &Fault) -> io::Result<bool> {
+        if fault.is_whole {
+            return Ok(false);
+        }
+        let want = (self.size - fault.offset).min(LINE_LEN_MAX as u64) as usize;
+        let bytes = self.bytes(fault.offset, want)?;
+        let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
+        Ok(is_line && !self.goes_on_behind(fault.offset)?)
+    }
+
+    /// Whether nothing but whole messages stands from some place behind `offset` to the end: then
+    /// what is wrong at `offset` is no torn end. Reads the rest of the file.
+    fn goes_on_behind(&mut self, offset: u64) -> io::Result<bool> {
+        let mut tries = 0;
+        let mut from = offset + 1;
+        let mut buffer = vec![0; RESYNC_READ_LEN];
+        while from < self.size && tries < RESYNC_TRIES_MAX {
+            let len = self.file.read_full_at(&mut buffer, from)?;
+            self.bytes_read += len as u64;
+            if len == 0 {
+                break;
+            }
+            for end in memchr::memmem::find_iter(&buffer[..len], b"\r\n") {
+                // A line ends with `;KKKKKKKKFFFF-UUUUUUUU`; where it starts, its length tells.
+                let is_status = end >= 22 && buffer[end - 22] == b';' && buffer[end - 9] == b'-';
+                if !is_status {
+                    continue;
+                }
+                tries += 1;
+                for start in end.saturating_sub(LINE_LEN_MAX - 2)..=end - 22 {
+                    let at = from + start as u64;
+                    let is_start = matches!(buffer[start], b' ' | b'0'..=b'9');
+                    if is_start
+                        && Record::parse(&buffer[start..len], at).is_ok()
+                        && self.walk(at, &mut |_| ())?.1.is_none_or(|fault| fault.is_whole)
+                    {
+                        return Ok(true);
+                    }
+                }
+            }
+            // A line may stand across two readings.
+            let step = if len > LINE_LEN_MAX { len - LINE_LEN_MAX } else { len };
+            from += step as u64;
+        }
+        Ok(false)
+    }
+}
+
+/// Whether bytes are a line up to where they end, or up to zeros.
+fn is_line_start(bytes: &[u8]) -> bool {
+    const DATE: &[u8] = b"99-aaa-9999 99:99:99 +9999,";
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    if end == LINE_LEN_MAX {
+        return false;
+    }
+    let is_like = |(at, byte): (usize, &u8)| match DATE.get(at) {
+        Some(b'9') => byte.is_ascii_digit() || at == 0 && *byte == b' ',
+        Some(b'a') => byte.is_ascii_alphabetic(),
+        Some(b'+') => matches!(byte, b'+' | b'-'),
+        Some(expected) => byte == expected,
+        None => byte.is_ascii_hexdigit() || b";-\r\n".contains(byte),
+    };
+    bytes[..end].iter().enumerate().all(is_like)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_line_is_told() {
+        let line = b" 2-Dec-1992 05:53:22 -0700,80;0000000a0013-0000002b\r\n";
+        for end in 0..line.len() {
+            assert!(is_line_start(&line[..end]));
+            assert!(is_line_start(&[&line[..end], &[0, 7]].concat()));
+            assert!(!is_line_start(&[&line[..end], b"_"].concat()));
+        }
+        assert!(!is_line_start(b"Subject: x"));
+        assert!(!is_line_start(&[b'1'; 64]));
+    }
+}

@@ -1,0 +1,7 @@
+//! mbx files of c-client, of ours, and of nobody's right mind.
+
+mod changing;
+mod corpora;
+mod scanning;
+
+mod support;

@@ -1,0 +1,356 @@
+//! What these tests share: a mailbox on some disk, and what a cache would know of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use barid_formats::{
+    ChangeSet, EmptyKnown, Error, Known, KnownMessage, Location, Mailbox, MailboxSpec, MboxOptions,
+    NewMessage, ReadAs, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp,
+    SyncContext, SyncReport,
+};
+use barid_state::{Access, Identity, Ledger, MessageKey};
+use barid_types::{
+    Flag, FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid, UidValidity,
+};
+use barid_vfs::{MemVfs, OpenOptions, Vfs};
+
+/// A message as a sink got it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) uid: Uid,
+    pub(crate) location: Location<'static>,
+    pub(crate) size: u64,
+    pub(crate) header: Vec<u8>,
+    pub(crate) date: InternalDate,
+    pub(crate) flags: FlagSet,
+    pub(crate) mask: KeywordMask,
+    pub(crate) key: MessageKey,
+}
+
+/// What a cache would know after a scan.
+#[derive(Clone, Debug)]
+pub(crate) struct Cached {
+    pub(crate) report: ScanReport,
+    pub(crate) seen: Vec<Seen>,
+}
+
+impl Cached {
+    pub(crate) fn uids(&self) -> Vec<u32> {
+        self.seen.iter().map(|seen| seen.uid.get()).collect()
+    }
+
+    /// Flags as letters, then keywords.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        self.seen.iter().map(|seen| self.flags_of(seen)).collect()
+    }
+
+    pub(crate) fn flags_of(&self, seen: &Seen) -> String {
+        let letters = [
+            (Flag::Answered, "A"),
+            (Flag::Deleted, "D"),
+            (Flag::Flagged, "F"),
+            (Flag::Seen, "S"),
+            (Flag::Draft, "T"),
+            (Flag::Recent, "R"),
+        ];
+        let set = letters.iter().filter(|(flag, _)| seen.flags.contains(*flag));
+        let mut text: String = set.map(|(_, letter)| *letter).collect();
+        text.push('-');
+        for keyword in self.report.keywords.select(seen.mask) {
+            text.push(' ');
+            text.push_str(keyword.as_str());
+        }
+        text
+    }
+
+    /// What is known after a scan that was told of this one.
+    pub(crate) fn and(&self, next: Self) -> Self {
+        if next.report.reset {
+            return next;
+        }
+        let mut all = self.clone();
+        all.seen.retain(|seen| !next.report.expunged.contains(&seen.uid));
+        for changed in &next.report.changed {
+            let seen = all.seen.iter_mut().find(|seen| seen.uid == changed.uid).unwrap();
+            (seen.flags, seen.mask) = (changed.flags, changed.keywords);
+        }
+        all.seen.extend(next.seen);
+        all.report = next.report;
+        all
+    }
+}
+
+impl Known for Cached {
+    fn stamp(&self) -> Option<Stamp> {
+        Some(self.report.stamp)
+    }
+    fn state(&self) -> &[u8] {
+        &self.report.state
+    }
+    fn uidvalidity(&self) -> Option<UidValidity> {
+        Some(self.report.uidvalidity)
+    }
+    fn uidnext(&self) -> Option<Uid> {
+        Some(self.report.uidnext)
+    }
+    fn keywords(&self) -> &KeywordTable {
+        &self.report.keywords
+    }
+    fn len(&self) -> u32 {
+        self.seen.len() as u32
+    }
+    fn visit(
+        &self,
+        first: u32,
+        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
+    ) -> Result<(), SinkError> {
+        for seen in self.seen.iter().skip(first as usize) {
+            let message = KnownMessage {
+                uid: seen.uid,
+                flags: seen.flags,
+                keywords: seen.mask,
+                location: seen.location,
+                key: seen.key,
+            };
+            if !visit(&message) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Collect(Mutex<Vec<(u32, Vec<Seen>)>>);
+
+struct Chunk<'a>(u32, Vec<Seen>, &'a Collect);
+
+impl Sinks for Collect {
+    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
+        Box::new(Chunk(chunk, Vec::new(), self))
+    }
+}
+
+impl ScanSink for Chunk<'_> {
+    fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
+        let Location::Span { offset, separator_len, header_len, body_len } = message.location
+        else {
+            return Err("no span".into());
+        };
+        assert_eq!(header_len as usize, message.header.len());
+        assert_eq!(message.size, u64::from(header_len) + body_len);
+        assert_eq!(message.rfc822_size, Some(message.size));
+        self.1.push(Seen {
+            uid: message.uid.expect("because an mbx holds UIDs"),
+            location: Location::Span { offset, separator_len, header_len, body_len },
+            size: message.size,
+            header: message.header.to_vec(),
+            date: message.internal_date,
+            flags: message.flags,
+            mask: message.keywords,
+            key: message.key,
+        });
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), SinkError> {
+        self.2.0.lock().expect("because no sink panics").push((self.0, self.1));
+        Ok(())
+    }
+}
+
+/// A mailbox on a disk.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) path: PathBuf,
+    pub(crate) read_only: bool,
+    pub(crate) full_check: bool,
+    pub(crate) lock_timeout: Duration,
+}
+
+impl World {
+    pub(crate) fn on(vfs: Arc<dyn Vfs>, path: &Path) -> Self {
+        let lock_timeout = Duration::from_secs(10);
+        Self { vfs, path: path.to_owned(), read_only: false, full_check: false, lock_timeout }
+    }
+
+    /// A mailbox in memory.
+    pub(crate) fn of(bytes: &[u8]) -> (MemVfs, Self) {
+        let disk = MemVfs::new();
+        for folder in ["/mail", "/state", "/tmp"] {
+            disk.create_dir(Path::new(folder), 0o700).unwrap();
+        }
+        let path = Path::new("/mail/box");
+        let file = disk.open(path, OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        let mut world = Self::on(Arc::new(disk.clone()), path);
+        world.lock_timeout = Duration::from_millis(10);
+        world.pass_time();
+        (disk, world)
+    }
+
+    /// Lets the racy interval pass.
+    pub(crate) fn pass_time(&self) {
+        self.vfs.sleep(Duration::from_secs(3));
+    }
+
+    pub(crate) fn mailbox(&self) -> Result<Box<dyn Mailbox>, Error> {
+        let spec = MailboxSpec { format: None, path: self.path.clone() };
+        let options = MboxOptions { lock_timeout: self.lock_timeout, ..MboxOptions::default() };
+        barid_formats::open_with(Arc::clone(&self.vfs), &spec, options)
+    }
+
+    fn ledger(&self) -> Ledger {
+        let state: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        state.create_dir(Path::new("/state"), 0o700).unwrap();
+        let identity = Identity { id: 1, path: self.path.clone(), inode: 1 };
+        Ledger::open(state, Path::new("/state"), &identity, Access::ReadWrite).unwrap()
+    }
+
+    pub(crate) fn try_scan(&self, known: &dyn Known) -> Result<Cached, Error> {
+        let mut ledger = self.ledger();
+        let mut context = ScanContext {
+            ledger: &mut ledger,
+            read_only: self.read_only,
+            full_check: self.full_check,
+            threads: 2,
+            progress: None,
+        };
+        let sinks = Collect::default();
+        let report = self.mailbox()?.scan(known, &sinks, &mut context)?;
+        let mut chunks = sinks.0.into_inner().expect("because no sink panics");
+        chunks.sort_by_key(|(chunk, _)| *chunk);
+        let seen: Vec<Seen> = chunks.into_iter().flat_map(|(_, seen)| seen).collect();
+        assert!(seen.is_sorted_by(|a, b| a.uid < b.uid), "UIDs ascend");
+        assert!(seen.last().is_none_or(|last| last.uid < report.uidnext));
+        Ok(Cached { report, seen })
+    }
+
+    pub(crate) fn scan(&self) -> Cached {
+        self.try_scan(&EmptyKnown::default()).unwrap()
+    }
+
+    pub(crate) fn scan_again(&self, known: &Cached) -> Cached {
+        known.and(self.try_scan(known).unwrap())
+    }
+
+    pub(crate) fn try_sync(
+        &self,
+        known: &dyn Known,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+    ) -> Result<SyncReport, Error> {
+        let mut context = SyncContext::new(known);
+        context.state_dir = Some(Path::new("/state"));
+        self.mailbox()?.sync(changes, appends, &mut context)
+    }
+
+    /// Changes the mailbox after a scan; what a scan knows then is what the change told.
+    pub(crate) fn change(&self, changes: &ChangeSet, appends: &[NewMessage<'_>]) -> SyncReport {
+        let known = self.scan();
+        self.pass_time();
+        let mut moved = Vec::new();
+        let mut tell = |message: &barid_formats::MovedMessage| moved.push(*message);
+        let mut context = SyncContext::new(&known);
+        context.moved = Some(&mut tell);
+        let report = self.mailbox().unwrap().sync(changes, appends, &mut context).unwrap();
+        let followed = follow(&known, &report, &moved);
+        let fresh = self.scan();
+        let cache = report.cache.as_ref().expect("because nobody else was here");
+        let count = followed.seen.len();
+        assert_eq!(followed.seen, fresh.seen[..count], "what was told is what is there");
+        assert_eq!(cache.keywords, fresh.report.keywords);
+        // With what was told the next scan finds nothing but what was appended.
+        let again = self.try_scan(&followed).unwrap();
+        assert_eq!(again.seen, fresh.seen[count..]);
+        assert!(!again.report.reset && again.report.changed.is_empty());
+        report
+    }
+
+    pub(crate) fn read(&self, seen: &Seen) -> Result<Vec<u8>, Error> {
+        let mut buffer = b"before".to_vec();
+        let header_len = self.mailbox()?.read(&seen.location, ReadAs::Message, &mut buffer)?;
+        assert_eq!(header_len, seen.header.len());
+        assert_eq!(&buffer[6..6 + header_len], seen.header);
+        Ok(buffer[6..].to_vec())
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.vfs.read(&self.path, 1 << 30).unwrap()
+    }
+}
+
+/// What a cache makes of what a change told.
+fn follow(known: &Cached, report: &SyncReport, moved: &[barid_formats::MovedMessage]) -> Cached {
+    let mut all = known.clone();
+    all.seen.retain(|seen| !report.expunged.contains(&seen.uid));
+    for seen in &mut all.seen {
+        if let Some(moved) = moved.iter().find(|moved| moved.uid == seen.uid) {
+            (seen.flags, seen.mask) = (moved.flags, moved.keywords);
+            seen.location = moved.location;
+            continue;
+        }
+        let Location::Span { offset, .. } = &mut seen.location else { continue };
+        let at = *offset;
+        for shift in &report.shifts {
+            if (shift.old_offset..shift.old_offset + shift.len).contains(&at) {
+                *offset = shift.new_offset + (at - shift.old_offset);
+            }
+        }
+    }
+    if let Some(cache) = &report.cache {
+        all.report.stamp = cache.stamp;
+        all.report.state.clone_from(&cache.state);
+        all.report.keywords.clone_from(&cache.keywords);
+    }
+    all
+}
+
+/// The header of an empty file.
+pub(crate) fn empty() -> Vec<u8> {
+    header(0x544a_adf6, 0, &[])
+}
+
+pub(crate) fn header(uidvalidity: u32, uid_last: u32, keywords: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*mbx*\r\n{uidvalidity:08x}{uid_last:08x}\r\n").into_bytes();
+    for line in 0..30 {
+        bytes.extend_from_slice(keywords.get(line).map_or("", |name| name).as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.resize(2048, 0);
+    bytes
+}
+
+/// A line and its message.
+pub(crate) fn record(text: &str, keywords: u32, flags: u16, uid: u32) -> Vec<u8> {
+    let len = text.len();
+    let line = format!(" 2-Dec-1992 05:53:22 -0700,{len};{keywords:08x}{flags:04x}-{uid:08x}\r\n");
+    format!("{line}{text}").into_bytes()
+}
+
+/// Some messages that are unlike each other.
+pub(crate) fn text(number: usize) -> String {
+    let body = format!("Line of {number}.\r\n").repeat(1 + number * 7 % 60);
+    format!("Subject: number {number}\r\nMessage-ID: <{number}@example.org>\r\n\r\n{body}")
+}
+
+pub(crate) fn new_message<'a>(bytes: &'a [u8], seconds: i64) -> NewMessage<'a> {
+    NewMessage {
+        bytes,
+        internal_date: Some(InternalDate { unix_seconds: seconds, zone_minutes: 0 }),
+        flags: FlagSet::EMPTY,
+        keywords: Vec::new(),
+        sender: None,
+        stored: None,
+    }
+}
+
+pub(crate) fn uid(number: u32) -> Uid {
+    Uid::new(number).unwrap()
+}
+
+pub(crate) fn keyword(name: &str) -> Keyword {
+    Keyword::new(name).unwrap()
+}
