@@ -1,6 +1,6 @@
-//! Writing a snapshot without a log: compaction, conversion to another store, and following a change
-//! of many messages. Rows stream from the old file to the new one, unless new columns will do
-//! (`refresh.rs`).
+//! Writing a snapshot without a log: compaction, conversion to another store, and following a
+//! change of many messages. Rows stream from the old file to the new one, unless new columns will
+//! do (`refresh.rs`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -73,8 +73,9 @@ impl Snapshot {
     }
 
     /// Writes new columns, or a new file in place of the one with the long log, and reads that from
-    /// now on; physical rows are numbered anew. `false`, and nothing done, if the store of the records is in use or
-    /// cannot be used here. If it fails otherwise the cache is removed, lest it grow for ever.
+    /// now on; physical rows are numbered anew. `false`, and nothing done, if the store of the
+    /// records is in use or cannot be used here. If it fails otherwise the cache is removed, lest
+    /// it grow for ever.
     pub(crate) fn compact(&mut self) -> Result<bool> {
         use barid_kv::Error as Store;
         match self.compacted() {

@@ -1,5 +1,5 @@
-//! `barid flag box 1 -seen`, `barid search box -from:bob`: arguments that begin with a minus and are
-//! no options.
+//! `barid flag box 1 -seen`, `barid search box -from:bob`: arguments that begin with a minus and
+//! are no options.
 //!
 //! A positional argument that may begin with a minus would swallow every option after it. So what
 //! cannot be an option is moved behind `--`, where it is one of the flags; in a query, whose words
@@ -15,8 +15,8 @@ const SUBCOMMANDS: [&str; 2] = ["flag", SEARCH];
 /// The one where they keep their place.
 const SEARCH: &str = "search";
 
-/// Moves flags to be removed to the end, behind `--`, and marks negated terms by `!`. `args` begins with the name of the program,
-/// `define` gives the definition of its options.
+/// Moves flags to be removed to the end, behind `--`, and marks negated terms by `!`. `args` begins
+/// with the name of the program, `define` gives the definition of its options.
 pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
     // Few command lines have the word, and the definition takes a while to make.
     if !args.iter().any(|arg| SUBCOMMANDS.iter().any(|name| arg == name)) {

@@ -1,5 +1,5 @@
-//! The mailboxes below a directory: Maildir++ folders, nested Maildirs and MH folders, directories of
-//! mboxes.
+//! The mailboxes below a directory: Maildir++ folders, nested Maildirs and MH folders, directories
+//! of mboxes.
 //!
 //! Maildir++ (Courier, Dovecot) keeps the folder `A/B` of a Maildir in its subdirectory `.A.B`,
 //! named in modified UTF-7 (RFC 3501 §5.1.3). Links to directories are not followed, hidden files

@@ -114,8 +114,8 @@ fn a_locked_mailbox_leaves_what_was_kept() {
     assert_eq!((changed.appends, numbers(&arena, &mut mailbox).last()), (1, Some(&3)));
 }
 
-/// Brings back all that can be, and checks that it was the last expunge that was made: that of 0 and
-/// 5, or some of them, or that of 3.
+/// Brings back all that can be, and checks that it was the last expunge that was made: that of 0
+/// and 5, or some of them, or that of 3.
 fn check_undo(arena: &Arena, context: &str) {
     let mut mailbox = arena.open();
     let before = numbers(arena, &mut mailbox);
@@ -217,8 +217,8 @@ fn a_replaced_mailbox_finds_what_was_expunged_from_the_former() {
     nothing_to_undo(mailbox.undo_one(Undo::Replaced, &now()));
 }
 
-/// Expunges the `at`-th of some messages, as they stand in an mbox, and undoes it; every one is then
-/// there byte by byte, but that the UID and the place are new.
+/// Expunges the `at`-th of some messages, as they stand in an mbox, and undoes it; every one is
+/// then there byte by byte, but that the UID and the place are new.
 fn check_bytes(spec: &str, messages: &[&str], at: u32, end: &str) {
     let disk = memory();
     let file = disk.open(Path::new("/box"), FileOptions::create(0o600)).unwrap();

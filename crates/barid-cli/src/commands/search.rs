@@ -29,11 +29,12 @@ Examples:
 
 A word alone is looked for in the whole message, headers included; \"quotes\" keep words together.
   from: to: cc: bcc: subject: body: text: header:NAME=TEXT list: id:
-  since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w, 3m, 1y; on:2024-01..2024-03
+  since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w; on:2024-01..2024-03
                        by the date of sending; by that of arrival with received-since: and so on
   older: newer:        so long ago by arrival: 90s, 15min, 2h, 7d, 2w, 3m, 1y
   larger: smaller:     20000, 500k, 1M
-  is:                  unread, read, flagged, unflagged, answered, unanswered, deleted, draft, recent
+  is:                  unread, read, flagged, unflagged, answered, unanswered, deleted, draft
+                       or recent
   has:attachment  tag:KEYWORD  uid:1,5:9  seq:1:10  modseq:N
 Terms must all match. `or` joins what stands left of it with what stands right, `-` or `not` turns
 one around, parentheses group. Texts match anywhere, in any case, accents as they are written. A

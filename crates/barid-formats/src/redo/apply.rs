@@ -66,8 +66,8 @@ pub(crate) fn apply(
     Ok(Cost { barriers: barriers + 2, bytes_journaled: bytes.len() as u64 })
 }
 
-/// The names of the files that a journal is about; none if there is none that is whole. May be asked
-/// without locks.
+/// The names of the files that a journal is about; none if there is none that is whole. May be
+/// asked without locks.
 pub(crate) fn names(vfs: &dyn Vfs, place: &Place) -> Result<Vec<Vec<u8>>> {
     if place.look(vfs)? != Found::Redo {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Programs in a normal form: what is constant is gone, what is nested needlessly is flat, and equal
-//! keys are one.
+//! Programs in a normal form: what is constant is gone, what is nested needlessly is flat, and
+//! equal keys are one.
 
 use super::{Node, NodeId, ProgramBuilder, SearchError, SearchKey, SearchProgram};
 

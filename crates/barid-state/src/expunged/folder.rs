@@ -14,8 +14,8 @@ use crate::modes::is_absent;
 /// What ends the name of a folder.
 const SUFFIX: &str = ".kept";
 
-/// The expunges of a mailbox that are kept, each a file with a number. Whoever writes holds the lock
-/// of the pending changes.
+/// The expunges of a mailbox that are kept, each a file with a number. Whoever writes holds the
+/// lock of the pending changes.
 #[derive(Clone, Debug)]
 pub struct KeptFolder {
     vfs: Arc<dyn Vfs>,

@@ -1,8 +1,8 @@
 //! Which keywords a mailbox can hold.
 //!
-//! What it cannot is refused before anything is accepted or written. What was accepted all the same,
-//! by an earlier version or before another program used up the room, is dropped when the rest is
-//! written: it can never be, and would keep everything else from being written.
+//! What it cannot is refused before anything is accepted or written. What was accepted all the
+//! same, by an earlier version or before another program used up the room, is dropped when the rest
+//! is written: it can never be, and would keep everything else from being written.
 
 use barid_formats::Caps;
 use barid_state::PendingKind;

@@ -131,8 +131,9 @@ impl Mailbox {
     /// Unfinished work that cannot be completed; a lock that another program holds;
     /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
     /// says that the change goes on at the next opening, [`barid_formats::Error::NotAppended`] that
-    /// all is done but the appends; after any other error nothing was changed in an mbox, and in a Maildir each message was changed or not. Once the change is made no
-    /// trouble with the cache or the ledger is an error: [`Mailbox::notes`] tells of it.
+    /// all is done but the appends; after any other error nothing was changed in an mbox, and in a
+    /// Maildir each message was changed or not. Once the change is made no trouble with the cache
+    /// or the ledger is an error: [`Mailbox::notes`] tells of it.
     pub fn change(
         &mut self,
         request: &ChangeRequest<'_>,

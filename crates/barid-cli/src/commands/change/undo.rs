@@ -28,9 +28,9 @@ Exit status: 1 if no expunge is kept, or the last one was not.";
 /// Bring back the messages of the last expunge
 ///
 /// They are appended to the mailbox with their flags, keywords and dates, and get new UIDs; an mbox
-/// gets them byte by byte as they stood there. Once more, it brings back those of the expunge before.
-/// Expunges are kept as long as all of a mailbox take no more than 64 MB, or than `--keep-expunged`
-/// of `barid expunge` says. An expunge that failed leaves those before it.
+/// gets them byte by byte as they stood there. Once more, it brings back those of the expunge
+/// before. Expunges are kept as long as all of a mailbox take no more than 64 MB, or than
+/// `--keep-expunged` of `barid expunge` says. An expunge that failed leaves those before it.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct UndoArgs {
