@@ -23,8 +23,8 @@ pub(super) struct Numbered {
     pub(super) is_void: bool,
 }
 
-/// Gives UIDs to `records`, before which the highest was `last_uid`; `uid_last` is the last that was
-/// given out. `None` if there are no more UIDs.
+/// Gives UIDs to `records`, before which the highest was `last_uid`; `uid_last` is the last that
+/// was given out. `None` if there are no more UIDs.
 pub(super) fn number(records: &mut [Record], last_uid: u32, uid_last: u32) -> Option<Numbered> {
     let mut numbered = Numbered { uid_last, last_uid, ..Numbered::default() };
     let mut index = 0;

@@ -5,10 +5,10 @@
 //! is read from its old end on. Of messages that are new the headers are read as well.
 //!
 //! **UIDs.** Messages without one get it here, under the permission to parse: first the last UID in
-//! the header of the file, made durable, then the lines, made durable (`number.rs` says what a crash
-//! in between leaves). They stay \Recent, which c-client's own numbering ends. Where nothing may be
-//! written they are counted in memory, as in c-client's read-only sessions; the next one who may
-//! write gives the same numbers, since the order of messages never changes.
+//! the header of the file, made durable, then the lines, made durable (`number.rs` says what a
+//! crash in between leaves). They stay \Recent, which c-client's own numbering ends. Where nothing
+//! may be written they are counted in memory, as in c-client's read-only sessions; the next one who
+//! may write gives the same numbers, since the order of messages never changes.
 
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, FileStamp, OpenOptions};

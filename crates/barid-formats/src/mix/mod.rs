@@ -31,17 +31,30 @@ use crate::{
     Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
 };
 
-/// A mix mailbox.
+/// A mix mailbox: a directory with a `.mixmeta`, as UW c-client 2007f writes it.
 #[derive(Debug)]
-pub(crate) struct MixMailbox {
+pub struct MixMailbox {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
 }
 
 impl MixMailbox {
     /// The mailbox at `path`; nothing is looked at yet.
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
+    pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         Self { vfs, path }
+    }
+
+    /// Writes an index that is missing or damaged anew: from its records that can be read, and
+    /// behind these from the messages in the data files that the status names or that came after
+    /// it. Returns how many messages were found that way; if the index is sound nothing is written.
+    ///
+    /// Costs one pass over the data files; one change of the redo journal.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if `.mixmeta` cannot be read; [`Error::Locked`]; as for
+    /// [`Mailbox::sync`].
+    pub fn repair_index(&mut self) -> Result<u32> {
+        sync::repair_index(self)
     }
 
     fn place(&self) -> Place {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use barid_state::MessageKey;
 use barid_types::{Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::MixMailbox;
 use super::layout::{CHUNK_LEN, HEADER_LEN_MAX, INDEX, META, STATUS};
@@ -317,7 +316,9 @@ impl Source {
     }
 
     fn key(&mut self, mailbox: &MixMailbox, message: &Message) -> Option<MessageKey> {
-        self.header(mailbox, message).ok().map(|header| MessageKey(xxh3_64(header)))
+        self.header(mailbox, message)
+            .ok()
+            .map(|header| MessageKey(barid_message::header_key(header)))
     }
 }
 
@@ -418,7 +419,7 @@ impl Reader<'_> {
                 internal_date: message.internal_date(),
                 flags: message.flag_set(),
                 keywords: words.mask(message.keywords),
-                key: MessageKey(xxh3_64(header)),
+                key: MessageKey(barid_message::header_key(header)),
             };
             sink_error(sink.message(&scanned))?;
         }

@@ -7,7 +7,7 @@
 //! no session has the mailbox open (`burp.rs`); then appends (`append.rs`).
 
 use barid_types::Keyword;
-use barid_vfs::File;
+use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
 use super::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS, bits};
@@ -16,7 +16,9 @@ use super::record::{write_index, write_meta, write_status};
 use super::snapshot::{Snapshot, Texts};
 use super::{append, burp};
 use crate::redo::{self, Change, Cost, FileChange, Found};
-use crate::{ChangeSet, Error, NewMessage, Result, SyncContext, SyncFigures, SyncReport};
+use crate::{
+    ChangeSet, EmptyKnown, Error, NewMessage, Result, SyncContext, SyncFigures, SyncReport,
+};
 
 /// How often a journal is completed that others leave behind meanwhile.
 const RECOVERIES_MAX: u32 = 10;
@@ -60,6 +62,41 @@ pub(super) fn sync(
     }
     work.report.figures.size_after = work.size();
     Ok(work.report)
+}
+
+/// See [`MixMailbox::repair_index`].
+pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
+    let known = EmptyKnown::default();
+    let mut context = SyncContext::new(&known);
+    // What cannot be read: an empty index would be one of no messages.
+    make_file(mailbox, INDEX, b"?")?;
+    make_file(mailbox, STATUS, b"")?;
+    let locks = acquire(mailbox, &mut context)?;
+    let mut snapshot = Snapshot::load(mailbox, &locks)?;
+    let Some(damage) = snapshot.damage.take() else { return Ok(0) };
+    let sound = memchr::memchr_iter(b'\n', &snapshot.texts.index[..damage.offset as usize]).count();
+    let found = snapshot.messages.len().saturating_sub(sound.saturating_sub(1));
+    // A sequence that was damaged, too, is not known.
+    snapshot.index_seq = snapshot.index_seq.max(snapshot.meta.seq);
+    snapshot.status_seq = snapshot.status_seq.max(snapshot.meta.seq);
+    let mut work = Work::new(mailbox, &locks, snapshot, false);
+    work.changed = Changed { meta: true, index: true, status: true };
+    work.commit((None, None))?;
+    Ok(found as u32)
+}
+
+/// Makes a file that is missing.
+fn make_file(mailbox: &MixMailbox, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = mailbox.path.join(name);
+    let meta = mailbox.path.join(META);
+    let mode = mailbox.vfs.metadata(&meta).map_err(Error::at(&meta))?.mode;
+    let file = match mailbox.vfs.open(&path, OpenOptions::create_new(mode & 0o777)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(Error::at(&path)(error)),
+    };
+    file.write_all_at(bytes, 0).and_then(|()| file.sync_all()).map_err(Error::at(&path))?;
+    mailbox.vfs.sync_dir(&mailbox.path).map_err(Error::at(&mailbox.path))
 }
 
 /// Takes the locks, once what was unfinished is complete.
