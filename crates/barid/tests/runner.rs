@@ -1,5 +1,6 @@
 //! Tests of the library: opening, keeping up, and what it costs.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "what was compared is printed")]
 
 mod arena;
 mod blocked;
@@ -14,6 +15,8 @@ mod opening;
 mod pending;
 mod races;
 mod undo;
+mod search_peer;
+mod search_programs;
 mod unfinished;
 mod world;
 

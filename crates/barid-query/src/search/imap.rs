@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! search         = [RETURN "(" *option ")"] [CHARSET charset] search-key *(SP search-key)
-//! search-key     = key-word *(SP argument) / sequence-set / "$" / "(" search-key *(SP search-key) ")"
+//! search-key     = key-word *(SP argument) / sequence-set / "$" /
+//!                  "(" search-key *(SP search-key) ")"
 //! argument       = atom / quoted / literal
 //! ```
 

@@ -7,9 +7,7 @@
 
 use std::borrow::Cow;
 
-use barid_message::{
-    attachments, body_offset, body_structure, decode_plain, field, part_text, raw_header,
-};
+use barid_message::{attachments, body_structure, decode_plain, fields, part_text, raw_header};
 use barid_types::BodyStructure;
 
 use super::fold::{Needle, fold_into, push_upper};
@@ -43,13 +41,13 @@ impl Buffers {
 
 /// Finds which texts are in a message.
 pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
-    let body_at = body_offset(message);
-    let (header, body) = message.split_at(body_at);
-    scan_header(header, true, wants, buffers);
+    let root = Root::of(message);
+    let body = &message[root.body_at..];
+    scan_header(&message[..root.body_at], true, wants, buffers);
     if are_found(wants) {
         return;
     }
-    match root_kind(header) {
+    match root.kind() {
         RootKind::NoText => {}
         RootKind::Text if body.is_ascii() => scan_ascii(body, wants, buffers),
         RootKind::Text => scan_text(&decode_plain(body), wants, buffers),
@@ -67,12 +65,45 @@ fn are_found(wants: &[Want<'_>]) -> bool {
 
 /// Whether a message has a part that is to be saved rather than read.
 pub(crate) fn has_attachment(message: &[u8]) -> bool {
-    let header = &message[..body_offset(message)];
-    let is_plain = root_kind(header) == RootKind::Text;
-    if is_plain && field(header, b"content-disposition").is_none() {
+    let root = Root::of(message);
+    if root.kind() == RootKind::Text && !root.has_disposition {
         return false;
     }
     !attachments(&body_structure(message).0).is_empty()
+}
+
+/// What the header of a message says of its body.
+#[derive(Default)]
+struct Root<'a> {
+    body_at: usize,
+    content_type: Option<&'a [u8]>,
+    encoding: Option<&'a [u8]>,
+    has_disposition: bool,
+}
+
+impl<'a> Root<'a> {
+    /// One pass over the header.
+    fn of(message: &'a [u8]) -> Self {
+        let mut root = Self::default();
+        let mut fields = fields(message);
+        for field in fields.by_ref() {
+            let name = field.name;
+            if !matches!(name.first(), Some(b'c' | b'C')) {
+                continue;
+            }
+            if root.content_type.is_none() && name.eq_ignore_ascii_case(b"content-type") {
+                root.content_type = Some(field.body);
+            } else if root.encoding.is_none()
+                && name.eq_ignore_ascii_case(b"content-transfer-encoding")
+            {
+                root.encoding = Some(field.body);
+            } else if name.eq_ignore_ascii_case(b"content-disposition") {
+                root.has_disposition = true;
+            }
+        }
+        root.body_at = fields.offset();
+        root
+    }
 }
 
 /// What can be told of a message from its own header.
@@ -86,28 +117,32 @@ enum RootKind {
     Other,
 }
 
-fn root_kind(header: &[u8]) -> RootKind {
-    let encoding = field(header, b"content-transfer-encoding").map(|field| field.body);
-    let as_it_stands = encoding.is_none_or(|encoding| {
-        [&b"7bit"[..], b"8bit", b"binary"].iter().any(|known| known.eq_ignore_ascii_case(encoding))
-    });
-    let Some(kind) = field(header, b"content-type").map(|field| field.body) else {
-        return if as_it_stands { RootKind::Text } else { RootKind::Other };
-    };
-    let end = kind.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\r' | b'\n'));
-    let (media_type, parameters) = kind.split_at(end.unwrap_or(kind.len()));
-    let token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'+');
-    let mut names = media_type.split(|byte| *byte == b'/');
-    let (top, sub, end) = (names.next(), names.next(), names.next());
-    let named = |name: Option<&[u8]>| name.is_some_and(|n| !n.is_empty() && n.iter().all(token));
-    if !named(top) || !named(sub) || end.is_some() {
-        return RootKind::Other;
-    }
-    let is = |name: &[u8]| top.is_some_and(|top| top.eq_ignore_ascii_case(name));
-    match (is(b"text"), is(b"multipart") || is(b"message")) {
-        (true, _) if as_it_stands && is_utf8(parameters) => RootKind::Text,
-        (false, false) => RootKind::NoText,
-        _ => RootKind::Other,
+impl Root<'_> {
+    fn kind(&self) -> RootKind {
+        let as_it_stands = self.encoding.is_none_or(|encoding| {
+            [&b"7bit"[..], b"8bit", b"binary"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(encoding))
+        });
+        let Some(kind) = self.content_type else {
+            return if as_it_stands { RootKind::Text } else { RootKind::Other };
+        };
+        let end = kind.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\r' | b'\n'));
+        let (media_type, parameters) = kind.split_at(end.unwrap_or(kind.len()));
+        let token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'+');
+        let mut names = media_type.split(|byte| *byte == b'/');
+        let (top, sub, end) = (names.next(), names.next(), names.next());
+        let named =
+            |name: Option<&[u8]>| name.is_some_and(|n| !n.is_empty() && n.iter().all(token));
+        if !named(top) || !named(sub) || end.is_some() {
+            return RootKind::Other;
+        }
+        let is = |name: &[u8]| top.is_some_and(|top| top.eq_ignore_ascii_case(name));
+        match (is(b"text"), is(b"multipart") || is(b"message")) {
+            (true, _) if as_it_stands && is_utf8(parameters) => RootKind::Text,
+            (false, false) => RootKind::NoText,
+            _ => RootKind::Other,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use barid_message::body_offset;
 
 /// Looks for a text in a message, in LF and in CRLF: in header and body, and in the body.
 fn check(message: &str, needle: &str, in_text: bool, in_body: bool) {
