@@ -3,8 +3,7 @@
 //! - The *session lock* is a `flock` on the mailbox. Who reads or writes holds it shared; who moves
 //!   messages, exclusively.
 //! - The *permission to parse and append* is an exclusive `flock` on a file of the temporary folder
-//!   named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. Who numbers messages,
-//! appends,
+//!   named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. Who numbers messages, appends
 //!   or writes flags holds it; its file is removed by the last holder.
 //!
 //! Who takes the session lock exclusively has the permission already. So who waits for the
