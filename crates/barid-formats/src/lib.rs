@@ -28,6 +28,7 @@ pub use mailbox::{Caps, Format, Mailbox, ReadAs};
 pub use mbox::{
     FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
 };
+pub use mix::MixMailbox;
 pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,

@@ -19,6 +19,7 @@ pub(crate) fn format_name(format: Format) -> &'static str {
         Format::Mmdf => "mmdf",
         Format::Mbx => "mbx",
         Format::Mh => "mh",
+        Format::Mix => "mix",
         _ => "unknown",
     }
 }

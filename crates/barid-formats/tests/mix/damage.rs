@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error};
+use barid_formats::{ChangeSet, Error, MixMailbox};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{MemVfs, Vfs};
 use fastrand::Rng;
@@ -36,7 +36,8 @@ fn overwrite(mailbox: &MixBox, name: &str, bytes: &[u8]) {
 #[test]
 fn messages_are_found_without_an_index() {
     let (mut mailbox, contents) = mailbox();
-    let index = mailbox.files()[".mixindex"].clone();
+    let whole = mailbox.files();
+    let index = whole[".mixindex"].clone();
     let mut rng = Rng::with_seed(1);
     let mut damages: Vec<Option<Vec<u8>>> = vec![None, Some(vec![0; index.len()])];
     damages.push(Some(index[..index.len() / 2].to_vec()));
@@ -58,7 +59,19 @@ fn messages_are_found_without_an_index() {
         let refused = mailbox.sync(&ChangeSet { drop_recent: true, ..ChangeSet::default() }, &[]);
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
         assert_eq!(mailbox.files(), before);
-        overwrite(&mailbox, ".mixindex", &index);
+        // Written anew it is as it was, but for its sequence.
+        let mut damaged = MixMailbox::new(Arc::clone(&mailbox.vfs), mailbox.path.clone());
+        damaged.repair_index().unwrap();
+        assert_eq!(damaged.repair_index().unwrap(), 0);
+        let cached = mailbox.scan();
+        assert_eq!(
+            (&cached.report.defects[..], mailbox.contents(&cached)),
+            (&[][..], contents.clone())
+        );
+        assert_eq!(mailbox.files()[".mixindex"][11..], index[11..]);
+        for (name, bytes) in &whole {
+            overwrite(&mailbox, name, bytes);
+        }
     }
 }
 
