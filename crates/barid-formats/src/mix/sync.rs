@@ -6,18 +6,21 @@
 //! change, which is their commit point; what expunged messages leave in data files is reclaimed if
 //! no session has the mailbox open (`burp.rs`); then appends (`append.rs`).
 
-use barid_types::Keyword;
+use barid_types::{Keyword, Uid};
 use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
 use super::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS, bits};
 use super::lock::{Locks, Purpose};
-use super::record::{write_index, write_meta, write_status};
+use super::read::location;
+use super::record::{Message, write_index, write_meta, write_status};
+use super::scan::{State, Words};
 use super::snapshot::{Snapshot, Texts};
 use super::{append, burp};
 use crate::redo::{self, Change, Cost, FileChange, Found};
 use crate::{
-    ChangeSet, EmptyKnown, Error, NewMessage, Result, SyncContext, SyncFigures, SyncReport,
+    ChangeSet, EmptyKnown, Error, Mailbox, MovedMessage, NewMessage, Result, SyncContext,
+    SyncFigures, SyncReport, SyncedState,
 };
 
 /// How often a journal is completed that others leave behind meanwhile.
@@ -35,6 +38,7 @@ pub(super) fn sync(
     let locks = acquire(mailbox, context)?;
     let snapshot = Snapshot::load(mailbox, &locks)?;
     check_usable(mailbox, &locks, &snapshot, context)?;
+    let follows = Follows::of(mailbox, &snapshot, context)?;
     let mut work = Work::new(mailbox, &locks, snapshot, context.dry_run);
     work.report.figures.size_before = work.size();
     let mut messages = append::prepare(mailbox, appends)?;
@@ -50,6 +54,10 @@ pub(super) fn sync(
     if !work.report.expunged.is_empty() && !work.dry_run {
         burp::burp(&mut work)?;
     }
+    let mut synced = match follows {
+        Some(follows) => Some(follows.tell(&mut work, context)?),
+        None => None,
+    };
     if !messages.is_empty() {
         let is_changed = !changes.is_empty();
         let appended = append::append(&mut work, &mut messages);
@@ -61,7 +69,61 @@ pub(super) fn sync(
         })?;
     }
     work.report.figures.size_after = work.size();
+    if let Some(synced) = &mut synced {
+        synced.stamp_after = mailbox.stamp()?;
+    }
+    work.report.cache = synced;
     Ok(work.report)
+}
+
+/// What a cache needs to follow a change without a scan.
+struct Follows {
+    /// The messages before the change.
+    before: Vec<Message>,
+}
+
+impl Follows {
+    /// `None` if a scan is needed anyhow: the mailbox is not what is known of it.
+    fn of(
+        mailbox: &MixMailbox,
+        snapshot: &Snapshot,
+        context: &SyncContext<'_>,
+    ) -> Result<Option<Self>> {
+        let known = context.known;
+        let state = State::from_bytes(known.state());
+        let is_same = match (known.stamp(), state) {
+            (Some(stamp), Some(state)) => {
+                state.seqs == State::of(snapshot).seqs
+                    && !state.has_unread
+                    && stamp.same_files(&mailbox.stamp()?)
+            }
+            _ => false,
+        };
+        let is_followed = is_same && !context.dry_run;
+        Ok(is_followed.then(|| Self { before: snapshot.messages.clone() }))
+    }
+
+    /// Tells which messages have other flags or another place; what the mailbox is now.
+    fn tell(self, work: &mut Work<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
+        let words = Words::new(context.known.keywords().clone(), &mut work.now);
+        let mut before = self.before.iter();
+        for message in &work.now.messages {
+            let Some(old) = before.find(|old| old.uid == message.uid) else { break };
+            let told = |m: &Message| (m.flags, m.keywords, m.pos);
+            let uid = Uid::new(message.uid).filter(|_| told(old) != told(message));
+            if let (Some(moved), Some(uid)) = (&mut context.moved, uid) {
+                moved(&MovedMessage {
+                    uid,
+                    flags: message.flag_set(),
+                    keywords: words.mask(message.keywords),
+                    location: location(message),
+                });
+            }
+        }
+        let stamp = work.mailbox.stamp()?;
+        let state = State::of(&work.now).to_bytes();
+        Ok(SyncedState { stamp, stamp_after: stamp, state, keywords: words.table })
+    }
 }
 
 /// See [`MixMailbox::repair_index`].

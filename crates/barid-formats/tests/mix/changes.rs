@@ -153,3 +153,27 @@ fn a_dry_run_writes_nothing() {
     assert!(report.figures.bytes_in_place > 0 && report.figures.bytes_appended > 0);
     assert_eq!(mailbox.files(), before);
 }
+
+#[test]
+fn a_cache_can_follow_every_change() {
+    let (mut mailbox, _) = filled(&[10, 20, 30, 700_000, 600_000, 5, 6]);
+    let mut known = mailbox.scan();
+    let mut rng = fastrand::Rng::with_seed(3);
+    for round in 0..60 {
+        let uids: Vec<u32> = known.messages.iter().map(|message| message.uid.get()).collect();
+        let mut chosen =
+            |of: u32| uids.iter().copied().filter(|_| rng.u32(..of) == 0).collect::<Vec<_>>();
+        let flags = FlagSet::EMPTY.with(Flag::Flagged);
+        let word = format!("word{}", round / 10);
+        let (flag, expunge) = (chosen(4), chosen(9));
+        let changes = ChangeSet {
+            flags: flag.iter().map(|number| add(*number, flags, &[&word])).collect(),
+            expunge: expunge.iter().map(|number| uid(*number)).collect(),
+            drop_recent: round % 5 == 0,
+            ..ChangeSet::default()
+        };
+        let texts: Vec<_> = (0..rng.usize(..3)).map(|_| text(round, rng.usize(..9_000))).collect();
+        let messages: Vec<_> = texts.iter().map(|text| new_message(text)).collect();
+        known = mailbox.sync_following(&known, &changes, &messages).1;
+    }
+}

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use barid_formats::{
     ChangeSet, EmptyKnown, Error, FlagChange, Known, KnownMessage, Location, Mailbox, MailboxSpec,
-    NewMessage, ReadAs, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp,
-    SyncContext, SyncReport,
+    MovedMessage, NewMessage, ReadAs, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError,
+    Sinks, Stamp, SyncContext, SyncReport,
 };
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
@@ -213,6 +213,37 @@ impl MixBox {
     ) -> Result<SyncReport, Error> {
         let known = self.scan();
         self.mailbox.sync(changes, appends, &mut SyncContext::new(&known))
+    }
+
+    /// Changes, and follows the change as a cache does: what it knows then must be what is there.
+    pub(super) fn sync_following(
+        &mut self,
+        known: &Cached,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+    ) -> (SyncReport, Cached) {
+        let mut moved = Vec::new();
+        let mut take = |message: &MovedMessage| moved.push(*message);
+        let mut context = SyncContext::new(known);
+        context.moved = Some(&mut take);
+        let report = self.mailbox.sync(changes, appends, &mut context).unwrap();
+        let synced = report.cache.clone().unwrap();
+        let mut cached = known.clone();
+        cached.messages.retain(|message| !report.expunged.contains(&message.uid));
+        for moved in moved {
+            let found = cached.messages.iter_mut().find(|message| message.uid == moved.uid);
+            let message = found.unwrap();
+            (message.flags, message.mask) = (moved.flags, moved.keywords);
+            message.location = moved.location;
+        }
+        cached.report.stamp = synced.stamp;
+        cached.report.state = synced.state;
+        cached.report.keywords = synced.keywords;
+        let (scanned, after) = self.rescan(&cached);
+        assert!(!scanned.reset && scanned.changed.is_empty() && scanned.expunged.is_empty());
+        assert_eq!(scanned.stats.messages_read, appends.len() as u64);
+        assert_eq!(after.report.stamp.files, synced.stamp_after.files);
+        (report, after)
     }
 
     /// All files, by name.
