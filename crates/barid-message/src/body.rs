@@ -87,6 +87,8 @@ fn in_charset<'a>(charset: &[u8], plain: bool, bytes: &'a [u8]) -> Option<Cow<'a
 /// away.
 fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut broken) = (0, None);
+    // What was quoted stays, be it white space.
+    let mut kept = out.len();
     while at < raw.len() {
         let rest = &raw[at..];
         let Some(skip) = memchr::memchr2(b'=', b'\n', rest) else {
@@ -96,17 +98,20 @@ fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         out.extend_from_slice(&rest[..skip]);
         at += skip;
         if raw[at] == b'\n' {
-            trim_line_end(out);
+            trim_line_end(out, kept);
             let crlf = at > 0 && raw[at - 1] == b'\r';
             out.extend_from_slice(if crlf { b"\r\n" } else { b"\n" });
+            kept = out.len();
             at += 1;
             continue;
         }
         let pair = raw.get(at + 1).zip(raw.get(at + 2));
         if let Some(byte) = pair.and_then(|(high, low)| Some(hex(*high)? << 4 | hex(*low)?)) {
             out.push(byte);
+            kept = out.len();
             at += 3;
         } else if let Some(length) = soft_line_break(&raw[at + 1..]) {
+            kept = out.len();
             at += 1 + length;
         } else {
             broken.get_or_insert(at);
@@ -117,11 +122,9 @@ fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     broken
 }
 
-/// Cuts blanks and a CR off the end, as far as they belong to the line.
-///
-/// A quoted space or tab there is cut off too; nothing that matters is lost, and it is rare.
-fn trim_line_end(out: &mut Vec<u8>) {
-    while let Some(b' ' | b'\t' | b'\r') = out.last() {
+/// Cuts blanks and a CR off the end, but for the first `kept` bytes.
+fn trim_line_end(out: &mut Vec<u8>, kept: usize) {
+    while out.len() > kept && matches!(out.last(), Some(b' ' | b'\t' | b'\r')) {
         out.pop();
     }
 }
@@ -155,7 +158,9 @@ mod tests {
         check("BASE64", "aGVsbG8", "hello", false);
         check("base64", "aGVs*bG8=", "hello", true);
         check("base64", "aGVsbG8=aGVsbG8=", "hellohello", false);
-        check("quoted-printable", "a=3Db=\nc=20\n", "a=bc\n", false);
+        check("quoted-printable", "a=3Db=\nc=20\n", "a=bc \n", false);
+        check("quoted-printable", "--=20\r\na=20 \t\r\n=0D\n", "-- \r\na \r\n\r\n", false);
+        check("quoted-printable", "> =\r\n\r\n", "> \r\n", false);
         check("quoted-printable", "a \t\r\nb=  \r\nc", "a\r\nbc", false);
         check("quoted-printable", "a=zz=", "a=zz", true);
         check("8bit", "\u{e9}=20", "\u{e9}=20", false);
