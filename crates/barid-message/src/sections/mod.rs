@@ -137,7 +137,7 @@ fn of_message(root: &BodyStructure) -> &[BodyStructure] {
     }
 }
 
-/// The fields of a header that have, or do not have, one of some names, and a blank line.
+/// The fields of a header that have, or do not have, one of some names, and its blank line.
 fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for field in fields(header) {
@@ -146,10 +146,11 @@ fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
             out.extend_from_slice(&header[field.offset..field.end]);
         }
     }
-    if !out.is_empty() && !out.ends_with(b"\n") {
+    // RFC 9051 §6.4.5.1: the blank line is there unless the message has neither it nor a body.
+    // Where fields were picked, Dovecot gives it even then.
+    if !not || header.ends_with(b"\n\r\n") || header == b"\r\n" {
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(b"\r\n");
     out
 }
 
