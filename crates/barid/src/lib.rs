@@ -31,6 +31,7 @@ mod bytes;
 pub mod caches;
 mod change;
 mod error;
+pub mod fetch;
 mod folders;
 mod intake;
 mod kept;

@@ -2,6 +2,24 @@
 
 use std::time::Duration;
 
+/// The most items that are fetched of a message.
+pub(crate) const FETCH_ITEMS_MAX: usize = 1000;
+
+/// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
+pub(crate) const FETCH_BLOCK_LEN: u64 = 2 << 20;
+
+/// Messages of one block of a fetch, at most.
+pub(crate) const FETCH_BLOCK_ROWS: usize = 512;
+
+/// Blocks that a thread of a fetch may be ahead.
+pub(crate) const FETCH_BLOCKS_WAITING: usize = 2;
+
+/// The most threads of a fetch.
+pub(crate) const FETCH_THREADS_MAX: usize = 16;
+
+/// How often a message that is not where it was is looked for anew in a fetch.
+pub(crate) const FETCH_ATTEMPTS_MAX: u32 = 4;
+
 /// How many flag changes may be pending; more are written.
 pub(crate) const PENDING_MAX: usize = 1000;
 

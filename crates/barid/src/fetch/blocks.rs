@@ -1,0 +1,194 @@
+//! Blocks of messages, shared among threads, their output in order.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use barid_formats::{Error as FormatError, ReadAs};
+use barid_types::Uid;
+
+use super::fetched::{Fetched, Needs};
+use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
+use crate::limits::{FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX};
+use crate::{Error, Mailbox, Result};
+
+/// How a run ended.
+pub(super) enum Stop {
+    /// All is fetched, or nobody wants more.
+    Done,
+    /// The message at this place of the list is not where it was.
+    Gone(usize),
+}
+
+/// What a thread made of a block.
+#[derive(Default)]
+struct Made {
+    out: Vec<u8>,
+    fetched: u64,
+    unreadable: Vec<(Uid, Error)>,
+    sizes: Vec<(Uid, u64)>,
+    /// The place in the block of a message that is not where it was; the block ends before it.
+    gone: Option<usize>,
+}
+
+/// A message of the list: its place in it, its row.
+type Entry = (usize, u32);
+
+/// Fetches until a message is not where it was.
+pub(super) fn run(
+    mailbox: &Mailbox,
+    uids: &[Uid],
+    items: &FetchItems,
+    write: &WriteFetched<'_>,
+    take: &mut TakeFetched<'_>,
+    report: &mut FetchReport,
+    sizes: &mut Vec<(Uid, u64)>,
+) -> Result<Stop> {
+    let all = mailbox.uids()?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(uids.len());
+    for (at, uid) in uids.iter().enumerate() {
+        match all.binary_search(&uid.get()) {
+            Ok(row) => entries.push((at, row as u32)),
+            Err(_) => report.gone.push(*uid),
+        }
+    }
+    let stored = if items.needs_message() { mailbox.snapshot.sizes()? } else { Vec::new() };
+    let blocks = blocks(&entries, &stored);
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = match mailbox.options.threads {
+        0 => cores(),
+        threads => threads,
+    };
+    let threads = threads.min(blocks.len()).min(FETCH_THREADS_MAX);
+    let mut follow = |made: Result<Made>, block: &[Entry]| -> Result<Option<Stop>> {
+        let made = made?;
+        report.fetched += made.fetched;
+        report.unreadable.extend(made.unreadable);
+        sizes.extend(made.sizes);
+        if !take(&made.out) {
+            return Ok(Some(Stop::Done));
+        }
+        Ok(made.gone.map(|at| Stop::Gone(block[at].0)))
+    };
+    let stop = if threads <= 1 {
+        let mut stop = None;
+        for block in blocks {
+            stop = follow(make(mailbox, block, items, write, Vec::new()), block)?;
+            if stop.is_some() {
+                break;
+            }
+        }
+        stop
+    } else {
+        thread::scope(|scope| -> Result<Option<Stop>> {
+            let spawn = |worker: usize| {
+                let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
+                let own: Vec<&[Entry]> =
+                    blocks.iter().skip(worker).step_by(threads).copied().collect();
+                scope.spawn(move || work(mailbox, &own, items, write, &sender));
+                receiver
+            };
+            let receivers: Vec<Receiver<Result<Made>>> = (0..threads).map(spawn).collect();
+            for (number, block) in blocks.iter().enumerate() {
+                // A thread that is gone before its last block has panicked; the scope passes that
+                // on.
+                let Ok(made) = receivers[number % threads].recv() else { break };
+                let stop = follow(made, block)?;
+                if stop.is_some() {
+                    return Ok(stop);
+                }
+            }
+            Ok(None)
+        })?
+    };
+    // Those that are not there were counted for the whole list; the rest of it is looked up anew.
+    if let Some(Stop::Gone(at)) = stop {
+        let later: Vec<Uid> = uids[at..].to_vec();
+        report.gone.retain(|uid| !later.contains(uid));
+    }
+    Ok(stop.unwrap_or(Stop::Done))
+}
+
+/// Divides the messages into blocks of some megabytes, or of some rows where none is read.
+fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
+    let (mut blocks, mut start, mut len) = (Vec::new(), 0, 0_u64);
+    for (at, (_, row)) in entries.iter().enumerate() {
+        let size = stored.get(*row as usize).copied().unwrap_or(0);
+        let is_full = len.saturating_add(size) > FETCH_BLOCK_LEN || at - start >= FETCH_BLOCK_ROWS;
+        if is_full && at > start {
+            blocks.push(&entries[start..at]);
+            (start, len) = (at, 0);
+        }
+        len = len.saturating_add(size);
+    }
+    if start < entries.len() {
+        blocks.push(&entries[start..]);
+    }
+    blocks
+}
+
+/// Works on blocks until they are done, one fails, or nobody wants them any more.
+fn work(
+    mailbox: &Mailbox,
+    blocks: &[&[Entry]],
+    items: &FetchItems,
+    write: &WriteFetched<'_>,
+    sender: &SyncSender<Result<Made>>,
+) {
+    let mut capacity = 0;
+    for block in blocks {
+        let made = make(mailbox, block, items, write, Vec::with_capacity(capacity));
+        capacity = made.as_ref().map_or(0, |made| made.out.len());
+        let is_last = !made.as_ref().is_ok_and(|made| made.gone.is_none());
+        if sender.send(made).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Reads the messages of a block as far as that is needed, and writes their answers.
+fn make(
+    mailbox: &Mailbox,
+    block: &[Entry],
+    items: &FetchItems,
+    write: &WriteFetched<'_>,
+    out: Vec<u8>,
+) -> Result<Made> {
+    let mut made = Made { out, ..Made::default() };
+    let mut bytes: Vec<Option<Vec<u8>>> = Vec::with_capacity(block.len());
+    let mut rows: Vec<u32> = Vec::with_capacity(block.len());
+    for (at, (_, row)) in block.iter().enumerate() {
+        let core = mailbox.snapshot.core(*row)?;
+        let is_needed = items.needs_message()
+            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
+            || (items.has(&FetchItem::Envelope) && core.cut);
+        let read = match is_needed {
+            true => mailbox.read_once(core.uid, ReadAs::Message).map(|raw| Some(raw.bytes)),
+            false => Ok(None),
+        };
+        match read {
+            Ok(read) => {
+                rows.push(*row);
+                bytes.push(read);
+            }
+            Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
+                made.gone = Some(at);
+                break;
+            }
+            Err(error @ Error::Cache(_)) => return Err(error),
+            Err(error) => made.unreadable.push((core.uid, error)),
+        }
+    }
+    let mut bytes = bytes.into_iter();
+    let needs = Needs::of(items);
+    mailbox.summaries(&rows, &mut |summary| {
+        let stored = bytes.next().flatten();
+        let fetched = Fetched::new(summary, stored.as_deref(), items, needs);
+        if summary.rfc822_size.is_none() {
+            made.sizes.extend(fetched.rfc822_size().map(|size| (summary.uid, size)));
+        }
+        write(&fetched, &mut made.out);
+        made.fetched += 1;
+        true
+    })?;
+    Ok(made)
+}

@@ -1,0 +1,111 @@
+//! What was fetched of one message.
+
+use std::borrow::Cow;
+
+use barid_cache::Record;
+use barid_message::{Section, body_structure, envelope, parse_addresses, unfold, wire_message};
+use barid_types::{Address, BodyStructure, Envelope};
+
+use super::{FetchItem, FetchItems};
+use crate::Summary;
+
+/// What items need of a message that is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    structure: bool,
+    envelope: bool,
+}
+
+impl Needs {
+    pub(super) fn of(items: &FetchItems) -> Self {
+        let envelope = items.has(&FetchItem::Envelope);
+        Self { structure: items.needs_structure(), envelope }
+    }
+}
+
+/// What was fetched of one message.
+#[derive(Debug)]
+pub struct Fetched<'a> {
+    /// What the cache knows of it.
+    pub summary: &'a Summary<'a>,
+    items: &'a FetchItems,
+    /// The message as it goes over the wire, if it was read.
+    message: Option<Cow<'a, [u8]>>,
+    structure: BodyStructure,
+    envelope: Option<Envelope>,
+}
+
+impl<'a> Fetched<'a> {
+    pub(super) fn new(
+        summary: &'a Summary<'a>,
+        stored: Option<&'a [u8]>,
+        items: &'a FetchItems,
+        needs: Needs,
+    ) -> Self {
+        let message = stored.map(wire_message);
+        let structure = match &message {
+            Some(message) if needs.structure => body_structure(message).0,
+            _ => BodyStructure::default(),
+        };
+        let envelope = needs.envelope.then(|| match &message {
+            Some(message) if summary.fields.cut => envelope(message),
+            _ => known_envelope(summary.fields),
+        });
+        Self { summary, items, message, structure, envelope }
+    }
+
+    /// What was asked for.
+    pub fn items(&self) -> &'a FetchItems {
+        self.items
+    }
+
+    /// RFC822.SIZE; `None` if nothing asked for it.
+    pub fn rfc822_size(&self) -> Option<u64> {
+        let of_message = || self.message.as_ref().map(|message| message.len() as u64);
+        self.summary.rfc822_size.or_else(of_message)
+    }
+
+    /// The envelope, if it was asked for.
+    pub fn envelope(&self) -> Option<&Envelope> {
+        self.envelope.as_ref()
+    }
+
+    /// The structure; empty if nothing asked for it.
+    pub fn structure(&self) -> &BodyStructure {
+        &self.structure
+    }
+
+    /// The bytes of a section that was asked for; `None` if there are none.
+    pub fn section(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
+        section.of(self.message.as_deref()?, &self.structure)
+    }
+
+    /// The bytes of a part that was asked for, without its transfer encoding; `None` if there are
+    /// none, or if the encoding is unknown.
+    pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
+        section.decoded(self.message.as_deref()?, &self.structure)
+    }
+}
+
+/// The envelope of the fields that the cache has. Of a field that occurs twice these are the first.
+fn known_envelope(fields: &Record<'_>) -> Envelope {
+    let text = |field: Option<&[u8]>| field.map(|raw| unfold(raw).into_owned());
+    let list = |field: Option<&[u8]>| field.map(parse_addresses).unwrap_or_default();
+    let from = list(fields.from);
+    let or_from = |addresses: Vec<Address>| match addresses.is_empty() {
+        true => from.clone(),
+        false => addresses,
+    };
+    Envelope {
+        date: text(fields.date),
+        subject: text(fields.subject),
+        sender: or_from(list(fields.sender)),
+        reply_to: or_from(list(fields.reply_to)),
+        to: list(fields.to),
+        cc: list(fields.cc),
+        bcc: list(fields.bcc),
+        in_reply_to: text(fields.in_reply_to),
+        message_id: text(fields.message_id),
+        from,
+    }
+}

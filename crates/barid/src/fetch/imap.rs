@@ -1,0 +1,409 @@
+//! Answers as IMAP servers write them (RFC 9051 §7.5.2 and §9).
+//!
+//! ```text
+//! message-data = nz-number SP "FETCH" SP msg-att
+//! ```
+
+use barid_types::{Address, BodyStructure, Envelope, Parameter};
+
+use super::{FetchItem, Fetched, Partial};
+
+impl Fetched<'_> {
+    /// Appends `* n FETCH (...)` and CRLF.
+    pub fn write_imap(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("* {} FETCH (", self.summary.row + 1).as_bytes());
+        for (at, item) in self.items().items().iter().enumerate() {
+            if at > 0 {
+                out.push(b' ');
+            }
+            self.write_item(item, out);
+        }
+        out.extend_from_slice(b")\r\n");
+    }
+
+    fn write_item(&self, item: &FetchItem, out: &mut Vec<u8>) {
+        let summary = self.summary;
+        out.extend_from_slice(item.to_string().as_bytes());
+        out.push(b' ');
+        match item {
+            FetchItem::Flags => {
+                let flags = summary.flags.iter().map(|flag| flag.name());
+                let words: Vec<&str> = flags.chain(summary.keyword_names()).collect();
+                out.extend_from_slice(format!("({})", words.join(" ")).as_bytes());
+            }
+            FetchItem::Uid => number(u64::from(summary.uid.get()), out),
+            FetchItem::ModSeq => {
+                out.extend_from_slice(format!("({})", summary.modseq.get()).as_bytes());
+            }
+            FetchItem::InternalDate => {
+                let date = summary.internal_date;
+                write_date(date.unix_seconds, date.zone_minutes, out);
+            }
+            FetchItem::Rfc822Size => number(self.rfc822_size().unwrap_or(0), out),
+            FetchItem::Envelope => match self.envelope() {
+                Some(envelope) => write_envelope(envelope, out),
+                None => out.extend_from_slice(b"NIL"),
+            },
+            FetchItem::Body => write_structure(self.structure(), false, out),
+            FetchItem::BodyStructure => write_structure(self.structure(), true, out),
+            FetchItem::Section { section, partial, .. } => {
+                write_bytes(self.section(section).as_deref(), *partial, false, out);
+            }
+            FetchItem::Binary { section, partial } => {
+                write_bytes(self.binary(section).as_deref(), *partial, true, out);
+            }
+            FetchItem::BinarySize(section) => {
+                number(self.binary(section).map_or(0, |bytes| bytes.len() as u64), out);
+            }
+        }
+    }
+}
+
+fn number(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(number.to_string().as_bytes());
+}
+
+/// Bytes as a literal; `literal8` where they have a NUL and may.
+fn write_bytes(bytes: Option<&[u8]>, partial: Option<Partial>, binary: bool, out: &mut Vec<u8>) {
+    let Some(bytes) = bytes else {
+        out.extend_from_slice(b"NIL");
+        return;
+    };
+    let bytes = partial.map_or(bytes, |partial| partial.of(bytes));
+    let has_nul = bytes.contains(&0);
+    if binary && has_nul {
+        out.push(b'~');
+    }
+    literal(bytes, out);
+    if !binary && has_nul {
+        // A literal has none; what stands for it is Dovecot's choice.
+        let start = out.len() - bytes.len();
+        out[start..].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = 0x80);
+    }
+}
+
+fn literal(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{{{}}}\r\n", bytes.len()).as_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// `date-time = DQUOTE date-day-fixed "-" date-month "-" date-year SP time SP zone DQUOTE`
+fn write_date(unix_seconds: i64, zone_minutes: i16, out: &mut Vec<u8>) {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let local = unix_seconds.saturating_add(i64::from(zone_minutes) * 60);
+    let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+    let (year, month, day) = civil(days.clamp(-719_162, 2_932_896));
+    let sign = if zone_minutes < 0 { '-' } else { '+' };
+    let zone = zone_minutes.unsigned_abs();
+    let text = format!(
+        "\"{day:2}-{}-{year:04} {:02}:{:02}:{:02} {sign}{:02}{:02}\"",
+        MONTHS[month - 1],
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        zone / 60,
+        zone % 60,
+    );
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Year, month from 1 and day of a number of days since 1970 (Gregorian; years 1 to 9999).
+fn civil(days: i64) -> (i64, usize, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as usize, day)
+}
+
+/// `string`: quoted where that can be, else a literal.
+fn string(text: &[u8], out: &mut Vec<u8>) {
+    if text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0 | 0x80..)) {
+        return literal(text, out);
+    }
+    out.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}
+
+/// `nstring`
+fn nstring(text: Option<&[u8]>, out: &mut Vec<u8>) {
+    match text {
+        Some(text) => string(text, out),
+        None => out.extend_from_slice(b"NIL"),
+    }
+}
+
+/// ```text
+/// envelope = "(" env-date SP env-subject SP env-from SP env-sender SP env-reply-to SP env-to SP
+///            env-cc SP env-bcc SP env-in-reply-to SP env-message-id ")"
+/// ```
+fn write_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
+    out.push(b'(');
+    nstring(envelope.date.as_deref(), out);
+    out.push(b' ');
+    nstring(envelope.subject.as_deref(), out);
+    let Envelope { from, sender, reply_to, to, cc, bcc, .. } = envelope;
+    for list in [from, sender, reply_to, to, cc, bcc] {
+        out.push(b' ');
+        write_addresses(list, out);
+    }
+    out.push(b' ');
+    nstring(envelope.in_reply_to.as_deref(), out);
+    out.push(b' ');
+    nstring(envelope.message_id.as_deref(), out);
+    out.push(b')');
+}
+
+/// `"(" 1*address ")" / nil`
+fn write_addresses(list: &[Address], out: &mut Vec<u8>) {
+    if list.is_empty() {
+        return out.extend_from_slice(b"NIL");
+    }
+    out.push(b'(');
+    for address in list {
+        let parts = [&address.name, &address.route, &address.mailbox, &address.host];
+        for (at, part) in parts.into_iter().enumerate() {
+            out.push(if at == 0 { b'(' } else { b' ' });
+            nstring(part.as_deref(), out);
+        }
+        out.push(b')');
+    }
+    out.push(b')');
+}
+
+/// What is left to be written of a structure.
+enum Step<'s> {
+    Part(&'s BodyStructure),
+    EndMultipart(&'s BodyStructure),
+    EndMessage(&'s BodyStructure),
+}
+
+/// `body`, with its extension data if `extended`; parts nest on a stack of our own.
+fn write_structure(root: &BodyStructure, extended: bool, out: &mut Vec<u8>) {
+    let mut steps = vec![Step::Part(root)];
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Part(part) if part.media_type.eq_ignore_ascii_case(b"multipart") => {
+                out.push(b'(');
+                if part.parts.is_empty() {
+                    out.extend_from_slice(EMPTY_PART);
+                    out.extend_from_slice(if extended { b" NIL NIL NIL NIL)" } else { b")" });
+                }
+                steps.push(Step::EndMultipart(part));
+                steps.extend(part.parts.iter().rev().map(Step::Part));
+            }
+            Step::Part(part) => {
+                out.push(b'(');
+                write_fields(part, out);
+                match (&part.envelope, part.parts.as_slice()) {
+                    (Some(envelope), [inner]) => {
+                        out.push(b' ');
+                        write_envelope(envelope, out);
+                        out.push(b' ');
+                        steps.push(Step::EndMessage(part));
+                        steps.push(Step::Part(inner));
+                    }
+                    _ => {
+                        if part.media_type.eq_ignore_ascii_case(b"text") {
+                            out.push(b' ');
+                            number(part.lines, out);
+                        }
+                        end_single(part, extended, out);
+                    }
+                }
+            }
+            Step::EndMessage(part) => {
+                out.push(b' ');
+                number(part.lines, out);
+                end_single(part, extended, out);
+            }
+            Step::EndMultipart(part) => {
+                out.push(b' ');
+                string(&part.subtype, out);
+                if extended {
+                    out.push(b' ');
+                    write_parameters(&part.parameters, false, out);
+                    write_extension(part, out);
+                }
+                out.push(b')');
+            }
+        }
+    }
+}
+
+/// What stands for the parts of a multipart that has none, which the grammar does not foresee.
+const EMPTY_PART: &[u8] = b"(\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 0 0";
+
+/// `media-type SP body-fields`
+fn write_fields(part: &BodyStructure, out: &mut Vec<u8>) {
+    string(&part.media_type, out);
+    out.push(b' ');
+    string(&part.subtype, out);
+    out.push(b' ');
+    let is_text = part.media_type.eq_ignore_ascii_case(b"text");
+    write_parameters(&part.parameters, is_text, out);
+    out.push(b' ');
+    nstring(part.id.as_deref(), out);
+    out.push(b' ');
+    nstring(part.description.as_deref(), out);
+    out.push(b' ');
+    string(&part.encoding, out);
+    out.push(b' ');
+    number(part.size, out);
+}
+
+/// `body-fld-param`; a text without a charset is in us-ascii (RFC 2046 §4.1.2).
+fn write_parameters(parameters: &[Parameter], is_text: bool, out: &mut Vec<u8>) {
+    let is_charset = |parameter: &Parameter| {
+        let name = parameter.name.strip_suffix(b"*").unwrap_or(&parameter.name);
+        name.eq_ignore_ascii_case(b"charset")
+    };
+    let adds = is_text && !parameters.iter().any(is_charset);
+    if parameters.is_empty() && !adds {
+        return out.extend_from_slice(b"NIL");
+    }
+    out.push(b'(');
+    for parameter in parameters {
+        if !out.ends_with(b"(") {
+            out.push(b' ');
+        }
+        string(&parameter.name, out);
+        out.push(b' ');
+        string(&parameter.value, out);
+    }
+    if adds {
+        let space = if parameters.is_empty() { "" } else { " " };
+        out.extend_from_slice(format!("{space}\"charset\" \"us-ascii\"").as_bytes());
+    }
+    out.push(b')');
+}
+
+fn end_single(part: &BodyStructure, extended: bool, out: &mut Vec<u8>) {
+    if extended {
+        out.push(b' ');
+        nstring(part.md5.as_deref(), out);
+        write_extension(part, out);
+    }
+    out.push(b')');
+}
+
+/// `SP body-fld-dsp SP body-fld-lang SP body-fld-loc`
+fn write_extension(part: &BodyStructure, out: &mut Vec<u8>) {
+    out.push(b' ');
+    match &part.disposition {
+        Some(disposition) => {
+            out.push(b'(');
+            string(&disposition.kind, out);
+            out.push(b' ');
+            write_parameters(&disposition.parameters, false, out);
+            out.push(b')');
+        }
+        None => out.extend_from_slice(b"NIL"),
+    }
+    out.push(b' ');
+    match part.language.as_slice() {
+        [] => out.extend_from_slice(b"NIL"),
+        tags => {
+            for (at, tag) in tags.iter().enumerate() {
+                out.push(if at == 0 { b'(' } else { b' ' });
+                string(tag, out);
+            }
+            out.push(b')');
+        }
+    }
+    out.push(b' ');
+    nstring(part.location.as_deref(), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_message::{body_structure, envelope};
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn dates_have_a_day_of_two_places() {
+        let check = |seconds, zone, expected: &str| {
+            assert_eq!(text(|out| write_date(seconds, zone, out)), expected);
+        };
+        check(0, 0, "\" 1-Jan-1970 00:00:00 +0000\"");
+        check(951_782_400, 60, "\"29-Feb-2000 01:00:00 +0100\"");
+        check(-1, -330, "\"31-Dec-1969 18:29:59 -0530\"");
+        check(i64::MAX, 0, "\"31-Dec-9999 15:30:07 +0000\"");
+        check(i64::MIN, 0, "\" 1-Jan-0001 08:29:52 +0000\"");
+    }
+
+    #[test]
+    fn strings_are_quoted_or_literals() {
+        let check = |bytes: &[u8], expected: &[u8]| {
+            let mut out = Vec::new();
+            string(bytes, &mut out);
+            assert_eq!(out, expected);
+        };
+        check(b"a\"b\\", b"\"a\\\"b\\\\\"");
+        check(b"\xe9", b"{1}\r\n\xe9");
+        check(b"", b"\"\"");
+    }
+
+    #[test]
+    fn an_envelope_is_written() {
+        let envelope = envelope(b"From: A B <a@b>, c@d\nTo: g: x@y;\nSubject: s\n\n");
+        assert_eq!(
+            text(|out| write_envelope(&envelope, out)),
+            "(NIL \"s\" ((\"A B\" NIL \"a\" \"b\")(NIL NIL \"c\" \"d\")) \
+             ((\"A B\" NIL \"a\" \"b\")(NIL NIL \"c\" \"d\")) \
+             ((\"A B\" NIL \"a\" \"b\")(NIL NIL \"c\" \"d\")) \
+             ((NIL NIL \"g\" NIL)(NIL NIL \"x\" \"y\")(NIL NIL NIL NIL)) NIL NIL NIL NIL)"
+        );
+    }
+
+    #[test]
+    fn structures_are_written() {
+        let check = |message: &str, extended: bool, expected: &str| {
+            let (structure, _) = body_structure(message.as_bytes());
+            assert_eq!(text(|out| write_structure(&structure, extended, out)), expected);
+        };
+        check(
+            "\na\r\n",
+            false,
+            "(\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 3 1)",
+        );
+        check(
+            "Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: a/b; n=\"v\"\n\
+             Content-Disposition: inline\n\n1\n--x--\n",
+            true,
+            "((\"a\" \"b\" (\"n\" \"v\") NIL NIL \"7bit\" 1 NIL (\"inline\" NIL) NIL NIL) \
+             \"mixed\" (\"boundary\" \"x\") NIL NIL NIL)",
+        );
+        check(
+            "Content-Type: multipart/x; boundary=x\n\n",
+            false,
+            "((\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 0 0) \"x\")",
+        );
+        check(
+            "Content-Type: message/rfc822\n\nSubject: s\n\nb\n",
+            false,
+            "(\"message\" \"rfc822\" NIL NIL NIL \"7bit\" 17 \
+             (NIL \"s\" NIL NIL NIL NIL NIL NIL NIL NIL) \
+             (\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 3 1) 3)",
+        );
+    }
+}

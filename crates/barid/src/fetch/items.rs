@@ -1,0 +1,367 @@
+//! What FETCH can ask of a message (RFC 9051 §6.4.5, RFC 3516, RFC 7162).
+//!
+//! ```text
+//! fetch-att = "ENVELOPE" / "FLAGS" / "INTERNALDATE" / "RFC822.SIZE" / "BODY" ["STRUCTURE"] /
+//!             "UID" / "MODSEQ" / "BODY" [".PEEK"] section [partial] /
+//!             "BINARY" [".PEEK"] section-binary [partial] / "BINARY.SIZE" section-binary
+//! partial   = "<" number64 ["." nz-number64] ">"
+//! ```
+
+use std::fmt;
+
+use barid_message::{Section, SectionError, SectionText};
+
+use crate::limits::FETCH_ITEMS_MAX;
+
+/// What is wrong with the items of a fetch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// No item has this name.
+    #[error(
+        "{0} cannot be fetched; there are FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, \
+         BODY, BODYSTRUCTURE, BODY[SECTION], BINARY[PART], BINARY.SIZE[PART], FAST, ALL, FULL"
+    )]
+    UnknownItem(String),
+    /// Its section.
+    #[error("{item}: {source}")]
+    Section {
+        /// The item.
+        item: String,
+        /// What is wrong with it.
+        source: SectionError,
+    },
+    /// Brackets or parentheses without their ends, or something behind them.
+    #[error("{0}: brackets or parentheses do not match")]
+    Unbalanced(String),
+    /// A range of bytes that is none.
+    #[error("{0}: a part of a section is <FIRST.COUNT>, as in BODY[]<0.1000>")]
+    BadPartial(String),
+    /// There is no item.
+    #[error("nothing is to be fetched")]
+    Nothing,
+    /// There are too many.
+    #[error("more than {FETCH_ITEMS_MAX} items are to be fetched")]
+    TooMany,
+}
+
+/// A range of the bytes of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// The first byte, counted from 0.
+    pub first: u64,
+    /// How many, at most; `None` for all that follow.
+    pub count: Option<u64>,
+}
+
+impl Partial {
+    /// The range of some bytes.
+    pub fn of<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        let first = usize::try_from(self.first).unwrap_or(usize::MAX).min(bytes.len());
+        let count = self.count.and_then(|count| usize::try_from(count).ok());
+        let end = count.map_or(bytes.len(), |count| first.saturating_add(count).min(bytes.len()));
+        &bytes[first..end]
+    }
+}
+
+/// One thing to be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchItem {
+    /// Flags and keywords.
+    Flags,
+    /// The UID.
+    Uid,
+    /// The mod-sequence.
+    ModSeq,
+    /// When it arrived.
+    InternalDate,
+    /// Its size.
+    Rfc822Size,
+    /// The envelope.
+    Envelope,
+    /// The structure without extension data.
+    Body,
+    /// The structure.
+    BodyStructure,
+    /// Bytes as they are transferred, by the name that the answer has: `BODY`, `RFC822`, and so on.
+    Section {
+        /// Which.
+        section: Section,
+        /// Which of its bytes.
+        partial: Option<Partial>,
+        /// The old name of it (RFC 3501), if that was used.
+        old_name: Option<&'static str>,
+    },
+    /// Bytes of a part without its transfer encoding.
+    Binary {
+        /// Which part.
+        section: Section,
+        /// Which of its bytes.
+        partial: Option<Partial>,
+    },
+    /// How many bytes that would be.
+    BinarySize(Section),
+}
+
+impl FetchItem {
+    /// Whether the bytes of the message are needed.
+    fn needs_message(&self) -> bool {
+        matches!(
+            self,
+            Self::Body
+                | Self::BodyStructure
+                | Self::Section { .. }
+                | Self::Binary { .. }
+                | Self::BinarySize(_)
+        )
+    }
+
+    /// Whether its structure is needed.
+    fn needs_structure(&self) -> bool {
+        match self {
+            Self::Body | Self::BodyStructure => true,
+            Self::Section { section, .. }
+            | Self::Binary { section, .. }
+            | Self::BinarySize(section) => section.needs_structure(),
+            _ => false,
+        }
+    }
+}
+
+/// The name of the item in an answer.
+impl fmt::Display for FetchItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = |f: &mut fmt::Formatter<'_>, partial: &Option<Partial>| match partial {
+            Some(partial) => write!(f, "<{}>", partial.first),
+            None => Ok(()),
+        };
+        match self {
+            Self::Flags => f.write_str("FLAGS"),
+            Self::Uid => f.write_str("UID"),
+            Self::ModSeq => f.write_str("MODSEQ"),
+            Self::InternalDate => f.write_str("INTERNALDATE"),
+            Self::Rfc822Size => f.write_str("RFC822.SIZE"),
+            Self::Envelope => f.write_str("ENVELOPE"),
+            Self::Body => f.write_str("BODY"),
+            Self::BodyStructure => f.write_str("BODYSTRUCTURE"),
+            Self::Section { old_name: Some(name), .. } => f.write_str(name),
+            Self::Section { section, partial, .. } => {
+                write!(f, "BODY[{section}]")?;
+                from(f, partial)
+            }
+            Self::Binary { section, partial } => {
+                write!(f, "BINARY[{section}]")?;
+                from(f, partial)
+            }
+            Self::BinarySize(section) => write!(f, "BINARY.SIZE[{section}]"),
+        }
+    }
+}
+
+/// All that is to be fetched of each message, in the order of the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchItems(Vec<FetchItem>);
+
+impl FetchItems {
+    /// Reads `FLAGS BODY[HEADER.FIELDS (TO)]`, with parentheses around it or without. No item is
+    /// fetched twice.
+    ///
+    /// # Errors
+    /// [`FetchError`] says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, FetchError> {
+        let text = text.trim();
+        let inner = match text.strip_prefix('(') {
+            Some(rest) => {
+                let unbalanced = || FetchError::Unbalanced(text.to_owned());
+                rest.strip_suffix(')').ok_or_else(unbalanced)?
+            }
+            None => text,
+        };
+        let mut items = Self::default();
+        for word in words(inner)? {
+            items.add(word)?;
+            if items.0.len() > FETCH_ITEMS_MAX {
+                return Err(FetchError::TooMany);
+            }
+        }
+        if items.0.is_empty() { Err(FetchError::Nothing) } else { Ok(items) }
+    }
+
+    /// The items.
+    pub fn items(&self) -> &[FetchItem] {
+        &self.0
+    }
+
+    /// Asks for the UID, too, first of all.
+    #[must_use]
+    pub fn with_uid(mut self) -> Self {
+        if !self.0.contains(&FetchItem::Uid) {
+            self.0.insert(0, FetchItem::Uid);
+        }
+        self
+    }
+
+    /// Whether messages must be read, whatever the cache knows of them.
+    pub fn needs_message(&self) -> bool {
+        self.0.iter().any(FetchItem::needs_message)
+    }
+
+    pub(super) fn needs_structure(&self) -> bool {
+        self.0.iter().any(FetchItem::needs_structure)
+    }
+
+    pub(super) fn has(&self, item: &FetchItem) -> bool {
+        self.0.contains(item)
+    }
+
+    fn push(&mut self, item: FetchItem) {
+        if !self.0.contains(&item) {
+            self.0.push(item);
+        }
+    }
+
+    fn add(&mut self, word: &str) -> Result<(), FetchError> {
+        use FetchItem::{Body, BodyStructure, Envelope, Flags, InternalDate, Rfc822Size, Uid};
+        if let Some(open) = word.find('[') {
+            let item = with_section(word, open)?;
+            self.push(item);
+            return Ok(());
+        }
+        let old = |name, text| {
+            let section = Section { part: Vec::new(), text };
+            vec![FetchItem::Section { section, partial: None, old_name: Some(name) }]
+        };
+        let items = match word.to_ascii_uppercase().as_str() {
+            "FAST" => vec![Flags, InternalDate, Rfc822Size],
+            "ALL" => vec![Flags, InternalDate, Rfc822Size, Envelope],
+            "FULL" => vec![Flags, InternalDate, Rfc822Size, Envelope, Body],
+            "FLAGS" => vec![Flags],
+            "UID" => vec![Uid],
+            "MODSEQ" => vec![FetchItem::ModSeq],
+            "INTERNALDATE" => vec![InternalDate],
+            "RFC822.SIZE" => vec![Rfc822Size],
+            "ENVELOPE" => vec![Envelope],
+            "BODY" => vec![Body],
+            "BODYSTRUCTURE" => vec![BodyStructure],
+            "RFC822" => old("RFC822", SectionText::Whole),
+            "RFC822.HEADER" => old("RFC822.HEADER", SectionText::Header),
+            "RFC822.TEXT" => old("RFC822.TEXT", SectionText::Text),
+            _ => return Err(FetchError::UnknownItem(word.to_owned())),
+        };
+        items.into_iter().for_each(|item| self.push(item));
+        Ok(())
+    }
+}
+
+/// Splits at white space outside of brackets.
+fn words(text: &str) -> Result<Vec<&str>, FetchError> {
+    let (mut words, mut start, mut inside) = (Vec::new(), 0, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' if inside => return Err(FetchError::Unbalanced(text.to_owned())),
+            b'[' => inside = true,
+            b']' => inside = false,
+            byte if byte.is_ascii_whitespace() && !inside => {
+                words.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if inside {
+        return Err(FetchError::Unbalanced(text.to_owned()));
+    }
+    words.push(&text[start..]);
+    words.retain(|word| !word.is_empty());
+    Ok(words)
+}
+
+/// An item whose name ends before the bracket at `open`.
+fn with_section(word: &str, open: usize) -> Result<FetchItem, FetchError> {
+    let unbalanced = || FetchError::Unbalanced(word.to_owned());
+    let close = word.rfind(']').filter(|close| *close > open).ok_or_else(unbalanced)?;
+    let parsed = Section::parse(&word[open + 1..close]);
+    let section = parsed.map_err(|source| FetchError::Section { item: word.to_owned(), source })?;
+    let partial = partial(&word[close + 1..]);
+    let partial = partial.ok_or_else(|| FetchError::BadPartial(word.to_owned()))?;
+    let is_part = section.text == SectionText::Whole;
+    match word[..open].to_ascii_uppercase().as_str() {
+        "BODY" | "BODY.PEEK" => Ok(FetchItem::Section { section, partial, old_name: None }),
+        "BINARY" | "BINARY.PEEK" if is_part => Ok(FetchItem::Binary { section, partial }),
+        "BINARY.SIZE" if is_part && partial.is_none() => Ok(FetchItem::BinarySize(section)),
+        _ => Err(FetchError::UnknownItem(word.to_owned())),
+    }
+}
+
+/// `["<" number ["." number] ">"]`; `None` if it is neither that nor nothing.
+fn partial(text: &str) -> Option<Option<Partial>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let inner = text.strip_prefix('<')?.strip_suffix('>')?;
+    let number = |text: &str| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { text.parse::<u64>().ok() } else { None }
+    };
+    let (first, count) = match inner.split_once('.') {
+        Some((first, count)) => (first, Some(number(count).filter(|count| *count > 0)?)),
+        None => (inner, None),
+    };
+    Some(Some(Partial { first: number(first)?, count }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let items = FetchItems::parse(text).unwrap();
+        let names: Vec<String> = items.items().iter().map(ToString::to_string).collect();
+        assert_eq!(names.join(" "), expected, "{text}");
+    }
+
+    #[test]
+    fn items_are_read() {
+        check("flags uid", "FLAGS UID");
+        check("(FLAGS BODY.PEEK[header.fields (to \"Cc\")])", "FLAGS BODY[HEADER.FIELDS (TO CC)]");
+        check("FULL", "FLAGS INTERNALDATE RFC822.SIZE ENVELOPE BODY");
+        check("ALL FLAGS", "FLAGS INTERNALDATE RFC822.SIZE ENVELOPE");
+        check("BODY[]<10.20> BODY[1.2.TEXT]", "BODY[]<10> BODY[1.2.TEXT]");
+        check("binary[1.2]<0> BINARY.SIZE[2]", "BINARY[1.2]<0> BINARY.SIZE[2]");
+        check("RFC822 RFC822.HEADER", "RFC822 RFC822.HEADER");
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for bad in [
+            "",
+            "()",
+            "(FLAGS",
+            "NAME",
+            "BODY[",
+            "BODY[1]x",
+            "BODY[]<>",
+            "BODY[]<1.0>",
+            "BODY[[]",
+            "BINARY[TEXT]",
+            "BINARY.SIZE[1]<0.1>",
+            "BODY[]<-1.2>",
+            "FLAGS[1]",
+        ] {
+            assert!(FetchItems::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(FetchItems::parse(&"BODY[1] ".repeat(9)).unwrap().items().len(), 1);
+    }
+
+    #[test]
+    fn a_range_of_bytes_ends_with_them() {
+        let check = |first, count, expected: &[u8]| {
+            assert_eq!(Partial { first, count }.of(b"hello"), expected);
+        };
+        check(0, Some(2), b"he");
+        check(3, Some(9), b"lo");
+        check(9, Some(9), b"");
+        check(2, None, b"llo");
+        check(u64::MAX, Some(u64::MAX), b"");
+    }
+}
