@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, completions, demo, folders, ls, man, search, show, status, thread,
+    bench, cache, completions, demo, fetch, folders, ls, man, search, show, status, thread,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -26,7 +26,7 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf) force one.
+mboxcl, mboxcl2, mmdf, mh) force one.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -109,6 +109,7 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     Ls(ls::LsArgs),
     Show(show::ShowArgs),
+    Fetch(fetch::FetchArgs),
     Thread(thread::ThreadArgs),
     Search(search::SearchArgs),
     Folders(folders::FoldersArgs),
@@ -139,6 +140,7 @@ impl Command {
             Self::Status(args) => status::run(context, args),
             Self::Ls(args) => ls::run(context, args),
             Self::Show(args) => show::run(context, args),
+            Self::Fetch(args) => fetch::run(context, args),
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
             Self::Folders(args) => folders::run(context, args),

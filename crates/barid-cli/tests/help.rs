@@ -2,11 +2,12 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
+    &["fetch"],
     &["thread"],
     &["folders"],
     &["flag"],

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod change;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod fetch;
 pub(crate) mod folders;
 pub(crate) mod ls;
 pub(crate) mod man;
