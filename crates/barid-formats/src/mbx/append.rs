@@ -20,7 +20,7 @@ use crate::{Error, NewMessage, Result, SyncFigures};
 
 /// Refuses what cannot be appended.
 pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result<()> {
-    match messages.iter().any(|message| message.bytes.is_empty()) {
+    match messages.iter().any(|message| text_of(message).is_empty()) {
         true => {
             let what = "an empty message cannot be stored in an mbx";
             Err(Error::Unsupported { path: mailbox.path.clone(), what })
@@ -32,10 +32,16 @@ pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result
 /// Bytes that messages take.
 pub(super) fn len_of(messages: &[NewMessage<'_>]) -> u64 {
     let len = |message: &NewMessage<'_>| {
-        let size = barid_message::crlf_size(message.bytes);
+        let size = barid_message::crlf_size(text_of(message));
         line(message, size, 0, 0, InternalDate::default()).len() as u64 + size
     };
     messages.iter().map(len).sum()
+}
+
+/// The bytes that are stored of a message.
+fn text_of<'a>(message: &NewMessage<'a>) -> &'a [u8] {
+    let stored = message.stored.and_then(|stored| stored.bytes.get(stored.separator_len..));
+    stored.unwrap_or(message.bytes)
 }
 
 /// The line before a message.
@@ -111,7 +117,7 @@ impl Writer<'_> {
         let mut first = String::new();
         for (message, uid) in messages.iter().zip(uid_last + 1..) {
             let keywords = bits_of_keywords(header, &message.keywords);
-            let size = barid_message::crlf_size(message.bytes);
+            let size = barid_message::crlf_size(text_of(message));
             let line = line(message, size, keywords, uid, now);
             match first.is_empty() {
                 true => {
@@ -120,7 +126,7 @@ impl Writer<'_> {
                 }
                 false => self.out.extend_from_slice(line.as_bytes()),
             }
-            self.text(message.bytes)?;
+            self.text(text_of(message))?;
         }
         self.flush()?;
         self.file.write_all_at(format!("{last:08x}").as_bytes(), UID_LAST_OFFSET)?;

@@ -45,7 +45,7 @@ pub(super) fn scan(
     }
     // Nobody else writes what was just written until it was stamped.
     drop(writing);
-    found.check_sound(mailbox, &*file)?;
+    found.check_sound(mailbox, &*file, known)?;
     let difference = found.compare(known)?;
     let new = match difference.is_reset {
         true => found.records.iter().filter(|record| !record.is_hidden()).copied().collect(),
@@ -209,7 +209,7 @@ impl Found {
             }
             mailbox.vfs.sleep(GROWTH_PAUSE);
         }
-        self.check_sound(mailbox, file)?;
+        self.check_sound(mailbox, file, known)?;
         if self.header.uidvalidity == 0 || self.needs_numbers() {
             let numbered = self.number(mailbox, known)?;
             if let Some(file) = &writable {
@@ -296,11 +296,18 @@ impl Found {
     }
 
     /// Fails if something is wrong in the middle of the file.
-    pub(super) fn check_sound(&self, mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
+    pub(super) fn check_sound(
+        &self,
+        mailbox: &MbxMailbox,
+        file: &dyn File,
+        known: &dyn Known,
+    ) -> Result<()> {
         let Some(fault) = self.fault else { return Ok(()) };
         let mut walker = Walker::new(file, self.stamp.files[0].size);
         let is_torn_end = walker.is_torn_end(&fault).map_err(Error::at(&mailbox.path))?;
-        match is_torn_end {
+        let known_end =
+            known_end(known, &self.header).filter(|end| *end <= self.stamp.files[0].size);
+        match is_torn_end && known_end.is_none_or(|end| end <= fault.offset) {
             true => Ok(()),
             false => Err(damaged(mailbox, fault.offset, fault.what)),
         }
@@ -370,6 +377,13 @@ impl Found {
         }
         Ok(difference)
     }
+}
+
+/// Where the last message ended that is known: what is wrong before that is no torn end.
+fn known_end(known: &dyn Known, header: &Header) -> Option<u64> {
+    let is_same = known.uidvalidity().map(UidValidity::get) == Some(header.uidvalidity);
+    let notes = Notes::from_bytes(known.state()).filter(|_| is_same);
+    notes.map(|notes| notes.end)
 }
 
 /// Whether a record is where a message is known to be, and as long.

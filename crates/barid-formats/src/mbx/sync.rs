@@ -91,7 +91,7 @@ impl Base {
             return Ok(Self { stamp, header, found, is_known, end, size, last_uid, uid_last });
         }
         let found = Found::read_all(mailbox, file)?;
-        found.check_sound(mailbox, file)?;
+        found.check_sound(mailbox, file, known)?;
         let is_known = found.is_known(known)? && !found.needs_numbers();
         if !is_known && !changes.is_empty() {
             return Err(Error::Changed { path: mailbox.path.clone() });

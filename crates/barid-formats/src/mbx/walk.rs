@@ -11,7 +11,7 @@ use barid_vfs::File;
 
 use super::date;
 use super::layout::{
-    LINE_LEN_MAX, RESYNC_READ_LEN, RESYNC_TRIES_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
+    LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_TRIES_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
 };
 
 /// Reads lines of a file.
@@ -100,7 +100,8 @@ impl<'f> Walker<'f> {
     }
 
     /// Whether what stands at a fault is what an append leaves that was cut short: a line without
-    /// all of its message, the beginning of a line, or zeros; and no whole messages behind it.
+    /// all of its message, the beginning of a line, or zeros; and no whole messages behind it, but
+    /// behind zeros such as nobody has ever seen: a power failure may lose the first line only.
     pub(super) fn is_torn_end(&mut self, fault: &Fault) -> io::Result<bool> {
         if fault.is_whole {
             return Ok(false);
@@ -108,12 +109,14 @@ impl<'f> Walker<'f> {
         let want = (self.size - fault.offset).min(LINE_LEN_MAX as u64) as usize;
         let bytes = self.bytes(fault.offset, want)?;
         let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
-        Ok(is_line && !self.goes_on_behind(fault.offset)?)
+        let unseen_goes = bytes.contains(&0);
+        Ok(is_line && !self.goes_on_behind(fault.offset, unseen_goes)?)
     }
 
     /// Whether nothing but whole messages stands from some place behind `offset` to the end: then
-    /// what is wrong at `offset` is no torn end. Reads the rest of the file.
-    fn goes_on_behind(&mut self, offset: u64) -> io::Result<bool> {
+    /// what is wrong at `offset` is no torn end. Those that no session has seen do not count if
+    /// `unseen_goes`. Reads the rest of the file.
+    fn goes_on_behind(&mut self, offset: u64, unseen_goes: bool) -> io::Result<bool> {
         let mut tries = 0;
         let mut from = offset + 1;
         let mut buffer = vec![0; RESYNC_READ_LEN];
@@ -133,9 +136,12 @@ impl<'f> Walker<'f> {
                 for start in end.saturating_sub(LINE_LEN_MAX - 2)..=end - 22 {
                     let at = from + start as u64;
                     let is_start = matches!(buffer[start], b' ' | b'0'..=b'9');
+                    let mut is_seen = !unseen_goes;
+                    let mut see = |record: Record| is_seen |= record.flags & OLD != 0;
                     if is_start
                         && Record::parse(&buffer[start..len], at).is_ok()
-                        && self.walk(at, &mut |_| ())?.1.is_none_or(|fault| fault.is_whole)
+                        && self.walk(at, &mut see)?.1.is_none_or(|fault| fault.is_whole)
+                        && is_seen
                     {
                         return Ok(true);
                     }

@@ -2,6 +2,8 @@
 
 mod changing;
 mod corpora;
+mod crash;
+mod peers;
 mod scanning;
 
 mod support;

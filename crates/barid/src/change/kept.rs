@@ -199,6 +199,7 @@ impl Mailbox {
         match self.format() {
             Format::Maildir | Format::Mh => 0,
             Format::Mmdf => 2,
+            Format::Mbx => 3,
             _ => 1,
         }
     }
