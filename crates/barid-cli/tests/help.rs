@@ -2,13 +2,14 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 26] = [
     &[],
     &["status"],
     &["ls"],
     &["show"],
     &["fetch"],
     &["thread"],
+    &["search"],
     &["folders"],
     &["flag"],
     &["expunge"],

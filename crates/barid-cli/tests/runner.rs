@@ -13,6 +13,7 @@ mod interrupted;
 mod ls;
 mod pending;
 mod real_mail;
+mod search;
 mod show;
 mod status;
 mod stopped;

@@ -17,6 +17,7 @@ mod opening;
 mod pending;
 mod races;
 mod undo;
+mod search;
 mod search_peer;
 mod search_programs;
 mod unfinished;
