@@ -74,8 +74,11 @@ impl Nmh {
     }
 }
 
-/// Every message by UID: its text, its flags, its keywords.
-fn told(mailbox: &mut Mailbox) -> BTreeMap<u32, (Vec<u8>, FlagSet, Vec<String>)> {
+/// A message: its text, its flags, its keywords.
+type Told = (Vec<u8>, FlagSet, Vec<String>);
+
+/// Every message by UID.
+fn told(mailbox: &mut Mailbox) -> BTreeMap<u32, Told> {
     let rows: Vec<u32> = (0..mailbox.len()).collect();
     let mut all = BTreeMap::new();
     mailbox
@@ -186,7 +189,7 @@ fn rounds_with_nmh() {
             assert_eq!(*was, serial_of(text), "round {round}: UID {uid}");
         }
         let numbers = numbers(&nmh);
-        let with = |has: &dyn Fn(&(Vec<u8>, FlagSet, Vec<String>)) -> bool| -> BTreeSet<u32> {
+        let with = |has: &dyn Fn(&Told) -> bool| -> BTreeSet<u32> {
             now.values().filter(|told| has(told)).map(|told| numbers[&serial_of(&told.0)]).collect()
         };
         let has = |flag: Flag| with(&|told| told.1.contains(flag));
