@@ -66,18 +66,29 @@ impl MixMailbox {
         Ok(matches!(self.place().look(&*self.vfs)?, Found::Redo | Found::Strange))
     }
 
+    /// Whether what was begun and not finished moves messages in data files.
+    fn is_half_moved(&self) -> Result<bool> {
+        let names = redo::names(&*self.vfs, &self.place())?;
+        Ok(names.iter().any(|name| data::data_number(name).is_some()))
+    }
+
     /// Completes what was begun, under locks that suit it.
     fn recover_with(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         let place = self.place();
-        if place.look(&*self.vfs)? == Found::Nothing {
-            return Ok(Recovered::default());
+        let mut purpose = Purpose::Write;
+        loop {
+            if place.look(&*self.vfs)? == Found::Nothing {
+                return Ok(Recovered::default());
+            }
+            let _locks = Locks::acquire(self, purpose)?;
+            // Only now is it certain what is there.
+            if purpose == Purpose::Write && self.is_half_moved()? {
+                purpose = Purpose::Move;
+                continue;
+            }
+            let drop_pending = context.drop_pending.as_deref_mut();
+            return redo::recover(&*self.vfs, &place, drop_pending.map(|drop| drop as _));
         }
-        let names = redo::names(&*self.vfs, &place)?;
-        let moves = names.iter().any(|name| data::data_number(name).is_some());
-        let purpose = if moves { Purpose::Move } else { Purpose::Write };
-        let _locks = Locks::acquire(self, purpose)?;
-        let drop_pending = context.drop_pending.as_deref_mut();
-        redo::recover(&*self.vfs, &place, drop_pending.map(|drop| drop as _))
     }
 }
 

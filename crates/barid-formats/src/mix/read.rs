@@ -92,7 +92,7 @@ pub(super) fn read_unmoved(
         // Where there are no locks nobody waits for them.
         _ => None,
     };
-    if mailbox.is_unfinished()? {
+    if mailbox.is_half_moved()? {
         let path = mailbox.path.clone();
         return Err(Error::MessageGone { path, offset: 0 });
     }

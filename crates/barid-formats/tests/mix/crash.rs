@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, SyncContext};
+use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, SyncContext};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 use fastrand::Rng;
@@ -211,4 +211,35 @@ fn a_failing_call_leaves_a_mailbox_that_can_be_used() {
         }
     }
     assert!(failed > 100 && unfinished > 20, "{failed} failed, {unfinished} unfinished");
+}
+
+#[test]
+fn what_is_half_moved_is_not_read() {
+    let (mut readable, mut moving) = (0, 0);
+    for seed in 0..8 {
+        let scenario = Scenario::new(seed);
+        let cached = on(&scenario.disk).scan();
+        let world = CrashVfs::new(&scenario.disk);
+        scenario.change(Arc::new(world.vfs())).unwrap();
+        for point in 0..world.points() {
+            let disk = world.crash_at(point, 1);
+            let mailbox = on(&disk);
+            let Some(unfinished) = mailbox.mailbox.unfinished(None).unwrap() else { continue };
+            let journal = disk.read(&unfinished.journal.unwrap(), 1 << 24).unwrap();
+            let moves = memchr::memmem::find(&journal, b".mix5f000000").is_some();
+            // As it was known before the change: afterwards it may be elsewhere.
+            let Some(message) = cached.messages.first() else { continue };
+            let (stamp, mut buffer) = (cached.report.stamp, Vec::new());
+            let location = &message.location;
+            let read = mailbox.mailbox.read_known(location, ReadAs::Message, &stamp, &mut buffer);
+            match read {
+                Ok(_) => readable += 1,
+                Err(Error::MessageGone { .. }) if moves => moving += 1,
+                // It was moved before that.
+                Err(Error::MessageGone { .. }) if !scenario.changes.expunge.is_empty() => {}
+                Err(error) => panic!("scenario {seed}, point {point}: {error}"),
+            }
+        }
+    }
+    assert!(readable > 0 && moving > 0, "{readable} readable, {moving} moving");
 }

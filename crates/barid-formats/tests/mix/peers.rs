@@ -248,3 +248,37 @@ fn c_client_reads_what_we_wrote() {
     assert!(peer.messages.iter().all(|message| !message.starts_with("2 ")), "{:?}", peer.messages);
     peer.command("close").unwrap();
 }
+
+#[test]
+fn a_session_of_c_client_sees_what_we_change() {
+    let Some(mut peer) = CClient::new() else { return };
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let mut mailbox = super::support::create(&vfs, &peer.folder().join("box"));
+    let texts: Vec<_> = (0..5).map(|n| text(n, 300 * (n + 1))).collect();
+    let messages: Vec<_> = texts.iter().map(|text| new_message(text)).collect();
+    mailbox.sync(&ChangeSet::default(), &messages).unwrap();
+    assert_eq!(peer.open("box").unwrap(), 5);
+    let size = |mailbox: &MixBox| mailbox.files()[".mix5f000000"].len();
+    let before = size(&mailbox);
+    // Flags and expunges of ours, which must not move anything under a session.
+    let flagged = FlagSet::EMPTY.with(Flag::Flagged);
+    let flags = vec![add(4, flagged, &["todo"])];
+    let changes = ChangeSet { flags, expunge: vec![uid(1), uid(3)], ..ChangeSet::default() };
+    mailbox.sync(&changes, &[new_message(&texts[0])]).unwrap();
+    assert!(size(&mailbox) > before);
+    peer.command("ping").unwrap();
+    peer.command("check").unwrap();
+    assert_eq!(peer.command("uids").unwrap(), ["2", "4", "5", "6"], "{:?}", peer.messages);
+    let theirs = peer.command("flags").unwrap();
+    assert!(theirs[1].contains('F') && theirs[1].contains("todo"), "{theirs:?}");
+    peer.command("close").unwrap();
+    let bad = peer.messages.iter().find(|message| message.starts_with("2 "));
+    assert_eq!(bad, None);
+    // Now that nobody has it open, c-client has reclaimed the space.
+    let cached = mailbox.scan();
+    assert_eq!(cached.report.defects, []);
+    assert_eq!(size(&mailbox) as u64, cached.report.size_bytes);
+    let contents = mailbox.contents(&cached);
+    assert_eq!(contents.keys().copied().collect::<Vec<_>>(), [2, 4, 5, 6]);
+    assert_eq!((&contents[&4].text, &contents[&6].text), (&texts[3], &texts[0]));
+}
