@@ -16,10 +16,10 @@ mod once;
 mod opening;
 mod pending;
 mod races;
-mod undo;
 mod search;
 mod search_peer;
 mod search_programs;
+mod undo;
 mod unfinished;
 mod world;
 
