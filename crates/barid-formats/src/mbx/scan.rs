@@ -198,10 +198,12 @@ impl Found {
             true => None,
             false => open_for_writing(mailbox, metadata.inode)?,
         };
-        let permission = match &writable {
-            Some(_) => Some(Permission::acquire(mailbox, &metadata)?),
-            None => None,
+        let permission = match writable.as_ref().map(|_| Permission::acquire(mailbox, &metadata)) {
+            // Where no lock file can be made, the mailbox can be read.
+            None | Some(Err(Error::Io { .. })) => None,
+            Some(permission) => Some(permission?),
         };
+        let writable = writable.filter(|_| permission.is_some());
         for _ in 0..GROWTH_TRIES {
             self.read_again(mailbox, file)?;
             if permission.is_some() || self.fault.is_none() {

@@ -64,6 +64,18 @@ fn reading_only_counts_in_memory() {
 }
 
 #[test]
+fn where_no_lock_file_can_be_made_nothing_is_written() {
+    let (disk, world) = World::of(&three());
+    let before = world.bytes();
+    disk.set_mode("/tmp".as_ref(), 0o500).unwrap();
+    assert_eq!(world.scan().uids(), [1, 2, 3]);
+    assert_eq!(world.bytes(), before);
+    disk.set_mode("/tmp".as_ref(), 0o700).unwrap();
+    assert_eq!(world.scan().uids(), [1, 2, 3]);
+    assert_ne!(world.bytes(), before);
+}
+
+#[test]
 fn only_the_tail_is_read_of_what_grew() {
     let (_, world) = World::of(&three());
     let found = world.scan();
