@@ -19,10 +19,10 @@ Examples:
   barid fetch --seq archive.mbox '1:10,*' FULL
   barid fetch --json ~/Maildir 4711 BODYSTRUCTURE 'BINARY[2]'
 
-ITEMS are those of IMAP: FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, BODY, BODYSTRUCTURE,
-BODY[SECTION]<FIRST.COUNT>, BINARY[PART], BINARY.SIZE[PART], and FAST, ALL, FULL. A SECTION is empty,
-a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES), TEXT, behind a part also MIME.
-No flag is changed: BODY[] is BODY.PEEK[].
+ITEMS are those of IMAP: FLAGS, UID, MODSEQ, INTERNALDATE, RFC822.SIZE, ENVELOPE, BODY,
+BODYSTRUCTURE, BODY[SECTION]<FIRST.COUNT>, BINARY[PART], BINARY.SIZE[PART], and FAST, ALL, FULL. A
+SECTION is empty, a part (1.2), HEADER, HEADER.FIELDS (NAMES), HEADER.FIELDS.NOT (NAMES), TEXT,
+behind a part also MIME. No flag is changed: BODY[] is BODY.PEEK[].
 
 Exit status: 1 if none of the messages is there, 2 if one cannot be read; the others are printed.";
 

@@ -43,14 +43,7 @@ pub(super) fn run(
     report: &mut FetchReport,
     sizes: &mut Vec<(Uid, u64)>,
 ) -> Result<Stop> {
-    let all = mailbox.uids()?;
-    let mut entries: Vec<Entry> = Vec::with_capacity(uids.len());
-    for (at, uid) in uids.iter().enumerate() {
-        match all.binary_search(&uid.get()) {
-            Ok(row) => entries.push((at, row as u32)),
-            Err(_) => report.gone.push(*uid),
-        }
-    }
+    let entries = entries(mailbox, uids, report)?;
     let stored = if items.needs_message() { mailbox.snapshot.sizes()? } else { Vec::new() };
     let blocks = blocks(&entries, &stored);
     let cores = || thread::available_parallelism().map_or(1, usize::from);
@@ -106,6 +99,19 @@ pub(super) fn run(
         report.gone.retain(|uid| !later.contains(uid));
     }
     Ok(stop.unwrap_or(Stop::Done))
+}
+
+/// The rows of messages; those that are not there are told.
+fn entries(mailbox: &Mailbox, uids: &[Uid], report: &mut FetchReport) -> Result<Vec<Entry>> {
+    let all = mailbox.uids()?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(uids.len());
+    for (at, uid) in uids.iter().enumerate() {
+        match all.binary_search(&uid.get()) {
+            Ok(row) => entries.push((at, row as u32)),
+            Err(_) => report.gone.push(*uid),
+        }
+    }
+    Ok(entries)
 }
 
 /// Divides the messages into blocks of some megabytes, or of some rows where none is read.
