@@ -112,50 +112,53 @@ fn numbers(nmh: &Nmh) -> BTreeMap<u32, u32> {
     entries.map(|(number, text)| (serial_of(&text), number)).collect()
 }
 
-#[test]
-fn rounds_with_nmh() {
-    let Some(nmh) = Nmh::new() else { return };
-    let mut random = fastrand::Rng::with_seed(11);
-    let (mut serial, mut known) = (0, BTreeMap::<u32, u32>::new());
-    let mut alive: BTreeSet<u32> = BTreeSet::new();
-    for round in 0..ROUNDS {
-        let numbers_now = numbers(&nmh);
-        let pick = |random: &mut fastrand::Rng| {
-            let at = random.usize(..numbers_now.len());
-            numbers_now
-                .iter()
-                .nth(at)
-                .map(|(serial, number)| (*serial, number.to_string()))
-                .unwrap()
-        };
-        match random.u8(0..6) {
-            _ if alive.len() < 3 => {
-                serial += 1;
-                assert!(nmh.run("rcvstore", &[], Some(&message(serial))).0);
-                alive.insert(serial);
-            }
+/// What must be in the folder, and which message each UID was.
+struct Rounds<'a> {
+    nmh: &'a Nmh,
+    random: fastrand::Rng,
+    serial: u32,
+    alive: BTreeSet<u32>,
+    known: BTreeMap<u32, u32>,
+}
+
+impl Rounds<'_> {
+    fn store(&mut self) {
+        self.serial += 1;
+        assert!(self.nmh.run("rcvstore", &[], Some(&message(self.serial))).0);
+        self.alive.insert(self.serial);
+    }
+
+    /// The serial and the number of any message.
+    fn pick(&mut self) -> (u32, String) {
+        let numbers = numbers(self.nmh);
+        let at = self.random.usize(..numbers.len());
+        let (serial, number) = numbers.iter().nth(at).unwrap();
+        (*serial, number.to_string())
+    }
+
+    fn change_by_nmh(&mut self) {
+        match self.random.u8(0..6) {
+            _ if self.alive.len() < 3 => self.store(),
             0 => {
-                let (serial, number) = pick(&mut random);
-                assert!(nmh.run("rmm", &[&number], None).0);
-                alive.remove(&serial);
+                let (serial, number) = self.pick();
+                assert!(self.nmh.run("rmm", &[&number], None).0);
+                self.alive.remove(&serial);
             }
-            1 => assert!(nmh.run("folder", &["-pack"], None).0),
-            2 => assert!(nmh.run("sortm", &["-textfield", "subject"], None).0),
+            1 => assert!(self.nmh.run("folder", &["-pack"], None).0),
+            2 => assert!(self.nmh.run("sortm", &["-textfield", "subject"], None).0),
             3 => {
-                let (_, number) = pick(&mut random);
-                assert!(nmh.run("mark", &[&number, "-sequence", "todo", "-add"], None).0);
+                let (_, number) = self.pick();
+                assert!(self.nmh.run("mark", &[&number, "-sequence", "todo", "-add"], None).0);
             }
-            _ => {
-                serial += 1;
-                assert!(nmh.run("rcvstore", &[], Some(&message(serial))).0);
-                alive.insert(serial);
-            }
+            _ => self.store(),
         }
-        let mut mailbox = nmh.open();
-        let mut now = told(&mut mailbox);
+    }
+
+    fn change_by_us(&mut self, mailbox: &mut Mailbox) {
+        let now = told(mailbox);
         let uids: Vec<u32> = now.keys().copied().collect();
-        let uid = Uid::new(uids[random.usize(..uids.len())]).unwrap();
-        let text = message(serial + 1);
+        let uid = Uid::new(uids[self.random.usize(..uids.len())]).unwrap();
+        let text = message(self.serial + 1);
         let new = [NewMessage {
             bytes: &text,
             internal_date: None,
@@ -165,15 +168,15 @@ fn rounds_with_nmh() {
             stored: None,
         }];
         let mut request = ChangeRequest::default();
-        match random.u8(0..3) {
+        match self.random.u8(0..3) {
             0 => {
                 request.appends = &new;
-                serial += 1;
-                alive.insert(serial);
+                self.serial += 1;
+                self.alive.insert(self.serial);
             }
-            1 if alive.len() > 3 => {
+            1 if self.alive.len() > 3 => {
                 request.expunge = vec![uid];
-                alive.remove(&serial_of(&now[&uid.get()].0));
+                self.alive.remove(&serial_of(&now[&uid.get()].0));
             }
             _ => {
                 let add = FlagSet::EMPTY.with(Flag::Seen).with(Flag::Answered);
@@ -181,24 +184,46 @@ fn rounds_with_nmh() {
             }
         }
         mailbox.change(&request, &ChangeOptions::default()).unwrap();
-        now = told(&mut mailbox);
+    }
+
+    fn check(&mut self, mailbox: &mut Mailbox, round: u32) {
+        let now = told(mailbox);
         let serials: BTreeSet<u32> = now.values().map(|(text, _, _)| serial_of(text)).collect();
-        assert_eq!((serials.len(), &serials), (now.len(), &alive), "round {round}");
+        assert_eq!((serials.len(), &serials), (now.len(), &self.alive), "round {round}");
         for (uid, (text, _, _)) in &now {
-            let was = known.entry(*uid).or_insert_with(|| serial_of(text));
+            let was = self.known.entry(*uid).or_insert_with(|| serial_of(text));
             assert_eq!(*was, serial_of(text), "round {round}: UID {uid}");
         }
-        let numbers = numbers(&nmh);
+        let numbers = numbers(self.nmh);
         let with = |has: &dyn Fn(&Told) -> bool| -> BTreeSet<u32> {
             now.values().filter(|told| has(told)).map(|told| numbers[&serial_of(&told.0)]).collect()
         };
         let has = |flag: Flag| with(&|told| told.1.contains(flag));
         let word = |name: &str| with(&|told| told.2.iter().any(|word| word == name));
-        assert_eq!(with(&|told| !told.1.contains(Flag::Seen)), nmh.sequence("unseen"), "{round}");
-        assert_eq!(has(Flag::Flagged), nmh.sequence("flagged"), "{round}");
-        assert_eq!(has(Flag::Answered), nmh.sequence("replied"), "{round}");
-        assert_eq!(word("todo"), nmh.sequence("todo"), "{round}");
-        assert_eq!(word("fresh"), nmh.sequence("fresh"), "{round}");
+        let sequence = |name: &str| self.nmh.sequence(name);
+        assert_eq!(with(&|told| !told.1.contains(Flag::Seen)), sequence("unseen"), "{round}");
+        assert_eq!(has(Flag::Flagged), sequence("flagged"), "{round}");
+        assert_eq!(has(Flag::Answered), sequence("replied"), "{round}");
+        assert_eq!(word("todo"), sequence("todo"), "{round}");
+        assert_eq!(word("fresh"), sequence("fresh"), "{round}");
     }
-    println!("{ROUNDS} rounds, {serial} messages, {} left", alive.len());
+}
+
+#[test]
+fn rounds_with_nmh() {
+    let Some(nmh) = Nmh::new() else { return };
+    let mut rounds = Rounds {
+        nmh: &nmh,
+        random: fastrand::Rng::with_seed(11),
+        serial: 0,
+        alive: BTreeSet::new(),
+        known: BTreeMap::new(),
+    };
+    for round in 0..ROUNDS {
+        rounds.change_by_nmh();
+        let mut mailbox = nmh.open();
+        rounds.change_by_us(&mut mailbox);
+        rounds.check(&mut mailbox, round);
+    }
+    println!("{ROUNDS} rounds, {} messages, {} left", rounds.serial, rounds.alive.len());
 }

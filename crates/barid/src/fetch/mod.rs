@@ -3,8 +3,8 @@
 //! What the cache knows is answered from it; messages are read only for sections and structures,
 //! for sizes that nobody has asked for before, and for header fields that are too long for the
 //! cache. Messages are worked on in blocks of a bounded size, by as many threads as there are
-//! cores, and what they write comes out in the order asked for. No flag is changed: every section is
-//! peeked at.
+//! cores, and what they write comes out in the order asked for. No flag is changed: every section
+//! is peeked at.
 
 mod blocks;
 mod fetched;
