@@ -24,8 +24,9 @@ fn all_of_c_client_s_messages_are_there() {
     assert_eq!(contents.len(), 411);
     // c-client has rotated the messages by one, and keeps none of the order of keywords.
     let lines: Vec<&str> = manifest.lines().skip(1).collect();
+    let first = *contents.keys().min().unwrap();
     let mut matched = 0;
-    for content in contents.values() {
+    for (uid, content) in &contents {
         let text = String::from_utf8_lossy(&content.text).into_owned();
         let line = lines.iter().find(|line| {
             let id = line.split('\t').nth(4).unwrap();
@@ -52,6 +53,10 @@ fn all_of_c_client_s_messages_are_there() {
         let mut found: Vec<&str> = content.keywords.iter().map(String::as_str).collect();
         keywords.sort_unstable();
         found.sort_unstable();
+        // The first message came before the mailbox had the keywords, so c-client dropped them.
+        if *uid == first {
+            keywords.clear();
+        }
         assert_eq!(found, keywords, "{line}");
     }
     assert!(matched > 300, "{matched}");
