@@ -458,8 +458,8 @@ impl World {
         self.seconds = if is_ours { found } else { self.seconds + 1 };
     }
 
-    /// Puts the time of change to that of the last round, after those that only looked; where one of
-    /// them wrote, as Dovecot does when it first sees the file, to the time that it remembers.
+    /// Puts the time of change to that of the last round, after those that only looked; where one
+    /// of them wrote, as Dovecot does when it first sees the file, to the time that it remembers.
     fn restore_time(&mut self) {
         let metadata = OsVfs.metadata(&self.path).unwrap();
         self.seconds = self.seconds.max(metadata.modified.unix_seconds());
