@@ -430,6 +430,10 @@ fn a_mailbox_is_created_and_an_mbox_is_taken_from_standard_input() {
         ("folder/", "maildir"),
         ("maildir:other", "maildir"),
         ("mboxrd:rd", "mboxrd"),
+        ("mmdf:packed", "mmdf"),
+        ("mbx:one", "mbx"),
+        ("mix:several", "mix"),
+        ("mh:numbers", "mh"),
     ];
     for (name, format) in cases {
         assert_eq!(world.run(&["append", name, "one.eml"]).code, 2, "{name}");

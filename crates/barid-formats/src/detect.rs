@@ -42,6 +42,21 @@ pub enum FormatName {
     Mh,
 }
 
+impl FormatName {
+    /// The format; that of an mbox that is just being made, where the name leaves it open.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Maildir => Format::Maildir,
+            Self::Mmdf => Format::Mmdf,
+            Self::Mbx => Format::Mbx,
+            Self::Mix => Format::Mix,
+            Self::Mh => Format::Mh,
+            Self::Mbox => Format::Mboxo,
+            Self::MboxVariant(variant) => variant.format(),
+        }
+    }
+}
+
 /// Opens the mailbox at a path; the options are for those that are an mbox.
 type Open = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Mailbox>>;
 
@@ -196,15 +211,7 @@ pub fn open_with(
 /// [`Error::Io`] if the path is missing or may not be read.
 pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
     let probe = probe(vfs, path)?;
-    Ok(find(&probe).map(|entry| match entry.format {
-        FormatName::Maildir => Format::Maildir,
-        FormatName::Mmdf => Format::Mmdf,
-        FormatName::Mbx => Format::Mbx,
-        FormatName::Mix => Format::Mix,
-        FormatName::Mh => Format::Mh,
-        FormatName::Mbox => Format::Mboxo,
-        FormatName::MboxVariant(variant) => variant.format(),
-    }))
+    Ok(find(&probe).map(|entry| entry.format.format()))
 }
 
 fn find(probe: &Probe) -> Option<&'static Entry> {

@@ -4,6 +4,7 @@
 //! mailbox with what is [`Known`] of it and hands every message never seen before to a
 //! [`ScanSink`]; only those are read.
 
+mod create;
 mod detect;
 mod error;
 mod files;
@@ -20,6 +21,7 @@ mod scan;
 mod stamp;
 mod sync;
 
+pub use create::{CreateOptions, Created, create};
 pub use detect::{FormatName, MailboxSpec, detect, open, open_with};
 pub use error::{Error, Result, SinkError};
 pub use folders::{Folder, decode_utf7, folders};

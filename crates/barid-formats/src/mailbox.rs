@@ -49,6 +49,11 @@ impl Format {
         }
     }
 
+    /// Whether a mailbox is a folder, not a file.
+    pub const fn is_folder(self) -> bool {
+        matches!(self, Self::Maildir | Self::Mix | Self::Mh)
+    }
+
     /// Whether every message is a file of its own.
     pub const fn has_message_files(self) -> bool {
         matches!(self, Self::Maildir | Self::Mh)

@@ -45,7 +45,7 @@ impl ChangeSet {
 }
 
 /// A message to be appended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewMessage<'a> {
     /// Header, blank line, body.
     pub bytes: &'a [u8],
@@ -60,6 +60,9 @@ pub struct NewMessage<'a> {
     /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
     /// these bytes instead of `bytes` and `sender`.
     pub stored: Option<StoredMessage<'a>>,
+    /// The UID that it shall have. It gets it if all UIDs given so far, to the messages before it
+    /// included, are below; otherwise it gets the next one. [`SyncReport::appended`] tells.
+    pub uid: Option<Uid>,
 }
 
 /// A message as it stood in an mbox of the variant it is written to.

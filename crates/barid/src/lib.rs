@@ -30,6 +30,7 @@
 mod bytes;
 pub mod caches;
 mod change;
+mod create;
 mod error;
 pub mod fetch;
 mod folders;
@@ -52,8 +53,8 @@ mod threading;
 
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
-    Caps, Error as FormatError, FlagChange, Format, FormatName, MailboxSpec, MboxLock, NewMessage,
-    ReadAs, StoredMessage, SyncFigures, Unfinished,
+    Caps, CreateOptions, Error as FormatError, FlagChange, Format, FormatName, MailboxSpec,
+    MboxLock, NewMessage, ReadAs, StoredMessage, SyncFigures, Unfinished,
 };
 pub use barid_kv::Compression;
 pub use barid_message as message;
@@ -62,6 +63,7 @@ pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads
 pub use barid_types::*;
 pub use barid_vfs as vfs;
 pub use change::{ChangeOptions, ChangeRequest, Changed, KeptExpunge, KeptState, Undo, WriteWhen};
+pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, folders};
 pub use mailbox::Mailbox;

@@ -188,6 +188,7 @@ impl Arena {
             keywords: keywords.clone(),
             sender: Some(&message.sender),
             stored: None,
+            uid: None,
         });
         let appends: Vec<NewMessage<'_>> = new.collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -37,7 +37,7 @@ fn labelled<'a>(text: &'a [u8], name: &str) -> NewMessage<'a> {
 /// A message to be appended.
 fn plain(text: &[u8]) -> NewMessage<'_> {
     let (internal_date, flags, keywords) = (None, Default::default(), Vec::new());
-    NewMessage { bytes: text, internal_date, flags, keywords, sender: None, stored: None }
+    NewMessage { bytes: text, internal_date, flags, keywords, ..NewMessage::default() }
 }
 
 #[test]

@@ -122,8 +122,7 @@ impl Verb {
                     internal_date: None,
                     flags: [Flag::Draft].into_iter().collect(),
                     keywords: Vec::new(),
-                    sender: None,
-                    stored: None,
+                    ..barid::NewMessage::default()
                 });
                 let appends: Vec<_> = new.collect();
                 let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -164,8 +164,7 @@ impl Rounds<'_> {
             internal_date: None,
             flags: FlagSet::EMPTY.with(Flag::Flagged),
             keywords: vec![Keyword::new("fresh").unwrap()],
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         }];
         let mut request = ChangeRequest::default();
         match self.random.u8(0..3) {

@@ -26,8 +26,7 @@ fn append(mailbox: &mut Mailbox) -> barid::Result<barid::Changed> {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     let request = ChangeRequest { appends: &[message], ..ChangeRequest::default() };
     mailbox.change(&request, &now())

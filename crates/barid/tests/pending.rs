@@ -110,8 +110,7 @@ fn an_expunge_and_an_append_write_what_is_pending() {
         internal_date: None,
         flags: [Flag::Draft].into_iter().collect(),
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     let append = ChangeRequest { appends: &[message], ..ChangeRequest::default() };
     for request in [expunge(&[4]), append] {
@@ -149,8 +148,7 @@ fn a_dry_run_changes_nothing() {
             internal_date: None,
             flags: Default::default(),
             keywords: Vec::new(),
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         };
         let appends = [message];
         let append = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -6,6 +6,7 @@
 
 mod append;
 mod before;
+mod create;
 mod keywords;
 mod layout;
 mod list;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
 
+pub(crate) use self::create::create;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,

@@ -269,7 +269,7 @@ impl Uids<'_> {
 }
 
 /// A random GUID in hex.
-fn guid(vfs: &dyn Vfs) -> [u8; 32] {
+pub(super) fn guid(vfs: &dyn Vfs) -> [u8; 32] {
     let mut random = [0; 16];
     if vfs.random(&mut random).is_err() {
         random = u128::from(vfs.now().unix_nanos.cast_unsigned()).to_be_bytes();

@@ -6,6 +6,7 @@
 //! locks (`lock.rs`), its way to notice changes (`scan.rs`), its bytes.
 
 mod append;
+mod create;
 mod date;
 mod expunge;
 mod headers;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use barid_vfs::{FileStamp, Vfs};
 
+pub(crate) use self::create::create;
 pub(crate) use self::layout::is_mbx;
 use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
 use crate::{

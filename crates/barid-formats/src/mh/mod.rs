@@ -6,6 +6,7 @@
 
 mod append;
 mod before;
+mod create;
 mod layout;
 mod list;
 mod name;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use barid_types::KeywordTable;
 use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
+pub(crate) use self::create::create;
 pub(crate) use self::layout::MARKS;
 use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
 use self::name::{Number, parse_place};

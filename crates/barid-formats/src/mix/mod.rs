@@ -7,6 +7,7 @@
 
 mod append;
 mod burp;
+mod create;
 mod data;
 mod layout;
 mod lock;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use barid_vfs::{FileStamp, Vfs};
 
+pub(crate) use self::create::create;
 pub(crate) use self::layout::META;
 use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
 use self::lock::{Locks, Purpose};

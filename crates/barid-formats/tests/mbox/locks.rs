@@ -37,8 +37,7 @@ fn append_all(path: &Path, who: &str, count: u32) {
             internal_date: None,
             flags: FlagSet::EMPTY,
             keywords: Vec::new(),
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         };
         let mut mailbox =
             MboxMailbox::open_with(Arc::new(OsVfs), path, None, utc()).expect("because it opens");
@@ -216,8 +215,7 @@ fn append_one(path: &Path, options: MboxOptions) -> Result<(), Error> {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     let known = EmptyKnown::default();
     mailbox.sync(&ChangeSet::default(), &[message], &mut SyncContext::new(&known)).map(drop)

@@ -49,8 +49,7 @@ fn nothing_moves_under_a_session_and_its_holder_is_named() {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     sync(&path, &ChangeSet::default(), std::slice::from_ref(&append)).unwrap();
     peer.command("check").unwrap();

@@ -200,6 +200,7 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
             keywords: if number % 7 == 0 { keywords.clone() } else { Vec::new() },
             sender: Some("someone@example.org"),
             stored: None,
+            uid: None,
         })
         .collect();
     let scratch = Scratch::new("appended").unwrap();

@@ -258,8 +258,7 @@ fn as_barid(mailbox: &mut Box_, entries: &[Entry], ops: &[Op]) -> SyncReport {
                 .map(|(_, flag, _)| *flag)
                 .collect(),
             keywords: entry.keywords.iter().filter_map(|name| Keyword::new(name)).collect(),
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         })
         .collect();
     let mut ledger = mailbox.ledger();

@@ -115,8 +115,7 @@ fn next_generation(mailbox: &mut Box_, rng: &mut fastrand::Rng, expunge: bool) {
             internal_date: None,
             flags: FlagSet::EMPTY,
             keywords: keywords(GENERATIONS[next]),
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         })
         .collect();
     let mut ledger = mailbox.ledger();

@@ -182,8 +182,7 @@ pub(crate) fn render<'a>(
             internal_date: None,
             flags: FlagSet::EMPTY,
             keywords: Vec::new(),
-            sender: None,
-            stored: None,
+            ..NewMessage::default()
         };
         write_message(variant, &message, date, &TimeZone::UTC, &mut file);
     }

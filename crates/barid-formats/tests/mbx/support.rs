@@ -342,8 +342,7 @@ pub(crate) fn new_message<'a>(bytes: &'a [u8], seconds: i64) -> NewMessage<'a> {
         internal_date: Some(InternalDate { unix_seconds: seconds, zone_minutes: 0 }),
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     }
 }
 

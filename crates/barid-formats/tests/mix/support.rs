@@ -293,8 +293,7 @@ pub(super) fn new_message(bytes: &[u8]) -> NewMessage<'_> {
         internal_date: Some(InternalDate { unix_seconds: 1_000_000_000, zone_minutes: 60 }),
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     }
 }
 

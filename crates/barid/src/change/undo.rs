@@ -289,6 +289,7 @@ fn new_message(kept: &KeptMessage, is_as_then: bool) -> NewMessage<'_> {
         keywords: kept.keywords.clone(),
         sender: kept.sender.as_deref(),
         stored,
+        uid: None,
     }
 }
 

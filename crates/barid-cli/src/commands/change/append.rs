@@ -22,6 +22,7 @@ Examples:
   barid append --date '2024-03-05 12:22:10 +0100' archive.mbox old.eml
   barid append --mbox ~/Maildir archive.mbox       all messages of archive.mbox
   barid append --create new.mbox one.eml
+  barid append --create --mbox mix:archive archive.mbox
   barid show --raw ~/Maildir 4711 | barid append archive.mbox
 
 The messages of one command are appended to an mbox together, or none of them (with more than 32 MB,
@@ -51,8 +52,8 @@ pub(crate) struct AppendArgs {
     /// own flags, keywords and dates unless others are given
     #[arg(long, requires = "files")]
     mbox: bool,
-    /// Create the mailbox if it is not there: a Maildir after `maildir:` or if its name ends with
-    /// `/`, else an mbox
+    /// Create the mailbox if it is not there, in the format that stands before it; else a Maildir
+    /// if its name ends with `/`, or an mbox
     #[arg(long, conflicts_with = "dry_run")]
     create: bool,
     #[command(flatten)]
@@ -86,7 +87,7 @@ struct Batch<'a> {
 /// Appends the messages.
 pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Outcome> {
     if args.create && !context.global.read_only {
-        incoming::create_mailbox(&args.mailbox)?;
+        incoming::create_mailbox(context, &args.mailbox)?;
     }
     let session = Session::open(context, Verb::Append, &args.mailbox, &args.change)?;
     let mut flags = FlagNames::default();
@@ -185,6 +186,7 @@ impl Batch<'_> {
             },
             sender: message.sender.as_deref(),
             stored: None,
+            uid: None,
         }
     }
 }

@@ -5,8 +5,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use barid::vfs::{self, FileType, MemVfs, OpenOptions as OpenFile, OsVfs, Vfs};
-use barid::{FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs, Uid};
+use barid::vfs::{FileType, MemVfs, OpenOptions as OpenFile, OsVfs, Vfs};
+use barid::{
+    CreateOptions, Format, FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs, Uid,
+};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
@@ -98,33 +100,21 @@ pub(super) fn has_more(bytes: &[u8]) -> bool {
 }
 
 /// Makes an empty mailbox where nothing is.
-pub(super) fn create_mailbox(name: &OsStr) -> anyhow::Result<()> {
+pub(super) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
     let spec = parse_spec(name);
     let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
     match OsVfs.metadata(&spec.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return result.map(drop).map_err(at),
     }
-    let is_maildir = match spec.format {
-        Some(FormatName::Maildir) => true,
-        Some(FormatName::Mbox | FormatName::MboxVariant(_) | FormatName::Mmdf) => false,
-        Some(_) => {
-            return Err(WithHint::error(
-                format!("{}: a mailbox of this format is not created", spec.path.display()),
-                "--create makes a Maildir or an mbox",
-            ));
-        }
-        None => spec.path.as_os_str().as_encoded_bytes().ends_with(b"/"),
+    let is_maildir = || spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let format = match spec.format {
+        Some(name) => name.format(),
+        None if is_maildir() => Format::Maildir,
+        None => FormatName::Mbox.format(),
     };
-    if is_maildir {
-        for folder in ["tmp", "new", "cur"] {
-            vfs::create_dir_durable(&OsVfs, &spec.path.join(folder), 0o700).map_err(at)?;
-        }
-        return Ok(());
-    }
-    OsVfs.open(&spec.path, OpenFile::create_new(0o600)).map_err(at)?;
-    let folder = spec.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    OsVfs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(at)
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    Ok(barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &context.state_dir()?)?)
 }
 
 /// Visits every message of an mbox on standard input, in its order.

@@ -315,8 +315,7 @@ pub(super) fn message(bytes: &[u8]) -> NewMessage<'_> {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     }
 }
 

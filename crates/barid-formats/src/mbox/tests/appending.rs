@@ -17,6 +17,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         keywords: Vec::new(),
         sender: Some("a b@c"),
         stored: None,
+        uid: None,
     }
 }
 

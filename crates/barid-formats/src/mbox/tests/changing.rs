@@ -109,8 +109,7 @@ fn what_is_appended_with_a_change_is_all_that_is_left_to_read() {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     let (report, moved) = sync(&world, &known, &changes, &[new.clone(), new]).unwrap();
     assert_eq!(report.appended, [Some(uid(11)), Some(uid(12))]);
@@ -137,8 +136,7 @@ fn after_an_append_alone_a_cache_follows_too() {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     };
     let (report, moved) =
         sync(&world, &known, &ChangeSet::default(), std::slice::from_ref(&new)).unwrap();

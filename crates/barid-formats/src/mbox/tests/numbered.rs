@@ -20,6 +20,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         keywords: Vec::new(),
         sender: Some("a@b"),
         stored: None,
+        uid: None,
     }
 }
 

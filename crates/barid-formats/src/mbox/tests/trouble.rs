@@ -49,8 +49,7 @@ fn new_message() -> NewMessage<'static> {
         internal_date: None,
         flags: FlagSet::EMPTY,
         keywords: Vec::new(),
-        sender: None,
-        stored: None,
+        ..NewMessage::default()
     }
 }
 

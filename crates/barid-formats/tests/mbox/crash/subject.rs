@@ -46,6 +46,7 @@ impl Subject for Barid {
             keywords: Vec::new(),
             sender: Some("a@b"),
             stored: None,
+            uid: None,
         };
         let appends: Vec<_> = scenario.appends.iter().map(|bytes| message(bytes)).collect();
         mailbox::open(vfs, &scenario.spec)?.sync(&scenario.changes, &appends, &mut context)

@@ -158,6 +158,7 @@ mod tests {
             keywords: keyword.into_iter().collect(),
             sender: None,
             stored: Some(StoredMessage { bytes: stored.as_bytes(), separator_len }),
+            uid: None,
         };
         let mut out = Vec::new();
         write_stored(variant, &message, &message.stored.unwrap(), Uid::new(uid), &mut out);

@@ -55,8 +55,7 @@ fn a_mailing_list_in_each_variant() {
                 internal_date: None,
                 flags: FlagSet::EMPTY,
                 keywords: Vec::new(),
-                sender: None,
-                stored: None,
+                ..NewMessage::default()
             };
             let date = InternalDate { unix_seconds: 1_700_000_000, zone_minutes: 0 };
             write_message(variant, &message, date, &TimeZone::UTC, &mut bytes);

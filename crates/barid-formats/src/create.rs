@@ -1,0 +1,136 @@
+//! Making an empty mailbox.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_types::UidValidity;
+use barid_vfs::{FileType, OpenOptions, Vfs};
+
+use crate::{Error, Format, Result, detect, maildir, mbx, mh, mix};
+
+/// How a mailbox is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// The UIDVALIDITY that it shall have; one of its own, if `None`.
+    pub uidvalidity: Option<UidValidity>,
+    /// The permission bits of files, before umask. Who may read or write files may enter folders.
+    pub mode: u32,
+}
+
+impl Default for CreateOptions {
+    /// For its owner alone.
+    fn default() -> Self {
+        Self { uidvalidity: None, mode: 0o600 }
+    }
+}
+
+impl CreateOptions {
+    /// The permission bits of folders.
+    pub(crate) fn dir_mode(&self) -> u32 {
+        self.mode & 0o666 | (self.mode | self.mode << 1) >> 2 & 0o111
+    }
+}
+
+/// What a new mailbox says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// It holds the UIDVALIDITY that was asked for, or one of its own. One that does not has it
+    /// from the ledger: an mbox holds none before its first message, an MH folder never does.
+    pub holds_uidvalidity: bool,
+}
+
+/// Makes an empty mailbox, durably.
+///
+/// A format whose mailboxes are folders takes one that is there, unless it is a mailbox already;
+/// missing folders above are made, too. An mbox and an mbx are made in a folder that is there.
+///
+/// **Commit point:** the entry that makes it a mailbox of its format: the name of an mbox or mbx,
+/// `cur` of a Maildir, `.mixmeta`, `.mh_sequences`. It comes last, and when the call returns it is
+/// durable. A crash before leaves at most a folder that is no mailbox, which another call takes.
+///
+/// # Errors
+/// [`Error::Io`] of kind [`ErrorKind::AlreadyExists`] if something is there; what the file system
+/// says.
+pub fn create(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    format: Format,
+    options: &CreateOptions,
+) -> Result<Created> {
+    check_free(vfs.as_ref(), path, format.is_folder())?;
+    let holds_uidvalidity = match format {
+        Format::Maildir => maildir::create(vfs, path, options)?,
+        Format::Mbx => mbx::create(vfs.as_ref(), path, options)?,
+        Format::Mix => mix::create(vfs.as_ref(), path, options)?,
+        Format::Mh => mh::create(vfs.as_ref(), path, options)?,
+        Format::Mboxo | Format::Mboxrd | Format::Mboxcl | Format::Mboxcl2 | Format::Mmdf => {
+            make_file(vfs.as_ref(), path, options.mode, b"")?;
+            false
+        }
+    };
+    Ok(Created { holds_uidvalidity })
+}
+
+/// Nothing is to be there, but perhaps a folder.
+fn check_free(vfs: &dyn Vfs, path: &Path, takes_folder: bool) -> Result<()> {
+    let is_free = match vfs.metadata(path) {
+        Ok(found) => {
+            takes_folder && found.file_type == FileType::Dir && detect(vfs, path)?.is_none()
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => true,
+        Err(error) => return Err(Error::at(path)(error)),
+    };
+    if is_free { Ok(()) } else { Err(already_exists(path)) }
+}
+
+/// Something is in the way.
+pub(crate) fn already_exists(path: &Path) -> Error {
+    Error::at(path)(ErrorKind::AlreadyExists.into())
+}
+
+/// Makes a file that is not there, durably: after a crash it is whole or not there. Where the file
+/// system has no links, a crash may leave a part of it.
+pub(crate) fn make_file(vfs: &dyn Vfs, path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    let made = match bytes.is_empty() {
+        true => vfs.open(path, OpenOptions::create_new(mode)).map(drop),
+        false => link_file(vfs, path, mode, bytes),
+    };
+    made.and_then(|()| vfs.sync_dir(parent_of(path))).map_err(Error::at(path))
+}
+
+fn link_file(vfs: &dyn Vfs, path: &Path, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
+    let mut random = [0; 8];
+    vfs.random(&mut random)?;
+    let name = format!(".barid-{:016x}.tmp", u64::from_le_bytes(random));
+    let beside = path.with_file_name(name);
+    let write = |path: &Path| {
+        let file = vfs.open(path, OpenOptions::create_new(mode))?;
+        file.write_all_at(bytes, 0)?;
+        file.sync_all()
+    };
+    let linked = write(&beside).and_then(|()| vfs.hard_link(&beside, path));
+    let _ = vfs.remove_file(&beside);
+    match linked {
+        Err(error)
+            if error.kind() == ErrorKind::Unsupported
+                || matches!(error.raw_os_error(), Some(EPERM | EOPNOTSUPP)) =>
+        {
+            write(path)
+        }
+        linked => linked,
+    }
+}
+
+/// What Linux says of links on file systems that have none.
+const EPERM: i32 = 1;
+const EOPNOTSUPP: i32 = 95;
+
+/// The folder that holds `path`.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}

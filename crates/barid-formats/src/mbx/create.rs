@@ -1,0 +1,21 @@
+//! Making an empty mailbox: the header, as c-client makes it.
+
+use std::path::Path;
+
+use barid_vfs::Vfs;
+
+use super::layout::{Header, PID_OFFSET};
+use crate::create::make_file;
+use crate::{CreateOptions, Result};
+
+/// See [`crate::create()`].
+pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<bool> {
+    let seconds = u32::try_from(vfs.now().unix_seconds()).unwrap_or(u32::MAX).max(1);
+    let uidvalidity = options.uidvalidity.map_or(seconds, |validity| validity.get());
+    let header = Header { uidvalidity, uid_last: 0, names: Vec::new(), pid: 0 };
+    let mut bytes = header.to_bytes();
+    // Nobody has changed flags yet.
+    bytes[PID_OFFSET as usize..].fill(0);
+    make_file(vfs, path, options.mode, &bytes)?;
+    Ok(true)
+}

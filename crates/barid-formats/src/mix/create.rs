@@ -1,0 +1,36 @@
+//! Making an empty mailbox: the files that c-client makes.
+//!
+//! Order: the folder; an empty index, status and data file; then `.mixmeta`, with which it becomes
+//! a mailbox.
+
+use std::path::Path;
+
+use barid_vfs::{Vfs, create_dir_durable};
+
+use super::data::data_name;
+use super::layout::{INDEX, META, STATUS};
+use super::record::{Meta, write_meta};
+use crate::create::{already_exists, make_file};
+use crate::{CreateOptions, Error, Result};
+
+/// See [`crate::create()`].
+pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<bool> {
+    create_dir_durable(vfs, path, options.dir_mode()).map_err(Error::at(path))?;
+    let now = u32::try_from(vfs.now().unix_seconds()).unwrap_or(u32::MAX).max(1);
+    for name in [INDEX, STATUS, &data_name(now)] {
+        let file = path.join(name);
+        match vfs.metadata(&file) {
+            // What an attempt left that was cut short.
+            Ok(found) if found.size == 0 => {}
+            Ok(_) => return Err(already_exists(&file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                make_file(vfs, &file, options.mode, b"")?;
+            }
+            Err(error) => return Err(Error::at(&file)(error)),
+        }
+    }
+    let uidvalidity = options.uidvalidity.map_or(now, |validity| validity.get());
+    let meta = Meta { seq: now, uidvalidity, uid_last: 0, current: now, keywords: Vec::new() };
+    make_file(vfs, &path.join(META), options.mode, &write_meta(&meta))?;
+    Ok(true)
+}

@@ -1,0 +1,36 @@
+//! Making an empty mailbox.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_formats::{CreateOptions, Format};
+use barid_state::{Access, Identity, Ledger};
+use barid_vfs::Vfs;
+
+use crate::Result;
+use crate::opening::LEDGER_LOCK_TIMEOUT;
+
+/// Makes an empty mailbox, durably ([`barid_formats::create()`]). Where the format has no place for
+/// the UIDVALIDITY that is asked for, the ledger in `state_dir` has it, and what opens the mailbox
+/// next finds it there; a crash between the two leaves an empty mailbox that gets another one.
+///
+/// # Errors
+/// Something is there already; what the file system says; the ledger cannot be used.
+pub fn create(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    format: Format,
+    options: &CreateOptions,
+    state_dir: &Path,
+) -> Result<()> {
+    let created = barid_formats::create(vfs, path, format, options)?;
+    if let Some(uidvalidity) = options.uidvalidity.filter(|_| !created.holds_uidvalidity) {
+        let identity = Identity::of(&**vfs, path, true)?;
+        let access = Access::ReadWrite;
+        let mut ledger = Ledger::open(Arc::clone(vfs), state_dir, &identity, access)?;
+        ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+        ledger.set_uidvalidity(uidvalidity);
+        ledger.commit()?;
+    }
+    Ok(())
+}
