@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, completions, demo, fetch, folders, ls, man, search, show, status, thread,
+    bench, cache, completions, demo, fetch, folders, ls, man, search, show, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -21,6 +21,7 @@ Examples:
   barid thread --newest 10 ~/Maildir       the ten newest threads
   barid search ~/Maildir from:ann budget   the messages of Ann about the budget
   barid show ~/Maildir 4711                one message
+  barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
   barid demo                               try it on 20,000 generated messages
@@ -113,6 +114,7 @@ pub(crate) enum Command {
     Thread(thread::ThreadArgs),
     Search(search::SearchArgs),
     Folders(folders::FoldersArgs),
+    Watch(watch::WatchArgs),
     Flag(flag::FlagArgs),
     Expunge(expunge::ExpungeArgs),
     Append(append::AppendArgs),
@@ -144,6 +146,7 @@ impl Command {
             Self::Thread(args) => thread::run(context, args),
             Self::Search(args) => search::run(context, args),
             Self::Folders(args) => folders::run(context, args),
+            Self::Watch(args) => watch::run(context, args),
             Self::Flag(args) => flag::run(context, args),
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),

@@ -38,3 +38,6 @@ pub(crate) const MISSING_SHOWN: usize = 20;
 
 /// Ranges of UIDs in the line that tells what was done.
 pub(crate) const UID_RANGES_SHOWN: usize = 8;
+
+/// Changes of a watched mailbox that are told at once.
+pub(crate) const WATCH_ROWS: usize = 256;

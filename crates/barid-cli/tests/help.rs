@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["status"],
     &["ls"],
@@ -11,6 +11,7 @@ const COMMANDS: [&[&str]; 26] = [
     &["thread"],
     &["search"],
     &["folders"],
+    &["watch"],
     &["flag"],
     &["expunge"],
     &["append"],

@@ -21,6 +21,7 @@ mod stores;
 mod support;
 mod terminal;
 mod thread;
+mod watch;
 
 #[test]
 fn no_file_is_forgotten() {

@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::watch::Watch;
+
 /// A point in time: nanoseconds since 1970-01-01 00:00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
@@ -225,6 +227,14 @@ pub trait Vfs: Debug + Send + Sync {
     /// those of its clock. What is not known to be so is not.
     fn is_local(&self, path: &Path) -> bool {
         crate::os::is_local(path)
+    }
+
+    /// What waits until something happens to files.
+    ///
+    /// # Errors
+    /// `Unsupported` where that cannot be told, as by doubles; what the system says.
+    fn watch(&self) -> io::Result<Box<dyn Watch>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Fills `bytes` with random ones. Doubles draw them from a seed.

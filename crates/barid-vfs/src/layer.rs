@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::api::{
     Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
 };
+use crate::watch::Watch;
 
 /// A kind of system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -223,6 +224,10 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
 
     fn is_local(&self, path: &Path) -> bool {
         self.inner.is_local(path)
+    }
+
+    fn watch(&self) -> io::Result<Box<dyn Watch>> {
+        self.inner.watch()
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {

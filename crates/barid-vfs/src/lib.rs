@@ -10,7 +10,7 @@
 //! - [`CrashVfs`]: loses power at every moment; see [`crash`].
 //!
 //! Beside them stand what every writer needs: [`atomic_replace`], [`create_dir_durable`],
-//! [`DotLock`] and [`lock_file`].
+//! [`DotLock`] and [`lock_file`]; and for who waits for others, [`Watch`].
 
 mod api;
 mod counting;
@@ -22,6 +22,7 @@ mod limits;
 mod mem;
 mod os;
 mod replace;
+mod watch;
 
 pub use api::{
     Dir, File, FileStamp, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp,
@@ -35,3 +36,4 @@ pub use layer::{CallKind, Layer};
 pub use mem::MemVfs;
 pub use os::OsVfs;
 pub use replace::{atomic_replace, create_dir_durable, is_temporary};
+pub use watch::{Watch, WatchId};

@@ -30,6 +30,12 @@ pub(crate) const LOCK_RETRY_MIN: Duration = Duration::from_millis(2);
 /// The longest pause between two tries of a lock.
 pub(crate) const LOCK_RETRY_MAX: Duration = Duration::from_millis(250);
 
+/// Bytes of events asked from the kernel at once; the longest is 272.
+pub(crate) const WATCH_BUFFER_LEN: usize = 4096;
+
+/// Events that are taken before what they lead to is done.
+pub(crate) const WATCH_EVENTS_MAX: usize = 65_536;
+
 /// What a disk writes at once: what a torn write is torn at.
 pub(crate) const SECTOR_LEN: usize = 512;
 

@@ -17,6 +17,7 @@ use crate::api::{
     Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
 };
 use crate::limits::{LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
+use crate::watch::{Inotify, Watch};
 
 /// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,6 +126,10 @@ impl Vfs for OsVfs {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+
+    fn watch(&self) -> io::Result<Box<dyn Watch>> {
+        Ok(Box::new(Inotify::new()?))
     }
 }
 

@@ -50,6 +50,7 @@ mod status;
 pub mod stores;
 mod summary;
 mod threading;
+mod watch;
 
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
@@ -73,3 +74,4 @@ pub use read::RawMessage;
 pub use search::Found;
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};
 pub use summary::Summary;
+pub use watch::{MailboxChange, WatchOptions, Watcher};

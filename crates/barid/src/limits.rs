@@ -62,3 +62,13 @@ pub(crate) const SEARCH_MESSAGES_ROWS: usize = 32;
 
 /// Bytes of a buffer that a search keeps for the next message.
 pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;
+
+/// How often a mailbox that is watched is looked at though nothing is told of it.
+pub(crate) const WATCH_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long to wait for more after something happened to a mailbox: who changes one does more than
+/// one thing to it. No mailbox is looked at more often.
+pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(10);
+
+/// How long to wait at once for something to happen.
+pub(crate) const WATCH_SLICE: Duration = Duration::from_millis(500);

@@ -38,7 +38,7 @@ pub struct Mailbox {
     pub(crate) options: OpenOptions,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) identity: Identity,
-    spec: MailboxSpec,
+    pub(crate) spec: MailboxSpec,
     cache: CacheStatus,
     pub(crate) notes: Vec<Note>,
     /// Whether the cache was found damaged once.

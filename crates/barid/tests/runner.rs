@@ -21,6 +21,7 @@ mod search_peer;
 mod search_programs;
 mod undo;
 mod unfinished;
+mod watching;
 mod world;
 
 #[test]

@@ -13,3 +13,4 @@ pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod thread;
+pub(crate) mod watch;

@@ -1,0 +1,268 @@
+//! `barid watch`: a line for every change of a mailbox, as it happens.
+
+mod hook;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use barid::vfs::OsVfs;
+use barid::{Mailbox, MailboxChange, Summary, Uid, WatchOptions, Watcher};
+use clap::{Args, ValueHint};
+
+use crate::commands::change::locks::parse_time;
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, report};
+use crate::limits::WATCH_ROWS;
+use crate::mail::json::{write_addresses, write_dates, write_flags, write_subject};
+use crate::mail::line::MessageLine;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::table::width;
+use crate::signals;
+use hook::Hook;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid watch ~/Maildir
+  barid watch --json ~/Maildir archive.mbox | jq -r 'select(.event == \"new\") | .subject'
+  barid watch --exec 'notify-send \"$BARID_FROM\" \"$BARID_SUBJECT\"' ~/Maildir
+  barid watch --once --timeout 5m ~/Maildir      wait for the next change
+
+The command of --exec runs once for each change, one after the other, by `sh -c`. It is told in the
+environment: BARID_EVENT (new, flags, expunged, renumbered), BARID_MAILBOX (the path),
+BARID_UIDVALIDITY, BARID_UID, and of a message that is there BARID_FLAGS, BARID_KEYWORDS, BARID_FROM
+and BARID_SUBJECT.
+
+It ends well when it is told to end (Ctrl-C). Exit status: 1 if nothing changed before --timeout.";
+
+/// Tell what changes in mailboxes, as it happens
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct WatchArgs {
+    /// The mailboxes: paths, or FORMAT:PATH
+    #[arg(required = true, value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    mailboxes: Vec<OsString>,
+    /// Run COMMAND for each change
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<OsString>,
+    /// End after the first change, or those that come with it
+    #[arg(long)]
+    once: bool,
+    /// End after TIME (as in 500ms, 30s, 2m)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    timeout: Option<Duration>,
+    /// Look at the mailboxes again and again, also where the system tells of changes
+    ///
+    /// Done by itself for mailboxes on file systems that other machines may write to.
+    #[arg(long)]
+    poll: bool,
+    /// Look every TIME where that is needed
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s")]
+    interval: Duration,
+}
+
+/// Prints changes until it is told to end.
+pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    let stop: Arc<AtomicBool> = Arc::default();
+    let stopped = || stop.load(Ordering::Relaxed);
+    let options =
+        WatchOptions { poll: args.poll, interval: args.interval, stop: Some(Arc::clone(&stop)) };
+    let mut watcher = Watcher::new(Arc::new(OsVfs), options);
+    for name in &args.mailboxes {
+        let mailbox = context.open_with(&parse_spec(name), &|options| {
+            options.stop = Some(Arc::clone(&stop));
+        })?;
+        let number = watcher.add(mailbox)?;
+        if let Some(why) = watcher.why_polled(number) {
+            context.detail(&format!("{}: looked at now and then: {why}", name.display()));
+        }
+    }
+    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+    let mut teller = Teller::new(context, args, &stopped);
+    teller.begin(&watcher)?;
+    let mut outcome = Outcome::NothingMatched;
+    while !stopped() {
+        let left = args.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
+        for (number, changes) in watcher.next(left) {
+            match changes {
+                Ok(changes) => {
+                    outcome = Outcome::Done;
+                    teller.tell(&mut watcher, number, &changes)?;
+                }
+                Err(error) => report(teller.context, &error.into()),
+            }
+        }
+        let is_over = left.is_some_and(|left| left.is_zero());
+        if is_over || args.once && outcome == Outcome::Done {
+            return Ok(outcome);
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Tells of changes.
+struct Teller<'a> {
+    context: &'a mut Context,
+    args: &'a WatchArgs,
+    hook: Option<Hook<'a>>,
+    stopped: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Teller<'a> {
+    fn new(context: &'a mut Context, args: &'a WatchArgs, stopped: &'a dyn Fn() -> bool) -> Self {
+        let hook = args.exec.as_deref().map(Hook::new);
+        Self { context, args, hook, stopped }
+    }
+
+    /// Says with `--json` that what changes from now on is told.
+    fn begin(&mut self, watcher: &Watcher) -> anyhow::Result<()> {
+        if self.context.global.json {
+            for (number, name) in self.args.mailboxes.iter().enumerate() {
+                let status = watcher.mailbox(number).status();
+                let mut json = Json::line(self.context.out.buffer(), "watch");
+                json.key("mailbox").bytes(name.as_encoded_bytes());
+                json.key("event").str("watching");
+                json.key("uidvalidity").number(status.uidvalidity.get().into());
+                json.key("messages").number(status.messages.into());
+                json.end_line();
+            }
+        }
+        Ok(self.context.out.flush()?)
+    }
+
+    /// Tells of the changes of one mailbox, some at a time. A cache that turns out to be damaged is
+    /// made anew.
+    fn tell(
+        &mut self,
+        watcher: &mut Watcher,
+        number: usize,
+        changes: &[MailboxChange],
+    ) -> anyhow::Result<()> {
+        for changes in changes.chunks(WATCH_ROWS) {
+            if let Err(error) = self.tell_some(number, watcher.mailbox(number), changes) {
+                watcher.heal(number, error)?;
+                self.context.out.buffer().clear();
+                self.hook.iter_mut().for_each(Hook::clear);
+                self.tell_some(number, watcher.mailbox(number), changes)?;
+            }
+            self.context.out.flush()?;
+            self.run_hooks()?;
+        }
+        Ok(())
+    }
+
+    fn tell_some(
+        &mut self,
+        number: usize,
+        mailbox: &Mailbox,
+        changes: &[MailboxChange],
+    ) -> barid::Result<()> {
+        let mut rows = Vec::new();
+        for change in changes {
+            match change {
+                MailboxChange::Renumbered(_) => self.tell_of(number, mailbox, "renumbered", None),
+                MailboxChange::Expunged(uid) => {
+                    self.tell_of(number, mailbox, "expunged", Some(*uid));
+                }
+                MailboxChange::Flags(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("flags"))),
+                MailboxChange::New(uid) => rows.extend(mailbox.row_of(*uid)?.zip(Some("new"))),
+            }
+        }
+        self.tell_of_rows(number, mailbox, &rows)
+    }
+
+    fn run_hooks(&mut self) -> anyhow::Result<()> {
+        let Some(hook) = &mut self.hook else { return Ok(()) };
+        for failed in hook.run(self.stopped)? {
+            self.context.warn(&failed);
+        }
+        Ok(())
+    }
+
+    /// Tells of what has no message, or none any more.
+    fn tell_of(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
+        let name = &self.args.mailboxes[number];
+        let uidvalidity = mailbox.status().uidvalidity;
+        if let Some(hook) = &mut self.hook {
+            hook.push(event, name, uidvalidity, uid);
+        }
+        let prefix = self.prefix(number, event);
+        let out = self.context.out.buffer();
+        if self.context.global.json {
+            let mut json = json_line(out, name, event);
+            match uid {
+                Some(uid) => json.key("uid").number(uid.get().into()),
+                None => {
+                    json.key("uidvalidity").number(uidvalidity.get().into());
+                    json.key("messages").number(mailbox.len().into());
+                }
+            }
+            json.end_line();
+            return;
+        }
+        let text = uid.map_or_else(|| format!("UIDVALIDITY {uidvalidity}"), |uid| uid.to_string());
+        out.extend_from_slice(format!("{prefix}{text}\n").as_bytes());
+    }
+
+    fn tell_of_rows(
+        &mut self,
+        number: usize,
+        mailbox: &Mailbox,
+        rows: &[(u32, &'static str)],
+    ) -> barid::Result<()> {
+        let name = &self.args.mailboxes[number];
+        let uidvalidity = mailbox.status().uidvalidity;
+        let prefixes = ["flags", "new"].map(|event| (event, self.prefix(number, event)));
+        let Context { width: cells, style, global, out, .. } = &mut *self.context;
+        let cells = cells.map(|cells| cells.saturating_sub(width(&prefixes[0].1)));
+        let mut line = MessageLine::new(cells, *style, mailbox.status().uidnext);
+        let mut events = rows.iter().map(|(_, event)| *event);
+        let rows: Vec<u32> = rows.iter().map(|(row, _)| *row).collect();
+        let out = out.buffer();
+        mailbox.summaries(&rows, &mut |summary| {
+            let event = events.next().unwrap_or_default();
+            if let Some(hook) = &mut self.hook {
+                hook.push_message(event, name, uidvalidity, summary);
+            }
+            if global.json {
+                write_json(out, name, event, summary);
+            } else {
+                let prefix = prefixes.iter().find(|(of, _)| *of == event);
+                out.extend_from_slice(prefix.map_or("", |(_, prefix)| prefix).as_bytes());
+                line.write(out, summary);
+            }
+            true
+        })
+    }
+
+    /// What stands before what happened: the mailbox if there are several, and the event.
+    fn prefix(&self, number: usize, event: &str) -> String {
+        let names = &self.args.mailboxes;
+        match names.len() {
+            1 => format!("{event:<10}  "),
+            _ => format!("{}  {event:<10}  ", visible(names[number].as_encoded_bytes())),
+        }
+    }
+}
+
+fn json_line<'a>(out: &'a mut Vec<u8>, name: &OsString, event: &str) -> Json<'a> {
+    let mut json = Json::line(out, "watch");
+    json.key("mailbox").bytes(name.as_encoded_bytes());
+    json.key("event").str(event);
+    json
+}
+
+/// Appends the line of a message that is there (`docs/json.md`, type `watch`).
+fn write_json(out: &mut Vec<u8>, name: &OsString, event: &str, summary: &Summary<'_>) {
+    let mut json = json_line(out, name, event);
+    json.key("uid").number(summary.uid.get().into());
+    write_dates(&mut json, summary);
+    write_addresses(json.key("from"), summary.fields.from);
+    write_subject(&mut json, summary.fields.subject);
+    write_flags(&mut json, summary);
+    json.end_line();
+}

@@ -1,0 +1,155 @@
+//! `barid watch`: lines for what others do to mailboxes.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Run, World, mbox, parse_lines, send};
+
+const ONE: &str = "From: Ann Ex <ann@a.example>\nSubject: one\n\nHello.\n";
+const TWO: &str = "From: Bo <bo@b.example>\nSubject: two\n\nHello.\n";
+
+/// A watch whose lines are read one by one.
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    /// Starts it, and waits until it says that it watches.
+    fn start(world: &World, args: &[&str], mailboxes: &[&str]) -> Self {
+        let mut child = world.start(&[&["watch", "--json"], args, mailboxes].concat());
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut watching = Self { child, lines };
+        for mailbox in mailboxes {
+            let line = watching.next();
+            assert_eq!(
+                (&line["event"], &line["mailbox"]),
+                (&"watching".into(), &(*mailbox).into())
+            );
+        }
+        watching
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        let mut lines = parse_lines(&line);
+        assert_eq!(lines.len(), 1, "it has ended");
+        assert_eq!(lines[0]["type"], "watch");
+        lines.remove(0)
+    }
+
+    /// Tells it to end; it must end well, with no more lines.
+    fn end(mut self, signal: Signal) {
+        send(&self.child, signal);
+        let mut line = String::new();
+        assert_eq!(self.lines.read_line(&mut line).unwrap(), 0, "{line}");
+        let run = Run::of(self.child.wait_with_output().unwrap());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    }
+}
+
+/// Does what is done to any mailbox; `deliver` gives it a second message.
+fn check(world: &World, args: &[&str], mailbox: &str, deliver: &dyn Fn()) {
+    let mut watching = Watching::start(world, args, &[mailbox]);
+    deliver();
+    let line = watching.next();
+    assert_eq!(line["event"], "new", "{line}");
+    assert_eq!((&line["uid"], &line["subject"]), (&2.into(), &"two".into()));
+    assert_eq!(line["from"][0]["address"], "bo@b.example");
+
+    world.ok(&["flag", mailbox, "1", "+flagged", "+todo"]);
+    let line = watching.next();
+    assert_eq!((&line["event"], &line["uid"]), (&"flags".into(), &1.into()), "{line}");
+    assert!(line["flags"].as_array().unwrap().contains(&"\\Flagged".into()), "{line}");
+    assert_eq!(line["keywords"], serde_json::json!(["todo"]));
+
+    world.ok(&["expunge", mailbox, "1"]);
+    let line = watching.next();
+    assert_eq!((&line["event"], &line["uid"]), (&"expunged".into(), &1.into()), "{line}");
+    watching.end(Signal::INT);
+}
+
+#[test]
+fn changes_are_told_as_they_happen() {
+    for args in [&[][..], &["--poll", "--interval", "50ms"]] {
+        let world = World::new();
+        let maildir = world.maildir("dir", &[ONE]);
+        check(&world, args, &maildir, &|| world.deliver("dir", "new/1700000000.M9.host", TWO));
+        let file = world.write("box.mbox", mbox(&[ONE]).as_bytes());
+        check(&world, args, &file, &|| {
+            let message = world.write("two", TWO.as_bytes());
+            world.ok(&["append", &file, &message]);
+        });
+        world.create_dir("mh");
+        world.write("mh/1", ONE.as_bytes());
+        let mh = world.write("mh/.mh_sequences", b"");
+        let mh = mh.strip_suffix("/.mh_sequences").unwrap();
+        check(&world, args, mh, &|| drop(world.write("mh/2", TWO.as_bytes())));
+    }
+}
+
+#[test]
+fn people_read_lines() {
+    let world = World::new();
+    let maildir = world.maildir("dir", &[ONE]);
+    let other = world.maildir("other", &[ONE]);
+    world.ok(&["status", &maildir]);
+    let child = world.start(&["watch", "--timeout", "20s", "--once", &maildir, &other]);
+    // What has changed since it was opened is told as well, and it ends with that.
+    while !world.has("home/.cache/barid") || world.list("home/.cache/barid").len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    world.deliver("other", "new/1700000000.M9.host", TWO);
+    let run = Run::of(child.wait_with_output().unwrap());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let line = run.text();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[..4], [&other[..], "new", "2", "N----"], "{line}");
+    assert!(line.ends_with("  two\n") && line.lines().count() == 1, "{line}");
+}
+
+#[test]
+fn nothing_that_changes_in_time_matches_nothing() {
+    let world = World::new();
+    let maildir = world.maildir("dir", &[ONE]);
+    let run = world.run(&["watch", "--timeout", "50ms", &maildir]);
+    assert_eq!((run.code, run.text().as_str(), run.stderr.as_str()), (1, "", ""));
+    let run = world.run(&["watch", "nowhere"]);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn a_command_is_told_in_its_environment() {
+    let world = World::new();
+    let maildir = world.maildir("dir", &[ONE]);
+    let command = "printf '%s|' \"$BARID_EVENT\" \"$BARID_UID\" \"$BARID_FLAGS\" \"$BARID_FROM\" \
+                   \"$BARID_SUBJECT\" \"$BARID_MAILBOX\" >> told; echo >> told; exit 3";
+    let mut watching = Watching::start(&world, &["--exec", command], &[&maildir]);
+    let evil =
+        "From: \"$(touch evil)\" <a@b.example>\nSubject: `touch evil`; touch evil\n\nHello.\n";
+    world.deliver("dir", "new/1700000000.M9.host", evil);
+    watching.next();
+    world.ok(&["expunge", &maildir, "1"]);
+    watching.next();
+    let told = || world.try_bytes("told").map_or(0, |told| told.split(|b| *b == b'\n').count());
+    while told() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    send(&watching.child, Signal::TERM);
+    let run = Run::of(watching.child.wait_with_output().unwrap());
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.contains("warning: the command of --exec ended with"), "{}", run.stderr);
+    let told = String::from_utf8(world.read("told")).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(
+        lines[0].starts_with("new|2|\\Recent|$(touch evil)|`touch evil`; touch evil|"),
+        "{told}"
+    );
+    assert_eq!(lines[1], format!("expunged|1||||{maildir}|"));
+    assert!(!world.has("evil"));
+}

@@ -1,0 +1,135 @@
+//! Waiting until something happens to files and folders: inotify of Linux.
+
+use std::fmt::Debug;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+
+use crate::limits::{WATCH_BUFFER_LEN, WATCH_EVENTS_MAX};
+
+/// A file or folder that is watched. Two paths to the same one give the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(i32);
+
+impl WatchId {
+    /// What is told when too much happened to be told: everything may have changed.
+    pub const LOST: Self = Self(-1);
+}
+
+/// Tells when something happens to files and folders.
+pub trait Watch: Debug + Send {
+    /// Watches a file, or a folder and the files right in it: changes of content, names and
+    /// attributes. It is watched until it is removed; who watches a path adds it again after
+    /// every event, as something else may stand there by now, and gets the same id if not.
+    ///
+    /// # Errors
+    /// What the system says; `StorageFull` where a user may not watch more.
+    fn add(&mut self, path: &Path) -> io::Result<WatchId>;
+
+    /// Waits until something has happened, or for `timeout`, and appends where it did to
+    /// `happened`, each once or more often. Ends early and with nothing when a signal arrives.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn wait(&mut self, timeout: Duration, happened: &mut Vec<WatchId>) -> io::Result<()>;
+}
+
+/// An inotify instance.
+#[derive(Debug)]
+pub(crate) struct Inotify(OwnedFd);
+
+/// What changes a mailbox; not reading, which the watcher itself does.
+const EVENTS: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::MOVE_SELF);
+
+impl Inotify {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
+    }
+}
+
+impl Watch for Inotify {
+    fn add(&mut self, path: &Path) -> io::Result<WatchId> {
+        Ok(WatchId(inotify::add_watch(&self.0, path, EVENTS)?))
+    }
+
+    fn wait(&mut self, timeout: Duration, happened: &mut Vec<WatchId>) -> io::Result<()> {
+        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 60, tv_nsec: 0 });
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            result => result?,
+        };
+        let mut buffer = [MaybeUninit::uninit(); WATCH_BUFFER_LEN];
+        let mut reader = inotify::Reader::new(&self.0, &mut buffer);
+        for _ in 0..WATCH_EVENTS_MAX {
+            let id = match reader.next() {
+                Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => WatchId::LOST,
+                Ok(event) => WatchId(event.wd()),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if happened.last() != Some(&id) {
+                happened.push(id);
+            }
+        }
+        // What is left in the buffer goes with it.
+        happened.push(WatchId::LOST);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OpenOptions, OsVfs, Vfs};
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn waited(watch: &mut dyn Watch, timeout: Duration) -> Vec<WatchId> {
+        let mut happened = Vec::new();
+        watch.wait(timeout, &mut happened).unwrap();
+        happened.sort_unstable();
+        happened.dedup();
+        happened
+    }
+
+    #[test]
+    fn what_happens_is_told_and_what_is_read_is_not() {
+        let vfs = OsVfs;
+        let dir = std::env::temp_dir().join(format!("barid-watch-{}", std::process::id()));
+        vfs.create_dir(&dir, 0o700).unwrap();
+        let (file, other) = (dir.join("file"), dir.join("other"));
+        vfs.open(&file, OpenOptions::create_new(0o600)).unwrap();
+        let mut watch = vfs.watch().unwrap();
+        let of_file = watch.add(&file).unwrap();
+        assert_eq!(watch.add(&file).unwrap(), of_file);
+        assert_eq!(watch.add(&other).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(waited(&mut *watch, Duration::ZERO), []);
+        vfs.read(&file, 9).unwrap();
+        assert_eq!(waited(&mut *watch, Duration::ZERO), []);
+        vfs.open(&file, OpenOptions::WRITE).unwrap().write_at(b"x", 0).unwrap();
+        assert_eq!(waited(&mut *watch, SOON), [of_file]);
+        let of_dir = watch.add(&dir).unwrap();
+        vfs.open(&other, OpenOptions::create_new(0o600)).unwrap();
+        assert_eq!(waited(&mut *watch, SOON), [of_dir]);
+        vfs.rename(&other, &file).unwrap();
+        assert_eq!(waited(&mut *watch, SOON), [of_file, of_dir]);
+        assert_ne!(watch.add(&file).unwrap(), of_file, "another file stands there");
+        vfs.remove_file(&file).unwrap();
+        vfs.remove_dir(&dir).unwrap();
+        assert!(!waited(&mut *watch, SOON).is_empty());
+    }
+}
