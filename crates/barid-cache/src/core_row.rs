@@ -76,7 +76,7 @@ pub struct Core {
     pub place: Place,
     /// What it is.
     pub key: MessageKey,
-    /// A header field was longer than what is kept of it.
+    /// The message has more of some header field than is kept: it is longer, or occurs again.
     pub cut: bool,
     pub(crate) heap: HeapRef,
     pub(crate) name: HeapRef,

@@ -16,7 +16,7 @@ const PAGE_LEN: usize = 2048;
 pub(crate) const HEAD_LEN: usize = 2 * PAGE_LEN;
 /// The layout version. To be raised also when other rows are made of the same header: when
 /// barid-message reads dates, ids or subjects otherwise.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
 const META_AT: usize = 376;

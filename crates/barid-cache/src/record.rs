@@ -7,7 +7,8 @@ use crate::limits::FIELD_LEN_MAX;
 
 /// How many header fields a record can hold.
 pub(crate) const FIELD_COUNT: usize = 11;
-/// Set among the present fields if the fields that were cut follow.
+/// Set among the present fields if the message has more of some field; the fields that were cut
+/// follow.
 const BIT_CUT: u16 = 1 << 15;
 /// Bytes before a record where records follow each other.
 const FRAME_HEAD_LEN: usize = 4;
@@ -37,7 +38,7 @@ pub struct Record<'a> {
     pub in_reply_to: Option<&'a [u8]>,
     /// `References`.
     pub references: Option<&'a [u8]>,
-    /// Whether some field is longer in the message than here.
+    /// Whether the message has more of some field than is here: it is longer, or occurs again.
     pub cut: bool,
 }
 
@@ -55,7 +56,7 @@ impl<'a> From<&HeaderFields<'a>> for Record<'a> {
             message_id: fields.message_id,
             in_reply_to: fields.in_reply_to,
             references: fields.references,
-            cut: false,
+            cut: fields.has_repeats,
         }
     }
 }
@@ -77,7 +78,7 @@ impl<'a> Record<'a> {
         ]
     }
 
-    /// Appends the record to `out`; tells whether a field had to be cut.
+    /// Appends the record to `out`; tells whether the message has more of some field.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> bool {
         let fields = self.fields();
         let (mut present, mut cut) = (0u16, 0u16);
@@ -88,7 +89,8 @@ impl<'a> Record<'a> {
                 cut |= 1 << index;
             }
         }
-        if cut == 0 {
+        let is_cut = self.cut || cut != 0;
+        if !is_cut {
             out.put_u16(present);
         } else {
             out.put_u16(present | BIT_CUT);
@@ -100,14 +102,17 @@ impl<'a> Record<'a> {
         for field in fields.iter().flatten() {
             out.extend_from_slice(&field[..field.len().min(FIELD_LEN_MAX)]);
         }
-        cut != 0
+        is_cut
     }
 
     /// Reads a record; `None` if `bytes` are not exactly one.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let present = reader.u16()?;
-        let cut = if present & BIT_CUT != 0 { reader.u16()? } else { 0 };
+        let cut = present & BIT_CUT != 0;
+        if cut {
+            reader.u16()?;
+        }
         let mut lens = [0; FIELD_COUNT];
         for (index, len) in lens.iter_mut().enumerate() {
             if present >> index & 1 == 1 {
@@ -134,7 +139,7 @@ impl<'a> Record<'a> {
             message_id: id,
             in_reply_to,
             references,
-            cut: cut != 0,
+            cut,
         })
     }
 
@@ -198,5 +203,16 @@ mod tests {
         let decoded = Record::decode(&bytes).unwrap();
         assert_eq!(decoded.cc.map(<[u8]>::len), Some(FIELD_LEN_MAX));
         assert_eq!((decoded.bcc, decoded.cut), (Some(&b"b"[..]), true));
+    }
+
+    #[test]
+    fn a_message_with_two_fields_of_a_name_is_marked() {
+        for (header, expected) in [(&b"To: a\nTo: b\n\n"[..], true), (b"To: a\nCc: b\n\n", false)] {
+            let record = Record::from(&HeaderFields::scan(header));
+            let mut bytes = Vec::new();
+            assert_eq!(record.encode(&mut bytes), expected);
+            let decoded = Record::decode(&bytes).unwrap();
+            assert_eq!((decoded.to, decoded.cut), (Some(&b"a"[..]), expected));
+        }
     }
 }

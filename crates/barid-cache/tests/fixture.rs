@@ -18,15 +18,15 @@ const SIZE_MAX: u64 = 1 << 20;
 
 /// Caches of this version: the file, and that of the store beside it, if it has one.
 const FIXTURES: &[(&str, (&str, &str))] = &[
-    ("cache-v4", ("native", "none")),
-    ("cache-v4-lz4", ("native", "lz4")),
-    ("cache-v4-memory", ("memory", "none")),
+    ("cache-v5", ("native", "none")),
+    ("cache-v5-lz4", ("native", "lz4")),
+    ("cache-v5-memory", ("memory", "none")),
 ];
 /// A cache whose log tells of messages that moved.
-const MOVED: &str = "cache-v4-moved";
+const MOVED: &str = "cache-v5-moved";
 /// Caches whose columns were written anew behind the first ones.
 const REFRESHED: &[(&str, (&str, &str))] =
-    &[("cache-v4-refreshed", ("native", "none")), ("cache-v4-refreshed-lz4", ("native", "lz4"))];
+    &[("cache-v5-refreshed", ("native", "none")), ("cache-v5-refreshed-lz4", ("native", "lz4"))];
 
 fn fixture(name: &str, suffix: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -152,7 +152,7 @@ fn check(name: &str, kind: (&str, &str)) {
 }
 
 #[test]
-fn version_4_stays_readable() {
+fn version_5_stays_readable() {
     for (name, kind) in FIXTURES {
         check(name, *kind);
     }
@@ -218,8 +218,9 @@ fn check_moved(name: &str, kind: (&str, &str), is_large: bool) {
 #[test]
 fn older_versions_are_built_anew() {
     let old = ["cache-v1", "cache-v2", "cache-v2-lz4", "cache-v2-memory"];
-    let last = ["cache-v3", "cache-v3-lz4", "cache-v3-memory", "cache-v3-moved"];
-    for name in old.into_iter().chain(last) {
+    let last = ["cache-v3", "cache-v3-lz4", "cache-v3-memory", "cache-v3-moved", "cache-v4"];
+    let refreshed = ["cache-v4-moved", "cache-v4-refreshed", "cache-v4-refreshed-lz4"];
+    for name in old.into_iter().chain(last).chain(refreshed) {
         check_old(name);
     }
 }

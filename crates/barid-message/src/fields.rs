@@ -38,6 +38,8 @@ pub struct HeaderFields<'a> {
     pub in_reply_to: Option<&'a [u8]>,
     /// `References`.
     pub references: Option<&'a [u8]>,
+    /// Whether one of these fields occurs again behind the first.
+    pub has_repeats: bool,
     /// Where the body starts: behind the empty line, or the length of the input if there is none.
     pub body_offset: usize,
 }
@@ -89,7 +91,9 @@ impl<'a> HeaderFields<'a> {
                 at = line_end;
             }
             if let Some((slot, value)) = found {
+                let repeats = slot.is_some();
                 slot.get_or_insert_with(|| trim(&header[start + value..at]));
+                fields.has_repeats |= repeats;
             }
         }
         fields.body_offset = header.len();
@@ -299,5 +303,15 @@ mod tests {
         assert_eq!(scanned.message_id, Some(&b"<m@n>"[..]));
         assert_eq!(scanned.in_reply_to, Some(&b"<i@r>"[..]));
         assert_eq!(&header[scanned.body_offset..], b"To: body\n");
+        assert!(scanned.has_repeats);
+    }
+
+    #[test]
+    fn only_fields_that_are_kept_repeat() {
+        let check = |header: &[u8], expected| {
+            assert_eq!(HeaderFields::scan(header).has_repeats, expected);
+        };
+        check(b"To: a\nCc: b\nReceived: x\nReceived: y\nToo: c\n\nTo: d\n", false);
+        check(b"To: a\nX: b\nTO : c\n\n", true);
     }
 }

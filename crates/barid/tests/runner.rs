@@ -7,6 +7,7 @@ mod blocked;
 mod changing;
 mod cost;
 mod crash;
+mod fetch_cached;
 mod fetching;
 mod healing;
 mod incremental;

@@ -295,20 +295,20 @@ impl Test {
             Self::Larger(limit) => size_is(view, |size| size > *limit),
             Self::Smaller(limit) => size_is(view, |size| size < *limit),
             Self::Address(field, needle) => {
-                is_in_field(view.field(*field)?, needle, push_addresses, buffers)
+                view.any_field(*field, &mut |raw| is_in_field(raw, needle, push_addresses, buffers))
             }
-            Self::Subject(needle) => {
-                is_in_field(view.field(CachedField::Subject)?, needle, push_subject, buffers)
-            }
+            Self::Subject(needle) => view.any_field(CachedField::Subject, &mut |raw| {
+                is_in_field(raw, needle, push_subject, buffers)
+            }),
             Self::CachedHeader(field, needle) => {
-                is_in_field(view.field(*field)?, needle, push_value, buffers)
+                view.any_field(*field, &mut |raw| is_in_field(raw, needle, push_value, buffers))
             }
             Self::Header(name, needle) => {
                 let message = view.message()?;
                 let mut fields = barid_message::fields(message)
                     .filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
                 let is_in = |field: barid_message::RawField<'_>| {
-                    is_in_field(Some(field.body), needle, push_value, buffers) == Some(true)
+                    is_in_field(field.body, needle, push_value, buffers)
                 };
                 Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
             }
@@ -350,20 +350,19 @@ fn size_is(view: &mut dyn SearchView, holds: impl Fn(u64) -> bool) -> Option<boo
     Some(holds(barid_message::rfc822_size(view.message()?)))
 }
 
-/// Whether a field is there and holds a text.
+/// Whether a field holds a text.
 fn is_in_field(
-    raw: Option<&[u8]>,
+    raw: &[u8],
     needle: &Needle,
     push: fn(&[u8], &mut Vec<u8>, &mut Vec<u8>),
     buffers: &mut Buffers,
-) -> Option<bool> {
-    let Some(raw) = raw else { return Some(false) };
+) -> bool {
     if needle.is_empty() {
-        return Some(true);
+        return true;
     }
     buffers.folded.clear();
     push(raw, &mut buffers.line, &mut buffers.folded);
-    Some(needle.is_in(&buffers.folded))
+    needle.is_in(&buffers.folded)
 }
 
 #[cfg(test)]

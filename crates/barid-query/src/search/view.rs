@@ -1,6 +1,6 @@
 //! What a search is told of a message, as it asks for it.
 
-use barid_message::HeaderFields;
+use barid_message::{HeaderFields, RawField, fields};
 use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
 /// The fixed-size facts of a message; they cost nothing.
@@ -26,8 +26,7 @@ pub struct Facts {
     pub size_most: u64,
 }
 
-/// A header field that caches keep. Where there are several of one name, the first counts
-/// (RFC 5322 §3.6 allows one).
+/// A header field that caches keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CachedField {
     /// `Date`.
@@ -76,7 +75,11 @@ impl CachedField {
         found.map(|(_, field)| *field)
     }
 
-    /// The field among those of a header.
+    fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    /// The first such field of a header.
     fn of<'a>(self, fields: &HeaderFields<'a>) -> Option<&'a [u8]> {
         match self {
             Self::Date => fields.date,
@@ -102,9 +105,14 @@ pub trait SearchView {
     /// The fixed-size facts.
     fn facts(&self) -> &Facts;
 
-    /// The raw body of a field, or that there is none; `None` if that is not known here.
-    fn field(&mut self, field: CachedField) -> Option<Option<&[u8]>> {
-        let _ = field;
+    /// Whether `holds` says so of the raw body of a field, or of one of them where it occurs more
+    /// than once; `None` if that is not known here.
+    fn any_field(
+        &mut self,
+        field: CachedField,
+        holds: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Option<bool> {
+        let _ = (field, holds);
         None
     }
 
@@ -146,10 +154,19 @@ impl SearchView for MessageView<'_> {
         &self.facts
     }
 
-    fn field(&mut self, field: CachedField) -> Option<Option<&[u8]>> {
+    fn any_field(
+        &mut self,
+        field: CachedField,
+        holds: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Option<bool> {
         let bytes = self.bytes;
-        let fields = self.fields.get_or_insert_with(|| HeaderFields::scan(bytes));
-        Some(field.of(fields))
+        let first = self.fields.get_or_insert_with(|| HeaderFields::scan(bytes));
+        if !first.has_repeats {
+            return Some(field.of(first).is_some_and(holds));
+        }
+        let is_named =
+            |found: &RawField<'_>| found.name.eq_ignore_ascii_case(field.name().as_bytes());
+        Some(fields(bytes).filter(is_named).any(|found| holds(found.body)))
     }
 
     fn message(&mut self) -> Option<&[u8]> {

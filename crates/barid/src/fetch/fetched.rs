@@ -87,7 +87,7 @@ impl<'a> Fetched<'a> {
     }
 }
 
-/// The envelope of the fields that the cache has. Of a field that occurs twice these are the first.
+/// The envelope of the fields that the cache has, which are all.
 fn known_envelope(fields: &Record<'_>) -> Envelope {
     let text = |field: Option<&[u8]>| field.map(|raw| unfold(raw).into_owned());
     let list = |field: Option<&[u8]>| field.map(parse_addresses).unwrap_or_default();

@@ -201,7 +201,11 @@ impl SearchView for RecordView<'_> {
         &self.facts
     }
 
-    fn field(&mut self, field: CachedField) -> Option<Option<&[u8]>> {
+    fn any_field(
+        &mut self,
+        field: CachedField,
+        holds: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Option<bool> {
         let record = self.record;
         let found = match field {
             CachedField::Date => record.date,
@@ -216,8 +220,8 @@ impl SearchView for RecordView<'_> {
             CachedField::InReplyTo => record.in_reply_to,
             CachedField::References => record.references,
         };
-        // Of a field that was cut the rest is in the message.
-        (!record.cut).then_some(found)
+        // The rest of a field that was cut, and those of the same name, are in the message.
+        (!record.cut).then(|| found.is_some_and(holds))
     }
 }
 

@@ -205,3 +205,20 @@ fn flag_sets_are_those_of_the_facts() {
     let found = matcher("UNSEEN OLD").matches(&mut FactsView(none), &mut Scratch::default());
     assert_eq!(found, Some(true));
 }
+
+#[test]
+fn of_fields_of_one_name_any_may_hold_the_text() {
+    let message = b"Subject: one\nTo: ann@b\nSubject: two\nTO : bob@d\n\n";
+    let check = |program: &str, expected: bool| {
+        let view = &mut MessageView::new(facts(), message);
+        let found = matcher(program).matches(view, &mut Scratch::default());
+        assert_eq!(found, Some(expected), "{program}");
+    };
+    check("SUBJECT one", true);
+    check("SUBJECT two", true);
+    check("TO bob", true);
+    check("HEADER to ann", true);
+    check("HEADER to \"\"", true);
+    check("TO eve", false);
+    check("CC \"\"", false);
+}
