@@ -265,8 +265,9 @@ fn is_in_message(stack: &[Open]) -> bool {
     matches!(stack, [.., Open { kind: Kind::Message, .. }, _])
 }
 
-/// Tells whether a part is a message that is looked into.
-pub(crate) fn is_message(part: &BodyStructure) -> bool {
+/// Tells whether a part is of a type of messages that are looked into: `message/rfc822` or
+/// `message/global` (RFC 6532).
+pub fn is_message(part: &BodyStructure) -> bool {
     part.media_type.eq_ignore_ascii_case(b"message")
         && (part.subtype.eq_ignore_ascii_case(b"rfc822")
             || part.subtype.eq_ignore_ascii_case(b"global"))

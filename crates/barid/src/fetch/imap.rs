@@ -4,6 +4,7 @@
 //! message-data = nz-number SP "FETCH" SP msg-att
 //! ```
 
+use barid_message::is_message;
 use barid_types::{Address, BodyStructure, Envelope, Parameter};
 
 use super::{FetchItem, Fetched, Partial};
@@ -70,19 +71,23 @@ fn write_bytes(bytes: Option<&[u8]>, partial: Option<Partial>, binary: bool, out
         return;
     };
     let bytes = partial.map_or(bytes, |partial| partial.of(bytes));
-    let has_nul = bytes.contains(&0);
-    if binary && has_nul {
+    if binary && bytes.contains(&0) {
         out.push(b'~');
+        return push_literal(bytes, out);
     }
     literal(bytes, out);
-    if !binary && has_nul {
-        // A literal has none; what stands for it is Dovecot's choice.
+}
+
+/// `literal`, which has no NUL; what stands for one is Dovecot's choice.
+fn literal(bytes: &[u8], out: &mut Vec<u8>) {
+    push_literal(bytes, out);
+    if bytes.contains(&0) {
         let start = out.len() - bytes.len();
         out[start..].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = 0x80);
     }
 }
 
-fn literal(bytes: &[u8], out: &mut Vec<u8>) {
+fn push_literal(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{{{}}}\r\n", bytes.len()).as_bytes());
     out.extend_from_slice(bytes);
 }
@@ -207,6 +212,7 @@ fn write_structure(root: &BodyStructure, extended: bool, out: &mut Vec<u8>) {
             }
             Step::Part(part) => {
                 out.push(b'(');
+                write_type(part, out);
                 write_fields(part, out);
                 match (&part.envelope, part.parts.as_slice()) {
                     (Some(envelope), [inner]) => {
@@ -247,12 +253,21 @@ fn write_structure(root: &BodyStructure, extended: bool, out: &mut Vec<u8>) {
 /// What stands for the parts of a multipart that has none, which the grammar does not foresee.
 const EMPTY_PART: &[u8] = b"(\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 0 0";
 
-/// `media-type SP body-fields`
-fn write_fields(part: &BodyStructure, out: &mut Vec<u8>) {
+/// `media-type SP`
+fn write_type(part: &BodyStructure, out: &mut Vec<u8>) {
+    // The grammar has no message without its envelope and structure, and one that is nested too
+    // deep was not looked into.
+    if is_message(part) && (part.envelope.is_none() || part.parts.len() != 1) {
+        return out.extend_from_slice(b"\"application\" \"octet-stream\" ");
+    }
     string(&part.media_type, out);
     out.push(b' ');
     string(&part.subtype, out);
     out.push(b' ');
+}
+
+/// `body-fields`
+fn write_fields(part: &BodyStructure, out: &mut Vec<u8>) {
     let is_text = part.media_type.eq_ignore_ascii_case(b"text");
     write_parameters(&part.parameters, is_text, out);
     out.push(b' ');
@@ -276,8 +291,8 @@ fn write_parameters(parameters: &[Parameter], is_text: bool, out: &mut Vec<u8>) 
         return out.extend_from_slice(b"NIL");
     }
     out.push(b'(');
-    for parameter in parameters {
-        if !out.ends_with(b"(") {
+    for (at, parameter) in parameters.iter().enumerate() {
+        if at > 0 {
             out.push(b' ');
         }
         string(&parameter.name, out);
@@ -360,6 +375,7 @@ mod tests {
         };
         check(b"a\"b\\", b"\"a\\\"b\\\\\"");
         check(b"\xe9", b"{1}\r\n\xe9");
+        check(b"a\0b", b"{3}\r\na\x80b");
         check(b"", b"\"\"");
     }
 
@@ -405,5 +421,21 @@ mod tests {
              (NIL \"s\" NIL NIL NIL NIL NIL NIL NIL NIL) \
              (\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 3 1) 3)",
         );
+        check(
+            "Content-Type: a/b; n=\"\u{e9}(\"; m=v\n\n",
+            false,
+            "(\"a\" \"b\" (\"n\" {3}\r\n\u{e9}( \"m\" \"v\") NIL NIL \"7bit\" 0)",
+        );
+    }
+
+    #[test]
+    fn a_message_that_was_not_looked_into_is_no_message() {
+        let message = "Content-Type: message/rfc822\n\n".repeat(200);
+        let (structure, _) = body_structure(message.as_bytes());
+        let written = text(|out| write_structure(&structure, false, out));
+        let messages = written.matches("\"message\" \"rfc822\" NIL NIL NIL \"7bit\"").count();
+        let envelopes = written.matches(" (NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL) (").count();
+        assert_eq!(messages, envelopes);
+        assert_eq!(written.matches("\"application\" \"octet-stream\" NIL").count(), 1);
     }
 }
