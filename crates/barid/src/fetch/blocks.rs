@@ -43,7 +43,7 @@ pub(super) fn run(
     report: &mut FetchReport,
     sizes: &mut Vec<(Uid, u64)>,
 ) -> Result<Stop> {
-    let entries = entries(mailbox, uids, report)?;
+    let (entries, mut gone) = entries(mailbox, uids)?;
     let stored = if items.needs_message() { mailbox.snapshot.sizes()? } else { Vec::new() };
     let blocks = blocks(&entries, &stored);
     let cores = || thread::available_parallelism().map_or(1, usize::from);
@@ -93,25 +93,27 @@ pub(super) fn run(
             Ok(None)
         })?
     };
-    // Those that are not there were counted for the whole list; the rest of it is looked up anew.
-    if let Some(Stop::Gone(at)) = stop {
-        let later: Vec<Uid> = uids[at..].to_vec();
-        report.gone.retain(|uid| !later.contains(uid));
-    }
+    // The rest of the list is looked up anew.
+    let looked_up = match stop {
+        Some(Stop::Gone(at)) => at,
+        _ => uids.len(),
+    };
+    gone.truncate(gone.partition_point(|at| *at < looked_up));
+    report.gone.extend(gone.into_iter().map(|at| uids[at]));
     Ok(stop.unwrap_or(Stop::Done))
 }
 
-/// The rows of messages; those that are not there are told.
-fn entries(mailbox: &Mailbox, uids: &[Uid], report: &mut FetchReport) -> Result<Vec<Entry>> {
+/// The messages that are there, and the places in the list of those that are not.
+fn entries(mailbox: &Mailbox, uids: &[Uid]) -> Result<(Vec<Entry>, Vec<usize>)> {
     let all = mailbox.uids()?;
-    let mut entries: Vec<Entry> = Vec::with_capacity(uids.len());
+    let (mut entries, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
     for (at, uid) in uids.iter().enumerate() {
         match all.binary_search(&uid.get()) {
             Ok(row) => entries.push((at, row as u32)),
-            Err(_) => report.gone.push(*uid),
+            Err(_) => gone.push(at),
         }
     }
-    Ok(entries)
+    Ok((entries, gone))
 }
 
 /// Divides the messages into blocks of some megabytes, or of some rows where none is read.
