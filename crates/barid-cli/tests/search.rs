@@ -1,5 +1,8 @@
 //! `barid search`, from outside.
 
+use barid::query::Day;
+use barid::vfs::{OsVfs, Vfs as _};
+
 use crate::support::World;
 
 const ANN: &str = "From: Ann Lee <ann@x.example>\nTo: bob@y.example\n\
@@ -98,4 +101,30 @@ fn a_message_that_cannot_be_read_is_reported() {
     let gone = format!("box/cur/{}", world.list("box/cur")[3]);
     world.remove(&gone);
     check(&world, &[&mailbox, "--", "-budget"], "3\n", 0);
+}
+
+#[test]
+fn today_is_the_day_that_clocks_show_here() {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let day = |hours: i16| Day::shown(OsVfs.now().unix_nanos / 1_000_000_000, hours * 60);
+    // It is never the same day in both.
+    for (zone, hours) in [("<+14>-14", 14), ("<-12>12", -12)] {
+        let mut today = day(hours);
+        loop {
+            let (year, month, day_of_month) = today.date();
+            let month = MONTHS[month as usize - 1];
+            let message = format!("Date: {day_of_month} {month} {year} 12:00:00 +0000\n\n");
+            let world = World::new();
+            let mailbox = world.maildir("box", &[&message]);
+            let args = ["search", "--count", &mailbox, "on:today"];
+            let output = world.command().env("TZ", zone).args(args).output().unwrap();
+            let before = std::mem::replace(&mut today, day(hours));
+            // Midnight may have passed.
+            if before == today {
+                assert_eq!(String::from_utf8(output.stdout).unwrap(), "1\n", "{zone}");
+                break;
+            }
+        }
+    }
 }

@@ -28,7 +28,8 @@ pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
 pub use mbox::{
-    FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, write_message,
+    FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, local_zone_minutes,
+    write_message,
 };
 pub use mix::MixMailbox;
 pub use scan::{

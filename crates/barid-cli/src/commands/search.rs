@@ -8,7 +8,7 @@ use barid::query::{
     parse_imap, parse_short,
 };
 use barid::vfs::{OsVfs, Vfs as _};
-use barid::{Found, Mailbox, UidSet};
+use barid::{Found, Mailbox, UidSet, local_zone_minutes};
 use clap::{Args, ValueHint};
 
 use crate::context::{Context, parse_spec};
@@ -153,7 +153,8 @@ fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<ReturnOption
         return Ok((program, returns));
     }
     let seconds = OsVfs.now().unix_nanos / 1_000_000_000;
-    let program = parse_short(&text, Day::shown(seconds, 0)).map_err(|error| explain(&error))?;
+    let today = Day::shown(seconds, local_zone_minutes(&OsVfs, seconds));
+    let program = parse_short(&text, today).map_err(|error| explain(&error))?;
     Ok((program, None))
 }
 

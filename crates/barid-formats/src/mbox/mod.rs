@@ -40,6 +40,7 @@ pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, KEYWORD_LEN_MAX, KEYWORDS_MAX, WINDOW_LEN};
 pub use self::lock::MboxLock;
 use self::status::Separators;
+pub use self::zone::local_zone_minutes;
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
     Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,

@@ -1,8 +1,9 @@
-//! The local time zone, in which From_ lines without one are written.
+//! The local time zone, in which From_ lines without one are written, and people reckon.
 
 use std::path::Path;
 
 use barid_vfs::{OpenOptions, Vfs};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// The zone of the machine (tzfile(5)).
@@ -27,4 +28,12 @@ pub(super) fn local(vfs: &dyn Vfs) -> TimeZone {
     };
     let zone = read().ok().and_then(|bytes| TimeZone::tzif("Local", &bytes).ok());
     zone.unwrap_or(TimeZone::UTC)
+}
+
+/// Minutes that clocks of the local zone (`TZ`, else that of the machine) are ahead of UTC at a
+/// point in time; 0 where neither tells.
+pub fn local_zone_minutes(vfs: &dyn Vfs, unix_seconds: i64) -> i16 {
+    let Ok(time) = Timestamp::from_second(unix_seconds) else { return 0 };
+    let seconds = local(vfs).to_offset(time).seconds();
+    i16::try_from(seconds.div_euclid(60)).unwrap_or(0)
 }
