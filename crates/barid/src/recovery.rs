@@ -42,12 +42,21 @@ impl Recovery<'_> {
     /// Completes what is unfinished, under the lock of the pending changes: those that were written
     /// are dropped before the journal goes.
     pub(crate) fn complete(&mut self) -> Result<()> {
-        let Self { format, pending, ledger, options, .. } = self;
+        let Self { pending, ledger, .. } = self;
         let held = pending.is_locked();
         let locked = pending.lock(PENDING_LOCK_TIMEOUT);
         if locked.is_err() && (ledger.is_persistent() || !pending.records().is_empty()) {
             locked?;
         }
+        let done = self.complete_locked();
+        if !held {
+            self.pending.unlock();
+        }
+        done
+    }
+
+    fn complete_locked(&mut self) -> Result<()> {
+        let Self { format, pending, ledger, options, .. } = self;
         expect_writing(&**format, self.now, ledger)?;
         let progress = options.progress.as_ref();
         let progress = progress.map(|tell| Progress::teller(tell, Work::Recover, format.format()));
@@ -61,11 +70,7 @@ impl Recovery<'_> {
             ..SyncContext::new(&known)
         };
         let recovered = format.recover(&mut context);
-        let done = self.conclude(recovered);
-        if !held {
-            self.pending.unlock();
-        }
-        done
+        self.conclude(recovered)
     }
 
     fn conclude(&mut self, recovered: barid_formats::Result<Recovered>) -> Result<()> {

@@ -100,6 +100,23 @@ fn read_only_it_is_told_and_nothing_of_it_lasts() {
 }
 
 #[test]
+fn an_opening_that_cannot_complete_it_stands_in_nobodys_way() {
+    let mut refused = 0;
+    for nth in 0..4 {
+        for (disk, arena, shown, _) in scenes() {
+            let vfs = FaultVfs::new(disk, Fault::nth(nth).of(CallKind::Sync));
+            let failing = arena.on(Arc::new(vfs));
+            let Ok(mailbox) = failing.try_open(&failing.options()) else { continue };
+            refused += u32::from(mailbox.unfinished().is_some());
+            let other = arena.open();
+            assert!(other.unfinished().is_none(), "{nth}: {:?}", other.notes());
+            assert_eq!(found(&other), shown);
+        }
+    }
+    assert!(refused > 3, "{refused}");
+}
+
+#[test]
 fn where_it_cannot_be_completed_every_change_is_refused() {
     for (disk, arena, shown, _) in scenes() {
         disk.set_mode(&arena.spec.path, 0o400).unwrap();
