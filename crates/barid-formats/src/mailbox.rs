@@ -87,6 +87,9 @@ pub enum ReadAs {
     /// The message: no From_ line or separator, quoting undone where the format is sure of it. The
     /// six header fields that formats own are still there.
     Message,
+    /// [`ReadAs::Message`], but with its quoting: the header is the one that the key of the message
+    /// is made of. [`Mailbox::unquote`] makes the message of it.
+    Quoted,
     /// The bytes of the file, From_ line included.
     Stored,
 }
@@ -157,6 +160,14 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     ) -> Result<usize> {
         let _ = stamp;
         self.read(location, read_as, buffer)
+    }
+
+    /// Makes of what was read as [`ReadAs::Quoted`], with a header of `header_len` bytes, what
+    /// [`ReadAs::Message`] gives; returns how long its header is then. O(bytes) where the format
+    /// has quoting that can be undone, else nothing.
+    fn unquote(&self, buffer: &mut Vec<u8>, header_len: usize) -> usize {
+        let _ = buffer;
+        header_len
     }
 
     /// Applies changes and appends in one pass.

@@ -43,21 +43,42 @@ impl Mailbox {
     pub(crate) fn read_once(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
         let row = self.row_of(uid)?;
         let row = row.ok_or_else(|| Error::NoSuchMessage { path: self.path().to_owned(), uid })?;
-        let mut name = Vec::new();
-        let location = self.snapshot.location(row, &mut name)?;
-        let mut bytes = Vec::new();
-        let stamp = &self.snapshot.meta().stamp;
-        let header_len = self.format.read_known(&location, read_as, stamp, &mut bytes)?;
-        if let Location::Span { offset, separator_len, .. } = location {
-            let from = if read_as == ReadAs::Stored { separator_len as usize } else { 0 };
-            let header = bytes.get(from..header_len).unwrap_or_default();
-            // The place may hold another message since: then it is looked for.
-            if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
-                let path = self.path().to_owned();
-                return Err(FormatError::MessageGone { path, offset }.into());
-            }
-        }
+        let (mut name, mut bytes) = (Vec::new(), Vec::new());
+        let header_len = self.read_row(row, read_as, &mut name, &mut bytes)?;
         Ok(RawMessage { bytes, header_len })
+    }
+
+    /// Reads the message of a row into `bytes`, which are empty; returns how many of them come
+    /// before the body. That it is still the same message is checked where its place does not tell.
+    /// `name` is room for its place.
+    pub(crate) fn read_row(
+        &self,
+        row: u32,
+        read_as: ReadAs,
+        name: &mut Vec<u8>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let location = self.snapshot.location(row, name)?;
+        let stamp = &self.snapshot.meta().stamp;
+        let Location::Span { offset, separator_len, .. } = location else {
+            return Ok(self.format.read_known(&location, read_as, stamp, bytes)?);
+        };
+        // The key is of the header as it is stored.
+        let (read_first, from) = match read_as {
+            ReadAs::Message | ReadAs::Quoted => (ReadAs::Quoted, 0),
+            ReadAs::Stored => (ReadAs::Stored, separator_len as usize),
+        };
+        let header_len = self.format.read_known(&location, read_first, stamp, bytes)?;
+        let header = bytes.get(from..header_len).unwrap_or_default();
+        // The place may hold another message since: then it is looked for.
+        if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
+            let path = self.path().to_owned();
+            return Err(FormatError::MessageGone { path, offset }.into());
+        }
+        Ok(match read_as {
+            ReadAs::Message => self.format.unquote(bytes, header_len),
+            ReadAs::Quoted | ReadAs::Stored => header_len,
+        })
     }
 
     /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and

@@ -17,6 +17,7 @@ mod once;
 mod opening;
 mod pending;
 mod races;
+mod reading;
 mod search;
 mod search_peer;
 mod search_programs;

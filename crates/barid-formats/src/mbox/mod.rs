@@ -243,6 +243,10 @@ impl Mailbox for MboxMailbox {
         read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
     }
 
+    fn unquote(&self, buffer: &mut Vec<u8>, header_len: usize) -> usize {
+        read::unquote(self, buffer, 0, header_len)
+    }
+
     /// The commit point is the COMMIT of the journal; of a change within one sector of the disk it
     /// is the `fsync` of the file, and for appends see `append/mod.rs`. The order of writing, and
     /// what a crash leaves: `change/run.rs`.

@@ -75,10 +75,10 @@ pub(super) fn read(
         return Ok(head_len as usize);
     }
     buffer.drain(start..start + lead + separator_len as usize);
-    if mailbox.variant == Some(Variant::Mboxrd) {
-        return Ok(unquote(buffer, start, header_len as usize));
+    match read_as {
+        ReadAs::Message => Ok(unquote(mailbox, buffer, start, header_len as usize)),
+        _ => Ok(header_len as usize),
     }
-    Ok(header_len as usize)
 }
 
 /// Reads a range of a file that is still as it was found; `false` if it is not.
@@ -148,10 +148,18 @@ fn append_range(
     Ok(())
 }
 
-/// Takes one `>` from every line from `start` on that is quoted; returns how long the first
-/// `header_len` of these bytes are now.
-fn unquote(buffer: &mut Vec<u8>, start: usize, header_len: usize) -> usize {
+/// Takes one `>` from every line from `start` on that is quoted, if it is sure that it was quoted;
+/// returns how long the first `header_len` of these bytes are now.
+pub(super) fn unquote(
+    mailbox: &MboxMailbox,
+    buffer: &mut Vec<u8>,
+    start: usize,
+    header_len: usize,
+) -> usize {
     let mut unquoted_header_len = header_len;
+    if mailbox.variant != Some(Variant::Mboxrd) {
+        return unquoted_header_len;
+    }
     let Some(first) = next_quoted(buffer, start, start) else { return unquoted_header_len };
     let (mut read, mut write) = (first, first);
     let mut quoted = Some(first);

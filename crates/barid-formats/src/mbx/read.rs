@@ -52,7 +52,7 @@ pub(super) fn read(
     }
     match read_as {
         ReadAs::Stored => Ok(span.line_len + header_len as usize),
-        ReadAs::Message => {
+        ReadAs::Message | ReadAs::Quoted => {
             buffer.drain(start..start + span.line_len);
             Ok(header_len as usize)
         }

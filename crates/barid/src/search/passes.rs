@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use barid_cache::{Core, Record};
-use barid_formats::{Error as FormatError, Location, ReadAs};
+use barid_formats::{Error as FormatError, ReadAs};
 use barid_query::search::{
     CachedField, Facts, FactsView, Matcher, MessageView, Scratch, SearchView,
 };
-use barid_state::MessageKey;
 use barid_types::Uid;
 
 use crate::limits::{SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_MESSAGES_ROWS};
@@ -105,7 +104,7 @@ impl Passes<'_> {
 
     fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
         let core = self.mailbox.snapshot.core(row)?;
-        match reader.read(self.mailbox, row, &core) {
+        match reader.read(self.mailbox, row) {
             Ok(()) => {}
             Err(error @ (Error::Cache(_) | Error::Mailbox(FormatError::MessageGone { .. }))) => {
                 return Err(error);
@@ -234,22 +233,12 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a row into the buffer; that it is the same message is checked where its place does not
-    /// tell.
-    fn read(&mut self, mailbox: &Mailbox, row: u32, core: &Core) -> Result<()> {
+    /// Reads a row into the buffer.
+    fn read(&mut self, mailbox: &Mailbox, row: u32) -> Result<()> {
         let Self { name, bytes, .. } = self;
         bytes.clear();
         bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
-        let location = mailbox.snapshot.location(row, name)?;
-        let stamp = &mailbox.snapshot.meta().stamp;
-        let header_len = mailbox.format.read_known(&location, ReadAs::Message, stamp, bytes)?;
-        if let Location::Span { offset, .. } = location {
-            let header = bytes.get(..header_len).unwrap_or_default();
-            if MessageKey(barid_message::header_key(header)) != core.key {
-                let path = mailbox.path().to_owned();
-                return Err(FormatError::MessageGone { path, offset }.into());
-            }
-        }
+        mailbox.read_row(row, ReadAs::Message, name, bytes)?;
         Ok(())
     }
 }
