@@ -25,8 +25,10 @@ impl Mailbox {
     /// and the message looked for by its UID; rows are then counted anew.
     ///
     /// # Errors
-    /// [`Error::NoSuchMessage`] if it is gone; what the file system says.
+    /// [`Error::NoSuchMessage`] if it is gone; [`Error::Renumbered`] if the UID then means another;
+    /// what the file system says.
     pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1.. {
             match self.read_once(uid, read_as) {
                 Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
@@ -36,6 +38,7 @@ impl Mailbox {
                 Err(error @ Error::Cache(_)) if attempt < ATTEMPTS_MAX => self.heal(error)?,
                 result => return result,
             }
+            self.check_numbering(uidvalidity)?;
         }
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }

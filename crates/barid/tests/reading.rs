@@ -2,7 +2,7 @@
 
 use barid::fetch::FetchItems;
 use barid::query::parse_imap;
-use barid::{Mailbox, MailboxSpec, ReadAs, Uid, UidSet};
+use barid::{Error, Mailbox, MailboxSpec, ReadAs, Uid, UidSet};
 
 use crate::world::World;
 
@@ -48,5 +48,34 @@ fn a_header_with_quoted_lines_is_read_and_searched() {
         assert_eq!(mailbox.read(Uid::MIN, ReadAs::Stored).unwrap().bytes, QUOTED);
         assert_eq!(text_search(&mut mailbox, "TEXT needle").unwrap(), [0], "{format}");
         assert!(!fetch(&mut mailbox, "BODY[]").unwrap().is_empty());
+    }
+}
+
+/// An mbox of one message under a UIDVALIDITY.
+fn numbered(validity: u32, text: &str) -> Vec<u8> {
+    format!(
+        "From a@b Mon Jan  1 00:00:00 2024\nX-IMAPbase: {validity} 1\nX-UID: 1\n\
+         Subject: {text}\n\n{text}\n\n"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn what_has_other_uids_meanwhile_is_not_taken_for_what_was_asked() {
+    type Ask = fn(&mut Mailbox) -> Option<Error>;
+    let asks: [Ask; 3] = [
+        |mailbox| mailbox.read(Uid::MIN, ReadAs::Message).err(),
+        |mailbox| fetch(mailbox, "BODY[]").err(),
+        |mailbox| text_search(mailbox, "UID 1 NOT TEXT nothing").err(),
+    ];
+    for ask in asks {
+        let world = world("mboxrd", &numbered(1_600_000_000, "one"));
+        let mut mailbox = world.open();
+        assert!(ask(&mut mailbox).is_none());
+        world.write_mbox(&numbered(1_600_000_001, "another"));
+        world.wait();
+        let error = ask(&mut mailbox);
+        assert!(matches!(error, Some(Error::Renumbered { .. })), "{error:?}");
+        assert!(ask(&mut mailbox).is_none());
     }
 }

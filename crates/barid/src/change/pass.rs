@@ -129,7 +129,7 @@ impl Mailbox {
     }
 
     /// The UIDs asked for mean nothing under another UIDVALIDITY.
-    pub(super) fn check_numbering(&self, uidvalidity: UidValidity) -> Result<()> {
+    pub(crate) fn check_numbering(&self, uidvalidity: UidValidity) -> Result<()> {
         match self.snapshot.meta().uidvalidity == uidvalidity {
             true => Ok(()),
             false => Err(Error::Renumbered { path: self.path().to_owned() }),

@@ -46,8 +46,8 @@ impl Mailbox {
     /// with it; rows are then counted anew, and so are sequence numbers.
     ///
     /// # Errors
-    /// A damaged cache; what the file system says of the mailbox. A single message that cannot be
-    /// read is [`FetchReport::unreadable`].
+    /// A damaged cache; what the file system says of the mailbox; [`Error::Renumbered`] if the UIDs
+    /// mean nothing any more. A single message that cannot be read is [`FetchReport::unreadable`].
     pub fn fetch(
         &mut self,
         uids: &[Uid],
@@ -56,6 +56,7 @@ impl Mailbox {
         take: &mut TakeFetched<'_>,
     ) -> Result<FetchReport> {
         let mut report = FetchReport::default();
+        let uidvalidity = self.snapshot.meta().uidvalidity;
         let (mut next, mut attempts, mut sizes) = (0, 0, Vec::new());
         while next < uids.len() {
             let stop = run(self, &uids[next..], items, write, take, &mut report, &mut sizes)?;
@@ -72,6 +73,7 @@ impl Mailbox {
             } else {
                 // What looks unchanged may have been read at its end only.
                 self.rescan(attempts > 1)?;
+                self.check_numbering(uidvalidity)?;
             }
         }
         self.keep_sizes(&sizes);

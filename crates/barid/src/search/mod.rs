@@ -46,8 +46,11 @@ impl Mailbox {
     /// are then counted anew.
     ///
     /// # Errors
-    /// As [`Mailbox::open`]. A single message that cannot be read is [`Found::unreadable`].
+    /// As [`Mailbox::open`]; [`Error::Renumbered`] if the mailbox is scanned again and the UIDs in
+    /// the program mean nothing any more. A single message that cannot be read is
+    /// [`Found::unreadable`].
     pub fn search(&mut self, program: &SearchProgram, saved: &UidSet) -> Result<Found> {
+        let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1..=SEARCHES_MAX {
             match self.search_once(program, saved)? {
                 Ok(found) => return Ok(found),
@@ -57,6 +60,7 @@ impl Mailbox {
                 Err(Again::Cache(error)) => return Err(error),
                 Err(Again::Gone) => {}
             }
+            self.check_numbering(uidvalidity)?;
         }
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
