@@ -17,6 +17,10 @@ pub(super) const HEADER_LEN_MAX: usize = 1024 * 1024;
 /// Owned fields of one header that are remembered; with more, it is read twice.
 pub(super) const DROPS_MAX: usize = 8;
 
+/// The highest last UID and UIDVALIDITY of an `X-IMAPbase` that is believed. It may be that of a
+/// message that a stranger sent, and must leave enough above it to give out.
+pub(super) const BASE_NUMBER_MAX: u32 = u32::MAX - (1 << 28);
+
 /// Bytes read from the file at once. A window this small is still in the processor's cache when it
 /// is searched.
 pub(super) const WINDOW_LEN: usize = 512 * 1024;

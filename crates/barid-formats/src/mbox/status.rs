@@ -11,7 +11,9 @@ use memchr::memchr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::from_line::{self, FromProfile};
-use super::layout::{DROPS_MAX, FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR};
+use super::layout::{
+    BASE_NUMBER_MAX, DROPS_MAX, FROM_LINE_LEN_MAX, HEADER_LEN_MAX, MMDF_SEPARATOR,
+};
 
 /// What ends a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,12 +297,15 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Reads the text of the field.
+    /// Reads the text of the field; `None` also if its numbers are too high to be believed.
     pub(super) fn read(text: &[u8], pseudo: bool) -> Option<Self> {
         let mut words = words_of(text);
         let mut number = || unpadded(words.next()?);
         let validity = UidValidity::new(number()?)?;
         let uid_last = number()?;
+        if validity.get().max(uid_last) > BASE_NUMBER_MAX {
+            return None;
+        }
         let keywords = words.filter_map(keyword).collect();
         Some(Self { validity, uid_last, keywords, pseudo })
     }

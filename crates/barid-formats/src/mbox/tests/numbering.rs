@@ -151,8 +151,32 @@ fn uids_given_by_another_program_are_seen_in_the_tail() {
 }
 
 #[test]
+fn a_base_of_a_stranger_leaves_numbers_to_give() {
+    for base in ["4294967295 4294967295", "4294967295 1", "4026531840 1", "1000 4026531840"] {
+        let base = format!("X-IMAPbase: {base}\nX-UID: 1\nA: 1");
+        let plain = World::new(file(&["A: 1"]).as_bytes()).scan().report.uidvalidity;
+        let (world, cached) = check(&[(&[&base], &[1]), (&[&base, "A: 2", "A: 3"], &[1, 2, 3])]);
+        assert_eq!(cached.report.uidvalidity, plain, "{base}");
+        world.append(file(&["A: 4"]).as_bytes());
+        let cached = world.scan_again(&cached);
+        assert_eq!((cached.report.uidvalidity, cached.uids()), (plain, vec![1, 2, 3, 4]));
+    }
+    let base = "X-IMAPbase: 4026531839 4026531839\nA: 1";
+    let (_, cached) = check(&[(&[base, "A: 2"], &[4_026_531_840, 4_026_531_841])]);
+    assert_eq!(cached.report.uidvalidity.get(), 4_026_531_839);
+}
+
+#[test]
 fn uids_that_run_out_begin_again() {
-    let base = "X-IMAPbase: 1000 4294967295\nX-UID: 4294967295\nA: 1";
-    let (_, cached) = check(&[(&[base, "A: 2"], &[1, 2])]);
-    assert!(cached.report.uidvalidity.get() > 1000);
+    let world = World::new(file(&["A: 1"]).as_bytes());
+    let validity = world.scan().report.uidvalidity;
+    let mut ledger = world.ledger();
+    ledger.lock(std::time::Duration::ZERO).unwrap();
+    ledger.raise_uidnext(barid_types::Uid::MAX);
+    ledger.commit().unwrap();
+    drop(ledger);
+    world.append(file(&["A: 2"]).as_bytes());
+    let cached = world.scan();
+    assert_eq!(cached.uids(), [1, 2]);
+    assert!(cached.report.uidvalidity > validity);
 }
