@@ -52,13 +52,14 @@ impl<'a> HeaderFields<'a> {
         Self::scan_lines(header, |_, _| {})
     }
 
-    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where the header has LF line
-    /// ends and none of the fields that the key leaves out; else in two.
+    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where all lines of the header
+    /// end in LF and it has none of the fields that the key leaves out; else in two.
     pub fn scan_with_key(header: &'a [u8]) -> (Self, u64) {
         let (mut plain, mut fields_end) = (true, 0);
         let fields = Self::scan_lines(header, |start, end| {
             let line = &header[start..end];
-            plain &= !line.ends_with(b"\r\n") && !owned::is_left_out_of_key(line);
+            let is_plain = line.ends_with(b"\n") && !line.ends_with(b"\r\n");
+            plain &= is_plain && !owned::is_left_out_of_key(line);
             fields_end = end;
         });
         let key = match plain {

@@ -58,8 +58,9 @@ pub fn crlf_size(text: &[u8]) -> u64 {
 /// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the
 /// owned fields and without `Content-Length`, which mbox programs change too.
 ///
-/// Every line counts as ended by LF, so that the key stays when a message moves between mailboxes
-/// with different line ends. The empty line and the body do not count; a whole message may be
+/// Every line counts as ended by LF, also the last, so that the key stays when a message moves
+/// between mailboxes with different line ends, and when another is put behind one that is cut short
+/// in its header. The empty line and the body do not count; a whole message may be
 /// given. Streams, without a copy.
 pub fn header_key(header: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
@@ -70,7 +71,13 @@ pub fn header_key(header: &[u8]) -> u64 {
         update_with_lf(&mut hash, &header[from..start]);
         from = end;
     });
-    update_with_lf(&mut hash, &header[from..end]);
+    let last = &header[from..end];
+    // A CR at the very end is half of a line end.
+    let last = last.strip_suffix(b"\r").unwrap_or(last);
+    update_with_lf(&mut hash, last);
+    if !last.is_empty() && !last.ends_with(b"\n") {
+        hash.update(b"\n");
+    }
     hash.digest()
 }
 
@@ -167,5 +174,20 @@ mod tests {
         assert_eq!(key, header_key(b"Subject: a\r\n\r\nbody"));
         assert_ne!(key, header_key(b"Subject: b\n\nbody"));
         assert_eq!(key, xxhash_rust::xxh3::xxh3_64(b"Subject: a\n"));
+    }
+
+    #[test]
+    fn the_key_stays_when_the_last_line_is_ended() {
+        let cut =
+            ["", "A: 1", "A: 1\nB: 2\n 3", "A: 1\n\t", "A: 1\nStatus: R", "X-UID: 1", "A", "A\n"];
+        for header in cut {
+            for end in ["", "\n", "\r", "\r\n", "\n\n", "\r\n\r\n"] {
+                let ended = format!("{header}{end}");
+                let (fields, key) = crate::HeaderFields::scan_with_key(ended.as_bytes());
+                let expected = header_key(header.as_bytes());
+                assert_eq!(header_key(ended.as_bytes()), expected, "{ended:?}");
+                assert_eq!(key, expected, "{ended:?} {fields:?}");
+            }
+        }
     }
 }

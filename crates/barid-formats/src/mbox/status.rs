@@ -213,7 +213,8 @@ impl Owned {
         let Some(dropped) = self.dropped.get(..self.drops) else {
             return MessageKey(barid_message::header_key(header));
         };
-        if memchr(b'\r', header).is_some() {
+        // What is cut short is rare too.
+        if memchr(b'\r', header).is_some() || !header.ends_with(b"\n") {
             return MessageKey(barid_message::header_key(header));
         }
         let blank = header == b"\n" || header.ends_with(b"\n\n");
