@@ -13,6 +13,11 @@
  *   ids            a line a message: a space and the Message-ID of the envelope
  *   header N       the header of message N, CR removed, each line with a space before it
  *   text N         the same for the body
+ *   fetch all      flags, dates, sizes and envelopes of all messages; answers how many there are
+ *   fetch full     structures and whole texts besides; answers how many, and the bytes of the texts
+ *   bodies N M     header and text of messages N to M, each as with "header" and "text" and then a
+ *                  line "="
+ *   search WORD    the messages with WORD in their texts, as numbers
  *   thread ALG     THREAD ALG UTF-8 ALL in the syntax of RFC 5256
  *   sort KEY ...   message numbers; REVERSE stands before its key
  *   flag SEQ FLAG  set, unflag SEQ FLAG clear; setflag and clearflag are the same
@@ -34,7 +39,11 @@ static MAILSTREAM *box = NIL;
 
 void mm_flags(MAILSTREAM *s, unsigned long n) { (void)s; (void)n; }
 void mm_status(MAILSTREAM *s, char *m, MAILSTATUS *t) { (void)s; (void)m; (void)t; }
-void mm_searched(MAILSTREAM *s, unsigned long n) { (void)s; (void)n; }
+static int is_searching = 0;
+void mm_searched(MAILSTREAM *s, unsigned long n) {
+  (void)s;
+  if (is_searching) printf("%lu\n", n);
+}
 void mm_exists(MAILSTREAM *s, unsigned long n) { (void)s; (void)n; }
 void mm_expunged(MAILSTREAM *s, unsigned long n) { (void)s; (void)n; }
 void mm_list(MAILSTREAM *s, int d, char *n, long a) { (void)s; (void)d; (void)n; (void)a; }
@@ -172,6 +181,41 @@ static void text(unsigned long n, int header) {
   if (s) lines(s, len);
 }
 
+static void fetch(int full) {
+  unsigned long i, len, bytes = 0;
+  char all[16];
+  snprintf(all, sizeof all, "1:%lu", box->nmsgs);
+  if (box->nmsgs) mail_fetch_fast(box, all, 0);
+  for (i = 1; i <= box->nmsgs; i++) {
+    BODY *body = NIL;
+    mail_fetch_structure(box, i, full ? &body : NIL, 0);
+    len = 0;
+    if (full) mail_fetch_message(box, i, &len, FT_PEEK);
+    bytes += len;
+  }
+  printf("%lu %lu\n", box->nmsgs, bytes);
+}
+
+static void bodies(char *rest) {
+  char *end;
+  unsigned long n = strtoul(rest, &end, 10), last = strtoul(end, NULL, 10);
+  for (; n && n <= last && n <= box->nmsgs; n++) {
+    text(n, 1);
+    text(n, 0);
+    puts("=");
+  }
+}
+
+static void find(char *word) {
+  SEARCHPGM *program = mail_newsearchpgm();
+  program->body = mail_newstringlist();
+  program->body->text.data = (unsigned char *)cpystr(word);
+  program->body->text.size = strlen(word);
+  is_searching = 1;
+  mail_search_full(box, "UTF-8", program, SE_FREE);
+  is_searching = 0;
+}
+
 static void change(char *rest, long how) {
   char *flag = strchr(rest, ' ');
   if (!flag) { puts("! needs a sequence and a flag"); return; }
@@ -239,6 +283,9 @@ static int inside(char *word, char *rest) {
   else if (!strcmp(word, "ids")) envelopes(0);
   else if (!strcmp(word, "header")) text(strtoul(rest, NULL, 10), 1);
   else if (!strcmp(word, "text")) text(strtoul(rest, NULL, 10), 0);
+  else if (!strcmp(word, "fetch")) fetch(!strcmp(rest, "full"));
+  else if (!strcmp(word, "bodies")) bodies(rest);
+  else if (!strcmp(word, "search")) find(rest);
   else if (!strcmp(word, "thread")) threads(rest);
   else if (!strcmp(word, "sort")) sorted(rest);
   else if (!strcmp(word, "flag") || !strcmp(word, "setflag")) change(rest, ST_SET);

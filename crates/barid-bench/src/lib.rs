@@ -1,7 +1,8 @@
 //! The benchmark lab behind `barid bench`: workloads, a thin adapter for each system that is
 //! measured, figures from the kernel's accounting of their processes, and reports.
 //!
-//! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs. All sides of a
+//! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs, [`formats`] what
+//! opening, fetching, threading, searching and converting cost in each format. All sides of a
 //! comparison must give the same answer before anything is timed, they run in turn on the same
 //! mail, and every run is kept.
 //!
@@ -9,6 +10,7 @@
 
 mod accounting;
 mod chart;
+pub mod formats;
 pub mod hcache;
 mod launcher;
 pub mod limits;

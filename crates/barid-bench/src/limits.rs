@@ -38,3 +38,15 @@ pub const ARGUMENT_LEN_MAX: usize = 120_000;
 
 /// The longest set of numbers in a command to a peer, in bytes; both take lines of 64 KiB.
 pub const COMMAND_LEN_MAX: usize = 60_000;
+
+/// About how many messages hold the word that is looked for.
+pub const RARE_MESSAGES: u64 = 8;
+
+/// Bytes read at a time of what is thrown away.
+pub const READ_BUFFER_LEN: usize = 256 * 1024;
+
+/// Messages whose texts are asked of a peer at once, to be compared.
+pub const BODIES_AT_ONCE: usize = 500;
+
+/// Numbers of a range in what a program has found.
+pub const RANGE_LEN_MAX: u32 = 1 << 20;

@@ -1,6 +1,7 @@
 //! The bench with programs that stand for the real ones; the real ones run in the tests of
 //! `barid-cli`.
 
+mod formats;
 mod hcache;
 
 #[test]

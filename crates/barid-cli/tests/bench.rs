@@ -170,6 +170,41 @@ fn an_mbox_is_rewritten_beside_the_peers() {
 }
 
 #[test]
+fn formats_stand_beside_those_of_the_peers() {
+    let world = World::new();
+    let folder = Scratch::new("bench").unwrap();
+    let out = folder.path().join("out");
+    let args = ["bench", "formats", "--messages", "40", "-t", "1", "-o", out.to_str().unwrap()];
+    let run = world.run(&args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = run.text();
+    for line in [
+        "40 messages, ",
+        " 0 - select                              - barid mbox",
+        " 1 - search body, again                  - barid maildir",
+        "*** bars",
+        "*** the first time",
+        "*** barid to the others",
+    ] {
+        assert!(text.lines().any(|l| l.starts_with(line)), "{line} in {text}");
+    }
+    let raw = String::from_utf8(disk::read(&out.join("raw.csv")).unwrap()).unwrap();
+    let of = |side: &str| raw.lines().filter(|line| line.contains(side)).count();
+    for side in ["barid mbox", "barid mh", "c-client mix", "dovecot mdbox"] {
+        let peer = side.split(' ').next().unwrap_or_default();
+        let is_missing = text.contains(&format!("skipped: {peer} is missing"));
+        // Five works in both turns and rounds.
+        assert_eq!(of(&format!(",{side},")), if is_missing { 0 } else { 20 }, "{side} in {text}");
+    }
+    let summary = String::from_utf8(disk::read(&out.join("summary.md")).unwrap()).unwrap();
+    assert!(!summary.contains("Not complete"), "{summary}");
+    assert!(!disk::exists(&out.join("work")));
+    let run = world.run(&["bench", "formats", "-f", "mbox,sdbox"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("no format \"sdbox\"; there are mbox, mbx"), "{}", run.stderr);
+}
+
+#[test]
 fn wrong_options_are_told() {
     let world = world();
     for (args, expected) in [

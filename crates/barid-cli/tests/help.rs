@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["status"],
     &["ls"],
@@ -28,6 +28,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["bench"],
     &["bench", "hcache"],
     &["bench", "mbox"],
+    &["bench", "formats"],
     &["demo"],
     &["completions"],
 ];

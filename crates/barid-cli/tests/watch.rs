@@ -79,11 +79,14 @@ fn changes_are_told_as_they_happen() {
         let world = World::new();
         let maildir = world.maildir("dir", &[ONE]);
         check(&world, args, &maildir, &|| world.deliver("dir", "new/1700000000.M9.host", TWO));
-        let file = world.write("box.mbox", mbox(&[ONE]).as_bytes());
-        check(&world, args, &file, &|| {
-            let message = world.write("two", TWO.as_bytes());
-            world.ok(&["append", &file, &message]);
-        });
+        world.write("box.mbox", mbox(&[ONE]).as_bytes());
+        let (one, two) = (world.write("one", ONE.as_bytes()), world.write("two", TWO.as_bytes()));
+        for (format, name) in [("mbx", "box.mbx"), ("mix", "box.mix")] {
+            world.ok(&["append", "--create", &format!("{format}:{name}"), &one]);
+        }
+        for name in ["box.mbox", "box.mbx", "box.mix"] {
+            check(&world, args, name, &|| drop(world.ok(&["append", name, &two])));
+        }
         world.create_dir("mh");
         world.write("mh/1", ONE.as_bytes());
         let mh = world.write("mh/.mh_sequences", b"");

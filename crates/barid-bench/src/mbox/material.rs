@@ -137,7 +137,8 @@ impl Batch {
     }
 }
 
-fn has_from(bytes: &[u8]) -> bool {
+/// Whether there is a line that a program quotes in an mbox.
+pub(crate) fn has_from(bytes: &[u8]) -> bool {
     bytes.split(|byte| *byte == b'\n').any(|line| {
         let quotes = line.iter().take_while(|byte| **byte == b'>').count();
         line[quotes..].starts_with(b"From ")

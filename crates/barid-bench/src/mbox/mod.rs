@@ -22,8 +22,11 @@ mod rounds;
 mod step;
 mod system;
 
+pub(crate) use material::has_from;
+pub(crate) use report::seconds;
 pub use results::{Results, Run};
 pub use step::{Figures, Side, Step};
+pub(crate) use system::{Runner, short};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -41,7 +44,7 @@ use barid::Barid;
 use material::Material;
 use report::Facts;
 use rounds::{Lab, Progress};
-use system::{Mode, Runner, System};
+use system::{Mode, System};
 
 /// Messages of the mailbox that is made, as in the comparison of 2004.
 pub const MESSAGES: u64 = 361_052;
@@ -239,7 +242,7 @@ fn commands(options: &Options, material: &Material, work: &Path) -> Vec<String> 
     for step in Step::ALL.into_iter().filter(|step| step.is_of(Side::Barid) && !step.is_read()) {
         let words = barid.words(step, &model, material).join(" ");
         let words = words.replace(&*work.to_string_lossy(), "DIR");
-        lines.push(format!("barid {}", system::short(&words)));
+        lines.push(format!("barid {}", short(&words)));
         model = model.after(step, &material.batch(step).hashes);
     }
     lines

@@ -80,7 +80,7 @@ fn raw(results: &Results) -> String {
 }
 
 /// Seconds with three digits that say something.
-fn seconds(spread: &Spread) -> String {
+pub(crate) fn seconds(spread: &Spread) -> String {
     let digits = |value: f64| match value {
         _ if value >= 10.0 => format!("{value:.1}"),
         _ if value >= 1.0 => format!("{value:.2}"),

@@ -48,7 +48,7 @@ impl CClient {
     ///
     /// As [`CClient::new`].
     pub fn new_in(home: Option<&Path>, is_counted: bool) -> Option<Self> {
-        match Self::start(home, is_counted) {
+        match Self::start(home, is_counted, &mut || Ok(())) {
             Ok(peer) => Some(peer),
             Err(error) => {
                 skip_or_fail(&format!("c-client (Debian package libc-client2007e-dev): {error}"));
@@ -57,7 +57,21 @@ impl CClient {
         }
     }
 
-    fn start(home: Option<&Path>, is_counted: bool) -> io::Result<Self> {
+    /// Like [`CClient::new_in`]; `ready` is called when everything is prepared, just before the
+    /// driver is started.
+    ///
+    /// # Errors
+    ///
+    /// When the driver cannot be built or started; what `ready` says.
+    pub fn new_when(home: &Path, ready: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+        Self::start(Some(home), false, ready)
+    }
+
+    fn start(
+        home: Option<&Path>,
+        is_counted: bool,
+        ready: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Self> {
         let scratch = Scratch::new("cclient")?;
         let home = match home {
             Some(home) => home.to_owned(),
@@ -79,6 +93,7 @@ impl CClient {
         };
         command.current_dir(&home).stdin(Stdio::piped()).stdout(Stdio::piped());
         user.run_as(&mut command, &home);
+        ready()?;
         let started = Instant::now();
         let mut child = command.spawn()?;
         let input = child.stdin.take();
@@ -165,14 +180,26 @@ impl CClient {
         finish(child, self.started, Duration::from_secs(ANSWER_TIMEOUT_S), Sampling::Off)
     }
 
+    /// `mailutil` (Debian `uw-mailutils`) with a folder as its home, which it gets, to be run.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing.
+    pub fn mailutil_command(home: &Path, args: &[&str]) -> io::Result<Command> {
+        let mailutil = program("mailutil").ok_or_else(|| io::Error::other("no mailutil"))?;
+        let mut command = Command::new(mailutil);
+        let user = PeerUser::get()?;
+        user.take(home)?;
+        user.run_as(&mut command, home);
+        command.args(args).current_dir(home);
+        Ok(command)
+    }
+
     /// Runs `mailutil` (Debian `uw-mailutils`) with [`CClient::folder`] as its home; what it
     /// prints.
     pub fn mailutil(&self, args: &[&str]) -> io::Result<String> {
         self.scratch.hand_over()?;
-        let mailutil = program("mailutil").ok_or_else(|| io::Error::other("no mailutil"))?;
-        let mut command = Command::new(mailutil);
-        self.user.run_as(&mut command, &self.folder());
-        let output = command.args(args).current_dir(self.folder()).output()?;
+        let output = Self::mailutil_command(&self.folder(), args)?.output()?;
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         if output.status.success() { Ok(text) } else { Err(io::Error::other(text)) }

@@ -121,8 +121,20 @@ impl Dovecot {
     ///
     /// The mailbox is given to the peers' user first when the test runs as root.
     pub fn imap(&self, location: &str, options: &[(&str, &str)]) -> io::Result<Imap> {
+        self.imap_when(location, options, &mut || Ok(()))
+    }
+
+    /// Like [`Dovecot::imap`]; `ready` is called when everything is prepared, just before the
+    /// server is started.
+    pub fn imap_when(
+        &self,
+        location: &str,
+        options: &[(&str, &str)],
+        ready: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Imap> {
         let mut command = Command::new(IMAP);
         self.prepare(&mut command, location, options)?;
+        ready()?;
         // Without a master process it logs to its standard error, whatever `log_path` says.
         command.stderr(disk::open_append(&self.log_path())?);
         Imap::start(command)
@@ -151,14 +163,29 @@ impl Dovecot {
         options: &[(&str, &str)],
         args: &[&str],
     ) -> io::Result<String> {
-        let mut command = Command::new(program("doveadm").unwrap_or_else(|| "doveadm".into()));
-        self.prepare(&mut command, location, options)?;
-        let output = command.args(args).output()?;
+        let output = self.doveadm_command(location, options, args)?.output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(io::Error::other(format!("doveadm {args:?}: {said}")));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// `doveadm` with `args`, to be run.
+    ///
+    /// # Errors
+    ///
+    /// When the mailbox cannot be given to the user as whom it runs.
+    pub fn doveadm_command(
+        &self,
+        location: &str,
+        options: &[(&str, &str)],
+        args: &[&str],
+    ) -> io::Result<Command> {
+        let mut command = Command::new(program("doveadm").unwrap_or_else(|| "doveadm".into()));
+        self.prepare(&mut command, location, options)?;
+        command.args(args);
+        Ok(command)
     }
 
     /// What Dovecot has logged.

@@ -136,6 +136,44 @@ impl Imap {
         }
     }
 
+    /// Like [`Imap::command`] for an answer that is not kept; how many bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Imap::command`].
+    pub fn drain(&mut self, text: &str) -> io::Result<u64> {
+        let tag = format!("t{} ", self.next_tag);
+        self.next_tag += 1;
+        let line = [tag.as_bytes(), text.as_bytes(), b"\r\n"].concat();
+        self.reader.get_mut().write_all(&line)?;
+        let (mut len, mut line) = (0, Vec::new());
+        loop {
+            line.clear();
+            if self.reader.read_until(b'\n', &mut line)? == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has gone"));
+            }
+            len += line.len() as u64;
+            if let Some(rest) = line.strip_prefix(tag.as_bytes()) {
+                let status = String::from_utf8_lossy(rest);
+                let failed = || io::Error::other(format!("{text}: {status}"));
+                return if status.starts_with("OK") { Ok(len) } else { Err(failed()) };
+            }
+            let mut left = literal_len(&line).unwrap_or(0);
+            len += left as u64;
+            while left > 0 {
+                let some = self.reader.fill_buf()?.len().min(left);
+                if some == 0 {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the server has gone",
+                    ));
+                }
+                self.reader.consume(some);
+                left -= some;
+            }
+        }
+    }
+
     /// APPENDs a message; `details` is empty or flags and date as on the wire
     /// (`(\Seen) "01-Jan-2020 00:00:00 +0000"`).
     pub fn append(&mut self, mailbox: &str, details: &str, message: &[u8]) -> io::Result<Reply> {

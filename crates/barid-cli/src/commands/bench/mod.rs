@@ -1,5 +1,6 @@
 //! `barid bench`: what is fastest and smallest for a mailbox on this machine.
 
+mod formats;
 mod hcache;
 mod mbox;
 
@@ -23,7 +24,8 @@ Examples:
   barid bench hcache -m ~/Maildir -t 5 -b \"native lmdb\" -c \"none zstd zstd+dict\"
   barid bench hcache -m ~/Maildir -e neomutt          beside NeoMutt's header cache
   barid bench hcache -m ~/Maildir --builtin --drop-caches -o results
-  barid bench mbox                                    rewriting a 1.4 GB mbox, beside the peers";
+  barid bench mbox                                    rewriting a 1.4 GB mbox, beside the peers
+  barid bench formats                                 every format, beside those of the peers";
 
 /// Measure what is fastest and smallest on this machine
 #[derive(Debug, Args)]
@@ -38,6 +40,7 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     Hcache(hcache::HcacheArgs),
     Mbox(mbox::MboxArgs),
+    Formats(formats::FormatsArgs),
 }
 
 /// Does what was asked.
@@ -45,6 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Out
     match &args.command {
         BenchCommand::Hcache(args) => hcache::run(context, args),
         BenchCommand::Mbox(args) => mbox::run(context, args),
+        BenchCommand::Formats(args) => formats::run(context, args),
     }
 }
 

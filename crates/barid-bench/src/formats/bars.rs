@@ -1,0 +1,180 @@
+//! What barid must reach.
+
+use super::results::Results;
+use super::step::{Program, Side, Step, Store, Work};
+use crate::table::Table;
+
+/// Something that is measured against a bar.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bar {
+    work: String,
+    bar: String,
+    measured: String,
+    passed: bool,
+}
+
+/// With which formats of barid a bar is to be reached.
+#[derive(Clone, Copy, Debug)]
+enum With {
+    All,
+    These(&'static [Store]),
+}
+
+/// Whom to compare with.
+#[derive(Clone, Copy, Debug)]
+enum Whom {
+    /// A program with the same format.
+    Same(Program),
+    /// A program with a format.
+    The(Side),
+    /// A program with the format with which it is fastest.
+    Best(Program),
+}
+
+/// The bars of time: work, formats, at most a part of whose time.
+const BARS: [(Step, With, f64, Whom); 12] = {
+    use Program::{CClient, Dovecot};
+    use Store::{Maildir, Mbx, Mix};
+    let uw_mix = Whom::The(Side::new(CClient, Mix));
+    [
+        (Step::again(Work::Select), With::All, 2.0, Whom::Best(Dovecot)),
+        (Step::again(Work::Select), With::All, 10.0, Whom::Same(CClient)),
+        (Step::first(Work::Select), With::These(&[Mbx, Mix]), 1.0, Whom::Same(CClient)),
+        (Step::again(Work::Fetch), With::All, 3.0, Whom::Best(Dovecot)),
+        (Step::again(Work::Fetch), With::All, 6.0, Whom::Same(CClient)),
+        (Step::again(Work::All), With::All, 6.0, Whom::Best(Dovecot)),
+        (Step::first(Work::Thread), With::All, 4.0, uw_mix),
+        (Step::again(Work::Thread), With::All, 4.0, Whom::Best(Dovecot)),
+        (Step::again(Work::Search), With::All, 5.0, Whom::Best(Dovecot)),
+        (Step::first(Work::Convert), With::These(&[Mbx]), 15.0, Whom::Same(CClient)),
+        (Step::first(Work::Convert), With::These(&[Mix]), 15.0, Whom::Same(CClient)),
+        (Step::first(Work::Convert), With::These(&[Maildir]), 4.0, Whom::Same(Dovecot)),
+    ]
+};
+
+/// Bytes that opening an mbox again may fetch from the disk.
+const COLD_BYTES_MAX: f64 = 1e6;
+
+/// The bars that can be told of, as what they need was measured.
+pub(crate) fn bars(results: &Results) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for (step, with, part, whom) in BARS {
+        for store in results.own().filter(|store| with.has(*store)) {
+            bars.extend(bar_of_time(results, step, store, part, whom));
+        }
+    }
+    bars.extend(cold(results));
+    bars
+}
+
+impl With {
+    fn has(self, store: Store) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(stores) => stores.contains(&store),
+        }
+    }
+}
+
+fn bar_of_time(results: &Results, step: Step, store: Store, part: f64, whom: Whom) -> Option<Bar> {
+    let other = match whom {
+        Whom::Same(program) => Side::new(program, store),
+        Whom::The(side) => side,
+        Whom::Best(program) => results.best(program, step)?,
+    };
+    let ratio = results.ratio(step, Side::new(Program::Barid, store), other)?;
+    let best = if matches!(whom, Whom::Best(_)) { ", its best" } else { "" };
+    let of = if part > 1.0 { format!("1/{part} of") } else { "at most".to_owned() };
+    Some(Bar {
+        work: format!("{step}: {}", store.name()),
+        bar: format!("{of} {other}{best}"),
+        measured: ratio.text_with_spread(),
+        passed: ratio.ratio <= 1.0 / part,
+    })
+}
+
+/// What opening an mbox again reads when nothing is in memory.
+fn cold(results: &Results) -> Option<Bar> {
+    let (side, step) = (Side::new(Program::Barid, Store::Mbox), Step::again(Work::Select));
+    let read = results.spread(side, step, |f| f.read_bytes as f64).filter(|_| results.is_cold)?;
+    Some(Bar {
+        work: format!("{step}: {}", side.store.name()),
+        bar: format!("reads less than {:.0} MB from the disk", COLD_BYTES_MAX / 1e6),
+        measured: format!("{:.3} MB of {:.1}", read.median / 1e6, results.bytes as f64 / 1e6),
+        passed: read.median < COLD_BYTES_MAX,
+    })
+}
+
+/// As a table.
+pub(crate) fn table(bars: &[Bar]) -> Table {
+    let mut table = Table::new(4, ["work", "bar", "measured", ""]);
+    for bar in bars {
+        let verdict = if bar.passed { "pass" } else { "MISS" };
+        let cells = [&bar.work, &bar.bar, &bar.measured, verdict];
+        table.row(cells.map(str::to_owned).into());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Run;
+    use super::*;
+    use crate::mbox::Figures;
+
+    fn runs(side: Side, step: Step, seconds: &[f64]) -> Vec<Run> {
+        let run = |(index, real_s): (usize, &f64)| {
+            let figures = Figures { real_s: *real_s, read_bytes: 4096, ..Figures::default() };
+            Run { round: index as u32, side, step, figures }
+        };
+        seconds.iter().enumerate().map(run).collect()
+    }
+
+    fn side(program: Program, store: Store) -> Side {
+        Side::new(program, store)
+    }
+
+    #[test]
+    fn bars_are_passed_or_missed() {
+        let mut results = Results { is_cold: true, bytes: 1_400_000_000, ..Results::default() };
+        let again = Step::again(Work::Select);
+        for (side, seconds) in [
+            (side(Program::Barid, Store::Mbox), [9.0, 0.004, 0.004]),
+            (side(Program::CClient, Store::Mbox), [9.0, 0.030, 0.030]),
+            (side(Program::Dovecot, Store::Maildir), [9.0, 0.012, 0.012]),
+            (side(Program::Dovecot, Store::Sdbox), [9.0, 0.010, 0.010]),
+        ] {
+            results.runs.extend(runs(side, again, &seconds));
+        }
+        let text = table(&bars(&results)).text();
+        let lines: Vec<Vec<_>> =
+            text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        let lines: Vec<String> = lines.iter().map(|line| line.join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "select, again: mbox 1/2 of dovecot sdbox, its best 1/2.5 pass",
+                "select, again: mbox 1/10 of c-client mbox 1/7.5 MISS",
+                "select, again: mbox reads less than 1 MB from the disk 0.004 MB of 1400.0 pass",
+            ]
+        );
+    }
+
+    #[test]
+    fn conversions_are_compared_by_format() {
+        let mut results = Results::default();
+        let step = Step::first(Work::Convert);
+        for (side, seconds) in [
+            (side(Program::Barid, Store::Mbx), [9.0, 1.0]),
+            (side(Program::CClient, Store::Mbx), [9.0, 15.0]),
+            (side(Program::Barid, Store::Maildir), [9.0, 1.0]),
+            (side(Program::Dovecot, Store::Maildir), [9.0, 3.0]),
+        ] {
+            results.runs.extend(runs(side, step, &seconds));
+        }
+        let bars = bars(&results);
+        let verdicts: Vec<_> = bars.iter().map(|bar| (bar.work.as_str(), bar.passed)).collect();
+        let name = |store| format!("convert from mbox: {store}");
+        assert_eq!(verdicts, [(&*name("mbx"), true), (&*name("maildir"), false)]);
+    }
+}

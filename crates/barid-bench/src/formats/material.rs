@@ -1,0 +1,162 @@
+//! The messages, and the mailboxes that every side gets copies of.
+
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use barid_testkit::boxes::{MaildirWriter, MboxOptions, MboxVariant, maildir_name};
+use barid_testkit::corpus::{Corpus, GeneratedMessage, Profile};
+use barid_testkit::disk;
+use barid_types::FlagSet;
+
+use super::answer::{Answer, content_hash};
+use super::step::Work;
+use crate::limits::RARE_MESSAGES;
+use crate::mbox::has_from;
+
+/// The seed of the mail.
+const SEED: u64 = 1;
+
+/// The word that is looked for; no other text holds it.
+pub(crate) const RARE_WORD: &str = "zyzzogeton";
+
+/// No status headers.
+const BARE: MboxOptions = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
+
+/// The messages of all mailboxes.
+#[derive(Debug)]
+pub(crate) struct Material {
+    /// As an mbox; nobody writes to it.
+    pub(crate) mbox: PathBuf,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// How many there are.
+    pub(crate) count: u64,
+    contents: Answer,
+    found: Answer,
+}
+
+impl Material {
+    /// Generates `count` messages, some of which hold the rare word.
+    pub(crate) fn generate(folder: &Path, count: u64) -> Result<Self> {
+        ensure!(count >= 10, "at least 10 messages are needed");
+        let mbox = folder.join("base.mbox");
+        let at = || mbox.display().to_string();
+        let mut file = BufWriter::new(disk::create(&mbox).with_context(at)?);
+        let (mut contents, mut found) = (Vec::new(), Vec::new());
+        let mut text = Vec::new();
+        each(count, &mut |number, message, is_rare| {
+            text.clear();
+            BARE.render(message, &mut text);
+            contents.push(content_hash(&message.bytes));
+            found.extend(is_rare.then_some(number));
+            file.write_all(&text).with_context(at)
+        })?;
+        file.into_inner().with_context(at)?.sync_all().with_context(at)?;
+        let bytes = disk::size(&mbox)?;
+        let (contents, found) = (Answer::Contents(contents), Answer::Numbers(found));
+        Ok(Self { bytes, mbox, count, contents, found })
+    }
+
+    /// Writes them into a Maildir, as seen by nobody and yet not new.
+    pub(crate) fn write_maildir(&self, path: &Path) -> Result<()> {
+        let at = || path.display().to_string();
+        let maildir = MaildirWriter::create(path).with_context(at)?;
+        each(self.count, &mut |number, message, _| {
+            maildir.deliver(&maildir_name(number.into(), message), message).with_context(at)
+        })
+    }
+
+    /// Writes them into an MH folder.
+    pub(crate) fn write_mh(&self, path: &Path) -> Result<()> {
+        let at = || path.display().to_string();
+        disk::create_dir_all(path).with_context(at)?;
+        each(self.count, &mut |number, message, _| {
+            let mut file = disk::create(&path.join(number.to_string())).with_context(at)?;
+            file.write_all(&message.bytes).with_context(at)?;
+            disk::set_mtime(&file, message.date).with_context(at)
+        })?;
+        let sequences = format!("unseen: 1-{}\n", self.count);
+        disk::write(&path.join(".mh_sequences"), sequences.as_bytes()).with_context(at)
+    }
+
+    /// What every side must answer, as far as that is known.
+    pub(crate) fn expected(&self, work: Work) -> Option<Answer> {
+        match work {
+            Work::Select => Some(Answer::Count(self.count)),
+            Work::Fetch | Work::Convert => Some(self.contents.clone()),
+            Work::Search => Some(self.found.clone()),
+            Work::All | Work::Thread => None,
+        }
+    }
+}
+
+/// Visits the messages: their numbers from 1, and whether they hold the rare word. None has a line
+/// that some programs quote in an mbox, as not all quote alike.
+fn each(
+    count: u64,
+    visit: &mut dyn FnMut(u32, &GeneratedMessage, bool) -> Result<()>,
+) -> Result<()> {
+    let corpus = Corpus::with_profile(SEED, count, Profile::Classic);
+    let mut message = GeneratedMessage::default();
+    let (mut number, mut rare) = (0, 0);
+    let step = (count / RARE_MESSAGES).max(1);
+    for at in 0.. {
+        if u64::from(number) == count {
+            break;
+        }
+        corpus.write_message(at, &mut message);
+        if has_from(&message.bytes) {
+            continue;
+        }
+        number += 1;
+        message.flags = FlagSet::EMPTY;
+        let is_rare = u64::from(number) >= rare * step && is_plain(&message.bytes);
+        if is_rare {
+            rare += 1;
+            message.bytes.extend_from_slice(format!("They call it {RARE_WORD}.\n").as_bytes());
+        }
+        visit(number, &message, is_rare)?;
+    }
+    Ok(())
+}
+
+/// Whether what is appended to a message is a part of its text.
+fn is_plain(message: &[u8]) -> bool {
+    let header = message.windows(2).position(|pair| pair == b"\n\n").unwrap_or(message.len());
+    let header = String::from_utf8_lossy(&message[..header]).to_ascii_lowercase();
+    !["multipart/", "base64", "utf-16", "format=flowed"].iter().any(|word| header.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_words_are_rare_and_messages_repeat() {
+        let visit = |count| {
+            let mut found = (Vec::new(), Vec::new());
+            each(count, &mut |number, message, is_rare| {
+                let has = String::from_utf8_lossy(&message.bytes).contains(RARE_WORD);
+                assert_eq!(has, is_rare);
+                assert!(!has_from(&message.bytes) && message.bytes.ends_with(b"\n"));
+                found.0.push(content_hash(&message.bytes));
+                found.1.extend(is_rare.then_some(number));
+                Ok(())
+            })
+            .unwrap();
+            found
+        };
+        let (contents, rare) = visit(300);
+        assert_eq!(contents.len(), 300);
+        assert!((5..=RARE_MESSAGES as usize + 1).contains(&rare.len()), "{rare:?}");
+        assert_eq!(visit(300), (contents, rare));
+    }
+
+    #[test]
+    fn only_texts_are_plain() {
+        assert!(is_plain(b"Subject: a\nContent-Type: text/plain\n\nbase64 multipart/\n"));
+        assert!(!is_plain(b"Content-Type: MULTIPART/mixed; boundary=x\n\n"));
+        assert!(!is_plain(b"Content-Transfer-Encoding: Base64\n\n"));
+    }
+}

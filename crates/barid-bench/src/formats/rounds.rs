@@ -1,0 +1,139 @@
+//! The rounds: in each, every side does all works in turn, first as if it had never seen the
+//! mailbox and then again.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use barid_testkit::disk;
+use barid_testkit::usage::Sampling;
+
+use super::answer::Answer;
+use super::material::Material;
+use super::results::{Results, Run};
+use super::step::{Side, Step, Turn, Work};
+use super::system::{System, read_all};
+use crate::Screen;
+use crate::limits::SAMPLE_INTERVAL;
+use crate::run::{drop_caches, left, stoppable};
+
+/// The programs and how they are run.
+pub(crate) struct Lab<'a> {
+    pub(crate) systems: Vec<Box<dyn System>>,
+    pub(crate) works: Vec<Work>,
+    /// Where everything is.
+    pub(crate) folder: PathBuf,
+    pub(crate) is_cold: bool,
+    pub(crate) times: u32,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// How a bench stands.
+pub(crate) struct Progress<'a> {
+    pub(crate) screen: &'a mut dyn Screen,
+    pub(crate) started: Instant,
+    pub(crate) done: usize,
+    pub(crate) total: usize,
+}
+
+impl Progress<'_> {
+    /// Says what comes next: ` 1 - select, again - barid mbox`.
+    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
+        self.screen.line(&format!("{round:2} - {step:35} - {side}"))?;
+        let left = left(self.started.elapsed(), self.done, self.total);
+        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
+        self.done += 1;
+        Ok(())
+    }
+}
+
+impl Lab<'_> {
+    fn steps_of(&self, side: Side) -> Vec<Step> {
+        let is_done = |step: &Step| self.works.contains(&step.work) && step.work.is_of(side);
+        Step::all().filter(is_done).collect()
+    }
+
+    /// Lines of progress that [`Lab::run`] says.
+    pub(crate) fn steps(&self) -> usize {
+        let of = |system: &dyn System| self.steps_of(system.side()).len();
+        let steps: usize = self.systems.iter().map(|system| of(&**system)).sum();
+        steps * (1 + self.times as usize)
+    }
+
+    /// Does everything; what was measured is in `results` also if it fails. `after` is called
+    /// after each round.
+    pub(crate) fn run(
+        &mut self,
+        material: &Material,
+        results: &mut Results,
+        progress: &mut Progress<'_>,
+        after: &mut dyn FnMut(&Results) -> Result<()>,
+    ) -> Result<()> {
+        let mut systems = std::mem::take(&mut self.systems);
+        for round in 0..=self.times {
+            for work in self.works.clone() {
+                // What is to be answered that only the programs tell.
+                let mut expected = material.expected(work);
+                for turn in work.turns() {
+                    let step = Step { work, turn: *turn };
+                    for system in systems.iter_mut().filter(|system| work.is_of(system.side())) {
+                        let side = system.side();
+                        progress.say(round, step, side)?;
+                        let figures = self.step(round, &mut **system, step);
+                        let figures = stoppable(self.stop, figures);
+                        let figures = figures.with_context(|| format!("{side} at {step}"))?;
+                        results.runs.push(Run { round, side, step, figures });
+                        if round == 0 {
+                            let checked = check(&mut **system, work, &mut expected);
+                            let checked = stoppable(self.stop, checked);
+                            checked.with_context(|| format!("{side} at {step}"))?;
+                        }
+                    }
+                }
+            }
+            after(results)?;
+        }
+        Ok(())
+    }
+
+    /// One step.
+    fn step(
+        &self,
+        round: u32,
+        system: &mut dyn System,
+        step: Step,
+    ) -> Result<crate::mbox::Figures> {
+        if step.turn == Turn::First {
+            system.reset()?;
+        }
+        let (files, programs) = (system.files(), system.programs());
+        let sampling = if round > 0 { Sampling::Off } else { Sampling::Every(SAMPLE_INTERVAL) };
+        // What was written before is on the disk, and what is read is in memory, or not.
+        let mut ready = || {
+            disk::sync_file_system(&self.folder)
+                .with_context(|| self.folder.display().to_string())?;
+            match (self.is_cold, round) {
+                (true, _) => drop_caches()?,
+                (false, 0) => {}
+                (false, _) => read_all(&files)?,
+            }
+            // Of programs that are run all day.
+            if round > 0 { read_all(&programs) } else { Ok(()) }
+        };
+        let figures = system.run(step.work, sampling, &mut ready)?;
+        Ok(crate::mbox::Figures { index_bytes: system.index_bytes()?, ..figures })
+    }
+}
+
+/// Makes sure that a side answers as it must: as the material says, else as the first one did.
+fn check(system: &mut dyn System, work: Work, expected: &mut Option<Answer>) -> Result<()> {
+    let answer = system.answer(work).context("the answer")?;
+    match expected {
+        Some(expected) => answer.compare(expected),
+        None => {
+            *expected = Some(answer);
+            Ok(())
+        }
+    }
+}
