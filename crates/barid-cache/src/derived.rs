@@ -57,6 +57,15 @@ impl Snapshot {
         }))
     }
 
+    /// Opens the derived column `kind` whatever state of the cache it was computed from: for what
+    /// tells by itself whether it still holds. [`Derived::rows_covered`] says nothing then.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn derived_of_any_state(&self, kind: &str) -> Result<Option<Derived>> {
+        Derived::open(&*self.vfs, &self.base.path, kind)
+    }
+
     /// Replaces the derived column `kind` by one that covers all rows; the rename is the commit
     /// point, nothing is fsynced. A snapshot that lives in this process only stores nothing.
     ///

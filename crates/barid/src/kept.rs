@@ -36,6 +36,18 @@ impl<'a> Kept<'a> {
         derived.read(0..derived.len()).ok()
     }
 
+    /// All bytes, whatever the cache was like when they were stored; no more than `len_max`.
+    pub(crate) fn load_lasting(&self, len_max: u64) -> Option<Vec<u8>> {
+        if !self.place.on_disk {
+            return None;
+        }
+        let derived = self.snapshot.derived_of_any_state(&self.kind).ok()??;
+        if derived.len() > len_max {
+            return None;
+        }
+        derived.read(0..derived.len()).ok()
+    }
+
     /// Stores bytes that cover all rows of the snapshot. The answer does not depend on it, so a
     /// failure only means that it is computed again.
     pub(crate) fn store(&self, bytes: Vec<u8>) {

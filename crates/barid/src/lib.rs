@@ -48,6 +48,7 @@ mod search;
 mod shown;
 mod status;
 pub mod stores;
+mod structures;
 mod summary;
 mod threading;
 mod watch;

@@ -72,3 +72,12 @@ pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(10);
 
 /// How long to wait at once for something to happen.
 pub(crate) const WATCH_SLICE: Duration = Duration::from_millis(500);
+
+/// Bytes of the structure of one message that are kept; one of more parts is read again.
+pub(crate) const STRUCTURE_LEN_MAX: usize = 64 * 1024;
+
+/// Bytes of structures that are kept of a mailbox, and that are held until they are.
+pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
+
+/// Structures are written anew when one in so many is new.
+pub(crate) const STRUCTURES_KEPT_PART: usize = 16;

@@ -1,8 +1,11 @@
 //! FETCH and SEARCH answered from the cache: as the messages themselves say.
 
+use std::path::{Path, PathBuf};
+
 use barid::fetch::FetchItems;
 use barid::query::parse_imap;
-use barid::{Mailbox, Uid, UidSet};
+use barid::{ChangeOptions, ChangeRequest, Flag, FlagChange, Mailbox, Uid, UidSet};
+use barid_vfs::{OpenOptions, Vfs};
 
 use crate::world::World;
 
@@ -63,4 +66,116 @@ fn a_search_looks_at_all_fields_of_a_name() {
     check("HEADER to eve", false);
     check("NOT TO bob", false);
     check("CC bob", false);
+}
+
+const STRUCTURES: &str = "BODYSTRUCTURE BODY";
+
+/// What FETCH answers of structures, and how many bytes of the mailbox it reads for them.
+fn structures(world: &World) -> (String, u64) {
+    let mut mailbox = world.open();
+    let before = world.vfs.counts();
+    let answers = fetch(&mut mailbox, STRUCTURES);
+    (answers, world.vfs.counts().since(&before).bytes_under(world.path()).read)
+}
+
+/// The same with nothing kept.
+fn structures_from_scratch(world: &World) -> String {
+    fetch(&mut world.open_from_scratch(), STRUCTURES)
+}
+
+fn check_structures(world: &World, is_read: bool) {
+    let (answers, read) = structures(world);
+    assert_eq!(answers, structures_from_scratch(world));
+    assert_eq!(read > 0, is_read, "{read}");
+}
+
+#[test]
+fn structures_are_read_once() {
+    for mut world in [World::maildir(5), World::mbox(5)] {
+        world.deliver(60);
+        world.wait();
+        check_structures(&world, true);
+        check_structures(&world, false);
+        world.deliver(5);
+        world.wait();
+        // The others are not read again.
+        let first = structures(&world);
+        let second = structures(&world);
+        assert!(second.1 == 0 && first.1 < 200_000, "{} {}", first.1, second.1);
+        assert_eq!((&first.0, &first.0), (&second.0, &structures_from_scratch(&world)));
+        // Whatever becomes of the rows of the cache.
+        let mut mailbox = world.open();
+        let uids: Vec<Uid> = mailbox.uids().unwrap().iter().copied().filter_map(Uid::new).collect();
+        let seen = FlagChange { add: [Flag::Seen].into_iter().collect(), ..FlagChange::default() };
+        let flags = uids[3..].iter().map(|uid| (*uid, seen.clone())).collect();
+        let expunge = uids[..3].to_vec();
+        let request = ChangeRequest { flags, expunge, ..ChangeRequest::default() };
+        mailbox.change(&request, &ChangeOptions::default()).unwrap();
+        world.wait();
+        check_structures(&world, false);
+    }
+}
+
+#[test]
+fn a_few_new_structures_are_not_worth_writing_all_anew() {
+    let mut world = World::maildir(6);
+    world.deliver(40);
+    world.wait();
+    check_structures(&world, true);
+    world.deliver(1);
+    world.wait();
+    check_structures(&world, true);
+    check_structures(&world, true);
+    world.deliver(3);
+    world.wait();
+    check_structures(&world, true);
+    check_structures(&world, false);
+}
+
+#[test]
+fn another_body_has_another_structure() {
+    let world = with_message("Subject: one\n\nbody\n");
+    check_structures(&world, true);
+    world.write_mbox(b"From a@b Mon Jan  5 10:00:00 2026\nSubject: one\n\nanother\nbody\n");
+    world.wait();
+    check_structures(&world, true);
+    check_structures(&world, false);
+}
+
+/// The file that structures are kept in.
+fn kept(world: &World) -> PathBuf {
+    let mut found = None;
+    let mut look = |name: &[u8], _| {
+        let name = String::from_utf8(name.to_vec()).unwrap();
+        if name.ends_with(".structures") {
+            found = Some(Path::new("/cache").join(name));
+        }
+    };
+    world.memory.open_dir(Path::new("/cache")).unwrap().list(&mut look).unwrap();
+    found.unwrap()
+}
+
+#[test]
+fn damaged_structures_are_read_again() {
+    let mut world = World::maildir(7);
+    world.deliver(20);
+    world.wait();
+    check_structures(&world, true);
+    let path = kept(&world);
+    let whole = world.memory.read(&path, u64::MAX).unwrap();
+    for at in (0..whole.len()).step_by(41) {
+        let file = world.memory.open(&path, OpenOptions::WRITE).unwrap();
+        file.write_all_at(&[!whole[at]], at as u64).unwrap();
+        assert_eq!(structures(&world).0, structures_from_scratch(&world), "{at}");
+        check_structures(&world, false);
+    }
+}
+
+#[test]
+fn a_structure_of_very_many_parts_is_not_kept() {
+    let parts = "--x\nContent-Type: a/b\n\n\n".repeat(9_000);
+    let message = format!("Content-Type: multipart/mixed; boundary=x\n\n{parts}");
+    let world = with_message(&message);
+    check_structures(&world, true);
+    check_structures(&world, true);
 }

@@ -3,12 +3,14 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use barid_cache::Core;
 use barid_formats::{Error as FormatError, ReadAs};
-use barid_types::Uid;
+use barid_types::{BodyStructure, Uid};
 
 use super::fetched::{Fetched, Needs};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
 use crate::limits::{FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX};
+use crate::structures::{NewStructures, Structures};
 use crate::{Error, Mailbox, Result};
 
 /// How a run ended.
@@ -25,9 +27,41 @@ struct Made {
     out: Vec<u8>,
     fetched: u64,
     unreadable: Vec<(Uid, Error)>,
-    sizes: Vec<(Uid, u64)>,
+    learned: Learned,
     /// The place in the block of a message that is not where it was; the block ends before it.
     gone: Option<usize>,
+}
+
+/// What messages told that were read, to be kept.
+#[derive(Default)]
+pub(super) struct Learned {
+    pub(super) sizes: Vec<(Uid, u64)>,
+    pub(super) structures: NewStructures,
+}
+
+impl Learned {
+    fn append(&mut self, other: Self) {
+        self.sizes.extend(other.sizes);
+        self.structures.append(other.structures);
+    }
+}
+
+/// What is asked for, and what is known already.
+struct Order<'a> {
+    mailbox: &'a Mailbox,
+    items: &'a FetchItems,
+    structures: Structures,
+    write: &'a WriteFetched<'a>,
+}
+
+impl<'a> Order<'a> {
+    fn new(mailbox: &'a Mailbox, items: &'a FetchItems, write: &'a WriteFetched<'a>) -> Self {
+        let structures = match items.has_structure() {
+            true => mailbox.structures(),
+            false => Structures::default(),
+        };
+        Self { mailbox, items, structures, write }
+    }
 }
 
 /// A message of the list: its place in it, its row.
@@ -41,14 +75,15 @@ pub(super) fn run(
     write: &WriteFetched<'_>,
     take: &mut TakeFetched<'_>,
     report: &mut FetchReport,
-    sizes: &mut Vec<(Uid, u64)>,
+    learned: &mut Learned,
 ) -> Result<Stop> {
     let (entries, mut gone) = entries(mailbox, uids)?;
-    let stored = if items.needs_message() { mailbox.snapshot.sizes()? } else { Vec::new() };
+    let order = &Order::new(mailbox, items, write);
+    let reads = items.needs_message() || items.has_structure();
+    let stored = if reads { mailbox.snapshot.sizes()? } else { Vec::new() };
     let blocks = blocks(&entries, &stored);
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = match mailbox.options.threads {
-        0 => cores(),
+        0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
     let threads = threads.min(blocks.len()).min(FETCH_THREADS_MAX);
@@ -56,7 +91,7 @@ pub(super) fn run(
         let made = made?;
         report.fetched += made.fetched;
         report.unreadable.extend(made.unreadable);
-        sizes.extend(made.sizes);
+        learned.append(made.learned);
         if !take(&made.out) {
             return Ok(Some(Stop::Done));
         }
@@ -65,7 +100,7 @@ pub(super) fn run(
     let stop = if threads <= 1 {
         let mut stop = None;
         for block in blocks {
-            stop = follow(make(mailbox, block, items, write, Vec::new()), block)?;
+            stop = follow(make(order, block, Vec::new()), block)?;
             if stop.is_some() {
                 break;
             }
@@ -77,7 +112,7 @@ pub(super) fn run(
                 let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
                 let own: Vec<&[Entry]> =
                     blocks.iter().skip(worker).step_by(threads).copied().collect();
-                scope.spawn(move || work(mailbox, &own, items, write, &sender));
+                scope.spawn(move || work(order, &own, &sender));
                 receiver
             };
             let receivers: Vec<Receiver<Result<Made>>> = (0..threads).map(spawn).collect();
@@ -135,16 +170,10 @@ fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
 }
 
 /// Works on blocks until they are done, one fails, or nobody wants them any more.
-fn work(
-    mailbox: &Mailbox,
-    blocks: &[&[Entry]],
-    items: &FetchItems,
-    write: &WriteFetched<'_>,
-    sender: &SyncSender<Result<Made>>,
-) {
+fn work(order: &Order<'_>, blocks: &[&[Entry]], sender: &SyncSender<Result<Made>>) {
     let mut capacity = 0;
     for block in blocks {
-        let made = make(mailbox, block, items, write, Vec::with_capacity(capacity));
+        let made = make(order, block, Vec::with_capacity(capacity));
         capacity = made.as_ref().map_or(0, |made| made.out.len());
         let is_last = !made.as_ref().is_ok_and(|made| made.gone.is_none());
         if sender.send(made).is_err() || is_last {
@@ -153,30 +182,25 @@ fn work(
     }
 }
 
+/// A message of a block, as far as it was read.
+struct Read {
+    core: Core,
+    bytes: Option<Vec<u8>>,
+    structure: Option<BodyStructure>,
+}
+
 /// Reads the messages of a block as far as that is needed, and writes their answers.
-fn make(
-    mailbox: &Mailbox,
-    block: &[Entry],
-    items: &FetchItems,
-    write: &WriteFetched<'_>,
-    out: Vec<u8>,
-) -> Result<Made> {
+fn make(order: &Order<'_>, block: &[Entry], out: Vec<u8>) -> Result<Made> {
+    let Order { mailbox, items, write, .. } = order;
     let mut made = Made { out, ..Made::default() };
-    let mut bytes: Vec<Option<Vec<u8>>> = Vec::with_capacity(block.len());
+    let mut all: Vec<Read> = Vec::with_capacity(block.len());
     let mut rows: Vec<u32> = Vec::with_capacity(block.len());
     for (at, (_, row)) in block.iter().enumerate() {
         let core = mailbox.snapshot.core(*row)?;
-        let is_needed = items.needs_message()
-            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
-            || (items.has(&FetchItem::Envelope) && core.cut);
-        let read = match is_needed {
-            true => mailbox.read_once(core.uid, ReadAs::Message).map(|raw| Some(raw.bytes)),
-            false => Ok(None),
-        };
-        match read {
+        match read(order, core) {
             Ok(read) => {
                 rows.push(*row);
-                bytes.push(read);
+                all.push(read);
             }
             Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
                 made.gone = Some(at);
@@ -186,17 +210,36 @@ fn make(
             Err(error) => made.unreadable.push((core.uid, error)),
         }
     }
-    let mut bytes = bytes.into_iter();
-    let needs = Needs::of(items);
+    let (mut all, needs) = (all.into_iter(), Needs::of(items));
     mailbox.summaries(&rows, &mut |summary| {
-        let stored = bytes.next().flatten();
-        let fetched = Fetched::new(summary, stored.as_deref(), items, needs);
+        let Some(Read { core, bytes, structure }) = all.next() else { return false };
+        let is_known = structure.is_some();
+        let fetched = Fetched::new(summary, bytes.as_deref(), structure, items, needs);
         if summary.rfc822_size.is_none() {
-            made.sizes.extend(fetched.rfc822_size().map(|size| (summary.uid, size)));
+            let size = fetched.rfc822_size().map(|size| (summary.uid, size));
+            made.learned.sizes.extend(size);
+        }
+        if items.has_structure() && !is_known && bytes.is_some() {
+            made.learned.structures.add(&core, fetched.structure());
         }
         write(&fetched, &mut made.out);
         made.fetched += 1;
         true
     })?;
     Ok(made)
+}
+
+/// Reads a message, if what is known of it is not enough.
+fn read(order: &Order<'_>, core: Core) -> Result<Read> {
+    let Order { mailbox, items, structures, .. } = order;
+    let structure = items.has_structure().then(|| structures.of(&core)).flatten();
+    let is_needed = items.needs_message()
+        || (items.has_structure() && structure.is_none())
+        || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
+        || (items.has(&FetchItem::Envelope) && core.cut);
+    let bytes = match is_needed {
+        true => Some(mailbox.read_once(core.uid, ReadAs::Message)?.bytes),
+        false => None,
+    };
+    Ok(Read { core, bytes, structure })
 }

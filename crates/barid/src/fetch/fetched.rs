@@ -39,13 +39,14 @@ impl<'a> Fetched<'a> {
     pub(super) fn new(
         summary: &'a Summary<'a>,
         stored: Option<&'a [u8]>,
+        known: Option<BodyStructure>,
         items: &'a FetchItems,
         needs: Needs,
     ) -> Self {
         let message = stored.map(wire_message);
         let structure = match &message {
             Some(message) if needs.structure => body_structure(message).0,
-            _ => BodyStructure::default(),
+            _ => known.unwrap_or_default(),
         };
         let envelope = needs.envelope.then(|| match &message {
             Some(message) if summary.fields.cut => envelope(message),
@@ -70,7 +71,8 @@ impl<'a> Fetched<'a> {
         self.envelope.as_ref()
     }
 
-    /// The structure; empty if nothing asked for it.
+    /// The structure; empty if nothing asked for it. Where in the message its parts lie is told
+    /// only if a section was asked for as well.
     pub fn structure(&self) -> &BodyStructure {
         &self.structure
     }

@@ -104,16 +104,13 @@ pub enum FetchItem {
 }
 
 impl FetchItem {
-    /// Whether the bytes of the message are needed.
+    /// Whether the bytes of the message are needed, even if its structure is known.
     fn needs_message(&self) -> bool {
-        matches!(
-            self,
-            Self::Body
-                | Self::BodyStructure
-                | Self::Section { .. }
-                | Self::Binary { .. }
-                | Self::BinarySize(_)
-        )
+        matches!(self, Self::Section { .. } | Self::Binary { .. } | Self::BinarySize(_))
+    }
+
+    fn is_structure(&self) -> bool {
+        matches!(self, Self::Body | Self::BodyStructure)
     }
 
     /// Whether its structure is needed.
@@ -204,6 +201,11 @@ impl FetchItems {
     /// Whether messages must be read, whatever the cache knows of them.
     pub fn needs_message(&self) -> bool {
         self.0.iter().any(FetchItem::needs_message)
+    }
+
+    /// Whether the structure itself is asked for.
+    pub(super) fn has_structure(&self) -> bool {
+        self.0.iter().any(FetchItem::is_structure)
     }
 
     pub(super) fn needs_structure(&self) -> bool {

@@ -1,10 +1,10 @@
 //! FETCH over a mailbox (RFC 9051 §6.4.5).
 //!
-//! What the cache knows is answered from it; messages are read only for sections and structures,
-//! for sizes that nobody has asked for before, and for header fields that are too long for the
-//! cache. Messages are worked on in blocks of a bounded size, by as many threads as there are
-//! cores, and what they write comes out in the order asked for. No flag is changed: every section
-//! is peeked at.
+//! What the cache knows is answered from it; messages are read only for sections, for structures
+//! and sizes that nobody has asked for before, and for header fields that are too long for the
+//! cache or occur twice. Messages are worked on in blocks of a bounded size, by as many threads as
+//! there are cores, and what they write comes out in the order asked for. No flag is changed: every
+//! section is peeked at.
 
 mod blocks;
 mod fetched;
@@ -17,7 +17,7 @@ pub use self::items::{FetchError, FetchItem, FetchItems, Partial};
 pub use barid_query::search::NumberSet;
 use barid_types::Uid;
 
-use self::blocks::{Stop, run};
+use self::blocks::{Learned, Stop, run};
 use crate::limits::FETCH_ATTEMPTS_MAX;
 use crate::{Error, Mailbox, Result};
 
@@ -57,9 +57,9 @@ impl Mailbox {
     ) -> Result<FetchReport> {
         let mut report = FetchReport::default();
         let uidvalidity = self.snapshot.meta().uidvalidity;
-        let (mut next, mut attempts, mut sizes) = (0, 0, Vec::new());
+        let (mut next, mut attempts, mut learned) = (0, 0, Learned::default());
         while next < uids.len() {
-            let stop = run(self, &uids[next..], items, write, take, &mut report, &mut sizes)?;
+            let stop = run(self, &uids[next..], items, write, take, &mut report, &mut learned)?;
             let at = match stop {
                 Stop::Done => break,
                 Stop::Gone(at) => next + at,
@@ -76,7 +76,8 @@ impl Mailbox {
                 self.check_numbering(uidvalidity)?;
             }
         }
-        self.keep_sizes(&sizes);
+        self.keep_sizes(&learned.sizes);
+        self.keep_structures(&learned.structures);
         Ok(report)
     }
 
