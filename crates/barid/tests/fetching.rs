@@ -16,7 +16,7 @@ const ITEMS: &str = "UID RFC822.SIZE ENVELOPE BODY BODYSTRUCTURE BODY.PEEK[] BOD
 
 /// A word of an answer.
 #[derive(Clone, PartialEq, Eq)]
-enum Token {
+pub(crate) enum Token {
     Open,
     Close,
     Atom(String),
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Token {
 }
 
 /// Reads the words of one answer; literals and quoted strings are the same. Returns where it ends.
-fn tokens(answer: &[u8]) -> (Vec<Token>, usize) {
+pub(crate) fn tokens(answer: &[u8]) -> (Vec<Token>, usize) {
     let (mut tokens, mut at, mut depth) = (Vec::new(), 0, 0);
     while at < answer.len() {
         match answer[at] {
@@ -89,8 +89,12 @@ fn tokens(answer: &[u8]) -> (Vec<Token>, usize) {
 }
 
 /// The items of one answer by their names, and its sequence number.
-fn items(tokens: &[Token]) -> Option<(u32, BTreeMap<String, Vec<Token>>)> {
-    let start = tokens.iter().position(|token| *token == Token::Atom("FETCH".into()))?;
+pub(crate) fn items(tokens: &[Token]) -> Option<(u32, BTreeMap<String, Vec<Token>>)> {
+    let is_fetch = |token: &Token| match token {
+        Token::Atom(atom) => atom.eq_ignore_ascii_case("FETCH"),
+        _ => false,
+    };
+    let start = tokens.iter().position(is_fetch)?;
     let Token::Atom(number) = &tokens[start - 1] else { return None };
     let mut items = BTreeMap::new();
     let mut rest = &tokens[start + 2..tokens.len() - 1];
@@ -114,7 +118,7 @@ fn items(tokens: &[Token]) -> Option<(u32, BTreeMap<String, Vec<Token>>)> {
 }
 
 /// What our fetch writes, as answers.
-fn fetch(mailbox: &mut Mailbox, uids: &[Uid], wanted: &str) -> Vec<Vec<Token>> {
+pub(crate) fn fetch(mailbox: &mut Mailbox, uids: &[Uid], wanted: &str) -> Vec<Vec<Token>> {
     let wanted = FetchItems::parse(wanted).unwrap();
     let mut all = Vec::new();
     let report = mailbox

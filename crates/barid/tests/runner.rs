@@ -10,6 +10,7 @@ mod crash;
 mod fetch_cached;
 mod fetching;
 mod healing;
+mod imaptest;
 mod incremental;
 mod keeping;
 mod mh_peers;
