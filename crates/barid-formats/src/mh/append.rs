@@ -7,19 +7,31 @@
 //! anything: a number that another program took meanwhile is left to it, and the next one tried.
 //!
 //! After a crash a message is whole or not there; leftovers under hidden names, and sequences of
-//! numbers without a message, do no harm: the next delivery of ours clears the latter.
+//! numbers without a message, do no harm: the next delivery of ours clears both, the former once
+//! they are an hour old. An error leaves no message.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use barid_types::Flag;
-use barid_vfs::{OpenOptions, Timestamp};
+use barid_vfs::{Metadata, OpenOptions, Timestamp};
 
-use super::layout::{NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX};
+use super::layout::{LEFTOVER_AGE, LEFTOVERS_MAX, NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX};
+use super::list::Lister;
 use super::name::Number;
-use super::sequences::{Edit, Sequences};
+use super::sequences::{Edit, Sequences, SequencesLock};
 use super::{MhFolder, path_of};
 use crate::{Error, NewMessage, Result};
+
+/// A message that has its number.
+struct Link {
+    number: Number,
+    /// Its inode, where it has lost its hidden name by that.
+    renamed: Option<u64>,
+}
 
 /// Messages that are written under hidden names; the names go with it.
 pub(super) struct Drafts<'a> {
@@ -80,37 +92,83 @@ impl<'a> Drafts<'a> {
         write().map_err(Error::at(&path))
     }
 
+    /// The last number there is. Drafts that others have left for long are removed.
+    pub(super) fn last_number(&self, lister: &Lister<'_>) -> Result<Option<Number>> {
+        let own: HashSet<_> = self.files.iter().filter_map(|path| path.file_name()).collect();
+        let mut drafts = Vec::new();
+        let numbers = lister.numbers_and(&mut |name| {
+            let is_draft = name.starts_with(TMP_PREFIX.as_bytes());
+            let name = OsStr::from_bytes(name);
+            if is_draft && !own.contains(name) && drafts.len() < LEFTOVERS_MAX {
+                drafts.push(self.folder.path.join(name));
+            }
+        })?;
+        let vfs = self.folder.vfs.as_ref();
+        let now = vfs.now();
+        for draft in &drafts {
+            let age = |changed: Timestamp| now.unix_nanos.saturating_sub(changed.unix_nanos);
+            let is_old = |found: &Metadata| age(found.changed) > LEFTOVER_AGE.as_nanos() as i64;
+            if vfs.symlink_metadata(draft).is_ok_and(|found| is_old(&found)) {
+                // What stays is only waste.
+                let _ = vfs.remove_file(draft);
+            }
+        }
+        Ok(numbers.last().copied())
+    }
+
     /// Puts the messages under the numbers behind `last` and into the sequences, which are written
-    /// with whatever else was changed in them. The lock of the sequences is held.
+    /// with whatever else was changed in them. The lock of the sequences is held. An error takes
+    /// back the numbers that were given: all messages are there, or none.
     pub(super) fn deliver(
         &self,
         last: Option<Number>,
         sequences: &mut Sequences,
         mode: u32,
+        lock: &mut SequencesLock,
+    ) -> Result<u64> {
+        let mut links = Vec::with_capacity(self.files.len());
+        let mut next = self.after(last.unwrap_or(0), 0)?;
+        let result = self.deliver_into(&mut links, &mut next, sequences, mode, lock);
+        if result.is_err() {
+            self.take_back(&links, sequences);
+            sequences.forget(&[(next, Number::MAX)]);
+        }
+        result
+    }
+
+    fn deliver_into(
+        &self,
+        links: &mut Vec<Link>,
+        next: &mut Number,
+        sequences: &mut Sequences,
+        mode: u32,
+        lock: &mut SequencesLock,
     ) -> Result<u64> {
         let vfs = self.folder.vfs.as_ref();
         let mut barriers = 0;
-        let mut next = self.after(last.unwrap_or(0), 0)?;
-        self.enter(0, next, sequences);
-        self.write_sequences(sequences, mode)?;
+        self.enter(0, *next, sequences);
+        self.write_sequences(sequences, mode, lock)?;
         barriers += 2;
-        let (mut done, mut tries) = (0, 0);
-        while done < self.files.len() {
-            let target = path_of(&self.folder.path, next);
+        let mut tries = 0;
+        while links.len() < self.files.len() {
+            let done = links.len();
+            let target = path_of(&self.folder.path, *next);
             match self.link(&self.files[done], &target) {
-                Ok(()) => {
-                    done += 1;
-                    next = next.saturating_add(1);
+                Ok(renamed) => {
+                    links.push(Link { number: *next, renamed });
+                    *next = next.saturating_add(1);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     tries += 1;
                     if tries > NUMBER_TRIES_MAX {
                         return Err(Error::at(&target)(error));
                     }
-                    self.leave(done, next, sequences);
-                    next = self.after(next, done)?;
-                    self.enter(done, next, sequences);
-                    self.write_sequences(sequences, mode)?;
+                    // Who does not wait for the lock may have changed these, too.
+                    *sequences = Sequences::read(vfs, &self.folder.sequences)?;
+                    self.leave(done, *next, sequences);
+                    *next = self.after(*next, done)?;
+                    self.enter(done, *next, sequences);
+                    self.write_sequences(sequences, mode, lock)?;
                     barriers += 2;
                 }
                 Err(source) => return Err(Error::at(&target)(source)),
@@ -120,9 +178,32 @@ impl<'a> Drafts<'a> {
         Ok(barriers + 1 + self.files.len() as u64)
     }
 
-    fn write_sequences(&self, sequences: &Sequences, mode: u32) -> Result<()> {
+    /// Removes the messages that were delivered, as far as that can be done, if under their numbers
+    /// there still are these very files, and takes them out of the sequences, which are still to be
+    /// written.
+    fn take_back(&self, links: &[Link], sequences: &mut Sequences) {
+        let vfs = self.folder.vfs.as_ref();
+        let inode = |path: &Path| Some(vfs.symlink_metadata(path).ok()?.inode);
+        for (link, draft) in links.iter().zip(&self.files) {
+            let target = path_of(&self.folder.path, link.number);
+            let own = link.renamed.or_else(|| inode(draft));
+            if own.is_some() && own == inode(&target) {
+                // The error that led here is the one to report.
+                let _ = vfs.remove_file(&target);
+            }
+            sequences.forget(&[(link.number, link.number)]);
+        }
+        let _ = vfs.sync_dir(&self.folder.path);
+    }
+
+    fn write_sequences(
+        &self,
+        sequences: &Sequences,
+        mode: u32,
+        lock: &mut SequencesLock,
+    ) -> Result<()> {
         match sequences.is_changed() {
-            true => sequences.write(self.folder.vfs.as_ref(), &self.folder.sequences, mode),
+            true => sequences.write(self.folder.vfs.as_ref(), &self.folder.sequences, mode, lock),
             false => Ok(()),
         }
     }
@@ -167,24 +248,36 @@ impl<'a> Drafts<'a> {
     }
 
     /// Takes the messages from `from` on out again, which were to have the numbers from `first` on.
+    /// The first of these is that of another message now, which is as unseen as it is said to be.
     fn leave(&self, from: usize, first: Number, sequences: &mut Sequences) {
         let count = (self.messages.len() - from) as u32;
+        let is_unseen = sequences.is_unseen(first);
         sequences.forget(&[(first, first.saturating_add(count - 1))]);
+        if is_unseen {
+            sequences.edit_flag(Flag::Seen, Edit::Remove, &[first]);
+        }
     }
 
     /// Gives a file its number; where the file system has no links, by renaming it over an empty
-    /// file that was made to hold the number.
-    fn link(&self, file: &std::path::Path, target: &std::path::Path) -> std::io::Result<()> {
+    /// file that was made to hold the number. Returns its inode if it was renamed.
+    fn link(&self, file: &Path, target: &Path) -> std::io::Result<Option<u64>> {
         let vfs = self.folder.vfs.as_ref();
         match vfs.hard_link(file, target) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::Unsupported)
                     || matches!(error.raw_os_error(), Some(EPERM | EOPNOTSUPP)) =>
             {
+                let inode = vfs.symlink_metadata(file)?.inode;
                 drop(vfs.open(target, OpenOptions::create_new(0o600))?);
-                vfs.rename(file, target)
+                match vfs.rename(file, target) {
+                    Ok(()) => Ok(Some(inode)),
+                    Err(error) => {
+                        let _ = vfs.remove_file(target);
+                        Err(error)
+                    }
+                }
             }
-            result => result,
+            result => result.map(|()| None),
         }
     }
 }

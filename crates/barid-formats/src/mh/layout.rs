@@ -4,6 +4,10 @@
 pub(super) const SEQUENCES: &str = ".mh_sequences";
 /// What the names of messages that are being written begin with; programs pass by hidden files.
 pub(super) const TMP_PREFIX: &str = ".barid-append-";
+/// Leftovers under such names that one delivery removes.
+pub(super) const LEFTOVERS_MAX: usize = 1_000;
+/// How old these are: nobody writes messages for so long before they are delivered.
+pub(super) const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// Files that tell an MH folder: those of NeoMutt's probe, and the later ones of Claws Mail.
 pub(crate) const MARKS: [&str; 8] = [
     SEQUENCES,

@@ -119,14 +119,18 @@ impl Lister<'_> {
 
     /// The numbers that are there, ascending.
     pub(super) fn numbers(&self) -> Result<Vec<Number>> {
+        self.numbers_and(&mut |_| {})
+    }
+
+    /// The same; every other name goes to `other`.
+    pub(super) fn numbers_and(&self, other: &mut dyn FnMut(&[u8])) -> Result<Vec<Number>> {
         let mut numbers = Vec::new();
-        let listed = self.dir.list(&mut |name, file_type| {
-            if file_type != FileType::Dir
-                && numbers.len() < MESSAGES_MAX
-                && let Some(number) = name::number(name)
-            {
+        let listed = self.dir.list(&mut |name, file_type| match name::number(name) {
+            Some(number) if file_type != FileType::Dir && numbers.len() < MESSAGES_MAX => {
                 numbers.push(number);
             }
+            Some(_) => {}
+            None => other(name),
         });
         listed.map_err(Error::at(self.path))?;
         numbers.sort_unstable();

@@ -150,6 +150,21 @@ impl Sequences {
         }
     }
 
+    /// Whether a message is in `unseen`.
+    pub(super) fn is_unseen(&self, number: Number) -> bool {
+        let mut lines = self.lines.iter().filter(|line| line.name == UNSEEN);
+        lines.any(|line| line.numbers.contains(number))
+    }
+
+    /// Those of the messages that are in the sequence of a flag.
+    pub(super) fn flagged(&self, flag: Flag, numbers: &[Number]) -> Vec<Number> {
+        let named = FLAG_SEQUENCES.iter().filter(|(_, of)| *of == flag);
+        let names: Vec<&[u8]> = named.map(|(name, _)| *name).collect();
+        let lines = || self.lines.iter().filter(|line| names.contains(&line.name.as_slice()));
+        let has = |number: &Number| lines().any(|line| line.numbers.contains(*number));
+        numbers.iter().copied().filter(has).collect()
+    }
+
     /// Adds a keyword to messages or takes it away.
     pub(super) fn edit_keyword(&mut self, keyword: &Keyword, edit: Edit, numbers: &[Number]) {
         // A sequence may have been named in another case, or in several.
@@ -216,12 +231,21 @@ impl Sequences {
     }
 
     /// Writes the file, durably: a file beside it, fsync, rename, fsync of the folder. Commit
-    /// point: the rename.
-    pub(super) fn write(&self, vfs: &dyn Vfs, path: &Path, mode: u32) -> Result<()> {
+    /// point: the rename. The new file is locked before it has its name: the lock stays `lock`'s.
+    pub(super) fn write(
+        &self,
+        vfs: &dyn Vfs,
+        path: &Path,
+        mode: u32,
+        lock: &mut SequencesLock,
+    ) -> Result<()> {
         let text = self.text();
-        atomic_replace(vfs, path, mode, true, |file| file.write_all_at(&text, 0))
-            .map(drop)
-            .map_err(Error::at(path))
+        let write = |file: &dyn File| {
+            file.write_all_at(&text, 0)?;
+            try_lock(file).map(drop)
+        };
+        lock.file = atomic_replace(vfs, path, mode, true, write).map_err(Error::at(path))?;
+        Ok(())
     }
 }
 
@@ -308,7 +332,7 @@ impl View<'_> {
 /// The lock of the sequences, under which nmh renumbers messages.
 #[derive(Debug)]
 pub(super) struct SequencesLock {
-    _file: Box<dyn File>,
+    file: Box<dyn File>,
 }
 
 impl SequencesLock {
@@ -320,15 +344,11 @@ impl SequencesLock {
         let mut waited = std::time::Duration::ZERO;
         loop {
             let file = vfs.open(path, OpenOptions::create(mode)).map_err(Error::at(path))?;
-            let locked = match file.try_lock(LockKind::Fcntl, LockMode::Exclusive) {
-                // A file system without locks is written without.
-                Err(error) if error.kind() == std::io::ErrorKind::Unsupported => true,
-                result => result.map_err(Error::at(path))?,
-            };
+            let locked = try_lock(&*file).map_err(Error::at(path))?;
             // It may have been replaced by who had the lock.
             let inode = file.metadata().map_err(Error::at(path))?.inode;
             if locked && vfs.metadata(path).is_ok_and(|found| found.inode == inode) {
-                return Ok(Self { _file: file });
+                return Ok(Self { file });
             }
             if waited >= LOCK_TIMEOUT {
                 return Err(Error::Locked {
@@ -340,6 +360,14 @@ impl SequencesLock {
             vfs.sleep(LOCK_PAUSE);
             waited += LOCK_PAUSE;
         }
+    }
+}
+
+/// Whether a lock was to be had; a file system without locks is written without.
+fn try_lock(file: &dyn File) -> std::io::Result<bool> {
+    match file.try_lock(LockKind::Fcntl, LockMode::Exclusive) {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(true),
+        result => result,
     }
 }
 
@@ -415,6 +443,21 @@ mod tests {
             |sequences| sequences.forget(&[(2, 2), (9, 20)]),
             "cur: 2\nunseen: 1 3\n",
         );
+    }
+
+    #[test]
+    fn the_lock_stays_when_the_file_is_replaced() {
+        let vfs: Arc<dyn Vfs> = Arc::new(barid_vfs::MemVfs::new());
+        let path = Path::new("/.mh_sequences");
+        let mut lock = SequencesLock::take(&vfs, path, 0o600).unwrap();
+        let sequences = Sequences::parse(b"unseen: 1\n");
+        let is_free = || try_lock(&*vfs.open(path, OpenOptions::WRITE).unwrap()).unwrap();
+        for _ in 0..2 {
+            sequences.write(vfs.as_ref(), path, 0o600, &mut lock).unwrap();
+            assert!(!is_free());
+        }
+        drop(lock);
+        assert!(is_free());
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! Everything happens under the lock of the sequences, which nmh holds while it renumbers. A
 //! message that is not under its number is looked for by its mark.
 //!
-//! Order: unlinks, fsync of the folder; the sequences with all changes of flags, without the
-//! messages that went, and with those to come (a file beside, fsync, rename, fsync of the folder);
-//! then appends (see `append.rs`). Commit point of an expunge: the unlink; of all flags: the rename
-//! of the sequences. After a crash a message has its old flags or its new ones. Between the two a
-//! number may stay in sequences without a message; the next delivery clears that.
+//! Order: the sequence `deleted` without the messages that go, if it names one; unlinks, fsync of
+//! the folder; the sequences with all changes of flags, without the messages that went, and with
+//! those to come (a file beside, fsync, rename, fsync of the folder); then appends (see
+//! `append.rs`). Commit point of an expunge: the unlink; of all flags: the rename of the sequences.
+//! After a crash a message has its old flags or its new ones; one that was to go and did not has
+//! all but \Deleted. Between the two a number may stay in sequences without a message, but not in
+//! `deleted`: another program may give it to new mail. The next delivery of ours clears that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 
 use barid_types::{Flag, Keyword, Uid};
@@ -36,35 +38,42 @@ pub(super) fn sync(
     let is_nothing = targets.places.is_empty() && appends.is_empty();
     if context.dry_run || is_nothing {
         let mut work = Work::new(folder, &targets)?;
-        work.find()?;
+        work.find(context.known)?;
         return Ok(work.dry_report(changes));
     }
     let drafts = Drafts::write(folder, appends)?;
     let mode = folder.file_mode()?;
-    let _lock = SequencesLock::take(&folder.vfs, &folder.sequences, mode)?;
+    let mut lock = SequencesLock::take(&folder.vfs, &folder.sequences, mode)?;
     let mut work = Work::new(folder, &targets)?;
-    work.find()?;
-    let numbers = work.expunge(&changes.expunge)?;
-    work.sequences.forget(&numbers);
+    work.find(context.known)?;
+    let expunged = work.expunge(&changes.expunge, mode, &mut lock)?;
     work.change_flags(changes);
     if work.sequences.is_changed() && appends.is_empty() {
-        work.sequences.write(folder.vfs.as_ref(), &folder.sequences, mode)?;
-        work.figures.barriers += 2;
+        work.write_sequences(mode, &mut lock)?;
     }
     if !appends.is_empty() {
-        let last = work.lister().numbers()?.last().copied();
-        work.figures.barriers += drafts.deliver(last, &mut work.sequences, mode)?;
+        let last = drafts.last_number(&work.lister());
+        let delivered =
+            last.and_then(|last| drafts.deliver(last, &mut work.sequences, mode, &mut lock));
+        match delivered {
+            Ok(barriers) => work.figures.barriers += barriers,
+            Err(error) => return Err(work.without_appends(error, changes, mode, &mut lock)),
+        }
         work.figures.bytes_appended = appends.iter().map(|new| new.bytes.len() as u64).sum();
     }
+    let mut failed = Vec::new();
     if let Some(ledger) = context.ledger.as_deref_mut()
-        && !changes.expunge.is_empty()
+        && !expunged.is_empty()
     {
-        ledger.expunge(&changes.expunge);
-        ledger.commit()?;
+        ledger.expunge(&expunged);
+        if let Err(error) = ledger.commit() {
+            failed.push(format!("UIDs of expunged messages are still in the ledger: {error}"));
+        }
     }
     Ok(SyncReport {
         appended: vec![None; appends.len()],
         gone: work.gone(changes),
+        failed,
         figures: work.figures,
         ..SyncReport::default()
     })
@@ -158,8 +167,9 @@ impl<'a> Work<'a> {
         Lister { vfs, dir: self.dir.as_ref(), path: &self.folder.path, threads: 1 }
     }
 
-    /// Finds the messages: under their numbers, and what is not there by its mark.
-    fn find(&mut self) -> Result<()> {
+    /// Finds the messages: under their numbers, and what is not there by its mark, but not where
+    /// another known message has the same one: two numbers may be links to one file.
+    fn find(&mut self, known: &dyn Known) -> Result<()> {
         let mut moved: HashMap<u64, Vec<Uid>> = HashMap::new();
         let mut found = HashMap::with_capacity(self.targets.places.len());
         for (uid, (number, mark)) in &self.targets.places {
@@ -171,7 +181,18 @@ impl<'a> Work<'a> {
             }
         }
         if !moved.is_empty() {
+            let mut others = HashSet::new();
+            sink_error(known.visit(0, &mut |message| {
+                if let Location::File { name, .. } = message.location {
+                    let place = parse_place(name).filter(|(_, mark)| moved.contains_key(mark));
+                    others.extend(place);
+                }
+                true
+            }))?;
             for file in self.lister().files()? {
+                if others.contains(&(file.number, file.mark)) {
+                    continue;
+                }
                 let uid = moved.get_mut(&file.mark).and_then(Vec::pop);
                 found.extend(uid.map(|uid| (uid, file.number)));
             }
@@ -180,30 +201,81 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Removes messages, durably; returns their numbers as ascending ranges.
-    fn expunge(&mut self, uids: &[Uid]) -> Result<Vec<(Number, Number)>> {
+    /// Removes messages, durably, and takes them out of the sequences, which are still to be
+    /// written; returns those that were removed. An error leaves none of these in a sequence.
+    fn expunge(&mut self, uids: &[Uid], mode: u32, lock: &mut SequencesLock) -> Result<Vec<Uid>> {
+        let numbers = |uids: &[Uid], all: &HashMap<Uid, Number>| {
+            let mut numbers: Vec<_> = uids.iter().filter_map(|uid| all.get(uid).copied()).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers
+        };
+        let going = numbers(uids, &self.numbers);
+        let deleted = self.sequences.flagged(Flag::Deleted, &going);
+        if !deleted.is_empty() {
+            self.sequences.edit_flag(Flag::Deleted, Edit::Remove, &deleted);
+            self.write_sequences(mode, lock)?;
+        }
+        let (removed, result) = self.unlink(uids);
+        let gone = numbers(&removed, &self.numbers);
+        self.sequences.forget(&gone.iter().map(|number| (*number, *number)).collect::<Vec<_>>());
+        if let Err(error) = result {
+            let kept: Vec<_> =
+                deleted.into_iter().filter(|number| gone.binary_search(number).is_err()).collect();
+            self.sequences.edit_flag(Flag::Deleted, Edit::Add, &kept);
+            // The first error is the one to report.
+            let _ = self.write_sequences(mode, lock);
+            return Err(error);
+        }
+        Ok(removed)
+    }
+
+    /// Writes the sequences when nothing could be appended; what the error is to the caller.
+    fn without_appends(
+        &mut self,
+        error: Error,
+        changes: &ChangeSet,
+        mode: u32,
+        lock: &mut SequencesLock,
+    ) -> Error {
+        let is_written = self.write_sequences(mode, lock).is_ok();
+        match is_written && !changes.is_empty() {
+            true => Error::NotAppended { path: self.folder.path.clone(), what: error.to_string() },
+            false => error,
+        }
+    }
+
+    /// Unlinks messages, durably, until one cannot be; returns those that are gone.
+    fn unlink(&mut self, uids: &[Uid]) -> (Vec<Uid>, Result<()>) {
         let vfs = self.folder.vfs.as_ref();
-        let mut numbers = Vec::new();
+        let (mut removed, mut result) = (Vec::new(), Ok(()));
         for uid in uids {
             let Some(number) = self.numbers.get(uid).copied() else { continue };
             let path = path_of(&self.folder.path, number);
             match vfs.remove_file(&path) {
-                Ok(()) => self.figures.messages_expunged += 1,
+                Ok(()) => removed.push(*uid),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     self.numbers.remove(uid);
-                    continue;
                 }
-                Err(source) => return Err(Error::at(&path)(source)),
+                Err(source) => {
+                    result = Err(Error::at(&path)(source));
+                    break;
+                }
             }
-            numbers.push((number, number));
         }
-        if !numbers.is_empty() {
-            vfs.sync_dir(&self.folder.path).map_err(Error::at(&self.folder.path))?;
+        self.figures.messages_expunged += removed.len() as u64;
+        if !removed.is_empty() {
+            let synced = vfs.sync_dir(&self.folder.path).map_err(Error::at(&self.folder.path));
             self.figures.barriers += 1;
+            result = result.and(synced);
         }
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(numbers)
+        (removed, result)
+    }
+
+    fn write_sequences(&mut self, mode: u32, lock: &mut SequencesLock) -> Result<()> {
+        self.sequences.write(self.folder.vfs.as_ref(), &self.folder.sequences, mode, lock)?;
+        self.figures.barriers += 2;
+        Ok(())
     }
 
     /// Changes the sequences; of a message that is expunged, too, nothing is left to change.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet, InternalDate};
-use barid_vfs::MemVfs;
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
 use crate::{ChangeSet, Error, FlagChange};
@@ -128,4 +128,180 @@ fn some_keywords_are_refused() {
         assert!(matches!(result, Err(Error::Unsupported { .. })), "{name}");
     }
     assert_eq!(names(&world), [".mh_sequences", "1", "2", "5"]);
+}
+
+#[test]
+fn new_mail_under_the_number_of_an_expunged_message_is_not_deleted() {
+    let disk = MemVfs::new();
+    let mut world = World::new(Arc::new(disk.clone()));
+    for number in 1..4 {
+        world.put(&number.to_string(), format!("Subject: {number}\n\n").as_bytes());
+    }
+    world.put(".mh_sequences", b"unseen: 3\ndeleted: 2-3\n");
+    world.scan();
+    world.pass_time();
+    let crash = CrashVfs::new(&disk);
+    let mut running = World::at(Arc::new(crash.vfs()), &world.path, &world.state_dir);
+    running.cache = world.cache.clone();
+    let changes = ChangeSet { expunge: vec![uid(2), uid(3)], ..ChangeSet::default() };
+    running.sync(&changes, &[]).unwrap();
+    assert_eq!(running.text(".mh_sequences"), "");
+    let mut reused = 0;
+    for point in 0..=crash.points() {
+        for seed in 0..16 {
+            let left: MemVfs = crash.crash_at(point, seed);
+            let mut found = World::at(Arc::new(left), &world.path, &world.state_dir);
+            if names(&found).contains(&"3".to_owned()) {
+                continue;
+            }
+            // What `inc` does with the number after the last.
+            found.put("3", b"Subject: new\n\n");
+            found.scan();
+            let new = found.cache.messages.values().find(|m| m.header == b"Subject: new\n\n");
+            assert!(!new.unwrap().flags.contains(Flag::Deleted), "point {point}, seed {seed}");
+            reused += 1;
+        }
+    }
+    assert!(reused > 16, "{reused}");
+}
+
+#[test]
+fn what_cannot_be_removed_keeps_its_flags_and_the_rest_is_gone() {
+    let disk = MemVfs::new();
+    let mut world = World::new(Arc::new(disk.clone()));
+    for number in 1..4 {
+        world.put(&number.to_string(), format!("Subject: {number}\n\n").as_bytes());
+    }
+    world.put(".mh_sequences", b"deleted: 1-3\nflagged: 1-3\n");
+    world.scan();
+    world.pass_time();
+    let mut partly = 0;
+    for n in 0..20 {
+        let copy = CrashVfs::new(&disk).vfs();
+        let fault = Fault::nth(n).of(CallKind::Name);
+        let mut running = World::at(Arc::new(copy.clone()), &world.path, &world.state_dir);
+        running.cache = world.cache.clone();
+        running.vfs = Arc::new(FaultVfs::new(copy.clone(), fault));
+        let changes = ChangeSet { expunge: vec![uid(1), uid(2)], ..ChangeSet::default() };
+        let done = running.sync(&changes, &[]);
+        let there: Vec<String> =
+            names(&running).into_iter().filter(|name| !name.starts_with('.')).collect();
+        let text = running.text(".mh_sequences");
+        match there.as_slice() {
+            [_, _, _] if done.is_err() => {
+                assert_eq!(text, "deleted: 1-3\nflagged: 1-3\n");
+            }
+            [_, _] => {
+                assert!(done.is_err());
+                assert_eq!(text, "deleted: 2-3\nflagged: 2-3\n");
+                partly += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(partly, 1);
+}
+
+#[test]
+fn a_link_that_is_another_message_is_left_alone() {
+    let mut world = World::new(Arc::new(MemVfs::new()));
+    world.put("1", b"Subject: twin\n\n");
+    let link = |from: &str, to: &str| {
+        world.vfs.hard_link(&world.path.join(from), &world.path.join(to)).unwrap();
+    };
+    link("1", "2");
+    link("1", "4");
+    world.put(".mh_sequences", b"unseen: 1-4\n");
+    world.scan();
+    world.pass_time();
+    assert_eq!(world.uids(), [1, 2, 3]);
+    world.remove("1");
+    let mut changes = flagged(1, FlagSet::EMPTY.with(Flag::Flagged), FlagSet::EMPTY);
+    let report = world.sync(&changes, &[]).unwrap();
+    assert_eq!((report.gone, world.text(".mh_sequences")), (vec![uid(1)], "unseen: 1-4\n".into()));
+    changes.expunge = vec![uid(1)];
+    assert_eq!(world.sync(&changes, &[]).unwrap().gone, [uid(1)]);
+    assert_eq!(names(&world), [".mh_sequences", "2", "4"]);
+    // A link that was renumbered is that message.
+    world.rename("2", "3");
+    let changes = ChangeSet { expunge: vec![uid(2)], ..ChangeSet::default() };
+    assert_eq!(world.sync(&changes, &[]).unwrap().gone, []);
+    assert_eq!(names(&world), [".mh_sequences", "4"]);
+}
+
+#[test]
+fn the_ledger_forgets_only_what_was_expunged() {
+    let mut world = World::new(Arc::new(MemVfs::new()));
+    world.put("1", b"Subject: one\n\nbody\n");
+    world.put("2", b"Subject: two\n\nbody\n");
+    world.scan();
+    world.pass_time();
+    // Written anew with the same text: another mark, but the same message.
+    world.remove("1");
+    world.put("1", b"Subject: one\n\nbody\n");
+    let changes = ChangeSet { expunge: vec![uid(1), uid(2)], ..ChangeSet::default() };
+    assert_eq!(world.sync(&changes, &[]).unwrap().gone, [uid(1)]);
+    world.forget();
+    world.scan();
+    assert_eq!(world.uids(), [1]);
+}
+
+#[test]
+fn an_append_that_fails_leaves_no_message() {
+    for has_links in [true, false] {
+        let disk = MemVfs::new();
+        disk.set_hard_links(has_links);
+        let mut world = World::new(Arc::new(disk.clone()));
+        world.put("1", b"Subject: 1\n\n");
+        world.put(".mh_sequences", b"unseen: 1\n");
+        world.scan();
+        world.pass_time();
+        let changes = flagged(1, FlagSet::EMPTY.with(Flag::Flagged), FlagSet::EMPTY);
+        let (mut failed, mut half_done) = (0, 0);
+        for kind in [CallKind::Name, CallKind::Sync, CallKind::Write, CallKind::Open] {
+            for n in 0..20 {
+                let copy = CrashVfs::new(&disk).vfs();
+                copy.set_hard_links(has_links);
+                let mut running = World::at(Arc::new(copy.clone()), &world.path, &world.state_dir);
+                running.cache = world.cache.clone();
+                running.vfs = Arc::new(FaultVfs::new(copy.clone(), Fault::nth(n).of(kind)));
+                let appends = [message(b"Subject: a\n\n"), message(b"Subject: b\n\n")];
+                let done = running.sync(&changes, &appends);
+                let mut expected = vec![".mh_sequences", "1"];
+                running.vfs = Arc::new(copy);
+                let there = names(&running);
+                if let Err(error) = &done {
+                    failed += 1;
+                    let is_flagged = running.text(".mh_sequences") == "unseen: 1\nflagged: 1\n";
+                    if matches!(error, Error::NotAppended { .. }) {
+                        assert!(is_flagged, "{kind:?} {n}");
+                        half_done += 1;
+                    }
+                } else {
+                    expected.extend(["2", "3"]);
+                }
+                let there: Vec<&str> = there
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| !name.starts_with(".barid-"))
+                    .collect();
+                assert_eq!(there, expected, "{kind:?} {n} {done:?}");
+            }
+        }
+        assert!(failed > 8 && half_done > 2, "{failed} {half_done}");
+    }
+}
+
+#[test]
+fn leftovers_go_with_the_next_delivery() {
+    let world = world();
+    world.put(".barid-append-0123456789abcdef", b"Subject: left");
+    world.put(".barid-appendix", b"not ours");
+    let all = [".barid-append-0123456789abcdef", ".barid-appendix", ".mh_sequences", "1", "2", "5"];
+    assert_eq!(names(&world), all);
+    world.sync(&ChangeSet::default(), &[message(b"Subject: new\n\n")]).unwrap();
+    assert_eq!(names(&world), [&all[..], &["6"]].concat());
+    world.vfs.sleep(std::time::Duration::from_secs(3_601));
+    world.sync(&ChangeSet::default(), &[message(b"Subject: new\n\n")]).unwrap();
+    assert_eq!(names(&world), [&all[1..], &["6", "7"]].concat());
 }
