@@ -13,6 +13,7 @@ mod healing;
 mod imaptest;
 mod incremental;
 mod keeping;
+mod mh_killed;
 mod mh_peers;
 mod once;
 mod opening;
