@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, completions, demo, fetch, folders, ls, man, search, show, status, thread, watch,
+    bench, cache, completions, convert, demo, fetch, folders, ls, man, search, show, status,
+    thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -24,6 +25,7 @@ Examples:
   barid watch ~/Maildir                    what changes, as it happens
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
+  barid convert archive.mbox mix:archive   a mailbox in another format
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
@@ -35,8 +37,8 @@ Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could no
 ///
 /// barid keeps what it learned of a mailbox in a cache, so that opening it again costs a few
 /// milliseconds whatever its size. Only messages never seen before are read. Messages are changed
-/// by flag, expunge, append, sync and undo alone, so that neither a crash nor another program at
-/// work costs any.
+/// by flag, expunge, append, copy, sync and undo alone, so that neither a crash nor another program
+/// at work costs any.
 #[derive(Debug, Parser)]
 #[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
 #[command(disable_help_subcommand = true, infer_subcommands = false)]
@@ -118,6 +120,8 @@ pub(crate) enum Command {
     Flag(flag::FlagArgs),
     Expunge(expunge::ExpungeArgs),
     Append(append::AppendArgs),
+    Copy(convert::copy::CopyArgs),
+    Convert(convert::ConvertArgs),
     Sync(sync::SyncArgs),
     Undo(undo::UndoArgs),
     Cache(cache::CacheArgs),
@@ -150,6 +154,8 @@ impl Command {
             Self::Flag(args) => flag::run(context, args),
             Self::Expunge(args) => expunge::run(context, args),
             Self::Append(args) => append::run(context, args),
+            Self::Copy(args) => convert::copy::run(context, args),
+            Self::Convert(args) => convert::run(context, args),
             Self::Sync(args) => sync::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Cache(args) => cache::run(context, args),

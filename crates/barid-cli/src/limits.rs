@@ -41,3 +41,6 @@ pub(crate) const UID_RANGES_SHOWN: usize = 8;
 
 /// Changes of a watched mailbox that are told at once.
 pub(crate) const WATCH_ROWS: usize = 256;
+
+/// Messages that could not be copied, each reported.
+pub(crate) const FAILED_SHOWN: usize = 20;

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 30] = [
     &[],
     &["status"],
     &["ls"],
@@ -15,6 +15,8 @@ const COMMANDS: [&[&str]; 28] = [
     &["flag"],
     &["expunge"],
     &["append"],
+    &["copy"],
+    &["convert"],
     &["sync"],
     &["undo"],
     &["cache"],

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use barid_types::KeywordTable;
+use barid_types::{Keyword, KeywordTable};
 
 use crate::{
     ChangeSet, Known, Location, NewMessage, Recovered, Result, ScanContext, ScanReport, Sinks,
@@ -115,6 +115,12 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     /// What the file system says.
     fn listed_keywords(&self, known: &dyn Known) -> Result<KeywordTable> {
         Ok(known.keywords().clone())
+    }
+
+    /// Whether a keyword that is within the bounds of [`Mailbox::caps`] can be held. Costs nothing.
+    fn can_hold_keyword(&self, keyword: &Keyword) -> bool {
+        let _ = keyword;
+        true
     }
 
     /// A few `stat` calls; reads and lists nothing.

@@ -99,6 +99,38 @@ pub enum Error {
         /// The number.
         number: u64,
     },
+    /// Another process converts a mailbox to this place.
+    #[error("{}: another process is converting to it", path.display())]
+    ConversionRunning {
+        /// The target.
+        path: PathBuf,
+    },
+    /// A mailbox is to be made by a conversion where there is one with messages.
+    #[error("{}: a mailbox with messages is there already", path.display())]
+    TargetNotEmpty {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The target is what came of another conversion that is unfinished.
+    #[error("{}: an unfinished conversion of another mailbox, or with other options", path.display())]
+    OtherConversion {
+        /// The target.
+        path: PathBuf,
+    },
+    /// What an unfinished conversion left cannot be gone on with, nor put aside.
+    #[error("{}: {what}", path.display())]
+    TargetInTheWay {
+        /// The target.
+        path: PathBuf,
+        /// Why not.
+        what: &'static str,
+    },
+    /// The conversion was told to end. What is written stays, and the same call goes on from there.
+    #[error("{}: told to end before all messages were written", path.display())]
+    ConversionStopped {
+        /// The target.
+        path: PathBuf,
+    },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
     KeepsChanging {
@@ -116,6 +148,8 @@ pub enum KeywordLimit {
     Length(u32),
     /// The mailbox has so many keywords, which are all it can have.
     Count(u32),
+    /// The format uses the name for something else.
+    Name,
 }
 
 impl fmt::Display for KeywordLimit {
@@ -123,6 +157,7 @@ impl fmt::Display for KeywordLimit {
         match self {
             Self::Ascii => f.write_str("this format keeps ASCII characters only"),
             Self::Length(most) => write!(f, "this format keeps no more than {most} characters"),
+            Self::Name => f.write_str("this format uses the name for something else"),
             Self::Count(most) => write!(f, "the mailbox can have no more than {most} keywords"),
         }
     }
@@ -155,6 +190,10 @@ impl Error {
             | Self::NotKept { .. }
             | Self::NoSuchExpunge { .. }
             | Self::ReadOnly { .. }
+            | Self::TargetNotEmpty { .. }
+            | Self::OtherConversion { .. }
+            | Self::TargetInTheWay { .. }
+            | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound =>
@@ -235,12 +274,33 @@ impl Error {
                 Some(self.of_undo().to_owned())
             }
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
-            _ => None,
+            _ => self.of_conversion().map(str::to_owned),
         }
     }
 }
 
 impl Error {
+    /// Wraps an error of the file system; to be used as `.map_err(Error::at(path))`.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// What to do where a conversion cannot go on.
+    fn of_conversion(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::ConversionRunning { .. } => "wait until it has ended",
+            Self::TargetNotEmpty { .. } => {
+                "choose another place, or add the messages with `barid copy SRC all DST`"
+            }
+            Self::OtherConversion { .. } => {
+                "finish that one, or move the target away and run this one again"
+            }
+            Self::TargetInTheWay { .. } => "move it away and run the conversion again",
+            Self::ConversionStopped { .. } => "run it again to go on",
+            _ => return None,
+        })
+    }
+
     /// What to do where there is nothing to undo.
     fn of_undo(&self) -> &'static str {
         match self {

@@ -30,6 +30,7 @@
 mod bytes;
 pub mod caches;
 mod change;
+pub mod convert;
 mod create;
 mod error;
 pub mod fetch;

@@ -81,3 +81,34 @@ pub(crate) const STRUCTURES_LEN_MAX: usize = 256 * 1024 * 1024;
 
 /// Structures are written anew when one in so many is new.
 pub(crate) const STRUCTURES_KEPT_PART: usize = 16;
+
+/// Bytes of the messages of one block that is read for a copy; a larger message is a block of its
+/// own.
+pub(crate) const CONVERT_BLOCK_LEN: u64 = 1 << 20;
+
+/// Messages of one such block, at most.
+pub(crate) const CONVERT_BLOCK_ROWS: usize = 1024;
+
+/// Blocks that a thread of a copy may be ahead.
+pub(crate) const CONVERT_BLOCKS_WAITING: usize = 4;
+
+/// The most threads that read for a copy.
+pub(crate) const CONVERT_THREADS_MAX: usize = 16;
+
+/// How often a message that is not where it was is looked for anew in a copy.
+pub(crate) const CONVERT_ATTEMPTS_MAX: u32 = 4;
+
+/// Bytes of messages that are written together.
+pub(crate) const CONVERT_BATCH_LEN: usize = 16 << 20;
+
+/// Messages that are written together, at most.
+pub(crate) const CONVERT_BATCH_MESSAGES: usize = 16_384;
+
+/// How often an unfinished conversion is begun anew in one call.
+pub(crate) const CONVERT_RESTARTS_MAX: u32 = 2;
+
+/// Bytes of the note of an unfinished conversion.
+pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
+
+/// Unfinished conversions to one place that may be put aside.
+pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;

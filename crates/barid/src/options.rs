@@ -19,6 +19,8 @@ pub enum Work {
     Recover,
     /// Changing the mailbox.
     Change,
+    /// Copying messages to another mailbox.
+    Convert,
 }
 
 /// What progress is counted in.

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod change;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod fetch;
 pub(crate) mod folders;

@@ -83,10 +83,11 @@ impl Drop for ProgressLine {
 /// `reading  45 %  123 MB/s  3 s left`
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Change if is_stopped => "ending after this step",
+        Work::Change | Work::Convert if is_stopped => "ending after this step",
         Work::Scan => "reading",
         Work::Recover => "finishing an interrupted change",
         Work::Change => "writing",
+        Work::Convert => "copying",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);

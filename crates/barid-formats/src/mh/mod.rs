@@ -26,7 +26,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_types::KeywordTable;
+use barid_types::{Keyword, KeywordTable};
 use barid_vfs::{FileStamp, OpenOptions, Vfs};
 
 pub(crate) use self::create::create;
@@ -86,6 +86,10 @@ impl Mailbox for MhFolder {
     }
 
     /// Two `stat` calls.
+    fn can_hold_keyword(&self, keyword: &Keyword) -> bool {
+        sequences::can_hold(keyword)
+    }
+
     fn stamp(&self) -> Result<Stamp> {
         let taken = self.vfs.now();
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;

@@ -13,6 +13,7 @@ use crate::{Error, KeywordLimit, Mailbox, Result};
 
 /// What can still be added to a mailbox.
 struct Room<'a> {
+    format: &'a dyn barid_formats::Mailbox,
     caps: Caps,
     known: &'a KeywordTable,
     /// Those that count against the most there can be, and those that were added here.
@@ -33,6 +34,9 @@ impl Room<'_> {
         if name.len() > keyword_len_max as usize {
             return Some(KeywordLimit::Length(keyword_len_max));
         }
+        if !self.format.can_hold_keyword(keyword) {
+            return Some(KeywordLimit::Name);
+        }
         let is_full = self.known.names().len() >= KeywordTable::SLOTS_MAX;
         if self.listed.len() >= keywords_max as usize
             || (is_full && self.known.slot(keyword).is_none())
@@ -45,6 +49,16 @@ impl Room<'_> {
 }
 
 impl Mailbox {
+    /// Those of some keywords that the mailbox cannot hold beside those before them, and why.
+    pub(crate) fn unholdable(&self, keywords: &[Keyword]) -> Result<Vec<(Keyword, KeywordLimit)>> {
+        let listed = self.format.listed_keywords(&self.snapshot)?.names().to_vec();
+        let caps = self.format.caps();
+        let mut room =
+            Room { format: &*self.format, caps, known: &self.snapshot.meta().keywords, listed };
+        let refused = |keyword: &Keyword| Some((keyword.clone(), room.take(keyword)?));
+        Ok(keywords.iter().filter_map(refused).collect())
+    }
+
     /// Refuses a request that adds keywords which the mailbox cannot hold. Gives the keywords of
     /// pending changes that it cannot, and why. Costs nothing where no keyword is added, else what
     /// [`barid_formats::Mailbox::listed_keywords`] does.
@@ -66,7 +80,8 @@ impl Mailbox {
             return Ok(Vec::new());
         }
         let listed = self.format.listed_keywords(&self.snapshot)?.names().to_vec();
-        let mut room = Room { caps, known: &self.snapshot.meta().keywords, listed };
+        let mut room =
+            Room { format: &*self.format, caps, known: &self.snapshot.meta().keywords, listed };
         let mut refused: Vec<(Keyword, KeywordLimit)> = Vec::new();
         for keyword in pending {
             if let Some(limit) = room.take(keyword)

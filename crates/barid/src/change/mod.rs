@@ -192,7 +192,7 @@ impl Mailbox {
 }
 
 /// Adds what another pass cost, which came later.
-fn add_figures(sum: &mut SyncFigures, more: &SyncFigures) {
+pub(crate) fn add_figures(sum: &mut SyncFigures, more: &SyncFigures) {
     let is_first = *sum == SyncFigures::default();
     sum.messages_written += more.messages_written;
     sum.messages_expunged += more.messages_expunged;

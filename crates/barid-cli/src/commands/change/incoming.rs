@@ -100,7 +100,7 @@ pub(super) fn has_more(bytes: &[u8]) -> bool {
 }
 
 /// Makes an empty mailbox where nothing is.
-pub(super) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
+pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
     let spec = parse_spec(name);
     let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
     match OsVfs.metadata(&spec.path) {

@@ -9,7 +9,7 @@ use clap::{ValueEnum, value_parser};
 
 /// Options of whoever takes locks for writing.
 #[derive(Clone, Debug, Args)]
-pub(super) struct LockArgs {
+pub(crate) struct LockArgs {
     /// Wait no longer than TIME for another program's lock of an mbox (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     lock_timeout: Duration,
@@ -22,7 +22,7 @@ pub(super) struct LockArgs {
 
 impl LockArgs {
     /// Puts them into the options of an opening.
-    pub(super) fn apply(&self, options: &mut OpenOptions) {
+    pub(crate) fn apply(&self, options: &mut OpenOptions) {
         options.lock_timeout = self.lock_timeout;
         options.write_locks.clear();
         for Lock(lock) in &self.locks {

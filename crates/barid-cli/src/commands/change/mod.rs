@@ -6,7 +6,7 @@
 pub(crate) mod append;
 pub(crate) mod expunge;
 pub(crate) mod flag;
-mod incoming;
+pub(crate) mod incoming;
 mod keep;
 pub(crate) mod locks;
 mod report;

@@ -1,0 +1,95 @@
+//! `barid copy`: messages of one mailbox in another.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use barid::convert::ConvertOptions;
+use clap::{Args, ValueHint};
+
+use super::report::{self, Pair, Teller};
+use super::{HowArgs, Session};
+use crate::commands::change::incoming::create_mailbox;
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, report as report_error};
+use crate::limits::MISSING_SHOWN;
+use crate::mail::uids::UidRanges;
+use crate::output::number::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid copy ~/Maildir 17 archive.mbox
+  barid copy old.mbox all ~/Maildir --dedupe message-id
+  barid copy --create inbox 1:1000 mix:archive --proof proof.jsonl
+
+The messages get new UIDs. What is copied when the command is interrupted stays.
+
+Exit status: 1 if a message is not there, 2 if one could not be copied, or differs in the proof.";
+
+/// Copy messages to another mailbox
+///
+/// Texts, internal dates, flags and keywords are kept; what the other format cannot hold is listed.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CopyArgs {
+    /// The mailbox to copy from: a path, or FORMAT:PATH
+    #[arg(value_name = "MAILBOX", value_hint = ValueHint::AnyPath)]
+    source: OsString,
+    /// The messages: UIDs and ranges with commas between them, as in 1,5:7,20:*, or `all`
+    #[arg(value_name = "UIDS")]
+    uids: UidRanges,
+    /// The mailbox to copy to: a path, or FORMAT:PATH
+    #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
+    target: OsString,
+    /// Create the other mailbox if it is not there, in the format that stands before it; else a
+    /// Maildir if its name ends with `/`, or an mbox
+    #[arg(long)]
+    create: bool,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Copies.
+pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outcome> {
+    if args.create && !context.global.read_only {
+        create_mailbox(context, &args.target)?;
+    }
+    let session = Session::start(context, "copy", &args.how)?;
+    let mut source = context.open(&args.source)?;
+    let mut target = context.open_with(&parse_spec(&args.target), &|options| {
+        options.stop = Some(Arc::clone(&session.stop));
+        session.how.locks.apply(options);
+    })?;
+    let selected = args.uids.select(&source)?;
+    let mut proofs = session.proofs()?;
+    let pair = Pair::new(&args.source, &args.target);
+    context.has_changed.set(true);
+    let mut teller = Teller::new(context, &pair, &mut proofs)?;
+    let copied = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
+        let options = ConvertOptions { progress, ..session.options() };
+        let tell = &mut |event: barid::convert::ConvertEvent<'_>| teller.tell(&event);
+        barid::convert::copy(&mut source, &selected.uids, &mut target, &options, tell)
+    });
+    let (told, _, written) = teller.finish();
+    context.out.block(&told)?;
+    written?;
+    let copied = copied?;
+    if let Some(mut proofs) = proofs {
+        proofs.proven(&copied)?;
+        proofs.finish()?;
+    }
+    let outcome = report::report(context, "copy", &pair, &copied, session.started)?;
+    let missing = selected.missing.iter().chain(&copied.gone);
+    for uid in missing.clone().take(MISSING_SHOWN) {
+        let path = args.source.clone().into();
+        report_error(context, &barid::Error::NoSuchMessage { path, uid: *uid }.into());
+    }
+    let more = missing.clone().count().saturating_sub(MISSING_SHOWN);
+    if more > 0 {
+        let more = counted(more as u64, "more UID");
+        context.error_line("error", &format!("{more} not there"));
+    }
+    Ok(match outcome {
+        Outcome::Done if missing.count() > 0 => Outcome::NothingMatched,
+        outcome => outcome,
+    })
+}

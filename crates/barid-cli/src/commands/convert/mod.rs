@@ -1,0 +1,235 @@
+//! `barid convert`: a mailbox in another format.
+
+pub(crate) mod copy;
+mod report;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use barid::convert::{ConvertOptions, Converted, Dedupe, plan_tree};
+use barid::vfs::{FileType, OsVfs, Vfs};
+use barid::{Folder, Format, MailboxSpec};
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::commands::change::locks::LockArgs;
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, WithHint, report as report_error};
+use crate::signals;
+use report::{Pair, Proofs, Teller};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid convert ~/Maildir mix:archive
+  barid convert old.mbox maildir:new --proof proof.jsonl
+  barid convert inbox mbx:/mail/inbox --dedupe message-id
+  barid convert ~/Mail maildir:new --proof proof.jsonl      a folder of mailboxes
+
+Texts, internal dates, flags, keywords, UIDs and UIDVALIDITY are kept; what the new format cannot
+hold is listed. A folder of mailboxes is converted as a tree: below a mailbox NAME that is a file,
+others go to the folder NAME.sbd. If the command is interrupted, give it again: it compares what is
+there, and goes on.
+
+Exit status: 2 if a message could not be converted, or differs in the proof.";
+
+/// Convert a mailbox to another format
+///
+/// The source stays as it is. The new mailbox must not be there yet, or be empty.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ConvertArgs {
+    /// The mailbox to convert: a path, or FORMAT:PATH
+    #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
+    source: OsString,
+    /// The new mailbox: FORMAT:PATH, or a path, for a Maildir if its name ends with `/`, else for
+    /// an mbox
+    #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
+    target: OsString,
+    /// Convert SRC alone, and not the mailboxes below it
+    #[arg(long)]
+    one: bool,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// How messages are copied.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HowArgs {
+    /// Read every message back, compare it, and write to FILE a line of JSON about each
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    proof: Option<PathBuf>,
+    /// Leave out messages that are like one before them, and tell which
+    #[arg(long, value_name = "BY")]
+    dedupe: Option<By>,
+    #[command(flatten)]
+    locks: LockArgs,
+}
+
+/// By what messages are alike.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// The same Message-ID
+    MessageId,
+    /// The same text, but for line ends
+    Content,
+}
+
+/// A command that copies.
+struct Session {
+    started: Instant,
+    stop: Arc<AtomicBool>,
+    how: HowArgs,
+}
+
+impl Session {
+    /// From now on a signal asks for an end.
+    fn start(context: &Context, verb: &str, how: &HowArgs) -> anyhow::Result<Self> {
+        if context.global.read_only {
+            return Err(WithHint::error(
+                format!("`barid {verb}` writes a mailbox, and --read-only forbids it"),
+                "leave out --read-only",
+            ));
+        }
+        let stop: Arc<AtomicBool> = Arc::default();
+        signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+        Ok(Self { started: Instant::now(), stop, how: how.clone() })
+    }
+
+    fn options(&self) -> ConvertOptions {
+        ConvertOptions {
+            dedupe: self.how.dedupe.map(|by| match by {
+                By::MessageId => Dedupe::MessageId,
+                By::Content => Dedupe::Content,
+            }),
+            proof: self.how.proof.is_some(),
+            stop: Some(Arc::clone(&self.stop)),
+            ..ConvertOptions::default()
+        }
+    }
+
+    /// Whether the program was told to end.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn proofs(&self) -> anyhow::Result<Option<Proofs>> {
+        self.how.proof.as_deref().map(Proofs::create).transpose()
+    }
+}
+
+/// Converts.
+pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<Outcome> {
+    let session = Session::start(context, "convert", &args.how)?;
+    let source = parse_spec(&args.source);
+    let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
+    let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
+    let mut proofs = session.proofs()?;
+    let has_more = folders.iter().any(|folder| folder.depth > 0 && folder.format.is_some());
+    let outcome = match has_more {
+        true => convert_tree(context, &session, (&args.target, &folders), &mut proofs)?,
+        false => {
+            let specs = (source, target_spec(&args.target));
+            let pair = Pair::new(&args.source, &args.target);
+            let converted = convert_one(context, &session, (&pair, &specs), false, &mut proofs)?;
+            report::report(context, "convert", &pair, &converted, session.started)?
+        }
+    };
+    if let Some(proofs) = proofs {
+        proofs.finish()?;
+    }
+    Ok(outcome)
+}
+
+fn is_dir(path: &Path) -> bool {
+    OsVfs.metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
+}
+
+/// Converts all mailboxes of a tree; what goes wrong with one is reported, and the others go on.
+fn convert_tree(
+    context: &mut Context,
+    session: &Session,
+    (target, folders): (&OsString, &[Folder]),
+    proofs: &mut Option<Proofs>,
+) -> anyhow::Result<Outcome> {
+    let top = target_spec(target);
+    let format = top.format.map_or(Format::Maildir, |name| name.format());
+    let plan = plan_tree(folders, &top.path, format);
+    let mut outcome = Outcome::Done;
+    for (at, path) in &plan {
+        let source = MailboxSpec { format: None, path: folders[*at].path.clone() };
+        let specs = (source, MailboxSpec { format: top.format, path: path.clone() });
+        let pair = Pair::new(specs.0.path.as_os_str(), path.as_os_str());
+        let started = Instant::now();
+        let one = match convert_one(context, session, (&pair, &specs), true, proofs) {
+            Ok(converted) => report::report(context, "convert", &pair, &converted, started)?,
+            Err(error) if session.is_stopped() => return Err(error),
+            Err(error) => {
+                report_error(context, &error);
+                Outcome::Incomplete
+            }
+        };
+        if one != Outcome::Done {
+            outcome = one;
+        }
+    }
+    if outcome == Outcome::Done {
+        for (_, path) in &plan {
+            barid::convert::forget(&OsVfs, path, &context.state_dir()?)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// The place to convert to: without a format before it, a Maildir or an mbox by its name.
+fn target_spec(target: &OsString) -> MailboxSpec {
+    let spec = parse_spec(target);
+    if spec.format.is_some() || OsVfs.metadata(&spec.path).is_ok() {
+        return spec;
+    }
+    let is_maildir = spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let name = if is_maildir { "maildir:" } else { "mbox:" };
+    MailboxSpec { format: MailboxSpec::parse(name).format, ..spec }
+}
+
+fn convert_one(
+    context: &mut Context,
+    session: &Session,
+    (pair, (source, target)): (&Pair, &(MailboxSpec, MailboxSpec)),
+    keeps_note: bool,
+    proofs: &mut Option<Proofs>,
+) -> anyhow::Result<Converted> {
+    let mut open = context.open_options()?;
+    open.stop = Some(Arc::clone(&session.stop));
+    session.how.locks.apply(&mut open);
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let specs = (source, target);
+    context.has_changed.set(true);
+    let mut teller = Teller::new(context, pair, proofs)?;
+    let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
+        open.progress.clone_from(&progress);
+        let options = ConvertOptions { progress, keeps_note, ..session.options() };
+        barid::convert::convert(&vfs, specs, &open, &options, &mut |event| teller.tell(&event))
+    });
+    let (told, asides, written) = teller.finish();
+    context.out.block(&told)?;
+    for path in asides {
+        context.warn(&format!(
+            "the conversion was begun anew; what was there of it is now {}, and can be removed",
+            path.display()
+        ));
+    }
+    written?;
+    let converted = converted?;
+    if let Some(proofs) = proofs {
+        proofs.proven(&converted)?;
+    }
+    Ok(converted)
+}
+
+/// Whether a mailbox of this format keeps quoting that is not undone.
+fn quotes(format: Format) -> bool {
+    matches!(format, Format::Mboxo | Format::Mboxcl)
+}

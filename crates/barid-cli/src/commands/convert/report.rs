@@ -1,0 +1,377 @@
+//! What is told of a copy: lines for the messages left out, the proof file, the summary.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use barid::convert::{ConvertEvent, Converted, Difference, Dropped, Losses, Proof, ProofSide};
+use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
+
+use super::quotes;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::limits::{FAILED_SHOWN, OUTPUT_BUFFER_LEN};
+use crate::mail::format_name;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, duration, grouped};
+
+/// The two mailboxes as they were named.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) source: OsString,
+    pub(super) target: OsString,
+}
+
+impl Pair {
+    pub(super) fn new(source: &OsStr, target: &OsStr) -> Self {
+        Self { source: source.to_owned(), target: target.to_owned() }
+    }
+
+    fn write(&self, json: &mut Json<'_>) {
+        json.key("source").bytes(self.source.as_encoded_bytes());
+        json.key("target").bytes(self.target.as_encoded_bytes());
+    }
+}
+
+/// The proof file.
+pub(super) struct Proofs {
+    path: PathBuf,
+    file: Box<dyn File>,
+    buffer: Vec<u8>,
+    offset: u64,
+}
+
+impl Proofs {
+    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
+        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
+        let file = OsVfs.open(path, options);
+        let file = file.map_err(|error| at(path, error))?;
+        Ok(Self { path: path.to_owned(), file, buffer: Vec::new(), offset: 0 })
+    }
+
+    fn settle(&mut self, len_max: usize) -> io::Result<()> {
+        if self.buffer.len() >= len_max {
+            self.file.write_all_at(&self.buffer, self.offset)?;
+            self.offset += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// The line that ends the lines of a mailbox.
+    pub(super) fn proven(&mut self, converted: &Converted) -> anyhow::Result<()> {
+        let proven = converted.proven.unwrap_or_default();
+        let mut json = Json::line(&mut self.buffer, "proven");
+        json.key("same").number(proven.same);
+        json.key("differing").number(proven.differing);
+        json.key("dropped").number(converted.dropped);
+        json.key("failed").number(converted.failed.len() as u64);
+        json.end_line();
+        self.settle(OUTPUT_BUFFER_LEN).map_err(|error| at(&self.path, error))
+    }
+
+    /// Makes the file durable.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        let done = self.settle(1).and_then(|()| self.file.sync_all());
+        done.map_err(|error| at(&self.path, error))
+    }
+}
+
+fn at(path: &Path, error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context(path.display().to_string())
+}
+
+/// Takes what is told while messages are copied.
+pub(super) struct Teller<'a> {
+    proofs: Option<&'a mut Proofs>,
+    json: bool,
+    /// For standard output, once the line that tells progress is gone.
+    told: Vec<u8>,
+    asides: Vec<PathBuf>,
+    written: io::Result<()>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(
+        context: &Context,
+        pair: &Pair,
+        proofs: &'a mut Option<Proofs>,
+    ) -> anyhow::Result<Self> {
+        if let Some(proofs) = proofs {
+            let mut json = Json::line(&mut proofs.buffer, "mailbox");
+            pair.write(&mut json);
+            json.end_line();
+        }
+        let (proofs, json) = (proofs.as_mut(), context.global.json);
+        Ok(Self { proofs, json, told: Vec::new(), asides: Vec::new(), written: Ok(()) })
+    }
+
+    pub(super) fn tell(&mut self, event: &ConvertEvent<'_>) {
+        match event {
+            ConvertEvent::Dropped(dropped) => {
+                match self.json {
+                    true => write_dropped(&mut self.told, dropped),
+                    false => self.told.extend_from_slice(dropped_in_words(dropped).as_bytes()),
+                }
+                self.prove(|out| write_dropped(out, dropped));
+            }
+            ConvertEvent::Proof(proof) => {
+                if !proof.differences.is_empty() && !self.json {
+                    self.told.extend_from_slice(differing_in_words(proof).as_bytes());
+                }
+                self.prove(|out| write_proof(out, proof));
+            }
+            ConvertEvent::PutAside(path) => self.asides.push(path.to_path_buf()),
+            _ => {}
+        }
+    }
+
+    fn prove(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if let (Some(proofs), Ok(())) = (&mut self.proofs, &self.written) {
+            write(&mut proofs.buffer);
+            self.written = proofs.settle(OUTPUT_BUFFER_LEN);
+        }
+    }
+
+    /// What goes to standard output, where an interrupted conversion was put aside, and whether the
+    /// proof could be written.
+    pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>, anyhow::Result<()>) {
+        let path = self.proofs.map(|proofs| proofs.path.clone()).unwrap_or_default();
+        (self.told, self.asides, self.written.map_err(|error| at(&path, error)))
+    }
+}
+
+fn write_dropped(out: &mut Vec<u8>, dropped: &Dropped) {
+    let mut json = Json::line(out, "dropped");
+    json.key("uid").number(dropped.uid.get().into());
+    json.key("like").number(dropped.like.get().into());
+    match &dropped.message_id {
+        Some(id) => json.key("message_id").bytes(id),
+        None => json.key("message_id").null(),
+    }
+    json.key("same_content").bool(dropped.same_content);
+    json.end_line();
+}
+
+/// `UID 7 left out: its Message-ID is that of UID 3, a@b; the texts differ`
+fn dropped_in_words(dropped: &Dropped) -> String {
+    let Dropped { uid, like, .. } = dropped;
+    match &dropped.message_id {
+        None => format!("UID {uid} left out: its text is that of UID {like}\n"),
+        Some(id) => {
+            let texts = if dropped.same_content { "so is its text" } else { "the texts differ" };
+            let id = visible(id);
+            format!("UID {uid} left out: its Message-ID is that of UID {like}, {id}; {texts}\n")
+        }
+    }
+}
+
+fn differing_in_words(proof: &Proof) -> String {
+    let side = proof.before.as_ref().or(proof.after.as_ref());
+    let uid = side.map_or(0, |side| side.uid.get());
+    let what: Vec<&str> = proof.differences.iter().map(|what| name_of(*what)).collect();
+    format!("UID {uid} differs: {}\n", what.join(", "))
+}
+
+fn name_of(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Missing => "missing",
+        Difference::Extra => "extra",
+        Difference::Content => "content",
+        Difference::Flags => "flags",
+        Difference::Keywords => "keywords",
+        Difference::InternalDate => "internal_date",
+        _ => "other",
+    }
+}
+
+fn write_proof(out: &mut Vec<u8>, proof: &Proof) {
+    let mut json = Json::line(out, "proof");
+    for (key, side) in [("before", &proof.before), ("after", &proof.after)] {
+        json.key(key);
+        match side {
+            Some(side) => write_side(&mut json, side),
+            None => json.null(),
+        }
+    }
+    json.key("differences").open(b'[');
+    proof.differences.iter().for_each(|what| json.str(name_of(*what)));
+    json.close(b']');
+    json.end_line();
+}
+
+fn write_side(json: &mut Json<'_>, side: &ProofSide) {
+    json.open(b'{');
+    json.key("uid").number(side.uid.get().into());
+    let mut hex = [0; 64];
+    for (at, byte) in side.sha256.iter().enumerate() {
+        hex[2 * at] = b"0123456789abcdef"[usize::from(byte >> 4)];
+        hex[2 * at + 1] = b"0123456789abcdef"[usize::from(byte & 15)];
+    }
+    json.key("sha256").plain(&hex);
+    json.key("flags").open(b'[');
+    side.flags.iter().for_each(|flag| json.str(flag.name()));
+    json.close(b']');
+    json.key("keywords").open(b'[');
+    side.keywords.iter().for_each(|keyword| json.str(keyword.as_str()));
+    json.close(b']');
+    let date = side.internal_date;
+    json.key("internal_date").date(date.unix_seconds, date.zone_minutes);
+    json.close(b'}');
+}
+
+/// Prints what became of a copy.
+pub(super) fn report(
+    context: &mut Context,
+    verb: &str,
+    pair: &Pair,
+    converted: &Converted,
+    started: Instant,
+) -> anyhow::Result<Outcome> {
+    match context.global.json {
+        true => write_json(context.out.buffer(), verb, pair, converted, started),
+        false => {
+            let text = in_words(pair, converted, started);
+            context.out.buffer().extend_from_slice(text.as_bytes());
+        }
+    }
+    context.out.flush()?;
+    for (uid, error) in converted.failed.iter().take(FAILED_SHOWN) {
+        context.error_line("error", &visible(format!("UID {uid}: {error}").as_bytes()));
+    }
+    if converted.failed.len() > FAILED_SHOWN {
+        let more = counted((converted.failed.len() - FAILED_SHOWN) as u64, "more message");
+        context.error_line("error", &format!("{more} could not be copied"));
+    }
+    let differing = converted.proven.map_or(0, |proven| proven.differing);
+    if differing > 0 {
+        let messages = counted(differing, "message");
+        context.error_line("error", &format!("{messages} not proven to be the same"));
+        if converted.losses.quoted > 0 && quotes(converted.target) {
+            let hint = "an mbox that is made and opened as mboxrd:PATH undoes its quoting";
+            context.error_line("hint", hint);
+        }
+    }
+    Ok(if converted.is_whole() { Outcome::Done } else { Outcome::Incomplete })
+}
+
+fn in_words(pair: &Pair, converted: &Converted, started: Instant) -> String {
+    let name = |name: &OsStr| visible(name.as_encoded_bytes());
+    let mut text = format!("{} -> {}: ", name(&pair.source), name(&pair.target));
+    text.push_str(&format!("copied {}", counted(converted.appended, "message")));
+    if converted.found > 0 {
+        text.push_str(&format!(", found {} there", grouped(converted.found)));
+    }
+    if converted.dropped > 0 {
+        text.push_str(&format!(", left out {}", grouped(converted.dropped)));
+    }
+    if let Some(proven) = converted.proven {
+        text.push_str(&match proven.differing {
+            0 => format!(", proved that {} are the same", grouped(proven.same)),
+            _ => format!(", {} of {} differ", grouped(proven.differing), {
+                grouped(proven.differing + proven.same)
+            }),
+        });
+    }
+    text.push_str(&format!(", in {}\n", duration(started.elapsed())));
+    for line in losses_in_words(&converted.losses) {
+        text.push_str(&format!("  not kept: {line}\n"));
+    }
+    if !converted.gone.is_empty() {
+        let gone = counted(converted.gone.len() as u64, "message");
+        text.push_str(&format!("  gone from the source meanwhile: {gone}\n"));
+    }
+    text
+}
+
+fn losses_in_words(losses: &Losses) -> Vec<String> {
+    let mut lines = Vec::new();
+    let messages = |count| counted(count, "message");
+    if losses.uidvalidity {
+        lines.push("the UIDVALIDITY, and with it all UIDs".to_owned());
+    } else if losses.uids > 0 {
+        lines.push(format!("the UIDs of {}", messages(losses.uids)));
+    }
+    for (keyword, limit, count) in &losses.keywords {
+        let name = visible(keyword.as_str().as_bytes());
+        lines.push(format!("the keyword {name} of {}: {limit}", messages(*count)));
+    }
+    if losses.zones > 0 {
+        lines.push(format!("the time zones of internal dates of {}", messages(losses.zones)));
+    }
+    if losses.quoted > 0 {
+        let messages = messages(losses.quoted);
+        lines.push(format!("lines that begin with `From ` of {messages}, which got a `>`"));
+    }
+    if losses.senders {
+        lines.push("the senders that From_ lines name".to_owned());
+    }
+    lines
+}
+
+fn write_json(out: &mut Vec<u8>, verb: &str, pair: &Pair, converted: &Converted, started: Instant) {
+    let mut json = Json::line(out, verb);
+    pair.write(&mut json);
+    json.key("source_format").str(format_name(converted.source));
+    json.key("target_format").str(format_name(converted.target));
+    json.key("messages").number(converted.messages);
+    json.key("copied").number(converted.appended);
+    json.key("found").number(converted.found);
+    json.key("dropped").number(converted.dropped);
+    json.key("gone").open(b'[');
+    converted.gone.iter().for_each(|uid| json.number(uid.get().into()));
+    json.close(b']');
+    json.key("failed").open(b'[');
+    for (uid, error) in &converted.failed {
+        json.open(b'{');
+        json.key("uid").number(uid.get().into());
+        json.key("error").str(&error.to_string());
+        json.close(b'}');
+    }
+    json.close(b']');
+    write_losses(&mut json, &converted.losses);
+    json.key("proven");
+    match converted.proven {
+        Some(proven) => {
+            json.open(b'{');
+            json.key("same").number(proven.same);
+            json.key("differing").number(proven.differing);
+            json.close(b'}');
+        }
+        None => json.null(),
+    }
+    if verb == "copy" {
+        json.key("uids").open(b'[');
+        for (before, after) in &converted.uids {
+            json.open(b'[');
+            json.number(before.get().into());
+            json.number(after.get().into());
+            json.close(b']');
+        }
+        json.close(b']');
+    }
+    json.key("barriers").number(converted.figures.barriers);
+    json.key("elapsed_ms").millis(started.elapsed());
+    json.end_line();
+}
+
+fn write_losses(json: &mut Json<'_>, losses: &Losses) {
+    json.key("losses").open(b'{');
+    json.key("uidvalidity").bool(losses.uidvalidity);
+    json.key("uids").number(losses.uids);
+    json.key("keywords").open(b'[');
+    for (keyword, limit, count) in &losses.keywords {
+        json.open(b'{');
+        json.key("keyword").str(keyword.as_str());
+        json.key("why").str(&limit.to_string());
+        json.key("messages").number(*count);
+        json.close(b'}');
+    }
+    json.close(b']');
+    json.key("zones").number(losses.zones);
+    json.key("quoted").number(losses.quoted);
+    json.key("senders").bool(losses.senders);
+    json.close(b'}');
+}

@@ -1,0 +1,108 @@
+//! `barid convert` and `barid copy`: proof files, and what is told.
+
+use serde_json::{Value, json};
+
+use crate::support::{World, mbox, parse_lines};
+
+/// The lines of a proof file.
+fn proof(world: &World, name: &str) -> Vec<Value> {
+    parse_lines(&String::from_utf8(world.read(name)).unwrap())
+}
+
+#[test]
+fn a_proof_has_a_line_for_each_message() {
+    let world = World::new();
+    let text = |n: u32| format!("Subject: number {n}\nMessage-ID: <{}@x>\n\ntext\n", n % 2);
+    let texts: Vec<String> = (0..3).map(text).collect();
+    let box_path = world.maildir("box", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let line = world.ok(&["convert", &box_path, "mix:new", "--proof", "proof"]);
+    assert!(line.contains("copied 3 messages, proved that 3 are the same"), "{line}");
+    let lines = proof(&world, "proof");
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds, ["mailbox", "proof", "proof", "proof", "proven"]);
+    assert_eq!(lines[1]["differences"], json!([]));
+    assert_eq!(lines[1]["before"], lines[1]["after"]);
+    assert_eq!(lines[1]["before"]["flags"], json!(["\\Seen"]));
+    assert_eq!(lines[4]["same"], 3);
+    let again = world.run(&["convert", &box_path, "mix:new"]);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("a mailbox with messages is there already"), "{}", again.stderr);
+
+    let told = world.json(&["convert", &box_path, "mbx:less", "--dedupe", "message-id"]);
+    assert_eq!(
+        (&told[0]["type"], &told[0]["uid"], &told[0]["like"]),
+        (&json!("dropped"), &json!(3), &json!(1))
+    );
+    assert_eq!((&told[1]["copied"], &told[1]["dropped"]), (&json!(2), &json!(1)));
+    assert_eq!(told[1]["losses"]["uids"], 0);
+    let line = world.ok(&["convert", &box_path, "maildir:short", "--dedupe", "content"]);
+    assert!(!line.contains("left out"), "{line}");
+}
+
+#[test]
+fn what_differs_is_a_failure() {
+    let world = World::new();
+    let quoted = "Subject: x\n\nFrom here on\n";
+    let path = world.maildir("box", &["Subject: y\n\ntext\n", quoted]);
+    let run = world.run(&["convert", &path, "mboxo:new", "--proof", "proof"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("1 message not proven to be the same"), "{}", run.stderr);
+    assert!(run.stderr.contains("mboxrd:PATH"), "{}", run.stderr);
+    let lines = proof(&world, "proof");
+    assert_eq!(lines[2]["differences"], json!(["content"]));
+    let run = world.run(&["convert", &path, "mboxo:unproven"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.text().contains("not kept: lines that begin with `From ` of 1 message"));
+    assert_eq!(world.run(&["--read-only", "convert", &path, "mix:no"]).code, 2);
+}
+
+#[test]
+fn messages_are_copied() {
+    let world = World::new();
+    let path =
+        world.maildir("box", &["Subject: a\n\n1\n", "Subject: b\n\n2\n", "Subject: c\n\n3\n"]);
+    let copied = world.json(&["copy", "--create", &path, "2:*", "mh:there", "--proof", "proof"]);
+    assert_eq!(copied[0]["uids"], json!([[2, 1], [3, 2]]));
+    assert_eq!(copied[0]["proven"], json!({"same": 2, "differing": 0}));
+    assert_eq!(proof(&world, "proof").len(), 4);
+    let run = world.run(&["copy", &path, "1,9", "there"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("no message with UID 9"), "{}", run.stderr);
+    let listed = world.json(&["ls", "there"]);
+    let subjects: Vec<&str> = listed.iter().filter_map(|line| line["subject"].as_str()).collect();
+    assert_eq!(subjects.len(), 3, "{subjects:?}");
+}
+
+#[test]
+fn a_folder_of_mailboxes_becomes_a_tree() {
+    let world = World::new();
+    world.maildir("tree/lists", &["Subject: a\n\n1\n"]);
+    world.maildir("tree/lists/.old.2019", &["Subject: b\n\n2\n", "Subject: c\n\n3\n"]);
+    world.write("tree/some/file.mbox", mbox(&["Subject: d\n\n4\n"]).as_bytes());
+    let told = world.json(&["convert", "tree", "mix:new", "--proof", "proof"]);
+    let copied: Vec<_> = told.iter().map(|line| (&line["target"], &line["copied"])).collect();
+    assert_eq!(
+        copied,
+        [
+            (&json!("new/lists"), &json!(1)),
+            (&json!("new/lists/old/2019"), &json!(2)),
+            (&json!("new/some/file.mbox"), &json!(1)),
+        ]
+    );
+    let kinds = proof(&world, "proof").iter().filter(|line| line["type"] == "proven").count();
+    assert_eq!(kinds, 3);
+    world.ok(&["convert", "tree", "mbx:files"]);
+    assert_eq!(world.list("files"), ["lists", "lists.sbd", "some"]);
+    assert_eq!(world.list("files/lists.sbd/old"), ["2019"]);
+    assert_eq!(world.json(&["ls", "files/lists.sbd/old/2019"]).len(), 2);
+    // One that is in the way does not keep the others; once it is gone, all go on.
+    world.write("late/some/file.mbox", mbox(&["Subject: x\n\n4\n"]).as_bytes());
+    let run = world.run(&["convert", "tree", "mboxrd:late", "--json"]);
+    assert_eq!((run.code, parse_lines(&run.text()).len()), (2, 2), "{}", run.stderr);
+    world.remove("late/some/file.mbox");
+    let told = world.json(&["convert", "tree", "mboxrd:late"]);
+    let found: Vec<_> = told.iter().map(|line| (&line["found"], &line["copied"])).collect();
+    let (none, one, two) = (&json!(0), &json!(1), &json!(2));
+    assert_eq!(found, [(one, none), (two, none), (none, one)]);
+    assert!(!world.list("home/.local/state/barid").iter().any(|name| name.starts_with("convert")));
+}

@@ -1,0 +1,91 @@
+//! What an interrupted conversion has left in the target: compared, not believed.
+
+use std::collections::VecDeque;
+
+use barid_formats::FlagChange;
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+
+use super::reading::{Outcome, Read, read_each};
+use super::text::{Digest, Texts};
+use super::transfer::Entry;
+use crate::{Mailbox, Result};
+
+/// A message of the target.
+#[derive(Debug)]
+struct Seen {
+    uid: Uid,
+    /// `None` if it cannot be read.
+    content: Option<(Digest, FlagSet, Vec<Keyword>, InternalDate)>,
+}
+
+/// The messages of the target that were not compared yet, in order.
+#[derive(Debug, Default)]
+pub(super) struct Existing(VecDeque<Seen>);
+
+/// What is in the target of a message.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing is left to compare.
+    Nothing,
+    /// It is there under this UID, and its flags are to be changed so.
+    Same(Uid, Option<FlagChange>),
+    /// Something else is there.
+    Other,
+}
+
+impl Existing {
+    /// Reads all messages.
+    pub(super) fn read(target: &mut Mailbox, texts: Texts) -> Result<Self> {
+        let uids: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
+        let mut all = VecDeque::with_capacity(uids.len());
+        let make = move |_: &Mailbox, read: Read, scratch: &mut Vec<u8>| {
+            let digest = texts.digest(&read.text, scratch);
+            (digest, read.flags, read.keywords, read.internal_date)
+        };
+        read_each(target, &uids, &make, &mut |uid, outcome| {
+            let content = match outcome {
+                Outcome::Made(content) => Some(content),
+                Outcome::Gone | Outcome::Unreadable(_) => None,
+            };
+            all.push_back(Seen { uid, content });
+            Ok(true)
+        })?;
+        Ok(Self(all))
+    }
+
+    /// Whether there are messages that the source has not.
+    pub(super) fn has_more(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Looks for a message, which has the UID `wanted` if messages keep theirs; `keywords` are
+    /// those that can be held.
+    pub(super) fn take(
+        &mut self,
+        wanted: Option<Uid>,
+        entry: &Entry,
+        keywords: &[Keyword],
+    ) -> Found {
+        let Some(seen) = self.0.pop_front() else { return Found::Nothing };
+        let Some((digest, flags, has, date)) = seen.content else { return Found::Other };
+        let is_it = wanted.is_none_or(|uid| uid == seen.uid)
+            && digest == entry.digest
+            && date.unix_seconds == entry.internal_date.unix_seconds;
+        if !is_it {
+            return Found::Other;
+        }
+        let without =
+            |flags: FlagSet, other: FlagSet| FlagSet::from_bits(flags.bits() & !other.bits());
+        let missing = |all: &[Keyword], from: &[Keyword]| {
+            all.iter().filter(|keyword| !from.contains(keyword)).cloned().collect()
+        };
+        let change = FlagChange {
+            add: without(entry.flags, flags),
+            remove: without(flags, entry.flags),
+            add_keywords: missing(keywords, &has),
+            remove_keywords: missing(&has, keywords),
+        };
+        let is_same = change == FlagChange::default();
+        Found::Same(seen.uid, (!is_same).then_some(change))
+    }
+}

@@ -1,0 +1,257 @@
+//! Converting a mailbox to another format, and copying messages, with proof.
+//!
+//! Messages are read by several threads and written in the source's order, some megabytes at a
+//! time; what is acknowledged is durable. A conversion that is interrupted goes on when it is
+//! called again: what is in the target by then is compared with the source, and believed in
+//! nothing (`docs/design/convert.md`).
+
+mod dedupe;
+mod existing;
+mod loss;
+mod note;
+mod proof;
+mod reading;
+mod target;
+mod text;
+mod transfer;
+mod tree;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use barid_formats::{Format, MailboxSpec, SyncFigures};
+use barid_types::Uid;
+use barid_vfs::Vfs;
+
+pub use self::dedupe::{Dedupe, Dropped};
+pub use self::loss::Losses;
+pub use self::proof::{Difference, Proof, ProofSide, Proven};
+pub use self::text::Digest;
+pub use self::tree::plan_tree;
+
+use self::target::Site;
+use self::transfer::{Copied, End, Transfer};
+use crate::change::add_figures;
+use crate::limits::{CONVERT_BATCH_LEN, CONVERT_RESTARTS_MAX};
+use crate::{Error, Mailbox, OpenOptions, ProgressFn, Result};
+
+/// How messages are copied.
+#[derive(Clone)]
+pub struct ConvertOptions {
+    /// Leave out messages that are like one before them.
+    pub dedupe: Option<Dedupe>,
+    /// Read every message back from the target and compare it; [`ConvertEvent::Proof`] tells of
+    /// each.
+    pub proof: bool,
+    /// Bytes of messages that are written together, and so are durable together.
+    pub batch_len: usize,
+    /// Leave the note of a conversion that is done, so that the same call finds it out again: for
+    /// one of several that are to go on together. [`forget`] removes it.
+    pub keeps_note: bool,
+    /// Once true, a copy ends after its current step.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Told how far it is.
+    pub progress: Option<ProgressFn>,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        let batch_len = CONVERT_BATCH_LEN;
+        let (stop, progress) = (None, None);
+        Self { dedupe: None, proof: false, batch_len, keeps_note: false, stop, progress }
+    }
+}
+
+impl fmt::Debug for ConvertOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConvertOptions")
+            .field("dedupe", &self.dedupe)
+            .field("proof", &self.proof)
+            .field("batch_len", &self.batch_len)
+            .field("keeps_note", &self.keeps_note)
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is told while messages are copied.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConvertEvent<'a> {
+    /// A message is left out.
+    Dropped(&'a Dropped),
+    /// A message was read back.
+    Proof(&'a Proof),
+    /// An interrupted conversion could not be gone on with, and is begun anew. What it left is here
+    /// now, and can be removed.
+    PutAside(&'a Path),
+}
+
+/// Told of what happens, in order.
+pub type TellConvert<'a> = dyn FnMut(ConvertEvent<'_>) + 'a;
+
+/// What became of a copy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Converted {
+    /// The format of the source.
+    pub source: Format,
+    /// The format of the target.
+    pub target: Format,
+    /// Messages of the source that were read.
+    pub messages: u64,
+    /// Those that were written.
+    pub appended: u64,
+    /// Those that an interrupted conversion had written before.
+    pub found: u64,
+    /// Those that were left out because they are like others.
+    pub dropped: u64,
+    /// Messages that were gone from the source when they were to be read.
+    pub gone: Vec<Uid>,
+    /// Messages that could not be read or stored, and why.
+    pub failed: Vec<(Uid, Error)>,
+    /// What the target cannot hold.
+    pub losses: Losses,
+    /// What the proof found, if there was one.
+    pub proven: Option<Proven>,
+    /// What it cost.
+    pub figures: SyncFigures,
+    /// The UIDs of messages, before and after.
+    pub uids: Vec<(Uid, Uid)>,
+}
+
+impl Converted {
+    fn new(source: Format, target: Format) -> Self {
+        Self {
+            source,
+            target,
+            messages: 0,
+            appended: 0,
+            found: 0,
+            dropped: 0,
+            gone: Vec::new(),
+            failed: Vec::new(),
+            losses: Losses::default(),
+            proven: None,
+            figures: SyncFigures::default(),
+            uids: Vec::new(),
+        }
+    }
+
+    fn add_figures(&mut self, figures: &SyncFigures) {
+        add_figures(&mut self.figures, figures);
+    }
+
+    /// Whether every message is in the target, and was proven to be what it was if that was wanted.
+    pub fn is_whole(&self) -> bool {
+        self.failed.is_empty() && self.proven.is_none_or(|proven| proven.differing == 0)
+    }
+}
+
+/// Makes a mailbox of another format with the messages of one: their texts, internal dates, flags,
+/// keywords and UIDs under the same UIDVALIDITY, as far as the format can hold them
+/// ([`Converted::losses`]).
+///
+/// The target must name its format, unless an empty mailbox is there. If the call is interrupted
+/// and made again it goes on; a target that is whole is refused as one with messages. **Commit
+/// points:** each batch of messages is durable before the next is written.
+///
+/// # Errors
+/// [`Error::TargetNotEmpty`], [`Error::OtherConversion`], [`Error::ConversionRunning`],
+/// [`Error::ConversionStopped`]; what either mailbox says.
+pub fn convert(
+    vfs: &Arc<dyn Vfs>,
+    (source, target): (&MailboxSpec, &MailboxSpec),
+    open: &OpenOptions,
+    options: &ConvertOptions,
+    tell: &mut TellConvert<'_>,
+) -> Result<Converted> {
+    let mut source = Mailbox::open_in(Arc::clone(vfs), source, open)?;
+    let site = Site::find(vfs, &source, target, open, options)?;
+    for _ in 0..=CONVERT_RESTARTS_MAX {
+        let Some(mut target) = site.open(&source)? else {
+            tell(ConvertEvent::PutAside(&site.put_aside()?));
+            continue;
+        };
+        let uids = all_uids(&source)?;
+        let transfer =
+            Transfer::new(&source, &mut target, options, tell)?.going_on(site.is_ours())?;
+        let copied = match transfer.run(&mut source, &uids)? {
+            End::Whole(copied) => copied,
+            End::Deviates => {
+                drop(target);
+                tell(ConvertEvent::PutAside(&site.put_aside()?));
+                continue;
+            }
+        };
+        let mut converted = concluded(&mut target, *copied, options, true, tell)?;
+        let is_same = target.status().uidvalidity == source.status().uidvalidity;
+        converted.losses.uidvalidity = !is_same;
+        if !options.keeps_note {
+            site.done()?;
+        }
+        return Ok(converted);
+    }
+    let what = "it is not what this conversion writes, however often that begins anew";
+    Err(Error::TargetInTheWay { path: site.path().to_owned(), what })
+}
+
+/// Removes the note of a conversion that is done ([`ConvertOptions::keeps_note`]).
+///
+/// # Errors
+/// [`Error::ConversionRunning`]; what the file system says.
+pub fn forget(vfs: &dyn Vfs, target: &Path, state_dir: &Path) -> Result<()> {
+    target::forget(vfs, target, state_dir)
+}
+
+/// Copies messages to another mailbox, where they get new UIDs. The batches that were written
+/// before an error stay.
+///
+/// # Errors
+/// [`Error::ConversionStopped`]; what either mailbox says.
+pub fn copy(
+    source: &mut Mailbox,
+    uids: &[Uid],
+    target: &mut Mailbox,
+    options: &ConvertOptions,
+    tell: &mut TellConvert<'_>,
+) -> Result<Converted> {
+    let transfer = Transfer::new(source, target, options, tell)?;
+    match transfer.run(source, uids)? {
+        End::Whole(copied) => concluded(target, *copied, options, false, tell),
+        End::Deviates => {
+            let what = "it is not what was written to it";
+            Err(Error::TargetInTheWay { path: target.path().to_owned(), what })
+        }
+    }
+}
+
+/// Proves a copy, if that is wanted.
+fn concluded(
+    target: &mut Mailbox,
+    copied: Copied,
+    options: &ConvertOptions,
+    all: bool,
+    tell: &mut TellConvert<'_>,
+) -> Result<Converted> {
+    let proven = match options.proof {
+        true => Some(proof::prove(target, &copied, all, tell)?),
+        false => None,
+    };
+    let uids = copied.entries.iter().filter_map(|entry| Some((entry.uid, entry.after?)));
+    let uids = uids.collect();
+    Ok(Converted { proven, uids, ..copied.report })
+}
+
+fn all_uids(mailbox: &Mailbox) -> Result<Vec<Uid>> {
+    Ok(mailbox.uids()?.into_iter().filter_map(Uid::new).collect())
+}
+
+/// Where something is put aside.
+fn aside(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".barid-aside-{number}"));
+    path.with_file_name(name)
+}

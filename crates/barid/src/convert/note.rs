@@ -1,0 +1,208 @@
+//! The note of an unfinished conversion, in the state folder (`docs/formats/convert-note.md`).
+//!
+//! It is durable before the target is made and goes when the target is whole, so what is at the
+//! target's place while there is a note was made by a conversion, up to where that came.
+
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use super::{ConvertOptions, Dedupe};
+use crate::bytes::{Put as _, Take};
+use crate::limits::CONVERT_NOTE_LEN_MAX;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"barid-cv";
+const VERSION: u32 = 1;
+
+/// What is being converted, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The identity of the source.
+    pub(super) source: u128,
+    /// Its UIDVALIDITY.
+    pub(super) uidvalidity: u32,
+    /// The name of the target's format.
+    pub(super) format: String,
+    /// The target is made by the conversion; else it was there, empty.
+    pub(super) is_made: bool,
+    /// What is dropped.
+    pub(super) dedupe: Option<Dedupe>,
+    /// The target.
+    pub(super) target: PathBuf,
+}
+
+impl Note {
+    pub(super) fn new(
+        source: u128,
+        uidvalidity: u32,
+        format: &str,
+        target: &Path,
+        options: &ConvertOptions,
+    ) -> Self {
+        let (format, target) = (format.to_owned(), target.to_owned());
+        Self { source, uidvalidity, format, is_made: true, dedupe: options.dedupe, target }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.put_u32(VERSION);
+        out.put_u32(self.uidvalidity);
+        out.extend_from_slice(&self.source.to_le_bytes());
+        out.put_u32(self.is_made.into());
+        out.put_u32(match self.dedupe {
+            None => 0,
+            Some(Dedupe::MessageId) => 1,
+            Some(Dedupe::Content) => 2,
+        });
+        out.put_bytes(self.format.as_bytes());
+        out.put_bytes(self.target.as_os_str().as_bytes());
+        out.put_u64(xxh3_64(&out));
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (body, sum) = bytes.split_last_chunk::<8>()?;
+        if xxh3_64(body) != u64::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut rest = Take(body.strip_prefix(MAGIC)?);
+        if rest.u32()? != VERSION {
+            return None;
+        }
+        let uidvalidity = rest.u32()?;
+        let (low, high) = (rest.u64()?, rest.u64()?);
+        let source = u128::from(high) << 64 | u128::from(low);
+        let is_made = rest.u32()? == 1;
+        let dedupe = match rest.u32()? {
+            0 => None,
+            1 => Some(Dedupe::MessageId),
+            2 => Some(Dedupe::Content),
+            _ => return None,
+        };
+        let format = String::from_utf8(rest.bytes()?.to_vec()).ok()?;
+        let target = std::ffi::OsStr::from_bytes(rest.bytes()?).into();
+        rest.0.is_empty().then_some(Self { source, uidvalidity, format, is_made, dedupe, target })
+    }
+}
+
+/// Where the note of a target is. Whoever holds it has it locked.
+#[derive(Debug)]
+pub(super) struct NotePlace<'a> {
+    vfs: &'a dyn Vfs,
+    dir: PathBuf,
+    path: PathBuf,
+    lock_path: PathBuf,
+    /// Held as long as this lives.
+    _lock: Box<dyn File>,
+}
+
+impl<'a> NotePlace<'a> {
+    /// Finds the place, and locks it.
+    ///
+    /// # Errors
+    /// [`Error::ConversionRunning`] if another process converts to the same place.
+    pub(super) fn lock(vfs: &'a dyn Vfs, dir: &Path, target: &Path) -> Result<Self> {
+        barid_vfs::create_dir_durable(vfs, dir, 0o700).map_err(Error::at(dir))?;
+        let name = format!("convert-{:032x}", xxh3_128(target.as_os_str().as_bytes()));
+        let path = dir.join(&name);
+        let lock_path = dir.join(format!("{name}.lock"));
+        let take = || {
+            let lock = vfs.open(&lock_path, OpenOptions::create(0o600))?;
+            let is_mine = lock.try_lock(LockKind::Flock, LockMode::Exclusive)?
+                // Whoever held it has removed it.
+                && vfs.metadata(&lock_path)?.inode == lock.metadata()?.inode;
+            Ok(is_mine.then_some(lock))
+        };
+        let Some(lock) = take().map_err(Error::at(&lock_path))? else {
+            return Err(Error::ConversionRunning { path: target.to_owned() });
+        };
+        Ok(Self { vfs, dir: dir.to_owned(), path, lock_path, _lock: lock })
+    }
+
+    /// The note, if there is one that can be understood.
+    pub(super) fn read(&self) -> Result<Option<Note>> {
+        match self.vfs.read(&self.path, CONVERT_NOTE_LEN_MAX) {
+            Ok(bytes) => Ok(Note::decode(&bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::at(&self.path)(source)),
+        }
+    }
+
+    /// Writes the note. Durable when this returns.
+    pub(super) fn write(&self, note: &Note) -> Result<()> {
+        let write = |file: &dyn File| file.write_all_at(&note.encode(), 0);
+        let written = atomic_replace(self.vfs, &self.path, 0o600, true, write);
+        written.map(drop).map_err(Error::at(&self.path))
+    }
+
+    /// Removes the note, durably.
+    pub(super) fn remove(&self) -> Result<()> {
+        // Before another may make it anew.
+        let _ = self.vfs.remove_file(&self.lock_path);
+        match self.vfs.remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(&self.path)(error)),
+            _ => self.vfs.sync_dir(&self.dir).map_err(Error::at(&self.dir)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note() -> Note {
+        let options = ConvertOptions { dedupe: Some(Dedupe::Content), ..Default::default() };
+        Note::new(7 << 64 | 9, 1_700_000_000, "mbx", Path::new("/mail/box"), &options)
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let bytes = note().encode();
+        assert_eq!(Note::decode(&bytes), Some(note()));
+        for at in 0..bytes.len() {
+            assert_eq!(Note::decode(&bytes[..at]), None, "cut at {at}");
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_eq!(Note::decode(&other), None, "another byte at {at}");
+        }
+    }
+
+    #[test]
+    fn the_layout_is_what_it_was() {
+        let hex: String = note().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        let (body, _) = hex.split_at(hex.len() - 16);
+        assert_eq!(
+            body,
+            "62617269642d6376010000000\
+             0f1536509000000000000000700000000000000010000000200000003000000\
+             00000000\
+             6d627809000000000000002f6d61696c2f626f78"
+        );
+    }
+
+    #[test]
+    fn one_at_a_time() {
+        let vfs = barid_vfs::MemVfs::new();
+        let place = |target: &str| NotePlace::lock(&vfs, Path::new("/state"), Path::new(target));
+        let first = place("/a").unwrap();
+        assert!(matches!(place("/a"), Err(Error::ConversionRunning { .. })));
+        assert!(place("/b").is_ok());
+        assert_eq!(first.read().unwrap(), None);
+        first.write(&note()).unwrap();
+        assert_eq!(first.read().unwrap(), Some(note()));
+        drop(first);
+        let again = place("/a").unwrap();
+        assert_eq!(again.read().unwrap(), Some(note()));
+        again.remove().unwrap();
+        again.remove().unwrap();
+        assert_eq!(again.read().unwrap(), None);
+        let mut left = Vec::new();
+        let dir = vfs.open_dir(Path::new("/state")).unwrap();
+        dir.list(&mut |name, _| left.push(String::from_utf8_lossy(name).into_owned())).unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Proving a copy: every message is read back from the target and compared.
+
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+
+use super::reading::{Outcome, Read, read_each};
+use super::text::Digest;
+use super::transfer::{Copied, Entry};
+use super::{ConvertEvent, TellConvert};
+use crate::{Mailbox, Result};
+
+/// A message as a mailbox has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofSide {
+    /// Its UID.
+    pub uid: Uid,
+    /// SHA-256 of its text with CRLF; where one of the mailboxes is an mbox, of what an mbox keeps
+    /// of any text (`docs/design/convert.md`).
+    pub sha256: Digest,
+    /// Its flags, without \Recent.
+    pub flags: FlagSet,
+    /// Its keywords.
+    pub keywords: Vec<Keyword>,
+    /// When it arrived.
+    pub internal_date: InternalDate,
+}
+
+/// What differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// It is not in the target.
+    Missing,
+    /// It is in the target alone.
+    Extra,
+    /// The text.
+    Content,
+    /// The flags.
+    Flags,
+    /// The keywords that the target can hold.
+    Keywords,
+    /// The second at which it arrived.
+    InternalDate,
+}
+
+/// A message before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// As it was read from the source.
+    pub before: Option<ProofSide>,
+    /// As it was read back from the target.
+    pub after: Option<ProofSide>,
+    /// What differs, and should not.
+    pub differences: Vec<Difference>,
+}
+
+/// What a proof found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Proven {
+    /// Messages that are what they were.
+    pub same: u64,
+    /// Messages that are not.
+    pub differing: u64,
+}
+
+/// Reads the messages of a copy back from the target and tells of each, in the order of the target;
+/// with `all`, of those as well that only the target has.
+pub(super) fn prove(
+    target: &mut Mailbox,
+    copied: &Copied,
+    all: bool,
+    tell: &mut TellConvert<'_>,
+) -> Result<Proven> {
+    target.rescan(true)?;
+    let mut uids: Vec<Uid> = match all {
+        true => target.uids()?.into_iter().filter_map(Uid::new).collect(),
+        false => copied.entries.iter().filter_map(|entry| entry.after).collect(),
+    };
+    uids.sort_unstable();
+    let texts = copied.texts;
+    let make = move |_: &Mailbox, read: Read, scratch: &mut Vec<u8>| ProofSide {
+        uid: read.uid,
+        sha256: texts.digest(&read.text, scratch),
+        flags: read.flags,
+        keywords: read.keywords,
+        internal_date: read.internal_date,
+    };
+    let mut prover = Prover::new(copied, tell);
+    read_each(target, &uids, &make, &mut |uid, outcome| {
+        if let Outcome::Made(side) = outcome {
+            prover.compare(uid, side);
+        }
+        Ok(true)
+    })?;
+    Ok(prover.finish())
+}
+
+/// Compares what comes with what is to come.
+struct Prover<'a, 't> {
+    copied: &'a Copied,
+    /// Entries by the UID that they have in the target, ascending; first those that have none.
+    order: Vec<u32>,
+    next: usize,
+    proven: Proven,
+    tell: &'a mut TellConvert<'t>,
+}
+
+impl<'a, 't> Prover<'a, 't> {
+    fn new(copied: &'a Copied, tell: &'a mut TellConvert<'t>) -> Self {
+        let mut order: Vec<u32> = (0..copied.entries.len() as u32).collect();
+        order.sort_by_key(|at| copied.entries[*at as usize].after);
+        Self { copied, order, next: 0, proven: Proven::default(), tell }
+    }
+
+    /// The next entry, if it is to have a UID up to this.
+    fn next_up_to(&mut self, uid: Option<Uid>) -> Option<&'a Entry> {
+        let entry = &self.copied.entries[*self.order.get(self.next)? as usize];
+        let is_due = uid.is_none_or(|uid| entry.after.is_none_or(|after| after <= uid));
+        self.next += usize::from(is_due);
+        is_due.then_some(entry)
+    }
+
+    fn compare(&mut self, uid: Uid, after: ProofSide) {
+        while let Some(entry) = self.next_up_to(Some(uid)) {
+            if entry.after == Some(uid) {
+                return self.both(entry, after);
+            }
+            self.missing(entry);
+        }
+        let differences = vec![Difference::Extra];
+        self.told(Proof { before: None, after: Some(after), differences });
+    }
+
+    fn finish(mut self) -> Proven {
+        while let Some(entry) = self.next_up_to(None) {
+            self.missing(entry);
+        }
+        self.proven
+    }
+
+    fn missing(&mut self, entry: &Entry) {
+        let before = Some(self.copied.before(entry));
+        self.told(Proof { before, after: None, differences: vec![Difference::Missing] });
+    }
+
+    fn both(&mut self, entry: &Entry, after: ProofSide) {
+        let before = self.copied.before(entry);
+        let held = before.keywords.iter().filter(|keyword| !self.copied.is_refused(keyword));
+        let has_same = {
+            let mut held = held.clone();
+            held.clone().count() == after.keywords.len()
+                && held.all(|keyword| after.keywords.contains(keyword))
+        };
+        let seconds = |side: &ProofSide| side.internal_date.unix_seconds;
+        let found = [
+            (before.sha256 != after.sha256, Difference::Content),
+            (before.flags != after.flags, Difference::Flags),
+            (!has_same, Difference::Keywords),
+            (seconds(&before) != seconds(&after), Difference::InternalDate),
+        ];
+        let differences = found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what);
+        let differences = differences.collect();
+        self.told(Proof { before: Some(before), after: Some(after), differences });
+    }
+
+    fn told(&mut self, proof: Proof) {
+        match proof.differences.is_empty() {
+            true => self.proven.same += 1,
+            false => self.proven.differing += 1,
+        }
+        (self.tell)(ConvertEvent::Proof(&proof));
+    }
+}

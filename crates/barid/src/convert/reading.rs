@@ -1,0 +1,238 @@
+//! Reading many messages: by several threads, in order, in blocks of a bounded size.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use barid_formats::{Error as FormatError, Location, ReadAs};
+use barid_state::MessageKey;
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+
+use crate::limits::{
+    CONVERT_ATTEMPTS_MAX, CONVERT_BLOCK_LEN, CONVERT_BLOCK_ROWS, CONVERT_BLOCKS_WAITING,
+    CONVERT_THREADS_MAX,
+};
+use crate::{Error, Mailbox, Result};
+
+/// A message as it is read.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    pub(super) uid: Uid,
+    pub(super) flags: FlagSet,
+    pub(super) keywords: Vec<Keyword>,
+    pub(super) internal_date: InternalDate,
+    pub(super) text: Vec<u8>,
+    /// Who sent it, according to a From_ line.
+    pub(super) sender: Option<String>,
+}
+
+/// What became of a message.
+pub(super) enum Outcome<T> {
+    /// It was read, and this was made of it.
+    Made(T),
+    /// It is not there any more.
+    Gone,
+    /// It cannot be read.
+    Unreadable(Error),
+}
+
+/// Makes something of a message, in any thread; the buffer is for whatever use.
+pub(super) type Make<'a, T> = dyn Fn(&Mailbox, Read, &mut Vec<u8>) -> T + Sync + 'a;
+
+/// Takes what was made, in order; `false` ends the reading.
+pub(super) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
+
+/// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
+/// again and the reading goes on with it.
+pub(super) fn read_each<T: Send>(
+    mailbox: &mut Mailbox,
+    uids: &[Uid],
+    make: &Make<'_, T>,
+    take: &mut Take<'_, T>,
+) -> Result<()> {
+    let (mut next, mut attempts) = (0, 0);
+    while next < uids.len() {
+        let at = match run(mailbox, &uids[next..], make, take)? {
+            Stop::Done => return Ok(()),
+            Stop::Moved(at) => next + at,
+        };
+        attempts = if at == next { attempts + 1 } else { 1 };
+        next = at;
+        if attempts <= CONVERT_ATTEMPTS_MAX {
+            // What looks unchanged may have been read at its end only.
+            mailbox.rescan(attempts > 1)?;
+            continue;
+        }
+        let error = Error::KeepsChanging { path: mailbox.path().to_owned() };
+        if !take(uids[next], Outcome::Unreadable(error))? {
+            return Ok(());
+        }
+        (next, attempts) = (next + 1, 0);
+    }
+    Ok(())
+}
+
+/// How a run ended.
+enum Stop {
+    /// All is read, or nobody wants more.
+    Done,
+    /// The message at this place of the list is not where it was.
+    Moved(usize),
+}
+
+/// What a thread made of a block: an outcome for each message, unless one is not where it was.
+struct Made<T> {
+    outcomes: Vec<Outcome<T>>,
+    has_moved: bool,
+}
+
+/// A stretch of the list, and the rows of its messages.
+struct Block {
+    from: usize,
+    rows: Vec<Option<u32>>,
+}
+
+fn run<T: Send>(
+    mailbox: &Mailbox,
+    uids: &[Uid],
+    make: &Make<'_, T>,
+    take: &mut Take<'_, T>,
+) -> Result<Stop> {
+    let blocks = blocks(mailbox, uids)?;
+    let threads = match mailbox.options.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let threads = threads.min(blocks.len()).clamp(1, CONVERT_THREADS_MAX);
+    let mut follow = |made: Result<Made<T>>, block: &Block| -> Result<Option<Stop>> {
+        let made = made?;
+        let count = made.outcomes.len();
+        for (uid, outcome) in uids[block.from..].iter().zip(made.outcomes) {
+            if !take(*uid, outcome)? {
+                return Ok(Some(Stop::Done));
+            }
+        }
+        Ok(made.has_moved.then_some(Stop::Moved(block.from + count)))
+    };
+    thread::scope(|scope| {
+        let receivers: Vec<Receiver<Result<Made<T>>>> = (0..threads)
+            .map(|worker| {
+                let (sender, receiver) = sync_channel(CONVERT_BLOCKS_WAITING);
+                let own: Vec<&Block> = blocks.iter().skip(worker).step_by(threads).collect();
+                scope.spawn(move || work(mailbox, &own, make, &sender));
+                receiver
+            })
+            .collect();
+        let mut receivers: VecDeque<_> = receivers.into();
+        for block in &blocks {
+            receivers.rotate_left(1);
+            let receiver = receivers.back().expect("because there is a thread");
+            // A thread that is gone before its last block has panicked; the scope passes that on.
+            let Ok(made) = receiver.recv() else { break };
+            if let Some(stop) = follow(made, block)? {
+                return Ok(stop);
+            }
+        }
+        Ok(Stop::Done)
+    })
+}
+
+/// Divides the messages into blocks of some size.
+fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
+    let all = mailbox.uids()?;
+    let sizes = mailbox.snapshot.sizes()?;
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut len = u64::MAX;
+    for (at, uid) in uids.iter().enumerate() {
+        let row = all.binary_search(&uid.get()).ok();
+        let size = row.and_then(|row| sizes.get(row).copied()).unwrap_or(0);
+        len = len.saturating_add(size);
+        match blocks.last_mut() {
+            Some(block) if len <= CONVERT_BLOCK_LEN && block.rows.len() < CONVERT_BLOCK_ROWS => {
+                block.rows.push(row.map(|row| row as u32));
+            }
+            _ => {
+                len = size;
+                blocks.push(Block { from: at, rows: vec![row.map(|row| row as u32)] });
+            }
+        }
+    }
+    Ok(blocks)
+}
+
+/// Works on blocks until they are done, one ends early, or nobody wants them any more.
+fn work<T>(
+    mailbox: &Mailbox,
+    blocks: &[&Block],
+    make: &Make<'_, T>,
+    sender: &SyncSender<Result<Made<T>>>,
+) {
+    let mut scratch = Vec::new();
+    for block in blocks {
+        let made = read_block(mailbox, block, make, &mut scratch);
+        let is_last = !made.as_ref().is_ok_and(|made| !made.has_moved);
+        if sender.send(made).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+fn read_block<T>(
+    mailbox: &Mailbox,
+    block: &Block,
+    make: &Make<'_, T>,
+    scratch: &mut Vec<u8>,
+) -> Result<Made<T>> {
+    let mut made = Made { outcomes: Vec::with_capacity(block.rows.len()), has_moved: false };
+    for row in &block.rows {
+        let outcome = match row.map(|row| read_row(mailbox, row)) {
+            None => Outcome::Gone,
+            Some(Ok(read)) => Outcome::Made(make(mailbox, read, scratch)),
+            Some(Err(Error::Mailbox(FormatError::MessageGone { .. }))) => {
+                made.has_moved = true;
+                break;
+            }
+            Some(Err(error @ Error::Cache(_))) => return Err(error),
+            Some(Err(error)) => Outcome::Unreadable(error),
+        };
+        made.outcomes.push(outcome);
+    }
+    Ok(made)
+}
+
+fn read_row(mailbox: &Mailbox, row: u32) -> Result<Read> {
+    let core = mailbox.snapshot.core(row)?;
+    let (flags, keywords, _) = mailbox.shown.of_message(&core);
+    let (mut name, mut text) = (Vec::new(), Vec::with_capacity(core.size as usize + 64));
+    let location = mailbox.snapshot.location(row, &mut name)?;
+    let stamp = &mailbox.snapshot.meta().stamp;
+    let header_len = mailbox.format.read_known(&location, ReadAs::Message, stamp, &mut text)?;
+    if let Location::Span { offset, .. } = location
+        && MessageKey(barid_message::header_key(&text[..header_len])) != core.key
+    {
+        // The place may hold another message since: then it is looked for.
+        return Err(FormatError::MessageGone { path: mailbox.path().to_owned(), offset }.into());
+    }
+    Ok(Read {
+        uid: core.uid,
+        flags: flags.without(barid_types::Flag::Recent),
+        keywords: mailbox.keywords().select(keywords).cloned().collect(),
+        internal_date: core.internal_date,
+        text,
+        sender: None,
+    })
+}
+
+/// The sender that the From_ line of a message names.
+pub(super) fn sender_of(mailbox: &Mailbox, uid: Uid) -> Option<String> {
+    let row = mailbox.row_of(uid).ok()??;
+    let mut name = Vec::new();
+    let location = mailbox.snapshot.location(row, &mut name).ok()?;
+    let Location::Span { offset, separator_len, header_len, .. } = location else { return None };
+    // Without the body, which is not needed.
+    let head = Location::Span { offset, separator_len, header_len, body_len: 0 };
+    let (mut bytes, stamp) = (Vec::new(), &mailbox.snapshot.meta().stamp);
+    mailbox.format.read_known(&head, ReadAs::Stored, stamp, &mut bytes).ok()?;
+    let line = String::from_utf8_lossy(bytes.get(..separator_len as usize)?);
+    line.split_ascii_whitespace().nth(1).map(str::to_owned)
+}

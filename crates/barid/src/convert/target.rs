@@ -1,0 +1,185 @@
+//! The place that a mailbox is converted to.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_formats::{CreateOptions, Format, MailboxSpec, detect};
+use barid_state::{Access, Identity, Ledger};
+use barid_vfs::{FileType, Vfs};
+
+use super::note::{Note, NotePlace};
+use super::{ConvertOptions, aside};
+use crate::limits::CONVERT_ASIDE_MAX;
+use crate::opening::LEDGER_LOCK_TIMEOUT;
+use crate::{Error, FormatError, Mailbox, OpenOptions, Result, create};
+
+/// The place, and what is known of what is there.
+pub(super) struct Site<'a> {
+    vfs: &'a Arc<dyn Vfs>,
+    spec: MailboxSpec,
+    format: Format,
+    open: OpenOptions,
+    place: NotePlace<'a>,
+    /// The mailbox there was made by this conversion, or will be; else it is an empty one that was
+    /// there before.
+    is_ours: bool,
+}
+
+impl<'a> Site<'a> {
+    /// Finds out what is there; from now on no other process converts to this place.
+    pub(super) fn find(
+        vfs: &'a Arc<dyn Vfs>,
+        source: &Mailbox,
+        target: &MailboxSpec,
+        open: &OpenOptions,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
+        let path = absolute(&**vfs, &target.path)?;
+        let spec = MailboxSpec { path: path.clone(), format: target.format };
+        let format = format_of(&**vfs, &spec)?;
+        let place = NotePlace::lock(&**vfs, &open.state_dir, &path)?;
+        let uidvalidity = source.status().uidvalidity.get();
+        let note = Note::new(source.identity.id, uidvalidity, format.name(), &path, options);
+        let open = OpenOptions { read_only: false, ..open.clone() };
+        let mut site = Self { vfs, spec, format, open, place, is_ours: true };
+        match site.place.read()? {
+            Some(found) if found == (Note { is_made: found.is_made, ..note.clone() }) => {
+                site.is_ours = found.is_made;
+            }
+            Some(_) => return Err(Error::OtherConversion { path }),
+            None => {
+                site.is_ours = !site.is_there()?;
+                if !site.is_ours && !site.open_there()?.is_empty() {
+                    return Err(Error::TargetNotEmpty { path });
+                }
+                site.place.write(&Note { is_made: site.is_ours, ..note })?;
+            }
+        }
+        Ok(site)
+    }
+
+    /// The place.
+    pub(super) fn path(&self) -> &Path {
+        &self.spec.path
+    }
+
+    /// Opens the mailbox, which is made if there is none. `None` if one is there that the
+    /// conversion has made, but cannot go on with.
+    pub(super) fn open(&self, source: &Mailbox) -> Result<Option<Mailbox>> {
+        let uidvalidity = source.status().uidvalidity;
+        if self.is_ours && !self.is_there()? {
+            if let Some(parent) = self.path().parent() {
+                let made = barid_vfs::create_dir_durable(&**self.vfs, parent, 0o700);
+                made.map_err(Error::at(parent))?;
+            }
+            let options = CreateOptions { uidvalidity: Some(uidvalidity), ..Default::default() };
+            create(self.vfs, self.path(), self.format, &options, &self.open.state_dir)?;
+        }
+        if self.is_ours {
+            self.give_uidvalidity(source)?;
+        }
+        let target = self.open_there()?;
+        let is_it = target.status().uidvalidity == uidvalidity;
+        Ok((is_it || !self.is_ours).then_some(target))
+    }
+
+    /// Formats that hold no UIDVALIDITY, or none yet, have it from the ledger.
+    fn give_uidvalidity(&self, source: &Mailbox) -> Result<()> {
+        let is_held = matches!(self.format, Format::Maildir | Format::Mbx | Format::Mix);
+        if is_held {
+            return Ok(());
+        }
+        let identity = Identity::of(&**self.vfs, self.path(), true)?;
+        let dir = &self.open.state_dir;
+        let mut ledger = Ledger::open(Arc::clone(self.vfs), dir, &identity, Access::ReadWrite)?;
+        if ledger.uidvalidity().is_none() {
+            ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+            ledger.set_uidvalidity(source.status().uidvalidity);
+            ledger.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is a mailbox. A folder that is none may become one.
+    fn is_there(&self) -> Result<bool> {
+        match self.vfs.metadata(self.path()) {
+            Ok(found) if found.file_type == FileType::Dir => {
+                Ok(detect(&**self.vfs, self.path())?.is_some())
+            }
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(Error::at(self.path())(source)),
+        }
+    }
+
+    fn open_there(&self) -> Result<Mailbox> {
+        Mailbox::open_in(Arc::clone(self.vfs), &self.spec, &self.open)
+    }
+
+    /// Puts away what an interrupted conversion has left; returns where it is.
+    pub(super) fn put_aside(&self) -> Result<PathBuf> {
+        let path = self.path();
+        if !self.is_ours {
+            let what = "other messages are in it than those of the conversion";
+            return Err(Error::TargetInTheWay { path: path.to_owned(), what });
+        }
+        for number in 1..=CONVERT_ASIDE_MAX {
+            let aside = aside(path, number);
+            match self.vfs.symlink_metadata(&aside) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::at(&aside)(source)),
+                Ok(_) => continue,
+            }
+            let parent = path.parent().unwrap_or(path);
+            self.vfs.rename(path, &aside).map_err(Error::at(path))?;
+            self.vfs.sync_dir(parent).map_err(Error::at(parent))?;
+            return Ok(aside);
+        }
+        let what = "there are too many interrupted conversions beside it";
+        Err(Error::TargetInTheWay { path: path.to_owned(), what })
+    }
+
+    /// Whether the mailbox is made by the conversion, so that messages can keep their UIDs.
+    pub(super) fn is_ours(&self) -> bool {
+        self.is_ours
+    }
+
+    /// The mailbox is whole.
+    pub(super) fn done(&self) -> Result<()> {
+        self.place.remove()
+    }
+}
+
+/// Removes the note of a target.
+pub(super) fn forget(vfs: &dyn Vfs, path: &Path, state_dir: &Path) -> Result<()> {
+    NotePlace::lock(vfs, state_dir, &absolute(vfs, path)?)?.remove()
+}
+
+/// The path that the note names: absolute, also where nothing is yet.
+fn absolute(vfs: &dyn Vfs, path: &Path) -> Result<PathBuf> {
+    match vfs.canonicalize(path) {
+        Ok(path) => return Ok(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(source) => return Err(Error::at(path)(source)),
+    }
+    let Some(name) = path.file_name() else {
+        return Err(Error::at(path)(ErrorKind::NotFound.into()));
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    Ok(absolute(vfs, parent)?.join(name))
+}
+
+/// The format that the target has, or is to have.
+fn format_of(vfs: &dyn Vfs, spec: &MailboxSpec) -> Result<Format> {
+    if let Some(name) = spec.format {
+        return Ok(name.format());
+    }
+    let found = match detect(vfs, &spec.path) {
+        Err(FormatError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        found => found?,
+    };
+    let (path, reason) = (spec.path.clone(), "nothing tells which format it is to have");
+    Ok(found.ok_or(FormatError::NotAMailbox { path, reason })?)
+}

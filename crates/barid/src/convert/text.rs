@@ -1,0 +1,224 @@
+//! The text of a message: what is stored of it elsewhere, and what two mailboxes are compared by.
+
+use std::borrow::Cow;
+
+use barid_formats::Format;
+use barid_message::{fields, is_owned_field, strip_owned};
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of a text whose lines end with CRLF.
+pub type Digest = [u8; 32];
+
+/// How texts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// All of the text.
+    Whole,
+    /// What an mbox keeps of every text: without the fields that mailbox formats own and without
+    /// `Content-Length`, the header ended by a blank line and the last line ended.
+    Same,
+}
+
+/// What a pair of formats does to texts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Texts {
+    /// How they are compared.
+    pub(super) form: Form,
+    strips: bool,
+    lines: Lines,
+    quotes: bool,
+}
+
+/// What becomes of line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    AsTheyAre,
+    ToCrlf,
+    ToLf,
+}
+
+impl Texts {
+    /// Of a copy from one format to another.
+    pub(super) fn between(source: Format, target: Format) -> Self {
+        let lines = match (has_crlf(source), has_crlf(target)) {
+            (_, true) => Lines::ToCrlf,
+            (true, false) => Lines::ToLf,
+            (false, false) => Lines::AsTheyAre,
+        };
+        let form = if is_mbox(source) || is_mbox(target) { Form::Same } else { Form::Whole };
+        let quotes = matches!(target, Format::Mboxo | Format::Mboxcl);
+        Self { form, strips: is_mbox(source), lines, quotes }
+    }
+
+    /// What is to be stored of a text.
+    pub(super) fn to_store(self, text: Vec<u8>) -> Vec<u8> {
+        let text = match strip_owned(&text) {
+            Cow::Owned(stripped) if self.strips => stripped,
+            _ => text,
+        };
+        match self.lines {
+            // A message of no bytes cannot be stored everywhere; one of no lines is its equal.
+            Lines::ToCrlf if text.is_empty() => b"\r\n".to_vec(),
+            Lines::ToCrlf => {
+                let mut out = Vec::with_capacity(text.len() + text.len() / 24 + 16);
+                push_crlf(&text, &mut out);
+                out
+            }
+            Lines::ToLf => with_lf(text),
+            Lines::AsTheyAre => text,
+        }
+    }
+
+    /// Whether a text will be changed by quoting that is not undone.
+    pub(super) fn is_quoted(self, text: &[u8]) -> bool {
+        let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
+        self.quotes && memchr::memmem::find_iter(text, b"From ").any(starts)
+    }
+
+    /// The digest of a text; `scratch` is overwritten.
+    pub(super) fn digest(self, text: &[u8], scratch: &mut Vec<u8>) -> Digest {
+        write_canonical(self.form, text, scratch);
+        Sha256::digest(&*scratch).into()
+    }
+}
+
+/// Whether a format is an mbox, or keeps what it knows of a message in the header as an mbox does.
+pub(super) fn is_mbox(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Mboxo | Format::Mboxrd | Format::Mboxcl | Format::Mboxcl2 | Format::Mmdf
+    )
+}
+
+/// Whether lines end with CRLF in every mailbox of the format.
+fn has_crlf(format: Format) -> bool {
+    matches!(format, Format::Mbx | Format::Mix)
+}
+
+/// Writes the text that is compared.
+fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.reserve(text.len() + text.len() / 24 + 16);
+    if form == Form::Whole {
+        return match text {
+            // See `Texts::to_store`.
+            [] => out.extend_from_slice(b"\r\n"),
+            text => push_crlf(text, out),
+        };
+    }
+    let (mut from, mut end) = (0, 0);
+    let mut all = fields(text);
+    for field in all.by_ref() {
+        let name = field.name;
+        if is_owned_field(name) || name.eq_ignore_ascii_case(b"content-length") {
+            push_crlf(&text[from..field.offset], out);
+            from = field.end;
+        }
+        end = field.end;
+    }
+    let has_blank_line = all.offset() > end;
+    push_crlf(&text[from..], out);
+    if !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(b"\r\n");
+    }
+    if !has_blank_line {
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends a text with every LF that follows no CR made CRLF.
+fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\n', text) {
+        if at == 0 || text[at - 1] != b'\r' {
+            out.extend_from_slice(&text[from..at]);
+            out.push(b'\r');
+            from = at;
+        }
+    }
+    out.extend_from_slice(&text[from..]);
+}
+
+/// A text with every CRLF made LF.
+fn with_lf(mut text: Vec<u8>) -> Vec<u8> {
+    let mut to = 0;
+    for at in 0..text.len() {
+        if text[at] != b'\r' || text.get(at + 1) != Some(&b'\n') {
+            text[to] = text[at];
+            to += 1;
+        }
+    }
+    text.truncate(to);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(form: Form, text: &str) -> String {
+        let mut out = b"left over".to_vec();
+        write_canonical(form, text.as_bytes(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_an_mbox_keeps() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(canonical(Form::Same, text), expected, "{text:?}");
+            let crlf = text.replace('\n', "\r\n");
+            assert_eq!(canonical(Form::Same, &crlf), expected, "{crlf:?}");
+            assert_eq!(canonical(Form::Same, expected), expected, "once more");
+        };
+        check("A: b\n\nc\n", "A: b\r\n\r\nc\r\n");
+        check("A: b\nStatus: RO\nContent-Length: 2\nC: d\n\nc", "A: b\r\nC: d\r\n\r\nc\r\n");
+        check("X-UID: 2\n", "\r\n");
+        check("A: b\nX-UID: 2", "A: b\r\n\r\n");
+        check("A: b", "A: b\r\n\r\n");
+        check("", "\r\n");
+        check("\n", "\r\n");
+        check("\nStatus: body", "\r\nStatus: body\r\n");
+    }
+
+    #[test]
+    fn all_of_a_text() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(canonical(Form::Whole, text), expected, "{text:?}");
+        };
+        check("Status: R\nA: b\n\nc", "Status: R\r\nA: b\r\n\r\nc");
+        check("a\r\nb\rc\n", "a\r\nb\rc\r\n");
+        check("", "\r\n");
+    }
+
+    #[test]
+    fn what_is_stored() {
+        let check = |source, target, text: &str, expected: &str| {
+            let texts = Texts::between(source, target);
+            let stored = texts.to_store(text.as_bytes().to_vec());
+            assert_eq!(String::from_utf8_lossy(&stored), expected, "{source:?} {target:?}");
+            let mut scratch = Vec::new();
+            let before = texts.digest(text.as_bytes(), &mut scratch);
+            assert_eq!(before, texts.digest(&stored, &mut scratch));
+        };
+        let text = "A: b\nStatus: R\n\nx\ny";
+        check(Format::Maildir, Format::Mix, text, "A: b\r\nStatus: R\r\n\r\nx\r\ny");
+        check(Format::Mboxo, Format::Mbx, text, "A: b\r\n\r\nx\r\ny");
+        check(Format::Mboxo, Format::Maildir, text, "A: b\n\nx\ny");
+        check(Format::Maildir, Format::Mh, "A: b\r\n\r\nx", "A: b\r\n\r\nx");
+        check(Format::Mix, Format::Mh, "A: b\r\n\r\nx\ry\r\n", "A: b\n\nx\ry\n");
+        check(Format::Mix, Format::Mbx, "A: b\r\n", "A: b\r\n");
+        check(Format::Maildir, Format::Mbx, "", "\r\n");
+    }
+
+    #[test]
+    fn quoting_is_foreseen() {
+        let check = |target, text: &str, expected| {
+            let texts = Texts::between(Format::Maildir, target);
+            assert_eq!(texts.is_quoted(text.as_bytes()), expected, "{target:?} {text:?}");
+        };
+        check(Format::Mboxo, "A: b\n\nFrom me", true);
+        check(Format::Mboxo, "A: b\n\n>From me\nNot From me", false);
+        check(Format::Mboxrd, "A: b\n\nFrom me", false);
+        check(Format::Mbx, "A: b\n\nFrom me", false);
+    }
+}

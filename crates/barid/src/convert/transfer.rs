@@ -1,0 +1,336 @@
+//! Reading messages of one mailbox and appending them to another, in batches.
+
+use std::sync::atomic::Ordering;
+
+use barid_formats::{Error as FormatError, FlagChange, Format, NewMessage};
+use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
+
+use super::ProofSide;
+use super::dedupe::{Deduper, message_id_of};
+use super::existing::{Existing, Found};
+use super::loss::{Hold, loses_senders};
+use super::reading::{Outcome, Read, read_each, sender_of};
+use super::text::{Digest, Texts};
+use super::{ConvertEvent, ConvertOptions, Converted, Dedupe, TellConvert};
+use crate::limits::CONVERT_BATCH_MESSAGES;
+use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
+
+/// A message of the source that is in the target, or is to be.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) uid: Uid,
+    pub(super) digest: Digest,
+    pub(super) flags: FlagSet,
+    /// All that it has in the source, by slots of [`Copied::names`].
+    pub(super) keywords: KeywordMask,
+    pub(super) internal_date: InternalDate,
+    /// The UID that it has in the target.
+    pub(super) after: Option<Uid>,
+}
+
+/// A message that waits to be written together with others.
+struct Waiting {
+    /// Its place among the entries.
+    entry: usize,
+    text: Vec<u8>,
+    keywords: Vec<Keyword>,
+    sender: Option<String>,
+}
+
+/// A message as a thread has prepared it.
+struct Prepared {
+    read: Read,
+    digest: Digest,
+    message_id: Option<Vec<u8>>,
+    is_quoted: bool,
+}
+
+/// What was copied.
+#[derive(Debug)]
+pub(super) struct Copied {
+    pub(super) entries: Vec<Entry>,
+    pub(super) texts: Texts,
+    pub(super) report: Converted,
+    names: KeywordTable,
+}
+
+impl Copied {
+    /// A message as it was read from the source.
+    pub(super) fn before(&self, entry: &Entry) -> ProofSide {
+        ProofSide {
+            uid: entry.uid,
+            sha256: entry.digest,
+            flags: entry.flags,
+            keywords: self.names.select(entry.keywords).cloned().collect(),
+            internal_date: entry.internal_date,
+        }
+    }
+
+    /// Whether the target cannot hold a keyword.
+    pub(super) fn is_refused(&self, keyword: &Keyword) -> bool {
+        self.report.losses.keywords.iter().any(|(refused, ..)| refused == keyword)
+    }
+}
+
+/// A copy of messages that is being made.
+pub(super) struct Transfer<'a, 't> {
+    target: &'a mut Mailbox,
+    options: &'a ConvertOptions,
+    tell: &'a mut TellConvert<'t>,
+    texts: Texts,
+    hold: Hold,
+    deduper: Option<Deduper>,
+    /// Messages are to keep their UIDs.
+    keeps_uids: bool,
+    is_ours: bool,
+    has_senders: bool,
+    existing: Existing,
+    entries: Vec<Entry>,
+    names: KeywordTable,
+    /// Messages that are in the target with other flags than in the source.
+    changed: Vec<(Uid, FlagChange)>,
+    waiting: Vec<Waiting>,
+    waiting_len: usize,
+    total: u64,
+    is_stopped: bool,
+    deviates: bool,
+    report: Converted,
+}
+
+/// How a transfer ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// All is written.
+    Whole(Box<Copied>),
+    /// What was in the target cannot be gone on with.
+    Deviates,
+}
+
+impl<'a, 't> Transfer<'a, 't> {
+    pub(super) fn new(
+        source: &Mailbox,
+        target: &'a mut Mailbox,
+        options: &'a ConvertOptions,
+        tell: &'a mut TellConvert<'t>,
+    ) -> Result<Self> {
+        let (from, to) = (source.format(), target.format());
+        let hold = Hold::of(target, source.keywords())?;
+        let mut report = Converted::new(from, to);
+        report.losses.senders = loses_senders(from, to) && !source.is_empty();
+        let has_mbox_senders = |format| super::text::is_mbox(format) && format != Format::Mmdf;
+        Ok(Self {
+            target,
+            options,
+            tell,
+            texts: Texts::between(from, to),
+            hold,
+            deduper: options.dedupe.map(Deduper::new),
+            keeps_uids: false,
+            is_ours: false,
+            has_senders: has_mbox_senders(from) && has_mbox_senders(to),
+            existing: Existing::default(),
+            entries: Vec::new(),
+            names: KeywordTable::default(),
+            changed: Vec::new(),
+            waiting: Vec::new(),
+            waiting_len: 0,
+            total: 0,
+            is_stopped: false,
+            deviates: false,
+            report,
+        })
+    }
+
+    /// Messages keep their UIDs if they can, as in a target that is `ours` they must; and the first
+    /// of them may be in the target already.
+    pub(super) fn going_on(mut self, ours: bool) -> Result<Self> {
+        self.keeps_uids = true;
+        self.is_ours = ours;
+        self.existing = Existing::read(self.target, self.texts)?;
+        Ok(self)
+    }
+
+    /// Copies messages.
+    ///
+    /// # Errors
+    /// [`Error::ConversionStopped`]; what either mailbox says.
+    pub(super) fn run(mut self, source: &mut Mailbox, uids: &[Uid]) -> Result<End> {
+        self.total = uids.len() as u64;
+        self.entries.reserve(uids.len());
+        let texts = self.texts;
+        let wants_id = self.options.dedupe == Some(Dedupe::MessageId);
+        let wants_sender = self.has_senders;
+        let make = move |mailbox: &Mailbox, mut read: Read, scratch: &mut Vec<u8>| {
+            let digest = texts.digest(&read.text, scratch);
+            let message_id = if wants_id { message_id_of(&read.text) } else { None };
+            let is_quoted = texts.is_quoted(&read.text);
+            read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
+            read.text = texts.to_store(std::mem::take(&mut read.text));
+            Prepared { read, digest, message_id, is_quoted }
+        };
+        read_each(source, uids, &make, &mut |uid, outcome| self.take(uid, outcome))?;
+        if self.deviates || !self.is_stopped && self.existing.has_more() {
+            return Ok(End::Deviates);
+        }
+        if self.is_stopped {
+            return Err(Error::ConversionStopped { path: self.target.path().to_owned() });
+        }
+        self.write()?;
+        self.write_changed()?;
+        self.report.losses.keywords = self.hold.refused();
+        let Self { entries, names, report, .. } = self;
+        Ok(End::Whole(Box::new(Copied { entries, texts, report, names })))
+    }
+
+    fn take(&mut self, uid: Uid, outcome: Outcome<Prepared>) -> Result<bool> {
+        let prepared = match outcome {
+            Outcome::Made(prepared) => prepared,
+            Outcome::Gone => {
+                self.report.gone.push(uid);
+                return Ok(true);
+            }
+            Outcome::Unreadable(error) => {
+                self.report.failed.push((uid, error));
+                return Ok(true);
+            }
+        };
+        self.report.messages += 1;
+        self.progress();
+        let Prepared { read, digest, message_id, is_quoted } = prepared;
+        if let Some(deduper) = &mut self.deduper
+            && let Some(dropped) = deduper.drops(uid, &digest, message_id.as_deref())
+        {
+            self.report.dropped += 1;
+            (self.tell)(ConvertEvent::Dropped(&dropped));
+            return Ok(true);
+        }
+        self.report.losses.zones += u64::from(self.hold.loses_zone(read.internal_date));
+        self.report.losses.quoted += u64::from(is_quoted);
+        let mut keywords = KeywordMask::default();
+        for keyword in &read.keywords {
+            keywords.0 |= self.names.intern(keyword).map_or(0, |slot| 1 << slot);
+        }
+        let Read { flags, internal_date, .. } = read;
+        let entry = Entry { uid, digest, flags, keywords, internal_date, after: None };
+        let held = self.hold.keep(read.keywords);
+        let wanted = self.is_ours.then_some(uid);
+        match self.existing.take(wanted, &entry, &held) {
+            Found::Same(after, change) => {
+                self.report.found += 1;
+                self.changed.extend(change.map(|change| (after, change)));
+                self.entries.push(Entry { after: Some(after), ..entry });
+            }
+            Found::Nothing => {
+                // A UID that was given out already would not be given again.
+                if self.is_ours && self.entries.len() as u64 == self.report.found {
+                    self.deviates = uid < self.target.status().uidnext;
+                }
+                self.wait(entry, read.text, held, read.sender)?;
+            }
+            Found::Other => self.deviates = true,
+        }
+        self.is_stopped = self.options.is_stopped();
+        Ok(!self.deviates && !self.is_stopped)
+    }
+
+    /// Adds a message to those that wait; writes them before there are too many.
+    fn wait(
+        &mut self,
+        entry: Entry,
+        text: Vec<u8>,
+        keywords: Vec<Keyword>,
+        sender: Option<String>,
+    ) -> Result<()> {
+        let is_full = self.waiting_len + text.len() > self.options.batch_len
+            || self.waiting.len() >= CONVERT_BATCH_MESSAGES;
+        if is_full && !self.deviates {
+            self.write()?;
+        }
+        self.waiting_len += text.len();
+        self.waiting.push(Waiting { entry: self.entries.len(), text, keywords, sender });
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Writes the messages that wait.
+    fn write(&mut self) -> Result<()> {
+        self.waiting_len = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        match self.append(&waiting) {
+            // One of them cannot be stored; the others can.
+            Err(Error::Mailbox(FormatError::Unsupported { .. })) => {
+                for message in &waiting {
+                    match self.append(std::slice::from_ref(message)) {
+                        Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
+                            let uid = self.entries[message.entry].uid;
+                            self.report.failed.push((uid, error));
+                        }
+                        result => result?,
+                    }
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn append(&mut self, waiting: &[Waiting]) -> Result<()> {
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let appends: Vec<NewMessage<'_>> = waiting
+            .iter()
+            .map(|message| {
+                let entry = &self.entries[message.entry];
+                NewMessage {
+                    bytes: &message.text,
+                    internal_date: Some(entry.internal_date),
+                    flags: entry.flags,
+                    keywords: message.keywords.clone(),
+                    sender: message.sender.as_deref(),
+                    uid: self.keeps_uids.then_some(entry.uid),
+                    stored: None,
+                }
+            })
+            .collect();
+        let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+        let changed = self.target.change(&request, &ChangeOptions::default())?;
+        self.report.appended += appends.len() as u64;
+        self.report.add_figures(&changed.figures);
+        if changed.appended.len() == waiting.len() {
+            for (message, after) in waiting.iter().zip(changed.appended) {
+                let entry = &mut self.entries[message.entry];
+                entry.after = Some(after);
+                let is_lost = self.keeps_uids && after != entry.uid;
+                self.report.losses.uids += u64::from(is_lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the flags of messages that were there those of the source.
+    fn write_changed(&mut self) -> Result<()> {
+        let flags = std::mem::take(&mut self.changed);
+        if flags.is_empty() {
+            return Ok(());
+        }
+        let request = ChangeRequest { flags, ..ChangeRequest::default() };
+        let changed = self.target.change(&request, &ChangeOptions::default())?;
+        self.report.add_figures(&changed.figures);
+        Ok(())
+    }
+
+    fn progress(&self) {
+        if let Some(tell) = &self.options.progress {
+            let (unit, done, total) = (Unit::Messages, self.report.messages, self.total);
+            tell(Progress { work: Work::Convert, unit, done, total });
+        }
+    }
+}
+
+impl ConvertOptions {
+    /// Whether the copy is to end.
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
