@@ -45,7 +45,7 @@ pub(super) fn recover_locked(
     wait_exclusive(mailbox, &*locks.file)?;
     let drop_pending = context.drop_pending.as_mut();
     let drop_pending = drop_pending.map(|drop| &mut **drop as &mut dyn FnMut(u64) -> Result<()>);
-    let recovered = redo::recover(&*mailbox.vfs, &place, drop_pending);
+    let recovered = redo::recover(&*mailbox.vfs, &place, drop_pending, None);
     lock_shared(mailbox, &*locks.file)?;
     recovered
 }

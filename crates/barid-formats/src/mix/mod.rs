@@ -70,8 +70,8 @@ impl MixMailbox {
 
     /// Whether what was begun and not finished moves messages in data files.
     fn is_half_moved(&self) -> Result<bool> {
-        let names = redo::names(&*self.vfs, &self.place())?;
-        Ok(names.iter().any(|name| data::data_number(name).is_some()))
+        let journal = redo::summary(&*self.vfs, &self.place())?;
+        Ok(journal.names.iter().any(|name| data::data_number(name).is_some()))
     }
 
     /// Completes what was begun, under locks that suit it.
@@ -89,7 +89,8 @@ impl MixMailbox {
                 continue;
             }
             let drop_pending = context.drop_pending.as_deref_mut();
-            return redo::recover(&*self.vfs, &place, drop_pending.map(|drop| drop as _));
+            let drop_pending = drop_pending.map(|drop| drop as _);
+            return redo::recover(&*self.vfs, &place, drop_pending, None);
         }
     }
 }

@@ -3,16 +3,25 @@
 use std::io;
 
 use barid_vfs::{File, OpenOptions, Vfs};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::change::{Change, FileChange, Write};
-use super::encode::{COMMIT_AT, Journal, Parsed, commit_record, encode, parse};
+use super::encode::{BODY_AT, COMMIT_AT, Journal, Parsed, commit_record, encode, parse};
 use super::limits::{BODY_LEN_MAX, SECTOR_LEN};
 use super::place::{Found, Place, is_missing};
+use super::plan::Plan;
 use crate::{Error, Recovered, Result};
 
 /// Drops the pending changes up to the one given ([`crate::SyncContext::drop_pending`]).
 pub(crate) type DropPending<'a> = Option<&'a mut dyn FnMut(u64) -> Result<()>>;
+
+/// What a mailbox does if other programs have changed some of its files, but not those whose bytes
+/// move.
+pub(crate) struct Mend<'a> {
+    /// Whether a file of this name may be completed without the others.
+    pub(crate) is_moved: fn(&[u8]) -> bool,
+    /// Makes the other files fit those of these names, which are complete. May be called again.
+    pub(crate) mend: &'a mut dyn FnMut(&[&[u8]]) -> Result<()>,
+}
 
 /// What a change cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,8 +66,8 @@ pub(crate) fn apply(
     let journal = write_journal(vfs, place, &bytes, mode)?;
     let work = Work { vfs, place, change, files, journal, id };
     if let Err(error) = work.grow() {
-        work.shrink_back().map_err(|_| work.unfinished(&error))?;
-        discard(vfs, place, &*work.journal);
+        let undone = work.shrink_back().and_then(|()| discard(vfs, place, &*work.journal));
+        undone.map_err(|_| work.unfinished(&error))?;
         return Err(work.full(error));
     }
     let barriers = work.write().and_then(|synced| Ok(synced + work.finish(drop_pending, false)?));
@@ -66,25 +75,33 @@ pub(crate) fn apply(
     Ok(Cost { barriers: barriers + 2, bytes_journaled: bytes.len() as u64 })
 }
 
-/// The names of the files that a journal is about; none if there is none that is whole. May be
-/// asked without locks.
-pub(crate) fn names(vfs: &dyn Vfs, place: &Place) -> Result<Vec<Vec<u8>>> {
+/// What a journal is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// The names of its files.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// Some are to have another size.
+    pub(crate) resizes: bool,
+}
+
+/// What the journal is about; nothing if there is none that is whole. May be asked without locks.
+pub(crate) fn summary(vfs: &dyn Vfs, place: &Place) -> Result<Summary> {
     if place.look(vfs)? != Found::Redo {
-        return Ok(Vec::new());
+        return Ok(Summary::default());
     }
-    let bytes = match vfs.read(&place.journal, BODY_LEN_MAX + 4096) {
+    let bytes = match vfs.read(&place.journal, BODY_LEN_MAX + BODY_AT as u64) {
         Ok(bytes) => bytes,
-        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        Err(error) if is_missing(&error) => return Ok(Summary::default()),
         Err(error) => return Err(Error::at(&place.journal)(error)),
     };
-    Ok(match parse(&bytes) {
-        Parsed::Whole(journal) => journal.change.files.into_iter().map(|file| file.name).collect(),
-        Parsed::Incomplete | Parsed::Unusable(_) => Vec::new(),
-    })
+    let Parsed::Whole(journal) = parse(&bytes) else { return Ok(Summary::default()) };
+    let files = journal.change.files;
+    let resizes = files.iter().any(|file| file.new_size != file.old_size);
+    Ok(Summary { names: files.into_iter().map(|file| file.name).collect(), resizes })
 }
 
 /// Completes what the journal says, if there is one and it is whole. Wants the locks of the
-/// mailbox. May be interrupted and done again.
+/// mailbox. May be interrupted and done again. What others have appended meanwhile stays.
 ///
 /// # Errors
 /// [`Error::Unrecoverable`] if the journal is another user's or not to be understood;
@@ -93,6 +110,7 @@ pub(crate) fn recover(
     vfs: &dyn Vfs,
     place: &Place,
     drop_pending: DropPending<'_>,
+    mend: Option<Mend<'_>>,
 ) -> Result<Recovered> {
     let at = || Error::at(&place.journal);
     match place.look(vfs)? {
@@ -103,19 +121,13 @@ pub(crate) fn recover(
             return Err(place.unrecoverable(format!("{} {what}", place.journal.display())));
         }
     }
-    let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
-    let journal = vfs.open(&place.journal, options).map_err(at())?;
-    let metadata = journal.metadata().map_err(at())?;
-    if !place.trusts(vfs, &metadata)? || metadata.size > BODY_LEN_MAX + 4096 {
-        let what = "was exchanged, or is larger than any";
-        return Err(place.unrecoverable(format!("{} {what}", place.journal.display())));
-    }
-    let mut bytes = vec![0; metadata.size as usize];
+    let mut journal = place.open(vfs)?;
+    let mut bytes = vec![0; journal.metadata().map_err(at())?.size as usize];
     journal.read_exact_at(&mut bytes, 0).map_err(at())?;
     let Journal { id, change, is_committed } = match parse(&bytes) {
         Parsed::Whole(journal) => journal,
         Parsed::Incomplete => {
-            discard(vfs, place, &*journal);
+            discard(vfs, place, &*journal).map_err(at())?;
             return Ok(Recovered::default());
         }
         Parsed::Unusable(what) => {
@@ -124,36 +136,32 @@ pub(crate) fn recover(
     };
     drop(bytes);
     let pending_through = change.pending_through;
-    let files = match is_committed {
-        true => Some(Vec::new()),
-        false => find_files(vfs, place, &change)?,
+    let plan = match is_committed {
+        true => Some(Plan { change, ..Plan::default() }),
+        false => Plan::of(vfs, place, change, mend.as_ref().map(|mend| mend.is_moved))?,
     };
-    let Some(files) = files else { return put_aside(vfs, place, &id) };
+    let Some(plan) = plan else { return put_aside(vfs, place, &id) };
+    if plan.bytes_kept > 0 {
+        // With those that are left out: the next recovery must know of them, too.
+        let mut all = plan.change.clone();
+        all.files.extend_from_slice(&plan.others);
+        journal = exchange(vfs, place, &all, &id, &*journal)?;
+    }
     // What was read may be in memory only.
     journal.sync_all().map_err(at())?;
     vfs.sync_dir(place.journal_folder()).map_err(at())?;
+    let Plan { change, files, bytes_kept, is_part, .. } = plan;
     let work = Work { vfs, place, change: &change, files, journal, id };
     if !is_committed {
         work.grow().and_then(|()| work.write()).map_err(|error| work.unfinished(&error))?;
     }
-    work.finish(drop_pending, is_committed).map_err(|error| work.unfinished(&error))?;
-    Ok(Recovered { completed: true, pending_through, ..Recovered::default() })
-}
-
-/// The files of a change; `None` if one is missing or holds what is neither old nor new.
-fn find_files(vfs: &dyn Vfs, place: &Place, change: &Change) -> Result<Option<Vec<Box<dyn File>>>> {
-    let files = match open_files(vfs, place, change) {
-        Ok(files) => files,
-        Err(Error::Io { source, .. }) if is_missing(&source) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    for (file, is) in change.files.iter().zip(&files) {
-        let found = is_old_or_new(file, &**is).map_err(Error::at(&place.file(&file.name)))?;
-        if !found {
-            return Ok(None);
-        }
+    if let (true, Some(mend)) = (is_part, mend) {
+        let names: Vec<&[u8]> = change.files.iter().map(|file| file.name.as_slice()).collect();
+        (mend.mend)(&names)?;
     }
-    Ok(Some(files))
+    work.finish(drop_pending, is_committed).map_err(|error| work.unfinished(&error))?;
+    let bytes_delivered = bytes_kept;
+    Ok(Recovered { completed: true, pending_through, bytes_delivered, ..Recovered::default() })
 }
 
 fn open_files(vfs: &dyn Vfs, place: &Place, change: &Change) -> Result<Vec<Box<dyn File>>> {
@@ -163,65 +171,6 @@ fn open_files(vfs: &dyn Vfs, place: &Place, change: &Change) -> Result<Vec<Box<d
         vfs.open(&path, options).map_err(Error::at(&path))
     };
     change.files.iter().map(open).collect()
-}
-
-/// Whether every sector of a file that is written holds what was there or what is to be there.
-fn is_old_or_new(change: &FileChange, file: &dyn File) -> io::Result<bool> {
-    let size = file.metadata()?.size;
-    let (old_size, new_size) = (change.old_size, change.new_size);
-    // To a file that stays as long as it is others may append.
-    let is_possible = match old_size.cmp(&new_size) {
-        std::cmp::Ordering::Equal => size >= old_size,
-        std::cmp::Ordering::Less => (old_size..=new_size).contains(&size),
-        std::cmp::Ordering::Greater if size == old_size => {
-            let mut cut = vec![0; change.cut_len as usize];
-            file.read_exact_at(&mut cut, old_size - change.cut_len)?;
-            xxh3_64(&cut) == change.cut_hash
-        }
-        std::cmp::Ordering::Greater => size == new_size,
-    };
-    if !is_possible {
-        return Ok(false);
-    }
-    let (mut hashes, mut bytes) = (change.hashes.iter(), change.bytes.as_slice());
-    let mut found = Vec::new();
-    for write in &change.writes {
-        // A write may reach behind the end, as long as the file has not grown.
-        let len = size.saturating_sub(write.offset).min(u64::from(write.len)) as usize;
-        found.resize(len, 0);
-        file.read_exact_at(&mut found, write.offset)?;
-        let new = match write.is_evidence {
-            true => &[][..],
-            false => {
-                let (own, rest) = bytes.split_at(write.len as usize);
-                bytes = rest;
-                own
-            }
-        };
-        for ((at, len), hash) in write.pieces().zip(hashes.by_ref()) {
-            let from = (at - write.offset) as usize;
-            let piece = &found[from.min(found.len())..(from + len).min(found.len())];
-            let old_len = old_size.saturating_sub(at).min(len as u64) as usize;
-            if !is_piece_known(piece, old_len, *hash, new.get(from..from + len)) {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Whether what is found in a piece of a sector is its old bytes, with nothing or zeros behind what
-/// there was, or its new bytes, as far as these have come.
-fn is_piece_known(found: &[u8], old_len: usize, old_hash: u64, new: Option<&[u8]>) -> bool {
-    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    let is_old = found
-        .split_at_checked(old_len)
-        .is_some_and(|(old, behind)| xxh3_64(old) == old_hash && is_zero(behind));
-    let is_new = |new: &[u8]| {
-        let common = found.iter().zip(new).take_while(|(found, new)| found == new).count();
-        common >= old_len && is_zero(&found[common..])
-    };
-    is_old || new.is_some_and(is_new)
 }
 
 /// The writes of a change that lies in one sector of one file: where they begin and end.
@@ -271,18 +220,45 @@ fn write_journal(vfs: &dyn Vfs, place: &Place, bytes: &[u8], mode: u32) -> Resul
         .and_then(|()| vfs.sync_dir(place.journal_folder()));
     match written {
         Ok(()) => Ok(journal),
-        Err(error) => {
-            discard(vfs, place, &*journal);
-            Err(full(vfs, &place.journal, bytes.len() as u64, error))
-        }
+        Err(error) => match discard(vfs, place, &*journal) {
+            Ok(()) => Err(full(vfs, &place.journal, bytes.len() as u64, error)),
+            // It may be there, and whole.
+            Err(_) => Err(place.unfinished(&error)),
+        },
     }
 }
 
-/// Removes a journal of what was never begun, so that it is not found whole later. There is an
-/// error already that matters more than any of this.
-fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) {
-    let _ = journal.set_len(0);
-    let _ = unlink(vfs, place, journal).and_then(|()| vfs.sync_dir(place.journal_folder()));
+/// Puts another journal in the place of one, with the same mode.
+fn exchange(
+    vfs: &dyn Vfs,
+    place: &Place,
+    change: &Change,
+    id: &[u8; 16],
+    old: &dyn File,
+) -> Result<Box<dyn File>> {
+    let too_large = || place.unrecoverable("too much was appended to go on".to_owned());
+    let bytes = encode(change, id).ok_or_else(too_large)?;
+    let path = place.next_journal();
+    match vfs.remove_file(&path) {
+        Err(error) if !is_missing(&error) => return Err(Error::at(&path)(error)),
+        _ => {}
+    }
+    let mode = old.metadata().map_err(Error::at(&place.journal))?.mode;
+    let new = vfs.open(&path, OpenOptions::create_new(mode & 0o644 | 0o600));
+    let new = new.map_err(|error| full(vfs, &path, bytes.len() as u64, error))?;
+    let written = new.write_all_at(&bytes, 0).and_then(|()| new.sync_all());
+    written.map_err(|error| full(vfs, &path, bytes.len() as u64, error))?;
+    vfs.rename(&path, &place.journal).map_err(Error::at(&place.journal))?;
+    Ok(new)
+}
+
+/// Removes a journal of what was never begun, so that it is not found whole later. If this fails,
+/// it may be.
+fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
+    let cut = journal.set_len(0).and_then(|()| journal.sync_all());
+    let gone = unlink(vfs, place, journal).and_then(|()| vfs.sync_dir(place.journal_folder()));
+    // Either is enough.
+    gone.or(cut)
 }
 
 /// Takes the name of a journal away, if that is still its own.
@@ -384,11 +360,7 @@ impl Work<'_> {
     }
 
     fn unfinished(&self, error: &io::Error) -> Error {
-        Error::Unfinished {
-            path: self.place.mailbox.clone(),
-            journal: self.place.journal.clone(),
-            what: error.to_string(),
-        }
+        self.place.unfinished(error)
     }
 
     fn full(&self, error: io::Error) -> Error {

@@ -107,10 +107,36 @@ impl FileChange {
         debug_assert!(written <= size && size <= self.old_size, "because a cut is behind all else");
         self.new_size = size;
         self.cut_len = (self.old_size - size).min(CUT_HASH_LEN_MAX);
-        let mut bytes = vec![0; self.cut_len as usize];
-        file.read_exact_at(&mut bytes, self.old_size - self.cut_len)?;
-        self.cut_hash = xxh3_64(&bytes);
+        self.cut_hash = self.hash_of_cut(file)?;
         Ok(())
+    }
+
+    /// The hash of what is cut off, as the file is now: of its first bytes, which are others' once
+    /// it was cut and they have appended, and of its last.
+    pub(super) fn hash_of_cut(&self, file: &dyn File) -> io::Result<u64> {
+        let mut bytes = vec![0; self.cut_len as usize];
+        let (first, last) = bytes.split_at_mut(self.cut_len as usize / 2);
+        file.read_exact_at(first, self.new_size)?;
+        file.read_exact_at(last, self.old_size - last.len() as u64)?;
+        Ok(xxh3_64(&bytes))
+    }
+
+    /// The file was cut, and others have appended to it, so that it has `size` bytes now.
+    pub(super) fn leave_end(&mut self, size: u64) {
+        (self.old_size, self.new_size, self.cut_len) = (size, size, 0);
+    }
+
+    /// Others have appended to the file before it was cut, so that it has `size` bytes now: what
+    /// they have is to stand at the new end.
+    pub(super) fn move_end(&mut self, size: u64, file: &dyn File) -> io::Result<()> {
+        let (from, to) = (self.old_size, self.new_size);
+        self.old_size = size;
+        let mut new = vec![0; (size - from) as usize];
+        file.read_exact_at(&mut new, from)?;
+        let mut old = vec![0; new.len()];
+        file.read_exact_at(&mut old, to)?;
+        self.write(to, &old, &new);
+        self.cut(to + new.len() as u64, file)
     }
 
     fn push(&mut self, offset: u64, old: &[u8], len: usize, is_evidence: bool) {

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::change::{Change, FileChange, Write};
-use super::limits::{BODY_LEN_MAX, FILES_MAX, NAME_LEN_MAX, OFFSET_MAX};
+use super::limits::{BODY_LEN_MAX, CUT_HASH_LEN_MAX, FILES_MAX, NAME_LEN_MAX, OFFSET_MAX};
 
 /// How a journal begins.
 pub(super) const MAGIC: &[u8; 8] = b"baridRDO";
@@ -186,7 +186,8 @@ fn parse_file(body: &mut &[u8]) -> Option<FileChange> {
     };
     file.name = take(body, name_len).filter(|name| is_name(name))?.to_vec();
     let sizes = [file.old_size, file.new_size];
-    if sizes.iter().any(|size| *size > OFFSET_MAX) || file.cut_len > file.old_size {
+    let cut_len_max = file.old_size.saturating_sub(file.new_size).min(CUT_HASH_LEN_MAX);
+    if sizes.iter().any(|size| *size > OFFSET_MAX) || file.cut_len > cut_len_max {
         return None;
     }
     let mut end = 0;

@@ -6,7 +6,7 @@
 //! lies in one sector of one file is written without a journal. [`recover`] completes what was
 //! begun; doing so again and again does no harm. If some sector of what is to be written holds
 //! neither the old bytes nor the new ones, another program has written the files since: then they
-//! are left as they are, and the journal is put aside.
+//! are left as they are, and the journal is put aside. What others have only appended is kept.
 //!
 //! Everything here wants the caller to hold the locks of the mailbox. What another program reads in
 //! the middle of a change is what it would read in the middle of any change in place.
@@ -18,9 +18,10 @@ mod change;
 mod encode;
 mod limits;
 mod place;
+mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::{Cost, apply, names, recover};
+pub(crate) use apply::{Cost, Mend, apply, recover, summary};
 pub(crate) use change::{Change, FileChange};
 pub(crate) use place::{Found, Place};

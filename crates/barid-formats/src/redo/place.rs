@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_vfs::{FileType, Metadata, OpenOptions, Vfs};
+use barid_vfs::{File, FileType, Metadata, OpenOptions, Vfs};
 
-use super::encode::MAGIC;
+use super::encode::{BODY_AT, MAGIC};
+use super::limits::BODY_LEN_MAX;
 use crate::{Error, Result};
 
 /// The permission of group and others to write.
@@ -88,6 +89,22 @@ impl Place {
         }
     }
 
+    /// Opens the journal.
+    ///
+    /// # Errors
+    /// [`Error::Unrecoverable`] if it is not to be followed, or larger than any.
+    pub(super) fn open(&self, vfs: &dyn Vfs) -> Result<Box<dyn File>> {
+        let at = || Error::at(&self.journal);
+        let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
+        let journal = vfs.open(&self.journal, options).map_err(at())?;
+        let metadata = journal.metadata().map_err(at())?;
+        if !self.trusts(vfs, &metadata)? || metadata.size > BODY_LEN_MAX + BODY_AT as u64 {
+            let what = "was exchanged, or is larger than any";
+            return Err(self.unrecoverable(format!("{} {what}", self.journal.display())));
+        }
+        Ok(journal)
+    }
+
     /// Whether a journal is followed: in a folder that all may write anybody can put one.
     pub(super) fn trusts(&self, vfs: &dyn Vfs, found: &Metadata) -> Result<bool> {
         let is_private = found.file_type == FileType::File
@@ -106,6 +123,12 @@ impl Place {
         self.journal.with_file_name(format!(".barid-quarantined-{id:032x}"))
     }
 
+    /// Where a journal is written that takes the place of another.
+    pub(super) fn next_journal(&self) -> PathBuf {
+        let name = self.journal.file_name().unwrap_or_default().as_bytes();
+        self.journal.with_file_name(OsStr::from_bytes(&[name, b"-next"].concat()))
+    }
+
     /// A file of the mailbox.
     pub(super) fn file(&self, name: &[u8]) -> PathBuf {
         self.folder.join(OsStr::from_bytes(name))
@@ -114,6 +137,11 @@ impl Place {
     /// The folder that names the journal.
     pub(super) fn journal_folder(&self) -> &Path {
         self.journal.parent().unwrap_or(Path::new("/"))
+    }
+
+    pub(super) fn unfinished(&self, error: &io::Error) -> Error {
+        let (path, journal) = (self.mailbox.clone(), self.journal.clone());
+        Error::Unfinished { path, journal, what: error.to_string() }
     }
 
     pub(super) fn unrecoverable(&self, what: String) -> Error {

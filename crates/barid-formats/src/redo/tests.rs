@@ -4,6 +4,7 @@ use std::sync::Arc;
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
 use fastrand::Rng;
 
+use super::encode::{Parsed, encode, parse};
 use super::limits::SECTOR_LEN;
 use super::{Change, FileChange, Found, Place, apply, recover};
 use crate::Error;
@@ -134,7 +135,7 @@ fn crash(scenario: &Scenario, lying: bool, skip: Option<Fault>) -> Result<usize,
             let again = CrashVfs::new(&disk);
             let what = |error: String| format!("point {point}, seed {seed}: {error}");
             let checked = |disk: &MemVfs| {
-                let recovered = recover(disk, &place(), Some(&mut |_| Ok(())));
+                let recovered = recover(disk, &place(), Some(&mut |_| Ok(())), None);
                 let recovered = recovered.map_err(|error| what(error.to_string()))?;
                 if recovered.quarantined.is_some() {
                     return Err(what("put aside".into()));
@@ -205,7 +206,7 @@ fn what_another_program_wrote_is_left_alone() {
             }
             target.write_all_at(b"!", at).unwrap();
             let before = contents(&disk);
-            let recovered = recover(&disk, &place(), None).unwrap();
+            let recovered = recover(&disk, &place(), None, None).unwrap();
             assert_eq!(contents(&disk), before, "scenario {seed}, point {point}");
             if let Some(journal) = recovered.quarantined {
                 aside += 1;
@@ -233,12 +234,12 @@ fn a_failing_call_leaves_all_or_nothing() {
                 Ok(()) => is_new(&scenario, &disk).unwrap(),
                 Err(Error::Unfinished { .. }) => {
                     unfinished += 1;
-                    recover(&disk, &place(), Some(&mut |_| Ok(()))).unwrap();
+                    recover(&disk, &place(), Some(&mut |_| Ok(())), None).unwrap();
                     is_new(&scenario, &disk).unwrap()
                 }
                 Err(_) => {
                     refused += 1;
-                    recover(&disk, &place(), None).unwrap();
+                    recover(&disk, &place(), None, None).unwrap();
                     !is_new(&scenario, &disk).unwrap() || scenario.change.files.len() == 1
                 }
             };
@@ -247,6 +248,110 @@ fn a_failing_call_leaves_all_or_nothing() {
         }
     }
     assert!(refused > 100 && unfinished > 100, "{refused} refused, {unfinished} unfinished");
+}
+
+/// What others append to files after a crash.
+fn append(disk: &MemVfs, seed: u64) -> Contents {
+    let mut rng = Rng::with_seed(seed);
+    let lens = [rng.usize(..20), rng.usize(..9000), 0];
+    let mut all = Contents::new();
+    for (name, len) in NAMES.iter().zip(lens) {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| rng.u8(b'#'..=b'&')).take(len).collect();
+        let file = disk.open(&path(name), OpenOptions::WRITE).unwrap();
+        file.write_all_at(&bytes, file.metadata().unwrap().size).unwrap();
+        all.push(bytes);
+    }
+    all
+}
+
+#[test]
+fn what_others_append_stays() {
+    let (mut kept, mut cut) = (0, 0);
+    for seed in 0..SCENARIOS {
+        let scenario = Scenario::new(seed);
+        if scenario.old.iter().zip(&scenario.new).any(|(old, new)| new.len() > old.len()) {
+            continue;
+        }
+        let world = CrashVfs::new(&scenario.disk);
+        run(&world.vfs(), &scenario.change).unwrap();
+        for point in 0..world.points() {
+            for crash in 0..6 {
+                let disk = world.crash_at(point, crash);
+                let appended = append(&disk, seed ^ crash << 8);
+                let again = CrashVfs::new(&disk);
+                let check = |disk: &MemVfs| {
+                    let recovered = recover(disk, &place(), Some(&mut |_| Ok(())), None).unwrap();
+                    let what = format!("scenario {seed}, point {point}, crash {crash}");
+                    assert_eq!(recovered.quarantined, None, "{what}");
+                    let with = |all: &Contents| -> Contents {
+                        let both = all.iter().zip(&appended);
+                        both.map(|(before, behind)| [&before[..], behind].concat()).collect()
+                    };
+                    let found = contents(disk);
+                    let is_sound = found == with(&scenario.new) || found == with(&scenario.old);
+                    assert!(is_sound, "{what}");
+                    assert_eq!(place().look(disk).unwrap(), Found::Nothing);
+                    recovered.bytes_delivered
+                };
+                let bytes_kept = check(&again.vfs());
+                kept += u64::from(bytes_kept > 0);
+                cut += u64::from(scenario.new[1].len() < scenario.old[1].len());
+                let middle = again.points() / 2;
+                check(&again.crash_at(middle, crash));
+                check(&again.crash_at(again.points() * 3 / 4, crash));
+            }
+        }
+    }
+    assert!(kept > 20 && cut > 100, "{kept} kept, {cut} cut");
+}
+
+#[test]
+fn what_is_told_to_be_unchanged_stays_so() {
+    let (mut unchanged, mut unfinished) = (0, 0);
+    for seed in 0..SCENARIOS {
+        let scenario = Scenario::new(seed);
+        for n in 0.. {
+            let disk = scenario.disk.snapshot();
+            // From some moment on nothing works any more.
+            let vfs = FaultVfs::new(disk.clone(), Fault::nth(n).forever());
+            let result = run(&vfs, &scenario.change);
+            if !vfs.fired() {
+                break;
+            }
+            recover(&disk, &place(), Some(&mut |_| Ok(())), None).unwrap();
+            let is_new = is_new(&scenario, &disk).unwrap();
+            match result {
+                Err(Error::Unfinished { .. }) => unfinished += 1,
+                _ if scenario.change.files.len() == 1 => {}
+                Err(error) => {
+                    unchanged += 1;
+                    assert!(!is_new, "scenario {seed}, call {n}: {error}");
+                }
+                Ok(()) => assert!(is_new, "scenario {seed}, call {n}"),
+            }
+        }
+    }
+    assert!(unchanged > 50 && unfinished > 50, "{unchanged} unchanged, {unfinished} unfinished");
+}
+
+#[test]
+fn a_journal_s_numbers_are_not_believed() {
+    let disk = MemVfs::new();
+    disk.create_dir_all(Path::new(DIR), 0o700).unwrap();
+    let file = disk.open(&path("meta"), OpenOptions::create_new(0o600)).unwrap();
+    file.write_all_at(&[b'a'; 2000], 0).unwrap();
+    let mut cut = FileChange::new(b"meta", 2000);
+    cut.cut(1000, &*file).unwrap();
+    let check = |cut_len: u64, is_believed: bool| {
+        let cut = FileChange { cut_len, old_size: 1 << 40, ..cut.clone() };
+        let bytes = encode(&Change { files: vec![cut], pending_through: None }, &[7; 16]).unwrap();
+        let parsed = parse(&bytes);
+        assert_eq!(matches!(parsed, Parsed::Whole(_)), is_believed, "{cut_len}: {parsed:?}");
+    };
+    check(1000, true);
+    check(64 << 10, true);
+    check((64 << 10) + 1, false);
+    check(1 << 39, false);
 }
 
 #[test]
@@ -287,10 +392,10 @@ fn a_stranger_s_journal_is_not_followed() {
     let file = disk.open(&journal, OpenOptions::create_new(0o666)).unwrap();
     file.write_all_at(&bytes, 0).unwrap();
     assert_eq!(place().look(&disk).unwrap(), Found::Strange);
-    let refused = recover(&disk, &place(), None);
+    let refused = recover(&disk, &place(), None, None);
     assert!(matches!(refused, Err(Error::Unrecoverable { .. })), "{refused:?}");
     other.open(&journal, OpenOptions::WRITE).unwrap().write_all_at(b"baridMBJ", 0).unwrap();
     assert_eq!(place().look(&other).unwrap(), Found::Other);
-    assert!(!recover(&other, &place(), None).unwrap().completed);
+    assert!(!recover(&other, &place(), None, None).unwrap().completed);
     assert_eq!(contents(&other), contents(&disk));
 }
