@@ -89,7 +89,7 @@ pub(super) fn append(work: &mut Work<'_>, messages: &mut [Prepared<'_>]) -> Resu
     let mut seq = work.next_seq(now.meta.seq);
     for other in [now.index_seq, now.status_seq] {
         if other > seq {
-            seq = other + 1;
+            seq = other.saturating_add(1);
         }
     }
     if work.dry_run {

@@ -10,7 +10,7 @@ use barid_vfs::{File, OpenOptions};
 use super::layout::{MESSAGE_TOKEN, SLIDE_LEN_MAX};
 use super::sync::Work;
 use crate::redo::FileChange;
-use crate::{Error, Result};
+use crate::{Error, Result, SyncContext};
 
 /// A stretch of a data file whose messages stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +19,19 @@ struct Kept {
     end: u64,
 }
 
-/// Reclaims what can be; what cannot is left for another time, and told.
-pub(super) fn burp(work: &mut Work<'_>) -> Result<()> {
+/// Reclaims what can be; what cannot is left for another time, and told; also once it is to stop.
+pub(super) fn burp(work: &mut Work<'_>, context: &SyncContext<'_>) -> Result<()> {
     if !work.locks.try_alone(work.mailbox)? {
         return Ok(());
     }
     let numbers = work.mailbox.data_files()?;
     // First all that may be: one file that is damaged must not keep the others.
-    for number in &numbers {
+    for (at, number) in numbers.iter().enumerate() {
+        if context.is_stopped() {
+            work.report.failed.push("it was stopped before all space was reclaimed".to_owned());
+            break;
+        }
+        context.report(at as u64, numbers.len() as u64);
         let done = match kept(work, *number) {
             Ok(kept) if kept.is_empty() => drop_file(work, *number),
             Ok(kept) => compact(work, *number, &kept),

@@ -40,8 +40,13 @@ pub(super) const DATA_FILES_MAX: usize = 1 << 20;
 pub(super) const SLIDE_LEN_MAX: u64 = 64 << 20;
 /// How many names are tried for a new data file.
 pub(super) const ROLL_TRIES_MAX: u32 = 10_000;
+/// Places in one message that are tried for others whose place it takes.
+pub(super) const RESYNC_TRIES_MAX: u32 = 1000;
 /// Bytes read at once in search of messages.
 pub(super) const SEARCH_LEN: usize = 1 << 20;
+
+/// Data files that are held open for reading.
+pub(super) const HELD_FILES_MAX: usize = 16;
 
 /// How long locks are waited for.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -38,23 +38,7 @@ impl Locks {
     /// # Errors
     /// [`Error::Locked`] after [`LOCK_TIMEOUT`].
     pub(super) fn acquire(mailbox: &MixMailbox, purpose: Purpose) -> Result<Self> {
-        let start = mailbox.vfs.now();
-        let mut pause = LOCK_PAUSE_MIN;
-        loop {
-            let held = match Self::attempt(mailbox, purpose)? {
-                Ok(locks) => return Ok(locks),
-                Err(name) => name,
-            };
-            let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
-            if u128::from(waited.unsigned_abs()) >= LOCK_TIMEOUT.as_nanos() {
-                let path = mailbox.path.join(held);
-                let holder = "another program".to_owned();
-                let waited_ms = waited.unsigned_abs() / 1_000_000;
-                return Err(Error::Locked { path, holder, waited_ms });
-            }
-            mailbox.vfs.sleep(pause);
-            pause = (pause * 2).min(LOCK_PAUSE_MAX);
-        }
+        until_deadline(mailbox, || Self::attempt(mailbox, purpose))
     }
 
     /// One attempt; otherwise which file another program holds.
@@ -63,7 +47,6 @@ impl Locks {
         purpose: Purpose,
     ) -> Result<std::result::Result<Self, &'static str>> {
         let own = if purpose == Purpose::Read { LockMode::Shared } else { LockMode::Exclusive };
-        let session = if purpose == Purpose::Move { LockMode::Exclusive } else { LockMode::Shared };
         let options = match purpose {
             Purpose::Read => OpenOptions::READ,
             Purpose::Write | Purpose::Move => OpenOptions::WRITE,
@@ -76,7 +59,11 @@ impl Locks {
             try_lock(file, mode).map_err(Error::at(&mailbox.path.join(name)))
         };
         let meta = open(META)?;
-        if !lock(&*meta, META, session)? {
+        let held = match purpose {
+            Purpose::Move => try_alone(&*meta).map_err(Error::at(&mailbox.path.join(META)))?,
+            Purpose::Read | Purpose::Write => lock(&*meta, META, LockMode::Shared)?,
+        };
+        if !held {
             return Ok(Err(META));
         }
         let mut rest = [None, None];
@@ -125,7 +112,7 @@ impl Locks {
     /// Tries to be alone; whether it is so or not, the mailbox stays locked.
     pub(super) fn try_alone(&self, mailbox: &MixMailbox) -> Result<bool> {
         let at = || Error::at(&mailbox.path);
-        if try_lock(&*self.meta, LockMode::Exclusive).map_err(at())? {
+        if try_alone(&*self.meta).map_err(at())? {
             return Ok(true);
         }
         // A change of mode that fails may have cost the old lock.
@@ -134,23 +121,61 @@ impl Locks {
     }
 
     /// Lets others in again.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after [`LOCK_TIMEOUT`]: another program was quicker and is alone now.
     pub(super) fn share(&self, mailbox: &MixMailbox) -> Result<()> {
-        try_lock(&*self.meta, LockMode::Shared).map_err(Error::at(&mailbox.path)).map(drop)
+        until_deadline(mailbox, || {
+            let held = try_lock(&*self.meta, LockMode::Shared);
+            Ok(if held.map_err(Error::at(&mailbox.path))? { Ok(()) } else { Err(META) })
+        })
+    }
+}
+
+/// Tries until something is had, or else is told which file another program holds.
+fn until_deadline<T>(
+    mailbox: &MixMailbox,
+    mut attempt: impl FnMut() -> Result<std::result::Result<T, &'static str>>,
+) -> Result<T> {
+    let start = mailbox.vfs.now();
+    let mut pause = LOCK_PAUSE_MIN;
+    loop {
+        let held = match attempt()? {
+            Ok(had) => return Ok(had),
+            Err(name) => name,
+        };
+        let waited = mailbox.vfs.now().unix_nanos.saturating_sub(start.unix_nanos);
+        if u128::from(waited.unsigned_abs()) >= LOCK_TIMEOUT.as_nanos() {
+            let path = mailbox.path.join(held);
+            let holder = "another program".to_owned();
+            let waited_ms = waited.unsigned_abs() / 1_000_000;
+            return Err(Error::Locked { path, holder, waited_ms });
+        }
+        mailbox.vfs.sleep(pause);
+        pause = (pause * 2).min(LOCK_PAUSE_MAX);
     }
 }
 
 /// A lock that the file system does not have counts as taken.
 fn try_lock(file: &dyn File, mode: LockMode) -> io::Result<bool> {
+    match file.try_lock(LockKind::Flock, mode) {
+        Err(error) if is_unsupported(&error) => Ok(true),
+        result => result,
+    }
+}
+
+/// Tries to be alone with a mailbox; where there are no locks nobody can know that he is.
+fn try_alone(meta: &dyn File) -> io::Result<bool> {
+    match meta.try_lock(LockKind::Flock, LockMode::Exclusive) {
+        Err(error) if is_unsupported(&error) => Ok(false),
+        result => result,
+    }
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
     const ENOLCK: i32 = 37;
     const EOPNOTSUPP: i32 = 95;
     const EBADF: i32 = 9;
-    match file.try_lock(LockKind::Flock, mode) {
-        Err(error)
-            if error.kind() == io::ErrorKind::Unsupported
-                || matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP | EBADF)) =>
-        {
-            Ok(true)
-        }
-        result => result,
-    }
+    error.kind() == io::ErrorKind::Unsupported
+        || matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP | EBADF))
 }

@@ -9,6 +9,7 @@ mod append;
 mod burp;
 mod create;
 mod data;
+mod held;
 mod layout;
 mod lock;
 mod read;
@@ -27,7 +28,7 @@ pub(crate) use self::create::create;
 pub(crate) use self::layout::META;
 use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
 use self::lock::{Locks, Purpose};
-use crate::redo::{self, Found, Place};
+use crate::redo::{self, Found, Mend, Place};
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
     Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
@@ -38,12 +39,13 @@ use crate::{
 pub struct MixMailbox {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
+    held: held::Held,
 }
 
 impl MixMailbox {
     /// The mailbox at `path`; nothing is looked at yet.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
-        Self { vfs, path }
+        Self { vfs, path, held: held::Held::default() }
     }
 
     /// Writes an index that is missing or damaged anew: from its records that can be read, and
@@ -82,15 +84,17 @@ impl MixMailbox {
             if place.look(&*self.vfs)? == Found::Nothing {
                 return Ok(Recovered::default());
             }
-            let _locks = Locks::acquire(self, purpose)?;
+            let locks = Locks::acquire(self, purpose)?;
             // Only now is it certain what is there.
             if purpose == Purpose::Write && self.is_half_moved()? {
                 purpose = Purpose::Move;
                 continue;
             }
-            let drop_pending = context.drop_pending.as_deref_mut();
-            let drop_pending = drop_pending.map(|drop| drop as _);
-            return redo::recover(&*self.vfs, &place, drop_pending, None);
+            let drop_pending = context.drop_pending.as_deref_mut().map(|drop| drop as _);
+            let mut mend = |names: &[&[u8]]| rebuild::reposition(self, &locks, names);
+            let is_moved = |name: &[u8]| data::data_number(name).is_some();
+            let mend = Mend { is_moved, mend: &mut mend };
+            return redo::recover(&*self.vfs, &place, drop_pending, Some(mend));
         }
     }
 }

@@ -1,17 +1,24 @@
 //! Finding messages without the index: by the lines before them in the data files.
 //!
 //! Messages stand one behind the other, each as long as its line says. Where the chain breaks, the
-//! next line is looked for whose message is whole and is followed by another line or the end. Which
-//! of the messages found were expunged, the status tells: it names all that are there, up to the
-//! last that it knows.
+//! next line is looked for whose message is whole and is followed by another line or the end. A
+//! message whose writing was interrupted, so that others stand in its place, is none.
+//!
+//! Which of the messages found were expunged, the status tells: it names all that are there, up to
+//! the last that it knows. An append that was interrupted leaves a message that belongs to nobody;
+//! the next append gives its UID again, so of two with the same UID the last counts.
 
 use std::collections::BTreeMap;
 
 use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
-use super::layout::{HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, MESSAGE_TOKEN, SEARCH_LEN};
-use super::record::{Message, MessageLine, Status, parse_message_line};
+use super::data::data_number;
+use super::layout::{
+    HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, MESSAGE_TOKEN, RESYNC_TRIES_MAX, SEARCH_LEN,
+};
+use super::lock::Locks;
+use super::record::{Message, MessageLine, Status, parse_message_line, write_index};
 use super::snapshot::Snapshot;
 use crate::{Error, Result};
 
@@ -29,16 +36,11 @@ pub(super) fn complete(
     let mut found: BTreeMap<u32, Message> = BTreeMap::new();
     for number in mailbox.data_files()? {
         let path = mailbox.data_path(number);
-        let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
-        let size = file.metadata().map_err(Error::at(&path))?.size.min(u64::from(u32::MAX));
-        let search = Search { file: &*file, size, number };
-        let mut broken = None;
-        let add = |message: Message| {
+        let broken = search(mailbox, number, |message| {
             if message.uid > known && is_there(message.uid) {
-                found.entry(message.uid).or_insert(message);
+                found.insert(message.uid, message);
             }
-        };
-        search.all(add, &mut broken).map_err(Error::at(&path))?;
+        })?;
         if let Some(offset) = broken {
             let what = format!("{}: no message begins where one should", path.display());
             snapshot.defect(offset, None, what);
@@ -55,6 +57,38 @@ pub(super) fn complete(
     Ok(())
 }
 
+/// Writes the index anew once data files were compacted whose messages it does not find any more:
+/// in place, since c-client holds it open, and again if that is interrupted.
+pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -> Result<()> {
+    let mut snapshot = Snapshot::load(mailbox, locks)?;
+    for number in names.iter().filter_map(|name| data_number(name)) {
+        let mut places: BTreeMap<u32, Message> = BTreeMap::new();
+        search(mailbox, number, |message| {
+            places.insert(message.uid, message);
+        })?;
+        for message in snapshot.messages.iter_mut().filter(|message| message.file == number) {
+            if let Some(found) = places.get(&message.uid) {
+                message.pos = found.pos;
+            }
+        }
+    }
+    let Some(file) = locks.index() else { return Ok(()) };
+    let text = write_index(snapshot.index_seq.saturating_add(1), &snapshot.messages);
+    let written = file.write_all_at(&text, 0).and_then(|()| file.set_len(text.len() as u64));
+    written.and_then(|()| file.sync_all()).map_err(Error::at(&mailbox.path.join(INDEX)))
+}
+
+/// Finds all messages of a data file; where the chain first broke.
+fn search(mailbox: &MixMailbox, number: u32, add: impl FnMut(Message)) -> Result<Option<u64>> {
+    let path = mailbox.data_path(number);
+    let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
+    let size = file.metadata().map_err(Error::at(&path))?.size.min(u64::from(u32::MAX));
+    let mut broken = None;
+    let search = Search { file: &*file, size, number };
+    search.all(add, &mut broken).map_err(Error::at(&path))?;
+    Ok(broken)
+}
+
 struct Search<'a> {
     file: &'a dyn File,
     size: u64,
@@ -66,19 +100,16 @@ impl Search<'_> {
     fn all(&self, mut add: impl FnMut(Message), broken: &mut Option<u64>) -> std::io::Result<()> {
         let mut pos = 0;
         while pos < self.size {
-            let line = match self.line_at(pos)? {
-                Some(line) => line,
-                None => {
-                    broken.get_or_insert(pos);
-                    match self.next_line(pos + 1)? {
-                        Some((at, line)) => {
-                            pos = at;
-                            line
-                        }
-                        None => break,
-                    }
-                }
+            let line = self.line_at(pos)?;
+            let other = match line {
+                Some(line) => self.instead_of(pos, line)?,
+                None => self.next_line(pos + 1)?,
             };
+            if line.is_none() || other.is_some() {
+                broken.get_or_insert(pos);
+            }
+            let Some((at, line)) = other.or(line.map(|line| (pos, line))) else { break };
+            pos = at;
             add(Message {
                 uid: line.uid,
                 date: line.date,
@@ -104,6 +135,42 @@ impl Search<'_> {
         Ok(line.filter(|line| {
             line.uid > 0 && pos + u64::from(line.len) + u64::from(line.size) <= self.size
         }))
+    }
+
+    /// Whether a line or the end is at `pos`.
+    fn goes_on(&self, pos: u64) -> std::io::Result<bool> {
+        let mut bytes = [0; MESSAGE_LINE_LEN_MAX];
+        let len = self.file.read_full_at(&mut bytes, pos)?;
+        Ok(len == 0 || parse_message_line(&bytes[..len]).is_some())
+    }
+
+    /// The first of the messages that stand in the place of one whose writing was interrupted: it
+    /// is followed by nothing that could be, but messages that begin in it go on behind it.
+    fn instead_of(
+        &self,
+        pos: u64,
+        line: MessageLine,
+    ) -> std::io::Result<Option<(u64, MessageLine)>> {
+        let end = pos + u64::from(line.len) + u64::from(line.size);
+        let mut from = pos + 1;
+        if self.goes_on(end)? {
+            return Ok(None);
+        }
+        for _ in 0..RESYNC_TRIES_MAX {
+            let Some((at, inner)) = self.next_line(from)?.filter(|(at, _)| *at < end) else {
+                break;
+            };
+            let (mut next, mut walked) = (at, Some(inner));
+            while let Some(line) = walked.filter(|_| next < end) {
+                next += u64::from(line.len) + u64::from(line.size);
+                walked = self.line_at(next)?;
+            }
+            if next > end {
+                return Ok(Some((at, inner)));
+            }
+            from = at + 1;
+        }
+        Ok(None)
     }
 
     /// The next line at or after `from` whose message is followed by another or by the end.

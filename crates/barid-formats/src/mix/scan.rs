@@ -13,7 +13,7 @@ use barid_types::{Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
-use super::layout::{CHUNK_LEN, HEADER_LEN_MAX, INDEX, META, STATUS};
+use super::layout::{CHUNK_LEN, HEADER_LEN_MAX, INDEX, MESSAGE_LINE_LEN_MAX, META, STATUS};
 use super::lock::{Locks, Purpose};
 use super::read::location;
 use super::record::{Message, parse_message_line, take_sequence};
@@ -299,6 +299,9 @@ impl Source {
         }
         let header_len = message.header_len.min(message.size) as usize;
         let line_len = message.line_len as usize;
+        if line_len > MESSAGE_LINE_LEN_MAX {
+            return Err(format!("{name}: no message has a line that long"));
+        }
         let len = line_len + header_len.min(HEADER_LEN_MAX);
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);

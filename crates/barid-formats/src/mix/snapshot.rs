@@ -62,6 +62,7 @@ impl Snapshot {
         let mut snapshot = Self { meta, texts, ..Self::default() };
         snapshot.read_index(locks.index().is_some());
         let statuses = snapshot.read_status(locks.status().is_some());
+        snapshot.check_sequences();
         if snapshot.damage.is_some() {
             rebuild::complete(mailbox, &mut snapshot, &statuses)?;
         }
@@ -75,6 +76,14 @@ impl Snapshot {
             let uid = uid.and_then(barid_types::Uid::new);
             let kind = DefectKind::Structure;
             self.defects.push(MailboxDefect { kind, offset, uid, what });
+        }
+    }
+
+    /// Others notice changes by sequences that rise: these cannot any more.
+    fn check_sequences(&mut self) {
+        let seqs = [(META, self.meta.seq), (INDEX, self.index_seq), (STATUS, self.status_seq)];
+        for (name, _) in seqs.into_iter().filter(|(_, seq)| *seq == u32::MAX) {
+            self.defect(0, None, format!("{name}: there is no sequence above this one"));
         }
     }
 
@@ -122,7 +131,7 @@ impl Snapshot {
         None
     }
 
-    /// The records of the status up to one that cannot be read.
+    /// The records of the status that can be read, ascending. Of damage only what it hits is lost.
     fn read_status(&mut self, exists: bool) -> Vec<Status> {
         let text = std::mem::take(&mut self.texts.status);
         let mut statuses = Vec::with_capacity(text.len() / 34);
@@ -130,15 +139,19 @@ impl Snapshot {
             Some((seq, rest)) => {
                 self.status_seq = seq;
                 for (line, offset) in lines(rest, text.len() - rest.len()) {
-                    match record::parse_status(line) {
+                    let status = record::parse_status(line);
+                    match status.filter(|status| status.uid <= self.meta.uid_last) {
                         Some(status) => statuses.push(status),
                         None if line.is_empty() => {}
                         None => {
                             let what = format!("{STATUS}: a record cannot be read");
                             self.defect(offset as u64, None, what);
-                            break;
                         }
                     }
+                }
+                if !statuses.is_sorted_by(|a, b| a.uid < b.uid) {
+                    self.defect(0, None, format!("{STATUS}: UIDs do not rise"));
+                    statuses = in_order(&statuses);
                 }
             }
             None => self.defect(0, None, format!("{STATUS}: no sequence at its beginning")),
@@ -174,6 +187,20 @@ impl Snapshot {
     pub(super) fn flags_of(flags: barid_types::FlagSet) -> u16 {
         bits_of(flags)
     }
+}
+
+/// The records less those whose UIDs do not fit in between their neighbours'.
+fn in_order(statuses: &[Status]) -> Vec<Status> {
+    let mut last = 0;
+    let mut nexts = statuses.iter().skip(1).map(|next| next.uid);
+    let mut fits = |status: &&Status| {
+        let next = nexts.next();
+        let is_between = next.is_none_or(|next| next > status.uid || next <= last);
+        let fits = status.uid > last && is_between;
+        last = if fits { status.uid } else { last };
+        fits
+    };
+    statuses.iter().filter(|status| fits(status)).copied().collect()
 }
 
 /// The lines of a text, without their ends, and where they begin. What is too long is cut.

@@ -36,6 +36,10 @@ pub(super) fn sync(
     context: &mut SyncContext<'_>,
 ) -> Result<SyncReport> {
     let locks = acquire(mailbox, context)?;
+    if context.is_stopped() {
+        let source = std::io::Error::other("it was stopped before anything was changed");
+        return Err(Error::at(&mailbox.path)(source));
+    }
     let snapshot = Snapshot::load(mailbox, &locks)?;
     check_usable(mailbox, &locks, &snapshot, context)?;
     let follows = Follows::of(mailbox, &snapshot, context)?;
@@ -52,7 +56,7 @@ pub(super) fn sync(
     let pending = (context.pending_through, drop_pending);
     work.commit(pending)?;
     if !work.report.expunged.is_empty() && !work.dry_run {
-        burp::burp(&mut work)?;
+        burp::burp(&mut work, context)?;
     }
     let mut synced = match follows {
         Some(follows) => Some(follows.tell(&mut work, context)?),
@@ -60,6 +64,10 @@ pub(super) fn sync(
     };
     if !messages.is_empty() {
         let is_changed = !changes.is_empty();
+        if is_changed && context.is_stopped() {
+            let (path, what) = (mailbox.path.clone(), "it was stopped".to_owned());
+            return Err(Error::NotAppended { path, what });
+        }
         let appended = append::append(&mut work, &mut messages);
         appended.map_err(|error| match (is_changed, error) {
             (true, error @ Error::Unfinished { .. }) | (false, error) => error,

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use barid_formats::{ChangeSet, Error, FlagChange, Location};
+use barid_formats::{ChangeSet, Error, FlagChange, Location, ReadAs, SyncContext};
 use barid_types::{Flag, FlagSet};
-use barid_vfs::{LockKind, LockMode, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{CallKind, CountingVfs, LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
 use super::support::{MixBox, add, create, keyword, new_message, uid};
 
@@ -176,4 +177,54 @@ fn a_cache_can_follow_every_change() {
         let messages: Vec<_> = texts.iter().map(|text| new_message(text)).collect();
         known = mailbox.sync_following(&known, &changes, &messages).1;
     }
+}
+
+#[test]
+fn many_messages_are_read_with_one_open() {
+    let counting = CountingVfs::new(MemVfs::new());
+    let vfs: Arc<dyn Vfs> = Arc::new(counting.clone());
+    let mut mailbox = create(&vfs, Path::new("/mail/box"));
+    let texts: Vec<String> = (0..200).map(|n| format!("Subject: {n}\r\n\r\n{n}\r\n")).collect();
+    let messages: Vec<_> = texts.iter().map(|text| new_message(text.as_bytes())).collect();
+    mailbox.sync(&ChangeSet::default(), &messages).unwrap();
+    let known = mailbox.scan();
+    let opened = || counting.counts().of(CallKind::Open);
+    let before = opened();
+    let read = |number: usize| {
+        let (location, mut buffer) = (&known.messages[number].location, Vec::new());
+        let stamp = &known.report.stamp;
+        let read = mailbox.mailbox.read_known(location, ReadAs::Message, stamp, &mut buffer);
+        assert_eq!(read.map(|_| buffer).unwrap(), texts[number].as_bytes());
+    };
+    std::thread::scope(|scope| {
+        for first in 0..2 {
+            scope.spawn(move || (first..200).step_by(2).for_each(read));
+        }
+    });
+    // Two threads may open it at once.
+    assert!(opened() - before <= 3, "{}", opened() - before);
+    // Nobody is kept out by what is held open.
+    let meta = vfs.open("/mail/box/.mixmeta".as_ref(), OpenOptions::WRITE).unwrap();
+    assert!(meta.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
+    drop(meta);
+    let expunge = (1..=199).map(uid).collect();
+    mailbox.sync(&ChangeSet { expunge, ..ChangeSet::default() }, &[]).unwrap();
+    let left = mailbox.now();
+    assert_eq!((left.len(), &*left[&200].text), (1, texts[199].as_bytes()));
+}
+
+#[test]
+fn what_is_stopped_changes_nothing() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let mut mailbox = create(&vfs, Path::new("/mail/box"));
+    mailbox.sync(&ChangeSet::default(), &[new_message(b"Subject: 1\r\n\r\n")]).unwrap();
+    let known = mailbox.scan();
+    let before = mailbox.files();
+    let stop = AtomicBool::new(true);
+    let mut context = SyncContext::new(&known);
+    context.stop = Some(&stop);
+    let changes = ChangeSet { expunge: vec![uid(1)], ..ChangeSet::default() };
+    let stopped = mailbox.mailbox.sync(&changes, &[], &mut context);
+    assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
+    assert_eq!(mailbox.files(), before);
 }

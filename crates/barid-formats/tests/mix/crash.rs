@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, SyncContext};
+use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, ScanReport, SyncContext};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 use fastrand::Rng;
 
-use super::support::{Cached, Contents, MixBox, add, create, new_message, uid};
+use super::support::{Cached, Content, Contents, MixBox, add, create, deliver, new_message, uid};
 
 const PATH: &str = "/mail/box";
 const POINTS: usize = 1_500;
@@ -159,7 +159,59 @@ fn a_crash_at_any_moment_loses_nothing() {
         }
         seed += 1;
     }
-    println!("mix: {points} crash points of {seed} changes visited");
+    println!("mix crash points visited: {points}, of {seed} changes");
+}
+
+#[test]
+fn mail_delivered_after_a_crash_stays() {
+    const DELIVERED: &[u8] = b"Subject: delivered\r\n\r\nbetween crash and recovery\r\n";
+    let (mut moved, mut aside) = (0, 0);
+    for seed in 0..60 {
+        let scenario = Scenario::new(seed);
+        let world = CrashVfs::new(&scenario.disk);
+        scenario.change(Arc::new(world.vfs())).unwrap();
+        for (point, crash) in (0..=world.points()).flat_map(|point| [(point, 1), (point, seed)]) {
+            let disk = world.crash_at(point, crash);
+            let mut mailbox = on(&disk);
+            let begun = mailbox.mailbox.unfinished(None).unwrap();
+            let moves = begun.and_then(|begun| disk.read(&begun.journal?, 1 << 24).ok());
+            let moves = moves.is_some_and(|all| memchr::memmem::find(&all, b".mix5f").is_some());
+            // Of an index that is half written other programs make what they like.
+            let nothing = barid_formats::EmptyKnown::default();
+            let is_whole = |(report, _): (ScanReport, Vec<_>)| report.defects.len() <= 1;
+            let is_read = || mailbox.scan_with(&nothing, false).is_ok_and(is_whole);
+            let is_sound = moves || crash == 1 && is_read();
+            if !is_sound || !deliver(&mailbox, DELIVERED) {
+                continue;
+            }
+            let again = CrashVfs::new(&disk);
+            let recovered = MixBox::open(Arc::new(again.vfs()), Path::new(PATH))
+                .mailbox
+                .recover(&mut SyncContext::new(&barid_formats::EmptyKnown::default()));
+            let recovered = recovered.unwrap();
+            let what = format!("scenario {seed}, point {point}, crash {crash}");
+            assert!(!moves || recovered.quarantined.is_none(), "{what}");
+            moved += u32::from(moves);
+            aside += u32::from(recovered.quarantined.is_some());
+            for disk in [again.vfs().snapshot(), again.crash_at(again.points() / 2, seed)] {
+                mailbox = on(&disk);
+                let nothing = barid_formats::EmptyKnown::default();
+                mailbox.mailbox.recover(&mut SyncContext::new(&nothing)).unwrap();
+                let found = mailbox.try_contents(&mailbox.scan());
+                let found = found.unwrap_or_else(|error| panic!("{what}, moves {moves}: {error}"));
+                let texts: Vec<&[u8]> = found.values().map(|content| &content.text[..]).collect();
+                let count = texts.iter().filter(|text| **text == DELIVERED).count();
+                assert_eq!(count, 1, "{what}");
+                for (number, before) in &scenario.states[0] {
+                    let is_expunged = scenario.changes.expunge.contains(&uid(*number));
+                    let is_same = |now: &Content| now.text == before.text;
+                    let is_kept = is_expunged || found.get(number).is_some_and(is_same);
+                    assert!(is_kept, "{what}, moves {moves}: {number}");
+                }
+            }
+        }
+    }
+    assert!(moved > 10 && aside > 10, "{moved} moved, {aside} put aside");
 }
 
 #[test]

@@ -90,6 +90,108 @@ fn a_damaged_status_costs_flags_only() {
 }
 
 #[test]
+fn a_record_of_the_status_that_is_damaged_costs_its_own_flags_only() {
+    let (mut mailbox, _) = mailbox();
+    let flagged = (5..13).filter(|number| *number != 8);
+    let flags = flagged.clone().map(|n| add(n, FlagSet::EMPTY.with(Flag::Seen), &["todo"]));
+    let changes = ChangeSet { flags: flags.collect(), ..ChangeSet::default() };
+    mailbox.sync(&changes, &[]).unwrap();
+    let contents = mailbox.now();
+    let status = mailbox.files()[".mixstatus"].clone();
+    let at = memchr::memmem::find(&status, b":00000004:").unwrap();
+    // No record, one of a message that cannot be, one of a later message, one of an earlier.
+    for damage in [&b"!"[..], b":ffffffff", b":00000009", b":00000001"] {
+        let mut damaged = status.clone();
+        damaged[at..at + damage.len()].copy_from_slice(damage);
+        overwrite(&mailbox, ".mixstatus", &damaged);
+        let cached = mailbox.scan();
+        assert!(!cached.report.defects.is_empty(), "{damage:?}");
+        mailbox.sync(&ChangeSet { drop_recent: true, ..ChangeSet::default() }, &[]).unwrap();
+        let found = mailbox.now();
+        for number in flagged.clone() {
+            let flags = contents[&number].flags.without(Flag::Recent);
+            assert_eq!(found[&number].flags, flags, "{number}, {damage:?}");
+            assert_eq!(found[&number].keywords, contents[&number].keywords);
+        }
+        overwrite(&mailbox, ".mixstatus", &status);
+    }
+}
+
+/// Writes behind all that is in the data file, as an append does before its commit point.
+fn write_behind(mailbox: &MixBox, bytes: &[u8]) {
+    let name = ".mix5f000000";
+    let mut data = mailbox.files()[name].clone();
+    data.extend_from_slice(bytes);
+    overwrite(mailbox, name, &data);
+}
+
+#[test]
+fn what_an_append_has_left_is_no_message_without_an_index() {
+    // All of a message, with the UID that the next one gets; all with more behind it; beginnings.
+    let orphan = |uid: u32, size: usize, text: &str| {
+        format!(":msg:{uid:08x}:20010909014640+0000:{size:08x}:\r\n{text}").into_bytes()
+    };
+    let text = "Subject: orphan\r\n\r\norphan\r\n";
+    let lefts = [
+        orphan(13, text.len(), text),
+        [orphan(13, text.len(), text), orphan(14, text.len(), text)].concat(),
+        orphan(13, 900, text),
+        orphan(13, 2100, text),
+        orphan(13, 40, text),
+        orphan(13, 10, "")[..20].to_vec(),
+    ];
+    for left in lefts {
+        let (mut mailbox, _) = mailbox();
+        write_behind(&mailbox, &left);
+        for number in 13..17 {
+            let text = format!("Subject: {number}\r\n\r\n{}\r\n", "z".repeat(700));
+            let appended = mailbox.sync(&ChangeSet::default(), &[new_message(text.as_bytes())]);
+            assert_eq!(appended.unwrap().appended, [Some(uid(number))]);
+        }
+        let contents = mailbox.now();
+        assert_eq!(contents.len(), 14);
+        let index = mailbox.files()[".mixindex"].clone();
+        for damaged in [&b""[..], &index[..200], &[0; 40]] {
+            overwrite(&mailbox, ".mixindex", if damaged.is_empty() { b"?" } else { damaged });
+            let found = mailbox.now();
+            let left = String::from_utf8_lossy(&left);
+            let texts = |all: &Contents| -> Vec<_> {
+                all.iter().map(|(uid, content)| (*uid, content.text.clone())).collect()
+            };
+            assert_eq!(texts(&found), texts(&contents), "{left}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_cannot_be_are_told() {
+    let (mut mailbox, contents) = mailbox();
+    let files = mailbox.files();
+    for name in [".mixstatus", ".mixindex"] {
+        let mut last = files[name].clone();
+        last[1..9].copy_from_slice(b"ffffffff");
+        overwrite(&mailbox, name, &last);
+        let cached = mailbox.scan();
+        assert_eq!(mailbox.contents(&cached), contents);
+        assert_eq!(cached.report.defects.len(), 1, "{:?}", cached.report.defects);
+        let text = b"Subject: next\r\n\r\n";
+        let appended = mailbox.sync(&ChangeSet::default(), &[new_message(text)]).unwrap();
+        assert_eq!(appended.appended, [Some(uid(13))]);
+        for (name, bytes) in &files {
+            overwrite(&mailbox, name, bytes);
+        }
+    }
+    let index = String::from_utf8(files[".mixindex"].clone()).unwrap();
+    let first = index.lines().nth(1).unwrap();
+    let fields: Vec<&str> = first.split(':').collect();
+    let longer = first.replace(&format!(":{}:{}:", fields[6], fields[7]), ":ffffffff:00000010:");
+    overwrite(&mailbox, ".mixindex", index.replace(first, &longer).as_bytes());
+    let cached = mailbox.scan();
+    assert_eq!(cached.messages.len(), 10);
+    assert_eq!(cached.report.defects.len(), 1, "{:?}", cached.report.defects);
+}
+
+#[test]
 fn a_message_that_is_damaged_is_told_and_tried_again() {
     let (mailbox, contents) = mailbox();
     let data = mailbox.files()[".mix5f000000"].clone();
