@@ -4,13 +4,26 @@
 use std::path::Path;
 
 use super::MbxMailbox;
-use super::lock::{WriteLocks, lock_shared, wait_exclusive};
+use super::lock::{WriteLocks, wait_exclusive};
 use crate::redo::{self, Change, Found, Place};
 use crate::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
 
 /// Whether a change was begun and not finished.
 pub(super) fn is_unfinished(mailbox: &MbxMailbox) -> Result<bool> {
     Ok(unfinished(mailbox)?.is_some())
+}
+
+/// Whether that moves messages, so that what stands where cannot be told.
+pub(super) fn is_half_moved(mailbox: &MbxMailbox) -> Result<bool> {
+    let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
+    Ok(redo::summary(&*mailbox.vfs, &Place::beside(&path))?.resizes)
+}
+
+/// What is said where a mailbox is half moved.
+pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
+    let journal = Place::beside(&mailbox.path).journal().to_owned();
+    let what = "messages are half moved".to_owned();
+    Error::Unfinished { path: mailbox.path.clone(), journal, what }
 }
 
 /// See [`crate::Mailbox::unfinished`].
@@ -32,7 +45,7 @@ pub(super) fn recover(mailbox: &MbxMailbox, context: &mut SyncContext<'_>) -> Re
     recover_locked(mailbox, &locks, context)
 }
 
-/// Completes what was begun. Messages may be moved, so no session may have the mailbox open.
+/// Completes what was begun. While messages are moved, no session may have the mailbox open.
 pub(super) fn recover_locked(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,
@@ -42,11 +55,16 @@ pub(super) fn recover_locked(
     if matches!(place.look(&*mailbox.vfs)?, Found::Nothing | Found::Other) {
         return Ok(Recovered::default());
     }
-    wait_exclusive(mailbox, &*locks.file)?;
+    let moves = redo::summary(&*mailbox.vfs, &place)?.resizes;
+    if moves {
+        wait_exclusive(mailbox, &*locks.file)?;
+    }
     let drop_pending = context.drop_pending.as_mut();
     let drop_pending = drop_pending.map(|drop| &mut **drop as &mut dyn FnMut(u64) -> Result<()>);
     let recovered = redo::recover(&*mailbox.vfs, &place, drop_pending, None);
-    lock_shared(mailbox, &*locks.file)?;
+    if moves {
+        locks.share(mailbox)?;
+    }
     recovered
 }
 

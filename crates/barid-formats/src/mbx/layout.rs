@@ -46,10 +46,8 @@ pub(super) const HEADER_LEN_LIMIT: usize = 1024 * 1024;
 pub(super) const CHUNK_MESSAGES_MIN: usize = 256;
 /// Chunks for each thread.
 pub(super) const CHUNKS_PER_THREAD: usize = 8;
-/// Defects reported of one scan; more are only counted.
-pub(super) const DEFECTS_MAX: usize = 1000;
-/// Places behind damage that are tried for whole messages.
-pub(super) const RESYNC_TRIES_MAX: u32 = 10_000;
+/// Lines behind damage that are followed in search of whole messages.
+pub(super) const RESYNC_WALKED_MAX: usize = 1 << 20;
 /// Bytes behind damage that are searched at once.
 pub(super) const RESYNC_READ_LEN: usize = 256 * 1024;
 /// How long a file that ends in the middle of a message is watched for growing on where no lock
@@ -86,6 +84,9 @@ pub(super) const OLD: u16 = 0x10;
 pub(super) const DRAFT: u16 = 0x20;
 /// The message is expunged, and only its bytes are still there.
 pub(super) const EXPUNGED: u16 = 0x8000;
+
+/// The date of what is hidden because it is no message.
+const HIDDEN_DATE: &str = " 1-Jan-1970 00:00:00 +0000";
 
 const FLAGS: [(Flag, u16); 5] = [
     (Flag::Seen, SEEN),
@@ -251,6 +252,29 @@ impl Record {
         Ok(Self { offset, size, uid, keywords, flags, line_len, date_len })
     }
 
+    /// A message that is expunged and has no UID yet, whose line and bytes go from `offset` to
+    /// `end`; `None` if there is no room for a line.
+    pub(super) fn hidden(offset: u64, end: u64) -> Option<Self> {
+        // As many digits as leave no fewer bytes than they tell of, with zeros before.
+        let (mut digits, mut most) = (1, 9);
+        let len = end.checked_sub(offset)?;
+        let size_with = |digits: u64| len.checked_sub(HIDDEN_DATE.len() as u64 + 25 + digits);
+        while size_with(digits)? > most {
+            (digits, most) = (digits + 1, most * 10 + 9);
+        }
+        let size = size_with(digits).filter(|size| *size > 0)?;
+        let (line_len, date_len) = ((len - size) as u8, HIDDEN_DATE.len() as u8);
+        let flags = EXPUNGED | DELETED | OLD;
+        Some(Self { offset, size, uid: 0, keywords: 0, flags, line_len, date_len })
+    }
+
+    /// The line of what [`Record::hidden`] gives.
+    pub(super) fn hidden_line(&self) -> String {
+        let digits = usize::from(self.line_len) - HIDDEN_DATE.len() - 25;
+        let size = format!("{:0digits$}", self.size);
+        format!("{HIDDEN_DATE},{size};{}-{:08x}\r\n", self.status(), self.uid)
+    }
+
     /// Where the message starts.
     pub(super) fn text_offset(&self) -> u64 {
         self.offset + u64::from(self.line_len)
@@ -371,6 +395,24 @@ mod tests {
         check(b"", Err("no line"));
         let long = [&[b' '; 20][..], LINE].concat();
         check(&long, Err("no line"));
+    }
+
+    #[test]
+    fn what_is_hidden_fills_its_place() {
+        for len in (0..3000).chain([999_999, 1_000_000, 1_000_076, 1_000_077, u64::from(u32::MAX)])
+        {
+            match Record::hidden(7, 7 + len) {
+                None => assert!(len < 53, "{len}"),
+                Some(record) => {
+                    let line = record.hidden_line();
+                    assert_eq!(Record::parse(line.as_bytes(), 7), Ok(record));
+                    assert_eq!(record.end(), 7 + len);
+                    assert_eq!(line.len(), usize::from(record.line_len));
+                    assert!(record.is_hidden());
+                }
+            }
+        }
+        assert!(Record::hidden(0, 53).is_some());
     }
 
     #[test]

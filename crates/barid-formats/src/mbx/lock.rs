@@ -34,7 +34,7 @@ pub(super) fn lock_shared(mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
 /// Tries to make the shared session lock exclusive, which only who has the [`Permission`] may do;
 /// if others have the mailbox open, it is shared again.
 pub(super) fn try_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<bool> {
-    let held = try_session(file, LockMode::Exclusive).map_err(Error::at(&mailbox.path))?;
+    let held = try_alone(file).map_err(Error::at(&mailbox.path))?;
     if !held {
         // The kernel may have released what it could not change.
         lock_shared(mailbox, file)?;
@@ -48,7 +48,7 @@ pub(super) fn try_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<boo
 /// [`Error::Locked`] after the timeout.
 pub(super) fn wait_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
     let held = until_deadline(mailbox, "a program that has it open", || {
-        try_session(file, LockMode::Exclusive).map(|held| held.then_some(()))
+        try_alone(file).map(|held| held.then_some(()))
     });
     if held.is_err() {
         lock_shared(mailbox, file)?;
@@ -64,12 +64,20 @@ fn try_session(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     }
 }
 
+/// Tries to be alone with the mailbox; where there are no locks nobody can know that he is.
+fn try_alone(file: &dyn File) -> io::Result<bool> {
+    match file.try_lock(LockKind::Flock, LockMode::Exclusive) {
+        Err(error) if is_unsupported(&error) => Ok(false),
+        result => result,
+    }
+}
+
 /// The permission to parse and append. Its file goes when it is dropped.
 #[derive(Debug)]
 pub(super) struct Permission {
     vfs: Arc<dyn Vfs>,
-    /// `None` where there is no temporary folder, so that nobody can have it.
-    lock: Option<(PathBuf, Box<dyn File>)>,
+    path: PathBuf,
+    _file: Box<dyn File>,
 }
 
 impl Permission {
@@ -77,13 +85,11 @@ impl Permission {
     ///
     /// # Errors
     /// [`Error::Locked`] after the timeout, and where the lock file is a trap; [`Error::Io`] where
-    /// it cannot be made.
+    /// it cannot be made, with `NotFound` if there is no folder for it.
     pub(super) fn acquire(mailbox: &MbxMailbox, metadata: &Metadata) -> Result<Self> {
         let dir = &mailbox.options.session_dir;
         let vfs = Arc::clone(&mailbox.vfs);
-        if vfs.metadata(dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            return Ok(Self { vfs, lock: None });
-        }
+        vfs.metadata(dir).map_err(Error::at(dir))?;
         let path = dir.join(format!(".{:x}.{:x}", metadata.device, metadata.inode));
         let file = until_deadline(mailbox, "a program that parses or appends", || {
             for _ in 0..LOCK_FILE_TRIES {
@@ -97,7 +103,7 @@ impl Permission {
             Ok(None)
         });
         match file {
-            Ok(Some(file)) => Ok(Self { vfs, lock: Some((path, file)) }),
+            Ok(Some(file)) => Ok(Self { vfs, path, _file: file }),
             Err(Error::Io { source, .. }) => Err(Error::Io { path, source }),
             Err(error) => Err(error),
             Ok(None) => {
@@ -110,10 +116,8 @@ impl Permission {
 
 impl Drop for Permission {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.lock {
-            // What stays behind is taken by the next one.
-            let _ = self.vfs.remove_file(path);
-        }
+        // What stays behind is taken by the next one.
+        let _ = self.vfs.remove_file(&self.path);
     }
 }
 
@@ -173,12 +177,13 @@ pub(super) struct WriteLocks {
     pub(super) path: PathBuf,
     /// What it was when it had just been locked.
     pub(super) metadata: Metadata,
-    // The last to be dropped.
-    _permission: Permission,
+    // The last to be dropped. Without it nobody else may have the mailbox open.
+    permission: Option<Permission>,
 }
 
 impl WriteLocks {
-    /// Opens the mailbox for writing and takes its locks, the session lock shared.
+    /// Opens the mailbox for writing and takes its locks, the session lock shared; where there is
+    /// no temporary folder, and so no permission, exclusively.
     ///
     /// # Errors
     /// [`Error::Locked`] after the timeout.
@@ -188,14 +193,29 @@ impl WriteLocks {
             let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
             let file = mailbox.vfs.open(&path, OpenOptions::WRITE).map_err(at())?;
             let opened = file.metadata().map_err(at())?;
-            let permission = Permission::acquire(mailbox, &opened)?;
-            lock_shared(mailbox, &*file)?;
+            let permission = match Permission::acquire(mailbox, &opened) {
+                Ok(permission) => Some(permission),
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            match &permission {
+                Some(_) => lock_shared(mailbox, &*file)?,
+                None => wait_exclusive(mailbox, &*file)?,
+            }
             let metadata = file.metadata().map_err(at())?;
             // Renamed or replaced while its lock was waited for.
             if mailbox.vfs.metadata(&path).map_err(at())?.inode == metadata.inode {
-                return Ok(Self { file, path, metadata, _permission: permission });
+                return Ok(Self { file, path, metadata, permission });
             }
         }
+    }
+
+    /// Lets other sessions in again, as far as that is possible.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] after the timeout.
+    pub(super) fn share(&self, mailbox: &MbxMailbox) -> Result<()> {
+        if self.permission.is_some() { lock_shared(mailbox, &*self.file) } else { Ok(()) }
     }
 
     /// When the mailbox was changed last before it was locked.

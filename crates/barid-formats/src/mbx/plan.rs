@@ -5,8 +5,10 @@ use barid_vfs::File;
 
 use super::MbxMailbox;
 use super::layout::{
-    DELETED, EXPUNGED, Header, OLD, Record, SECTOR_LEN, STATUS_FROM_END, bits_of, flags_of,
+    DELETED, EXPUNGED, Header, OLD, Record, SECTOR_LEN, STATUS_FROM_END, UID_FROM_END, bits_of,
+    flags_of,
 };
+use crate::redo::FileChange;
 use crate::scan::sink_error;
 use crate::{ChangeSet, Error, FlagChange, Known, KnownMessage, Location, NewMessage, Result};
 
@@ -61,6 +63,8 @@ pub(super) struct Patch {
     pub(super) offset: u64,
     pub(super) old: Vec<u8>,
     pub(super) new: Vec<u8>,
+    /// What stands around it in the same line and nobody changes, and where; only if it may tear.
+    around: Vec<(u64, Vec<u8>)>,
 }
 
 impl Patch {
@@ -70,7 +74,29 @@ impl Patch {
         let first = old.iter().zip(new).position(differs)?;
         let last = old.iter().zip(new).rposition(differs)?;
         let (old, new) = (old[first..=last].to_vec(), new[first..=last].to_vec());
-        Some(Self { offset: offset + first as u64, old, new })
+        Some(Self { offset: offset + first as u64, old, new, around: Vec::new() })
+    }
+
+    /// Takes note of the line that it is in, which begins at `offset`.
+    fn within(mut self, offset: u64, line: &[u8]) -> Self {
+        if self.may_tear() {
+            let status = line.len() - STATUS_FROM_END as usize;
+            let uid = line.len() - UID_FROM_END as usize - 1;
+            self.around = vec![
+                (offset, line[..status].to_vec()),
+                (offset + uid as u64, line[uid..].to_vec()),
+            ];
+        }
+        self
+    }
+
+    /// Writes it, if the line around it is the same.
+    pub(super) fn write_to(&self, file: &mut FileChange) {
+        let (before, behind): (Vec<_>, Vec<_>) =
+            self.around.iter().partition(|(offset, _)| *offset < self.offset);
+        before.iter().for_each(|(offset, bytes)| file.expect(*offset, bytes));
+        file.write(self.offset, &self.old, &self.new);
+        behind.iter().for_each(|(offset, bytes)| file.expect(*offset, bytes));
     }
 
     /// Whether a crash may leave a part of it.
@@ -159,7 +185,7 @@ pub(super) fn plan_flags(
         if is_expunged && !hides {
             continue;
         }
-        let before = status(mailbox, file, target)?;
+        let (before, line) = status(mailbox, file, target)?;
         let mut after = before;
         if is_expunged {
             after.flags |= EXPUNGED | DELETED | OLD;
@@ -177,7 +203,7 @@ pub(super) fn plan_flags(
         let offset = target.offset + u64::from(target.line_len) - STATUS_FROM_END;
         let (old, new) = (before.status(), after.status());
         let Some(patch) = Patch::between(offset, old.as_bytes(), new.as_bytes()) else { continue };
-        plan.patches.push(patch);
+        plan.patches.push(patch.within(target.offset, &line));
         if !is_expunged {
             let (flags, keywords) = (flags_of(after.flags), slots.mask(after.keywords));
             let keywords = KeywordMask(keywords);
@@ -206,8 +232,8 @@ pub(super) fn bits_of_keywords(header: &Header, keywords: &[Keyword]) -> u32 {
     slots.fold(0, |bits, slot| bits | 1 << slot)
 }
 
-/// What the line of a message says now.
-fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<Record> {
+/// What the line of a message says now, and the line.
+fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<(Record, Vec<u8>)> {
     let mut line = vec![0; target.line_len as usize];
     let changed = || Error::Changed { path: mailbox.path.clone() };
     if u64::from(target.line_len) < TAIL_LEN {
@@ -220,7 +246,7 @@ fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<Reco
         && u32::from(record.line_len) == target.line_len
         && record.size == size
         && !record.is_hidden();
-    if is_it { Ok(record) } else { Err(changed()) }
+    if is_it { Ok((record, line)) } else { Err(changed()) }
 }
 
 #[cfg(test)]
@@ -241,7 +267,12 @@ mod tests {
 
     #[test]
     fn a_patch_may_tear_at_the_edge_of_a_sector() {
-        let patch = |offset, len| Patch { offset, old: vec![0; len], new: vec![1; len] };
+        let patch = |offset, len| Patch {
+            offset,
+            old: vec![0; len],
+            new: vec![1; len],
+            around: Vec::new(),
+        };
         assert!(!patch(500, 12).may_tear());
         assert!(patch(500, 13).may_tear());
         assert!(!patch(512, 12).may_tear());

@@ -3,7 +3,7 @@
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::MbxMailbox;
-use super::journal::is_unfinished;
+use super::journal::is_half_moved;
 use super::layout::Record;
 use super::lock::lock_shared;
 use crate::{Error, Location, ReadAs, Result};
@@ -45,7 +45,7 @@ pub(super) fn read(
     if !is_read {
         buffer.truncate(start);
         lock_shared(mailbox, &*file)?;
-        if is_unfinished(mailbox)? || !span.append_to(&*file, buffer).map_err(at())? {
+        if is_half_moved(mailbox)? || !span.append_to(&*file, buffer).map_err(at())? {
             buffer.truncate(start);
             return Err(gone());
         }

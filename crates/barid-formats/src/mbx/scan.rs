@@ -15,13 +15,15 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::MbxMailbox;
 use super::headers::hand_out;
+use super::journal::{file_name, is_half_moved, is_unfinished, unfinished_error};
 use super::layout::{
-    DEFECTS_MAX, GROWTH_PAUSE, GROWTH_TRIES, HEADER_LEN, Header, Notes, Record, Slots,
-    UIDVALIDITY_OFFSET, flags_of,
+    GROWTH_PAUSE, GROWTH_TRIES, HEADER_LEN, Header, Notes, Record, Slots, UIDVALIDITY_OFFSET,
+    flags_of,
 };
 use super::lock::{Permission, lock_shared};
 use super::number::{Numbered, number};
-use super::walk::{Fault, Walker};
+use super::walk::{Fault, Uids, Walker};
+use crate::redo::{self, Change, FileChange, Place};
 use crate::scan::sink_error;
 use crate::{
     ChangedMessage, DefectKind, Error, Known, Location, MailboxDefect, Racy, Result, ScanContext,
@@ -65,7 +67,7 @@ pub(super) fn scan(
     let no_uid_left = || damaged(mailbox, UIDVALIDITY_OFFSET, "there are no more UIDs");
     Ok(ScanReport {
         stamp: found.stamp,
-        state: found.notes().to_bytes(),
+        state: found.state(),
         uidvalidity: UidValidity::new(found.header.uidvalidity).unwrap_or(UidValidity::MIN),
         uidnext: Uid::new(found.uid_last.wrapping_add(1)).ok_or_else(no_uid_left)?,
         keywords,
@@ -112,6 +114,8 @@ pub(super) struct Found {
     pub(super) uid_last: u32,
     /// The highest UID of any record.
     pub(super) last_uid: u32,
+    /// The record that is to hide what an append has left, by index.
+    hole: Option<usize>,
     bytes_read: u64,
 }
 
@@ -149,10 +153,21 @@ impl Found {
     ) -> Result<Self> {
         let mut walker = Walker::new(file, stamp.files[0].size);
         let mut records = Vec::new();
+        let at = || Error::at(&mailbox.path);
         let walked = walker.walk(start, &mut |record| records.push(record));
-        let (end, fault) = walked.map_err(Error::at(&mailbox.path))?;
+        let (mut end, mut fault) = walked.map_err(at())?;
         let uid_last = header.uid_last;
         let last_uid = records.iter().map(|record| record.uid).fold(start_uid, u32::max);
+        let uids = Uids { before: last_uid, given: uid_last };
+        let mut hole = None;
+        if let Some(record) =
+            fault.map(|fault| walker.hole(&fault, uids)).transpose().map_err(at())?.flatten()
+        {
+            hole = Some(records.len());
+            records.push(record);
+            let walked = walker.walk(record.end(), &mut |record| records.push(record));
+            (end, fault) = walked.map_err(at())?;
+        }
         let bytes_read = HEADER_LEN + walker.bytes_read;
         Ok(Self {
             stamp,
@@ -164,6 +179,7 @@ impl Found {
             fault,
             uid_last,
             last_uid,
+            hole,
             bytes_read,
         })
     }
@@ -198,12 +214,17 @@ impl Found {
             true => None,
             false => open_for_writing(mailbox, metadata.inode)?,
         };
+        if is_half_moved(mailbox)? {
+            return Err(unfinished_error(mailbox));
+        }
         let permission = match writable.as_ref().map(|_| Permission::acquire(mailbox, &metadata)) {
             // Where no lock file can be made, the mailbox can be read.
             None | Some(Err(Error::Io { .. })) => None,
             Some(permission) => Some(permission?),
         };
-        let writable = writable.filter(|_| permission.is_some());
+        // What was begun is completed first: it may write here, too.
+        let is_free = permission.is_some() && !is_unfinished(mailbox)?;
+        let writable = writable.filter(|_| is_free);
         for _ in 0..GROWTH_TRIES {
             self.read_again(mailbox, file)?;
             if permission.is_some() || self.fault.is_none() {
@@ -213,7 +234,15 @@ impl Found {
         }
         self.check_sound(mailbox, file, known)?;
         if self.header.uidvalidity == 0 || self.needs_numbers() {
-            let numbered = self.number(mailbox, known)?;
+            let mut numbered = self.number(mailbox, known)?;
+            let is_void =
+                known.uidvalidity().map(UidValidity::get) != Some(self.header.uidvalidity);
+            if is_void && self.start != HEADER_LEN {
+                // All that was known is told anew.
+                (self.start, self.start_uid) = (HEADER_LEN, 0);
+                self.read_again(mailbox, file)?;
+                numbered = self.number(mailbox, known)?;
+            }
             if let Some(file) = &writable {
                 self.write_numbers(mailbox, &**file, &numbered)?;
                 let metadata = file.metadata().map_err(Error::at(&mailbox.path))?;
@@ -228,8 +257,14 @@ impl Found {
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
         let header = read_header(mailbox, file)?;
         let bytes_read = self.bytes_read;
-        // What was known to be before `start` is only if nobody else has numbered.
-        let start = (self.start, self.start_uid);
+        // What is before `start` is as it is known only if nobody has written there meanwhile.
+        let is_only_longer = stamp.files[0].modified == self.stamp.files[0].modified
+            && stamp.files[0].size >= self.stamp.files[0].size
+            && (header.pid, header.uidvalidity) == (self.header.pid, self.header.uidvalidity);
+        let start = match is_only_longer {
+            true => (self.start, self.start_uid),
+            false => (HEADER_LEN, 0),
+        };
         *self = Self::walk(mailbox, file, stamp, header, start)?;
         self.bytes_read += bytes_read;
         Ok(())
@@ -262,7 +297,8 @@ impl Found {
     /// Whether all messages known above the last UID of the file are those that have no UID in it:
     /// they were counted while nothing could be written.
     fn knows_unnumbered(&self, known: &dyn Known) -> Result<bool> {
-        let mut unnumbered = self.records.iter().filter(|record| record.uid == 0);
+        let is_unnumbered = |record: &&Record| record.uid == 0 && !record.is_hidden();
+        let mut unnumbered = self.records.iter().filter(is_unnumbered);
         let mut agrees = true;
         let from = match Uid::new(self.header.uid_last) {
             Some(last) => sink_error(position_after(known, last))?,
@@ -277,7 +313,7 @@ impl Found {
 
     /// Writes UIDs into the file: see the text of this module.
     pub(super) fn write_numbers(
-        &self,
+        &mut self,
         mailbox: &MbxMailbox,
         file: &dyn File,
         numbered: &Numbered,
@@ -289,10 +325,14 @@ impl Found {
             return file.sync_all().map_err(at());
         }
         file.sync_data().map_err(at())?;
-        for index in &numbered.given {
+        let lines = numbered.given.iter().filter(|index| self.hole != Some(**index));
+        for index in lines {
             let record = &self.records[*index];
             let uid = format!("{:08x}", record.uid);
             file.write_all_at(uid.as_bytes(), record.uid_offset()).map_err(at())?;
+        }
+        if let Some(hole) = self.hole.take() {
+            hide(mailbox, file, &self.records[hole])?;
         }
         file.sync_all().map_err(at())
     }
@@ -306,7 +346,8 @@ impl Found {
     ) -> Result<()> {
         let Some(fault) = self.fault else { return Ok(()) };
         let mut walker = Walker::new(file, self.stamp.files[0].size);
-        let is_torn_end = walker.is_torn_end(&fault).map_err(Error::at(&mailbox.path))?;
+        let uids = Uids { before: self.last_uid, given: self.header.uid_last };
+        let is_torn_end = walker.is_torn_end(&fault, uids).map_err(Error::at(&mailbox.path))?;
         let known_end =
             known_end(known, &self.header).filter(|end| *end <= self.stamp.files[0].size);
         match is_torn_end && known_end.is_none_or(|end| end <= fault.offset) {
@@ -315,23 +356,29 @@ impl Found {
         }
     }
 
-    fn notes(&self) -> Notes {
-        Notes {
-            end: self.end,
-            last_uid: self.last_uid,
-            pid: self.header.pid,
-            is_torn: self.fault.is_some(),
-        }
+    /// The notes for the next scan; none as long as there is a hole: it reads all lines then.
+    fn state(&self) -> Vec<u8> {
+        let (end, last_uid, pid) = (self.end, self.last_uid, self.header.pid);
+        let notes = Notes { end, last_uid, pid, is_torn: self.fault.is_some() };
+        if self.hole.is_some() { Vec::new() } else { notes.to_bytes() }
     }
 
     fn defects(&self) -> Vec<MailboxDefect> {
-        let fault = self.fault.into_iter().take(DEFECTS_MAX);
-        let defect = |fault: Fault| {
+        let defect = |offset, uid: Option<Uid>, what| {
+            let kind = DefectKind::Structure;
+            MailboxDefect { kind, offset, uid, what }
+        };
+        let hole = self.hole.map(|hole| {
+            let len = self.records[hole].end() - self.records[hole].offset;
+            let what = format!("{len} bytes are left from an append, and mail stands behind them");
+            defect(self.records[hole].offset, None, what)
+        });
+        let fault = self.fault.map(|fault| {
             let len = self.stamp.files[0].size - fault.offset;
             let what = format!("{}: the last {len} bytes are left from an append", fault.what);
-            MailboxDefect { kind: DefectKind::Structure, offset: fault.offset, uid: None, what }
-        };
-        fault.map(defect).collect()
+            defect(fault.offset, None, what)
+        });
+        hole.into_iter().chain(fault).collect()
     }
 
     /// Whether what is known is what is there. Wants all lines.
@@ -379,6 +426,22 @@ impl Found {
         }
         Ok(difference)
     }
+}
+
+/// Makes a hidden message of what an append has left: through the journal, since half of its line
+/// would be none.
+fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
+    let at = || Error::at(&mailbox.path);
+    let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
+    let metadata = file.metadata().map_err(at())?;
+    let line = record.hidden_line();
+    let mut old = vec![0; line.len()];
+    file.read_exact_at(&mut old, record.offset).map_err(at())?;
+    let mut change = FileChange::new(file_name(&path), metadata.size);
+    change.write(record.offset, &old, line.as_bytes());
+    let mut all = Change::new(None);
+    all.add(change);
+    redo::apply(&*mailbox.vfs, &Place::beside(&path), &all, metadata.mode, None).map(drop)
 }
 
 /// Where the last message ended that is known: what is wrong before that is no torn end.
@@ -470,4 +533,59 @@ fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn F
 /// The flags of a record, as they are told.
 pub(super) fn told(record: &Record, slots: &Slots) -> (FlagSet, KeywordMask) {
     (flags_of(record.flags), mask(record, slots))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use barid_vfs::{MemVfs, Vfs};
+
+    use super::super::layout::{OLD, PID_OFFSET};
+    use super::*;
+    use crate::MboxOptions;
+
+    #[test]
+    fn flags_changed_before_the_lock_was_had_are_read() {
+        let vfs = MemVfs::new();
+        let file = vfs.open("/box".as_ref(), OpenOptions::create_new(0o600)).unwrap();
+        let mut header = Header { uidvalidity: 7, uid_last: 3, names: Vec::new(), pid: 1 };
+        let line = |uid: u32, flags: u16| {
+            format!(" 2-Dec-1992 05:53:22 -0700,2;00000000{flags:04x}-{uid:08x}\r\nab")
+        };
+        let write = |header: &Header, lines: &[String]| {
+            let bytes = [header.to_bytes(), lines.concat().into_bytes()].concat();
+            file.write_all_at(&bytes, 0).unwrap();
+        };
+        let mut lines: Vec<String> = (1..4).map(|uid| line(uid, OLD)).collect();
+        write(&header, &lines);
+        let path = std::path::PathBuf::from("/box");
+        let mailbox = MbxMailbox::new(Arc::new(vfs.clone()), path, MboxOptions::default());
+        let metadata = file.metadata().unwrap();
+        let tail = (metadata.size, 3);
+        lines.push(line(0, 0));
+        write(&header, &lines);
+        let read = || {
+            let metadata = file.metadata().unwrap();
+            let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
+            let header = read_header(&mailbox, &*file).unwrap();
+            Found::walk(&mailbox, &*file, stamp, header, tail).unwrap()
+        };
+        let mut again = read();
+        again.read_again(&mailbox, &*file).unwrap();
+        assert_eq!((again.records.len(), again.start), (1, tail.0));
+        // Another program hides a message.
+        (lines[1], header.pid) = (line(2, OLD | 0x8000), 2);
+        write(&header, &lines);
+        let modified = file.metadata().unwrap().modified;
+        file.set_times(modified, again.stamp.files[0].modified).unwrap();
+        again.read_again(&mailbox, &*file).unwrap();
+        assert_eq!((again.records.len(), again.start), (4, HEADER_LEN));
+        assert!(again.records[1].is_hidden());
+        assert_eq!(header.to_bytes()[PID_OFFSET as usize + 7], b'2');
+        let mut again = read();
+        file.set_times(modified, barid_vfs::Timestamp { unix_nanos: 5 }).unwrap();
+        again.read_again(&mailbox, &*file).unwrap();
+        assert_eq!(again.start, HEADER_LEN);
+    }
 }

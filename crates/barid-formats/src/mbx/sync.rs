@@ -9,13 +9,15 @@
 //! The time of the last change is set so that c-client's open sessions see that flags changed: they
 //! count in seconds, so it is another second than before.
 
+use std::path::PathBuf;
+
 use barid_types::{KeywordTable, Uid};
 use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 
 use super::MbxMailbox;
 use super::expunge::Slide;
 use super::journal::{apply, file_name, recover_locked};
-use super::layout::{Header, Notes, PID_OFFSET};
+use super::layout::{Header, Notes, PID_OFFSET, UIDVALIDITY_OFFSET};
 use super::lock::{WriteLocks, try_exclusive};
 use super::plan::{FlagPlan, Patch, Target, add_keywords, named, plan_flags, targets};
 use super::repair::cut_torn_end;
@@ -39,18 +41,27 @@ pub(super) fn sync(
         return dry_run(mailbox, changes, appends, context);
     }
     let locks = WriteLocks::acquire(mailbox)?;
+    if context.is_stopped() {
+        let source = std::io::Error::other("it was stopped before anything was changed");
+        return Err(Error::at(&mailbox.path)(source));
+    }
     let recovered = recover_locked(mailbox, &locks, context)?;
     let is_recovered = recovered.completed || recovered.quarantined.is_some();
     let mut figures = SyncFigures::default();
     let mut base = Base::read(mailbox, &*locks.file, (changes, context.known))?;
-    base.settle(mailbox, &locks, context, &mut figures)?;
+    let kept = base.settle(mailbox, &locks, context, &mut figures)?;
     if is_recovered && !base.is_known && !changes.is_empty() {
         return Err(Error::Changed { path: mailbox.path.clone() });
     }
     figures.size_before = base.size;
     figures.size_after = base.end;
     let mut session = Session { mailbox, locks, base, figures };
-    session.run(changes, appends, context)
+    let mut report = session.run(changes, appends, context)?;
+    report.failed.extend(kept.map(|copy| {
+        let what = "what an interrupted append had left was cut off, and is kept in";
+        format!("{}: {what} {}", mailbox.path.display(), copy.display())
+    }));
+    Ok(report)
 }
 
 /// The mailbox as it is when a change begins.
@@ -103,18 +114,22 @@ impl Base {
         Ok(Self { stamp, header, found: Some(found), is_known, end, size, last_uid, uid_last })
     }
 
-    /// Cuts off a torn end, and numbers what others have appended.
+    /// Cuts off a torn end, and numbers what others have appended. Returns where a copy is of what
+    /// was cut off.
     fn settle(
         &mut self,
         mailbox: &MbxMailbox,
         locks: &WriteLocks,
         context: &SyncContext<'_>,
         figures: &mut SyncFigures,
-    ) -> Result<()> {
+    ) -> Result<Option<PathBuf>> {
+        let mut kept = None;
         if self.end < self.size {
-            cut_torn_end(mailbox, locks, (self.end, self.size), context.state_dir, figures)?;
+            let range = (self.end, self.size);
+            kept = cut_torn_end(mailbox, locks, range, context.state_dir, figures)?;
         }
-        let Some(found) = &mut self.found else { return Ok(()) };
+        let Some(found) = &mut self.found else { return Ok(kept) };
+        found.fault = None;
         if found.needs_numbers() || found.header.uidvalidity == 0 {
             let numbered = found.number(mailbox, context.known)?;
             found.write_numbers(mailbox, &*locks.file, &numbered)?;
@@ -122,7 +137,7 @@ impl Base {
             (self.header, self.last_uid) = (found.header.clone(), found.last_uid);
             self.uid_last = found.uid_last;
         }
-        Ok(())
+        Ok(kept)
     }
 }
 
@@ -169,7 +184,7 @@ impl Session<'_> {
             self.figures.size_after = slide.new_size;
         }
         if !expunge.is_empty() {
-            lock::lock_shared(self.mailbox, &*self.locks.file)?;
+            self.locks.share(self.mailbox)?;
         }
         self.figures.messages_written = plan.written.len() as u64;
         self.figures.messages_expunged = expunge.len() as u64;
@@ -186,7 +201,7 @@ impl Session<'_> {
             shifts: slide.map(|slide| slide.shifts).unwrap_or_default(),
             ..SyncReport::default()
         };
-        let stamp_after = self.append(appends, stamp, is_changed, &mut report)?;
+        let stamp_after = self.append(appends, (stamp, is_changed), &mut report, context)?;
         if self.base.is_known {
             let state = self.notes().to_bytes();
             report.cache = Some(SyncedState { stamp, stamp_after, state, keywords: table });
@@ -218,6 +233,10 @@ impl Session<'_> {
             Some(found) => found,
             None => Found::read_all(self.mailbox, &*self.locks.file)?,
         };
+        if found.fault.is_some() || found.end != self.base.end {
+            let (offset, kind) = (found.end, "messages do not end where they are known to");
+            return Err(Error::Damaged { path: self.mailbox.path.clone(), offset, kind });
+        }
         let slide = Slide::plan(&found.records, self.base.end, expunge);
         self.base.found = Some(found);
         Ok(slide)
@@ -233,6 +252,12 @@ impl Session<'_> {
         let (journaled, direct): (Vec<&Patch>, Vec<&Patch>) =
             plan.patches.iter().partition(|patch| patch.may_tear());
         let mut file = FileChange::new(file_name(&self.locks.path), self.base.end);
+        if has_keywords || !journaled.is_empty() {
+            // After a recovery from a copy, or of another mailbox, nothing of this holds.
+            let mut series = [0; 8];
+            self.locks.file.read_exact_at(&mut series, UIDVALIDITY_OFFSET).map_err(at())?;
+            file.expect(UIDVALIDITY_OFFSET, &series);
+        }
         if has_keywords {
             let end = PID_OFFSET as usize;
             let (old, new) = (old_header.to_bytes(), self.base.header.to_bytes());
@@ -245,7 +270,7 @@ impl Session<'_> {
             }
         }
         for patch in journaled {
-            file.write(patch.offset, &patch.old, &patch.new);
+            patch.write_to(&mut file);
         }
         let mut change = Change::new(None);
         change.add(file);
@@ -305,13 +330,19 @@ impl Session<'_> {
     fn append(
         &mut self,
         appends: &[NewMessage<'_>],
-        before: Stamp,
-        is_changed: bool,
+        (before, is_changed): (Stamp, bool),
         report: &mut SyncReport,
+        context: &SyncContext<'_>,
     ) -> Result<Stamp> {
         if appends.is_empty() {
             return Ok(before);
         }
+        if is_changed && context.is_stopped() {
+            let (path, what) = (self.mailbox.path.clone(), "it was stopped".to_owned());
+            return Err(Error::NotAppended { path, what });
+        }
+        let total = if context.progress.is_some() { append::len_of(appends) } else { 0 };
+        context.report(0, total);
         let at = (self.base.end, self.base.uid_last);
         let header = &self.base.header;
         let appended =
@@ -324,6 +355,7 @@ impl Session<'_> {
             }
             Err(error) => return Err(error),
         }
+        context.report(total, total);
         append::keep_times(self.mailbox, &self.locks, before.files[0].modified);
         let metadata = self.locks.file.metadata().map_err(Error::at(&self.mailbox.path))?;
         Ok(self.mailbox.stamp_of(FileStamp::from(&metadata)))

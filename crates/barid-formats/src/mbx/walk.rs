@@ -3,15 +3,17 @@
 //! Each line tells how long its message is, so only the lines are read. A line that is none, or
 //! that tells of more than the file holds, ends the walk. If whole messages stand behind it up to
 //! the end of the file, the file is damaged in the middle; else an append was cut short, and what
-//! it left is the *torn end*.
+//! it left is the *torn end*. Behind an append of ours that was cut short others may have delivered
+//! mail: then what it left is a *hole*, which is given a line that says it is expunged.
 
+use std::collections::HashSet;
 use std::io;
 
 use barid_vfs::File;
 
 use super::date;
 use super::layout::{
-    LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_TRIES_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
+    LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
 };
 
 /// Reads lines of a file.
@@ -101,26 +103,46 @@ impl<'f> Walker<'f> {
 
     /// Whether what stands at a fault is what an append leaves that was cut short: a line without
     /// all of its message, the beginning of a line, or zeros; and no whole messages behind it, but
-    /// behind zeros such as nobody has ever seen: a power failure may lose the first line only.
-    pub(super) fn is_torn_end(&mut self, fault: &Fault) -> io::Result<bool> {
-        if fault.is_whole {
-            return Ok(false);
-        }
-        let want = (self.size - fault.offset).min(LINE_LEN_MAX as u64) as usize;
-        let bytes = self.bytes(fault.offset, want)?;
-        let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
-        let unseen_goes = bytes.contains(&0);
-        Ok(is_line && !self.goes_on_behind(fault.offset, unseen_goes)?)
+    /// behind zeros those of the append: a power failure may lose the first line only.
+    pub(super) fn is_torn_end(&mut self, fault: &Fault, uids: Uids) -> io::Result<bool> {
+        Ok(self.behind(fault, uids)? == Behind::Nothing)
     }
 
-    /// Whether nothing but whole messages stands from some place behind `offset` to the end: then
-    /// what is wrong at `offset` is no torn end. Those that no session has seen do not count if
-    /// `unseen_goes`. Reads the rest of the file.
-    fn goes_on_behind(&mut self, offset: u64, unseen_goes: bool) -> io::Result<bool> {
-        let mut tries = 0;
-        let mut from = offset + 1;
+    /// The hidden message that takes the place of what an append of ours has left, if others have
+    /// delivered mail behind it.
+    pub(super) fn hole(&mut self, fault: &Fault, uids: Uids) -> io::Result<Option<Record>> {
+        if fault.is_whole || !self.at_fault(fault)?.contains(&0) {
+            return Ok(None);
+        }
+        Ok(match self.behind(fault, uids)? {
+            Behind::Mail(end) => Record::hidden(fault.offset, end),
+            Behind::Nothing | Behind::Messages => None,
+        })
+    }
+
+    fn at_fault(&mut self, fault: &Fault) -> io::Result<&[u8]> {
+        let want = (self.size - fault.offset).min(LINE_LEN_MAX as u64) as usize;
+        self.bytes(fault.offset, want)
+    }
+
+    /// Finds out what stands behind a fault.
+    fn behind(&mut self, fault: &Fault, uids: Uids) -> io::Result<Behind> {
+        let bytes = self.at_fault(fault)?;
+        let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
+        // Our appends write their first line last.
+        let ours = bytes.contains(&0).then_some(uids);
+        match is_line && !fault.is_whole {
+            true => self.search(fault.offset + 1, ours),
+            false => Ok(Behind::Messages),
+        }
+    }
+
+    /// Searches from `from` on for a place from which nothing but whole messages stands up to the
+    /// end. Reads the rest of the file.
+    fn search(&mut self, mut from: u64, ours: Option<Uids>) -> io::Result<Behind> {
+        let mut walked = HashSet::new();
         let mut buffer = vec![0; RESYNC_READ_LEN];
-        while from < self.size && tries < RESYNC_TRIES_MAX {
+        while from < self.size {
             let len = self.file.read_full_at(&mut buffer, from)?;
             self.bytes_read += len as u64;
             if len == 0 {
@@ -132,18 +154,15 @@ impl<'f> Walker<'f> {
                 if !is_status {
                     continue;
                 }
-                tries += 1;
                 for start in end.saturating_sub(LINE_LEN_MAX - 2)..=end - 22 {
                     let at = from + start as u64;
-                    let is_start = matches!(buffer[start], b' ' | b'0'..=b'9');
-                    let mut is_seen = !unseen_goes;
-                    let mut see = |record: Record| is_seen |= record.flags & OLD != 0;
-                    if is_start
-                        && Record::parse(&buffer[start..len], at).is_ok()
-                        && self.walk(at, &mut see)?.1.is_none_or(|fault| fault.is_whole)
-                        && is_seen
-                    {
-                        return Ok(true);
+                    let is_start = matches!(buffer[start], b' ' | b'0'..=b'9')
+                        && Record::parse(&buffer[start..len], at).is_ok();
+                    if is_start {
+                        match self.chain(at, ours, &mut walked)? {
+                            Behind::Nothing => {}
+                            found => return Ok(found),
+                        }
                     }
                 }
             }
@@ -151,7 +170,72 @@ impl<'f> Walker<'f> {
             let step = if len > LINE_LEN_MAX { len - LINE_LEN_MAX } else { len };
             from += step as u64;
         }
-        Ok(false)
+        Ok(Behind::Nothing)
+    }
+
+    /// What the messages from `offset` on are, if they are whole up to the end. Where it was once
+    /// it does not go again, so that lines in a mail that lead to each other cost no more than
+    /// their number.
+    fn chain(
+        &mut self,
+        mut offset: u64,
+        ours: Option<Uids>,
+        walked: &mut HashSet<u64>,
+    ) -> io::Result<Behind> {
+        let mut found = Behind::Nothing;
+        while offset < self.size {
+            if !walked.insert(offset) {
+                return Ok(Behind::Nothing);
+            }
+            if walked.len() > RESYNC_WALKED_MAX {
+                return Ok(Behind::Messages);
+            }
+            match self.record(offset)? {
+                Ok(record) => {
+                    found = found.with(&record, ours);
+                    offset = record.end();
+                }
+                // All of it is there, and so it may be up to the end.
+                Err(fault) if fault.is_whole && ours.is_none() => return Ok(Behind::Messages),
+                Err(fault) if fault.is_whole => return Ok(found),
+                Err(_) => return Ok(Behind::Nothing),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The highest UID before a fault, and the last that was given out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Uids {
+    pub(super) before: u32,
+    pub(super) given: u32,
+}
+
+/// What stands behind a fault up to the end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    /// No whole messages, or only those of the append that was cut short.
+    Nothing,
+    /// From here on messages without a UID, which our appends never write.
+    Mail(u64),
+    /// Messages that have been told of, or may have been.
+    Messages,
+}
+
+impl Behind {
+    /// Takes one more message into account. A UID that no message can have behind the append that
+    /// was cut short stands in the text of a mail.
+    fn with(self, record: &Record, ours: Option<Uids>) -> Self {
+        let Some(uids) = ours else { return Self::Messages };
+        let is_old = record.flags & OLD != 0;
+        let is_possible = record.uid > uids.before.saturating_add(1) && record.uid <= uids.given;
+        match (self, record.uid) {
+            (Self::Nothing, 0) if !is_old => Self::Mail(record.offset),
+            (Self::Mail(from), 0) if !is_old => Self::Mail(from),
+            (Self::Nothing, uid) if uid != 0 && !(is_old && is_possible) => Self::Nothing,
+            _ => Self::Messages,
+        }
     }
 }
 
@@ -174,7 +258,28 @@ fn is_line_start(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use barid_vfs::{MemVfs, OpenOptions, Vfs};
+
     use super::*;
+
+    #[test]
+    fn lines_that_lead_to_each_other_are_read_once() {
+        let vfs = MemVfs::new();
+        let file = vfs.open("/box".as_ref(), OpenOptions::create_new(0o600)).unwrap();
+        let line = b" 2-Dec-1992 05:53:22 -0700,2;000000000000-00000000\r\nab";
+        let mut bytes = vec![0; 100];
+        for _ in 0..4000 {
+            bytes.extend_from_slice(line);
+        }
+        // The last one tells of more than there is.
+        bytes.truncate(bytes.len() - 1);
+        file.write_all_at(&bytes, 0).unwrap();
+        let size = bytes.len() as u64;
+        let mut walker = Walker::new(&*file, size);
+        let fault = Fault { offset: 0, what: "", is_whole: false };
+        assert!(walker.is_torn_end(&fault, Uids { before: 0, given: 1 }).unwrap());
+        assert!(walker.bytes_read < size * 4, "{} of {size}", walker.bytes_read);
+    }
 
     #[test]
     fn the_start_of_a_line_is_told() {

@@ -1,7 +1,13 @@
 //! Changes of our own, and what others find then.
 
-use barid_formats::{ChangeSet, EmptyKnown, Error, FlagChange};
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barid_formats::{ChangeSet, EmptyKnown, Error, FlagChange, MovedMessage, SyncContext};
 use barid_types::{Flag, FlagSet, InternalDate};
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs};
 use barid_vfs::{LockKind, LockMode, MemVfs, OpenOptions, Vfs};
 
 use super::support::{World, empty, header, keyword, new_message, record, text, uid};
@@ -173,6 +179,7 @@ fn a_torn_end_is_kept_beside_when_it_is_cut_off() {
     copies.retain(|name| name.starts_with(".box.barid-torn-"));
     let [copy] = &*copies else { panic!("{copies:?}") };
     assert_eq!(disk.read(&world.path.with_file_name(copy), 999).unwrap(), torn);
+    assert!(report.failed.iter().any(|what| what.contains(copy)), "{:?}", report.failed);
 }
 
 #[test]
@@ -204,4 +211,133 @@ fn what_changed_meanwhile_is_scanned_first() {
     assert!(matches!(stale, Err(Error::Changed { .. })), "{stale:?}");
     let appended = world.try_sync(&known, &ChangeSet::default(), &[new_message(b"x\n", 5)]);
     assert_eq!(appended.unwrap().appended, [Some(uid(6))]);
+}
+
+#[test]
+fn without_a_place_for_locks_nobody_else_may_have_it_open() {
+    let (disk, world) = five();
+    disk.remove_dir("/tmp".as_ref()).unwrap();
+    let known = world.scan();
+    let session = world.vfs.open(&world.path, OpenOptions::READ).unwrap();
+    assert!(session.try_lock(LockKind::Flock, LockMode::Shared).unwrap());
+    let refused = world.try_sync(&known, &ChangeSet::default(), &[new_message(b"x\n", 5)]);
+    assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    drop(session);
+    let mut changes = flag(2, Flag::Seen);
+    changes.expunge = vec![uid(1)];
+    let done = world.try_sync(&known, &changes, &[new_message(b"x\n", 5)]).unwrap();
+    assert_eq!(done.appended, [Some(uid(6))]);
+    assert_eq!(world.scan().uids(), [2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn without_locks_nothing_is_moved() {
+    let (disk, mut world) = five();
+    let size = world.bytes().len();
+    let none = Fault::nth(0).forever().of(CallKind::Lock);
+    let none = none.with(FaultEffect::Error(ErrorKind::Unsupported));
+    world.vfs = Arc::new(FaultVfs::new(disk, none));
+    let expunge = ChangeSet { expunge: vec![uid(2)], ..ChangeSet::default() };
+    let report = world.change(&expunge, &[]);
+    assert_eq!((report.expunged, report.figures.bytes_moved), (vec![uid(2)], 0));
+    assert_eq!(world.bytes().len(), size);
+    assert_eq!(world.scan().uids(), [1, 3, 4, 5]);
+}
+
+/// A mailbox whose first line has its flags on both sides of the edge of a sector; the disk after a
+/// power failure in the middle of a change of these.
+fn torn_flags() -> (World, Vec<MemVfs>) {
+    // The line of the second message begins so that its keywords end with a sector.
+    let first = "Subject: 1\r\n\r\n".to_owned() + &"x".repeat(512 * 3 - 41 - 55 - 14);
+    let file = [
+        header(7, 2, &["todo"]),
+        record(&first, 0, 0x10, 1),
+        record(&text(2), 0, 0x10, 2),
+        record(&text(3), 0, 0x10, 3),
+    ];
+    let (disk, world) = World::of(&file.concat());
+    let known = world.scan();
+    let crash = CrashVfs::new(&disk);
+    let mut change = flag(2, Flag::Seen);
+    change.flags[0].1.add_keywords = vec![keyword("todo")];
+    let on_crash = World { vfs: Arc::new(crash.vfs()), ..world.clone() };
+    on_crash.try_sync(&known, &change, &[]).unwrap();
+    let disks = (0..crash.points()).map(|point| crash.crash_at(point, 1));
+    let is_begun = |disk: &MemVfs| {
+        let world = World { vfs: Arc::new(disk.clone()), ..world.clone() };
+        world.mailbox().unwrap().unfinished(None).unwrap().is_some()
+    };
+    let begun: Vec<MemVfs> = disks.filter(is_begun).collect();
+    assert!(!begun.is_empty(), "the change has no journal");
+    (world, begun)
+}
+
+#[test]
+fn flags_are_completed_while_others_have_the_mailbox_open() {
+    let (world, disks) = torn_flags();
+    for disk in disks {
+        let world = World { vfs: Arc::new(disk), ..world.clone() };
+        let session = world.vfs.open(&world.path, OpenOptions::READ).unwrap();
+        assert!(session.try_lock(LockKind::Flock, LockMode::Shared).unwrap());
+        let nothing = EmptyKnown::default();
+        // Messages are where they were all the time.
+        let found = world.scan();
+        world.read(&found.seen[1]).unwrap();
+        world.mailbox().unwrap().recover(&mut SyncContext::new(&nothing)).unwrap();
+        assert_eq!(world.scan().uids(), [1, 2, 3]);
+        assert!(session.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap(), "still shared");
+    }
+}
+
+#[test]
+fn flags_go_to_no_other_message() {
+    let (world, disks) = torn_flags();
+    let mut aside = 0;
+    for disk in disks {
+        let nothing = EmptyKnown::default();
+        // Another date, another UID, another UIDVALIDITY.
+        let second = 512 * 7 - 41;
+        for (at, byte) in [(second + 1, b'3'), (second + 49, b'1'), (14, b'8')] {
+            let disk = disk.snapshot();
+            let world = World { vfs: Arc::new(disk.clone()), ..world.clone() };
+            let file = disk.open(&world.path, OpenOptions::WRITE).unwrap();
+            file.write_all_at(&[byte], at).unwrap();
+            let before = world.bytes();
+            let mut mailbox = world.mailbox().unwrap();
+            let recovered = mailbox.recover(&mut SyncContext::new(&nothing)).unwrap();
+            // A journal that is not whole is dropped.
+            aside += u32::from(recovered.quarantined.is_some());
+            assert!(!recovered.completed, "{at}");
+            assert_eq!(world.bytes(), before);
+        }
+    }
+    assert!(aside >= 3, "{aside}");
+}
+
+#[test]
+fn what_is_stopped_changes_nothing() {
+    let (_, world) = five();
+    let known = world.scan();
+    let before = world.bytes();
+    let stop = AtomicBool::new(true);
+    let mut context = SyncContext::new(&known);
+    context.stop = Some(&stop);
+    let appends = [new_message(b"x\n", 5)];
+    let stopped = world.mailbox().unwrap().sync(&flag(2, Flag::Seen), &appends, &mut context);
+    assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
+    assert_eq!(world.bytes(), before);
+    // In the middle it ends between two steps.
+    stop.store(false, Ordering::Relaxed);
+    let told = Cell::new(false);
+    let mut tell = |_: &MovedMessage| {
+        told.set(true);
+        stop.store(true, Ordering::Relaxed);
+    };
+    let mut context = SyncContext::new(&known);
+    context.stop = Some(&stop);
+    context.moved = Some(&mut tell);
+    let stopped = world.mailbox().unwrap().sync(&flag(2, Flag::Seen), &appends, &mut context);
+    assert!(matches!(stopped, Err(Error::NotAppended { .. })), "{stopped:?}");
+    assert!(told.get());
+    assert_eq!(world.scan().flags(), ["-", "S-", "-", "-", "-"]);
 }

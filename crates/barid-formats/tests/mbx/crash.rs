@@ -85,8 +85,11 @@ impl Scenario {
         done.map(drop)
     }
 
-    /// Completes what was begun, and judges what is there.
-    fn judge(&self, disk: &MemVfs, acknowledged: bool) -> Result<(), String> {
+    /// Completes what was begun, and judges what is there. Before that mail may be `delivered`.
+    fn judge(&self, disk: &MemVfs, acknowledged: bool, delivered: bool) -> Result<(), String> {
+        if delivered {
+            deliver(disk, &self.world.path);
+        }
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
         let world = World { vfs, ..self.world.clone() };
         let fail = |error: Error| error.to_string();
@@ -101,8 +104,12 @@ impl Scenario {
         if mailbox.unfinished(None).map_err(fail)?.is_some() {
             return Err("still unfinished".into());
         }
-        let found = world.try_scan(&EmptyKnown::default()).map_err(fail)?;
-        self.check(&world, &found, acknowledged)?;
+        let mut found = world.try_scan(&EmptyKnown::default()).map_err(fail)?;
+        self.check(&world, &found, acknowledged, delivered)?;
+        if delivered {
+            found = world.try_scan(&found).map(|next| found.and(next)).map_err(fail)?;
+            self.check(&world, &found, acknowledged, delivered)?;
+        }
         // The mailbox can be used.
         let more = new_message(b"Subject: more\r\n\r\nmore\r\n", 7);
         world.try_sync(&found, &ChangeSet::default(), &[more]).map_err(fail)?;
@@ -117,7 +124,13 @@ impl Scenario {
         }
     }
 
-    fn check(&self, world: &World, found: &Cached, acknowledged: bool) -> Result<(), String> {
+    fn check(
+        &self,
+        world: &World,
+        found: &Cached,
+        acknowledged: bool,
+        delivered: bool,
+    ) -> Result<(), String> {
         if found.report.uidvalidity != self.known.report.uidvalidity {
             return Err("another UIDVALIDITY".into());
         }
@@ -145,7 +158,14 @@ impl Scenario {
                 return Err(format!("{:?}: {flags}, not {before} or {after}", old.uid));
             }
         }
-        let new: Vec<_> = rest.collect();
+        let mut new: Vec<_> = rest.collect();
+        if delivered {
+            let last = new.pop().ok_or("what was delivered is lost")?;
+            let text = world.read(last).map_err(|error| error.to_string())?;
+            if text != DELIVERED.as_bytes() || found.flags_of(last) != "R-" {
+                return Err(format!("{:?} is not what was delivered", last.uid));
+            }
+        }
         if new.len() != self.appends.len() && (acknowledged || !new.is_empty()) {
             return Err(format!("{} of {} are appended", new.len(), self.appends.len()));
         }
@@ -184,6 +204,17 @@ impl Scenario {
         }
         text
     }
+}
+
+/// Mail that another program delivers after a crash.
+const DELIVERED: &str = "Subject: delivered\r\n\r\nbetween crash and recovery\r\n";
+
+/// Appends as c-client does, which looks at nothing but the end of the file.
+fn deliver(disk: &MemVfs, path: &Path) {
+    let file = disk.open(path, OpenOptions::WRITE).unwrap();
+    let before = file.metadata().unwrap();
+    file.write_all_at(&record(DELIVERED, 0, 0, 0), before.size).unwrap();
+    file.set_times(disk.now(), before.modified).unwrap();
 }
 
 fn sorted(flags: &str) -> Vec<&str> {
@@ -231,10 +262,10 @@ fn visit(
         let step = acknowledged.div_ceil(120).max(1);
         for point in (0..acknowledged).step_by(step).chain([acknowledged]) {
             visited += 1;
-            for crash in 0..3 {
+            for crash in 0..4 {
                 let disk = world.crash_at(point, seed << 20 ^ (point as u64) << 3 ^ crash);
                 journals += u64::from(disk.metadata(Path::new("/mail/.box.barid-journal")).is_ok());
-                let judged = scenario.judge(&disk, point == acknowledged);
+                let judged = scenario.judge(&disk, point == acknowledged, crash == 2);
                 judged.map_err(|loss| {
                     let at = format!("point {point} of {acknowledged}, crash {crash}");
                     format!("scenario {}, {at}: {loss}", scenario.seed)
@@ -242,7 +273,7 @@ fn visit(
             }
         }
     }
-    println!("crash points visited: {visited}, disks with a journal: {journals}");
+    println!("mbx crash points visited: {visited}, disks with a journal: {journals}");
     Ok(journals)
 }
 
@@ -324,7 +355,7 @@ fn a_failing_call_leaves_a_mailbox_that_can_be_used() {
             failed += u64::from(done.is_err());
             let acknowledged = done.is_ok();
             let judge = |disk: &MemVfs| {
-                let judged = scenario.judge(disk, acknowledged);
+                let judged = scenario.judge(disk, acknowledged, false);
                 judged.unwrap_or_else(|loss| {
                     panic!("scenario {seed}, call {n}, {effect:?}, {forever}: {loss} ({done:?})")
                 });

@@ -6,4 +6,4 @@ mod crash;
 mod peers;
 mod scanning;
 
-mod support;
+pub(crate) mod support;

@@ -1,6 +1,6 @@
 //! Scans of mailboxes that others change.
 
-use barid_formats::{EmptyKnown, Error};
+use barid_formats::{EmptyKnown, Error, SyncContext};
 use barid_vfs::{OpenOptions, Vfs};
 
 use super::support::{World, empty, header, record, text};
@@ -194,4 +194,85 @@ fn damage_in_the_middle_is_refused() {
         assert_eq!(offset, expected as u64);
         assert_eq!(world.bytes(), file);
     }
+}
+
+#[test]
+fn what_a_tail_makes_void_is_read_anew() {
+    let (_, world) = World::of(&three());
+    let found = world.scan();
+    world.pass_time();
+    let found = world.scan_again(&found);
+    // A UID that was given out already: as at c-client, all are void from there on.
+    append(&world, &record(&text(9), 0, 0, 2));
+    let next = world.scan_again(&found);
+    assert!(next.report.reset);
+    assert!(next.report.uidvalidity > found.report.uidvalidity);
+    assert_eq!(next.uids(), [1, 2, 3, 4]);
+    assert_eq!(next.seen, world.scan().seen);
+}
+
+/// What an append of ours leaves that is interrupted before its commit point.
+fn left(texts: &[String], uid: u32) -> Vec<u8> {
+    let records = texts.iter().zip(uid..).map(|(text, uid)| record(text, 0, 0, uid));
+    let mut bytes: Vec<u8> = records.collect::<Vec<_>>().concat();
+    let line = memchr::memchr(b'\n', &bytes).unwrap();
+    bytes[..=line].fill(0);
+    bytes
+}
+
+#[test]
+fn mail_behind_an_interrupted_append_is_found() {
+    let lefts = [vec![text(7)], vec![text(7), text(8)], vec!["x".repeat(1 << 20)]];
+    for texts in lefts {
+        let all = [
+            header(0x544a_adf6, 5, &[]),
+            record(&text(1), 0, 0x10, 1),
+            left(&texts, 2),
+            record(&text(8), 0, 0, 0),
+            record(&text(9), 0, 0x1, 0),
+        ];
+        let (_, mut world) = World::of(&all.concat());
+        world.read_only = true;
+        let seen = world.scan();
+        assert_eq!((seen.seen.len(), seen.report.defects.len()), (3, 1));
+        assert_eq!(world.bytes(), all.concat());
+        assert_eq!(world.scan_again(&seen).seen, seen.seen);
+        world.read_only = false;
+        let found = world.scan();
+        assert_eq!(found.seen, seen.seen);
+        assert_eq!(found.report.defects, []);
+        assert_eq!(found.flags(), ["-", "R-", "SR-"]);
+        assert_eq!(world.read(&found.seen[1]).unwrap(), text(8).into_bytes());
+        assert_eq!(world.bytes().len(), all.concat().len());
+        world.pass_time();
+        assert_eq!(world.scan_again(&found).seen, found.seen);
+    }
+}
+
+#[test]
+fn lines_in_an_interrupted_append_are_not_believed() {
+    // As if a session had seen it, with a UID that no message there can have.
+    for uid in [1, 2, 3, 0xffff_ffff] {
+        let fake = String::from_utf8(record("Subject: fake\r\n\r\n", 0, 0x10, uid)).unwrap();
+        let hostile = format!("Subject: hostile\r\n\r\n{fake}");
+        let parts =
+            [header(0x544a_adf6, 2, &[]), record(&text(1), 0, 0x10, 1), left(&[hostile], 2)];
+        let (_, world) = World::of(&parts.concat());
+        let found = world.scan();
+        assert_eq!((found.uids(), found.report.defects.len()), (vec![1], 1), "{uid}");
+    }
+}
+
+#[test]
+fn nothing_is_numbered_over_what_was_begun() {
+    let (disk, world) = World::of(&three());
+    let before = world.bytes();
+    // A journal that was never whole, of some change.
+    let journal = disk.open("/mail/.box.barid-journal".as_ref(), OpenOptions::create(0o600));
+    journal.unwrap().write_all_at(b"baridRDO", 0).unwrap();
+    assert_eq!(world.scan().uids(), [1, 2, 3]);
+    assert_eq!(world.bytes(), before);
+    world.mailbox().unwrap().recover(&mut SyncContext::new(&EmptyKnown::default())).unwrap();
+    assert_eq!(world.scan().uids(), [1, 2, 3]);
+    assert_ne!(world.bytes(), before);
 }
