@@ -10,12 +10,14 @@ use crate::install;
 
 /// The variable in which tests with `crash` in their names find how many seeds to try.
 const SEEDS: &str = "BARID_CRASH_SEEDS";
-/// The variable in which the crash world of the mbox writer finds how many crash points to visit.
+/// The variable in which the crash worlds of the writers find how many crash points to visit.
 const POINTS: &str = "BARID_CRASH_POINTS";
 /// What stands before the number of crash points in the output of a test.
 const MARK: &str = "crash points visited: ";
-/// Crash points of the mbox writer below which the run has failed.
+/// Crash points of a writer below which the run has failed.
 const POINTS_MIN: u64 = 100_000;
+/// The writers, as their tests call themselves before [`MARK`].
+const WRITERS: [&str; 3] = ["mbox", "mbx", "mix"];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let seeds = args.option::<u32>("--seeds")?.unwrap_or(1_000).to_string();
@@ -35,27 +37,32 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         .spawn()
         .context("cargo")?;
     let stdout = child.stdout.take().context("because it is piped")?;
-    let mut visited = 0;
+    let mut visited = [0; WRITERS.len()];
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         println!("{line}");
-        visited += visited_in(&line);
+        for (visited, writer) in visited.iter_mut().zip(WRITERS) {
+            *visited += visited_in(&line, writer);
+        }
     }
     if !child.wait()?.success() {
         bail!("a crash test failed");
     }
-    println!("{visited} crash points of the mbox writer");
-    if visited < POINTS_MIN {
-        bail!("that is less than {POINTS_MIN}");
+    for (visited, writer) in visited.into_iter().zip(WRITERS) {
+        println!("{visited} crash points of {writer}");
+        if visited < POINTS_MIN {
+            bail!("that is less than {POINTS_MIN}");
+        }
     }
     Ok(())
 }
 
-/// The crash points that a line of a test tells of.
-fn visited_in(line: &str) -> u64 {
-    let number = line.split_once(MARK).map_or("", |(_, rest)| rest);
-    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(0)
+/// The crash points of a writer that a line of a test tells of.
+fn visited_in(line: &str, writer: &str) -> u64 {
+    let (who, rest) = line.split_once(MARK).unwrap_or_default();
+    let is_its = who.split_whitespace().next_back() == Some(writer);
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    if is_its { digits.parse().unwrap_or(0) } else { 0 }
 }
 
 #[cfg(test)]
@@ -65,12 +72,14 @@ mod tests {
     #[test]
     fn crash_points_are_read_from_the_output() {
         for (line, expected) in [
-            ("crash points visited: 120034, disks: 5", 120_034),
-            ("test x ... crash points visited: 7", 7),
-            ("crash points visited: none", 0),
+            ("mbx crash points visited: 120034, disks: 5", 120_034),
+            ("test x ... mbx crash points visited: 7", 7),
+            ("mbx crash points visited: none", 0),
+            ("mix crash points visited: 7", 0),
+            ("crash points visited: 7", 0),
             ("ok", 0),
         ] {
-            assert_eq!(visited_in(line), expected, "{line}");
+            assert_eq!(visited_in(line, "mbx"), expected, "{line}");
         }
     }
 }

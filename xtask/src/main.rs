@@ -37,7 +37,7 @@ Usage: cargo xtask VERB
       --no-keep          leave nothing in bench/runs; --out DIR keeps it elsewhere
   crash                  the crash tests, with many seeds
       --seeds N          how many (1000)
-      --points N         how many crash points of the mbox writer (100000, and no less)
+      --points N         how many crash points of every writer (100000, and no less)
   powercut               cut the power of ext4 and XFS while an mbox is changed; as root
       --only KINDS       some of ext4,xfs
       --random N         images of each beside those after every flush (300)

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod create;
 #[cfg(test)]
+mod killed;
+#[cfg(test)]
 mod mbox;
 #[cfg(test)]
 mod mbx;

@@ -76,7 +76,7 @@ fn a_crash_at_any_moment_loses_nothing() {
     tally.add(&visit(&Barid, Size::Large, large, 1 << 20, points / 5));
     let huge = Depth { points_max: 40, seeds: 2, ..DEPTH };
     tally.add(&visit(&Barid, Size::Huge, huge, 2 << 20, points / 25));
-    println!("crash points visited: {}", tally.points);
+    println!("mbox crash points visited: {}", tally.points);
     println!("crash world: {tally:#?}");
     for strategy in STRATEGIES {
         assert!(tally.strategies.contains_key(strategy), "never seen: {strategy}");
