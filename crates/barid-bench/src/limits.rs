@@ -50,3 +50,6 @@ pub const BODIES_AT_ONCE: usize = 500;
 
 /// Numbers of a range in what a program has found.
 pub const RANGE_LEN_MAX: u32 = 1 << 20;
+
+/// One message in so many may be in another thread at c-client.
+pub const THREADS_ALIKE_MIN: usize = 1000;

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use anyhow::{Context as _, Result, bail, ensure};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::limits::RANGE_LEN_MAX;
+use crate::limits::{RANGE_LEN_MAX, THREADS_ALIKE_MIN};
 
 /// An answer to a work; sequence numbers are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,16 @@ impl Answer {
             }
             _ => bail!("an answer to something else"),
         }
+    }
+}
+
+impl Answer {
+    /// Whether threads differ from others in a few messages only: of some subjects c-client decodes
+    /// the words in its own way (`docs/deviations.md`).
+    pub(crate) fn has_nearly_the_threads_of(&self, other: &Self) -> bool {
+        let (Self::Threads(one), Self::Threads(two)) = (self, other) else { return false };
+        let different = one.iter().zip(two).filter(|(one, two)| one != two).count();
+        one.len() == two.len() && different <= one.len() / THREADS_ALIKE_MIN
     }
 }
 
@@ -323,6 +333,17 @@ mod tests {
         for wrong in ["(1", "(1)(1)", "(1 3)", "1)", "(2)"] {
             assert!(threads(wrong, 2).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_few_threads_may_differ() {
+        let threads = |different: usize| {
+            let parent = |number: u32| (number as usize <= different).then_some(7);
+            Answer::Threads((1..=3000).map(|number| (parent(number), number)).collect())
+        };
+        assert!(threads(3).has_nearly_the_threads_of(&threads(0)));
+        assert!(!threads(4).has_nearly_the_threads_of(&threads(0)));
+        assert!(!Answer::Count(1).has_nearly_the_threads_of(&Answer::Count(1)));
     }
 
     #[test]

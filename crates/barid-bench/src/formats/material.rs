@@ -92,7 +92,8 @@ impl Material {
 }
 
 /// Visits the messages: their numbers from 1, and whether they hold the rare word. None has a line
-/// that some programs quote in an mbox, as not all quote alike.
+/// that some programs quote in an mbox, as not all quote alike, or a header that not all read
+/// alike.
 fn each(
     count: u64,
     visit: &mut dyn FnMut(u32, &GeneratedMessage, bool) -> Result<()>,
@@ -106,7 +107,7 @@ fn each(
             break;
         }
         corpus.write_message(at, &mut message);
-        if has_from(&message.bytes) {
+        if has_from(&message.bytes) || is_ambiguous(&message.bytes) {
             continue;
         }
         number += 1;
@@ -119,6 +120,31 @@ fn each(
         visit(number, &message, is_rare)?;
     }
     Ok(())
+}
+
+/// Whether a header has a field twice that may be there once, a line that is none, or bytes beyond
+/// ASCII.
+fn is_ambiguous(message: &[u8]) -> bool {
+    let (mut seen, mut is_first) = (Vec::new(), true);
+    for line in message.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty()) {
+        let is_continued = line.starts_with(b" ") || line.starts_with(b"\t");
+        if !line.is_ascii() {
+            return true;
+        }
+        if std::mem::take(&mut is_first) && is_continued {
+            return true;
+        }
+        if is_continued {
+            continue;
+        }
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return true };
+        let name = line[..colon].trim_ascii_end().to_ascii_lowercase();
+        if seen.contains(&name) && name != b"received" {
+            return true;
+        }
+        seen.push(name);
+    }
+    false
 }
 
 /// Whether what is appended to a message is a part of its text.
@@ -151,6 +177,18 @@ mod tests {
         assert_eq!(contents.len(), 300);
         assert!((5..=RARE_MESSAGES as usize + 1).contains(&rare.len()), "{rare:?}");
         assert_eq!(visit(300), (contents, rare));
+    }
+
+    #[test]
+    fn ambiguous_headers_are_found() {
+        let check = |text: &str, expected| {
+            assert_eq!(is_ambiguous(text.as_bytes()), expected, "{text:?}");
+        };
+        check("Received: a\n\tb\nReceived: c\nSubject: d\n\nSubject: e\n", false);
+        check("Subject: d\nSUBJECT : e\n\n", true);
+        check("Subject: d\nno header\n\n", true);
+        check("Subject: \u{e9}\n\n", true);
+        check(" folded\nSubject: d\n\n", true);
     }
 
     #[test]
