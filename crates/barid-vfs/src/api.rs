@@ -370,4 +370,12 @@ pub trait Dir: Debug + Send + Sync {
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)>;
     /// `lstat` of an entry.
     fn metadata(&self, name: &[u8]) -> io::Result<Metadata>;
+    /// Makes everything durable that was written to the file system of the directory (`syncfs`):
+    /// contents and names of many files for the price of one barrier. Whatever others have written
+    /// there meanwhile costs time, too.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system would not tell of everything that could not be written since
+    /// the directory was opened: then each file is to be synced.
+    fn sync_file_system(&self) -> io::Result<()>;
 }

@@ -29,7 +29,7 @@ pub enum CallKind {
     List,
     /// Cutting, reserving or collapsing.
     Resize,
-    /// `fsync`, `fdatasync`, of a file or directory.
+    /// `fsync`, `fdatasync`, of a file or directory; `syncfs`.
     Sync,
     /// Renaming, linking, unlinking, making directories.
     Name,
@@ -376,6 +376,11 @@ impl<H: Hook> Dir for LayerDir<H> {
     fn metadata(&self, name: &[u8]) -> io::Result<Metadata> {
         self.hook.before(CallKind::Stat, &self.path_of(name))?;
         self.inner.metadata(name)
+    }
+
+    fn sync_file_system(&self) -> io::Result<()> {
+        let verdict = self.hook.before(CallKind::Sync, &self.path)?;
+        verdict.sync(|| self.inner.sync_file_system())
     }
 }
 

@@ -292,6 +292,33 @@ impl Dir for OsDir {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         Ok(metadata_of(&retry_on_intr(|| rustix::fs::statat(&self.fd, name, flags))?))
     }
+
+    fn sync_file_system(&self) -> io::Result<()> {
+        let found = retry_on_intr(|| rustix::fs::fstatfs(&self.fd))?;
+        let kind = u64::from(found.f_type as u32);
+        if !TELLS_OF_ERRORS.contains(&kind) || !kernel_is_at_least(5, 8) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(retry_on_intr(|| rustix::fs::syncfs(&self.fd))?)
+    }
+}
+
+const BTRFS: u64 = 0x9123_683e;
+const EXT: u64 = 0xef53;
+const F2FS: u64 = 0xf2f5_2010;
+const TMPFS: u64 = 0x0102_1994;
+const XFS: u64 = 0x5846_5342;
+const ZFS: u64 = 0x2fc1_2fc1;
+
+/// The file systems whose `syncfs` tells of what could not be written, since Linux 5.8.
+const TELLS_OF_ERRORS: [u64; 5] = [BTRFS, EXT, F2FS, TMPFS, XFS];
+
+/// Whether the kernel is of that release or a later one.
+fn kernel_is_at_least(major: u32, minor: u32) -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
 /// This process's id and host.
@@ -323,12 +350,6 @@ pub(crate) fn boot_time() -> Option<Timestamp> {
 
 /// Whether a file system is one of the common ones of a local disk.
 pub(crate) fn is_local(path: &Path) -> bool {
-    const BTRFS: u64 = 0x9123_683e;
-    const EXT: u64 = 0xef53;
-    const F2FS: u64 = 0xf2f5_2010;
-    const TMPFS: u64 = 0x0102_1994;
-    const XFS: u64 = 0x5846_5342;
-    const ZFS: u64 = 0x2fc1_2fc1;
     let found = retry_on_intr(|| rustix::fs::statfs(path));
     let kind = found.map(|found| u64::from(found.f_type as u32));
     kind.is_ok_and(|kind| [BTRFS, EXT, F2FS, TMPFS, XFS, ZFS].contains(&kind))

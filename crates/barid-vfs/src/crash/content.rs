@@ -60,7 +60,11 @@ impl Inode {
             }
             Op::SyncData { .. } => self.sync_data(),
             Op::SyncAll { .. } | Op::SyncDir { .. } => self.sync_all(),
-            Op::Create { .. } | Op::Link { .. } | Op::Unlink { .. } | Op::Rename { .. } => {}
+            Op::Create { .. }
+            | Op::Link { .. }
+            | Op::Unlink { .. }
+            | Op::Rename { .. }
+            | Op::SyncFileSystem => {}
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) enum Op {
     SyncAll { inode: u64 },
     /// `fsync` of a directory.
     SyncDir { inode: u64 },
+    /// `syncfs`.
+    SyncFileSystem,
 }
 
 impl Op {
@@ -48,7 +50,13 @@ impl Op {
 
     /// Whether it makes something durable.
     pub(super) fn is_barrier(&self) -> bool {
-        matches!(self, Self::SyncData { .. } | Self::SyncAll { .. } | Self::SyncDir { .. })
+        matches!(
+            self,
+            Self::SyncData { .. }
+                | Self::SyncAll { .. }
+                | Self::SyncDir { .. }
+                | Self::SyncFileSystem
+        )
     }
 
     /// The inode whose content it concerns.
@@ -63,7 +71,10 @@ impl Op {
             | Self::SyncData { inode }
             | Self::SyncAll { inode }
             | Self::SyncDir { inode } => Some(*inode),
-            Self::Link { .. } | Self::Unlink { .. } | Self::Rename { .. } => None,
+            Self::Link { .. }
+            | Self::Unlink { .. }
+            | Self::Rename { .. }
+            | Self::SyncFileSystem => None,
         }
     }
 }

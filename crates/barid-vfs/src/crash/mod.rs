@@ -22,6 +22,7 @@
 //! - `sync_all` of a file: times and attributes, too. Never its name.
 //! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes.
 //!   Not its own name in its parent: a new directory whose parent was not synced may vanish whole.
+//! - `sync_file_system`: everything.
 //!
 //! Not modelled: blocks that rot, reads that fail (see [`crate::FaultVfs`]).
 //!
@@ -167,6 +168,9 @@ impl Replay {
         self.names.take(op);
         if let Op::Create { inode, file_type } = op {
             self.created.insert(*inode, *file_type);
+        }
+        if let Op::SyncFileSystem = op {
+            self.inodes.values_mut().for_each(Inode::sync_all);
         }
         let Some(number) = op.inode() else { return };
         let inode = self.inodes.entry(number).or_insert_with(|| {

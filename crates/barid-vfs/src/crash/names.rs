@@ -34,6 +34,7 @@ impl Names {
                     *durable |= target_dir(op) == Some(*inode);
                 }
             }
+            Op::SyncFileSystem => self.durable.fill(true),
             _ => {}
         }
     }

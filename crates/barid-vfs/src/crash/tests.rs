@@ -51,6 +51,23 @@ fn a_synced_file_without_a_synced_name_may_be_lost() {
 }
 
 #[test]
+fn a_synced_file_system_loses_nothing() {
+    let synced = |vfs: &MemVfs| {
+        let dir = vfs.open_dir(path("/")).unwrap();
+        vfs.create_dir(path("/d"), 0o700).unwrap();
+        create(vfs, "/d/t").write_all_at(b"new", 0).unwrap();
+        vfs.rename(path("/d/t"), path("/d/n")).unwrap();
+        dir.sync_file_system().unwrap();
+    };
+    check(&disk(b""), "/d/n", synced, &[Some(b"new")]);
+    let later = |vfs: &MemVfs| {
+        synced(vfs);
+        vfs.remove_file(path("/d/n")).unwrap();
+    };
+    check(&disk(b""), "/d/n", later, &[None, Some(b"new")]);
+}
+
+#[test]
 fn a_rename_may_come_before_its_data() {
     let rename = |vfs: &MemVfs| {
         create(vfs, "/t").write_all_at(b"new", 0).unwrap();

@@ -218,6 +218,11 @@ impl Dir for MemDir {
         let node = self.vfs.tree().find(self.number, path_of(name), false)?.existing()?;
         Ok(node.metadata())
     }
+
+    fn sync_file_system(&self) -> io::Result<()> {
+        self.vfs.record(|| Op::SyncFileSystem);
+        Ok(())
+    }
 }
 
 fn path_of(name: &[u8]) -> &Path {
