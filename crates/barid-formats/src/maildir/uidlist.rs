@@ -188,6 +188,10 @@ impl UidList {
         let mut at = from;
         let mut result = Ok(());
         while let Some(len) = memchr::memchr(b'\n', &text[at..]) {
+            // What a crash left of lines that were being appended: nobody was told of them.
+            if memchr::memchr(0, &text[at..at + len]).is_some() {
+                break;
+            }
             result = self.parse_line(&text, at, len);
             if result.is_err() {
                 break;
@@ -347,7 +351,8 @@ pub(super) fn write_header(header: &Header, uidnext: Uid, guid: &[u8; 32], out: 
 /// Appends `text` to the file, durably. The dotlock is held.
 ///
 /// Commit point: the `fdatasync`. After a crash before it, readers find the old lines, perhaps some
-/// of the new ones, and perhaps a torn last one, which counts as not there.
+/// of the new ones, and perhaps a torn last one, or NULs instead of some and others behind them:
+/// neither a torn line counts nor what is behind NULs.
 pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result<FileStamp> {
     let write = || {
         let file = vfs.open(path, OpenOptions::WRITE)?;
@@ -490,6 +495,7 @@ mod tests {
         check(&format!("{HEADER}\n1  :a b\n"), &[(1, "a b")], false);
         check(&format!("{HEADER}\n1 :a\n2 :to"), &[(1, "a")], true);
         check(&format!("{HEADER}\n1 x :a\n"), &[(1, "a")], true);
+        check(&format!("{HEADER}\n1 :a\n2 :b\0\0c\n4 :d\n"), &[(1, "a")], true);
         check(&format!("{HEADER}\n1 :a\n2 :b\n3 :a\n"), &[(3, "a"), (2, "b")], true);
         check("3 V7 N5\n1 :a\n", &[(1, "a")], true);
         check("1 7 5\n1 a\n", &[(1, "a")], true);
