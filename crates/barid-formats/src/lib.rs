@@ -5,10 +5,13 @@
 //! [`ScanSink`]; only those are read.
 
 mod create;
+mod crlf;
 mod detect;
+mod durable;
 mod error;
 mod files;
 mod folders;
+mod given;
 mod location;
 mod mailbox;
 mod maildir;

@@ -61,7 +61,9 @@ pub struct NewMessage<'a> {
     /// these bytes instead of `bytes` and `sender`.
     pub stored: Option<StoredMessage<'a>>,
     /// The UID that it shall have. It gets it if all UIDs given so far, to the messages before it
-    /// included, are below; otherwise it gets the next one. [`SyncReport::appended`] tells.
+    /// included, are below; otherwise it gets the next one. So it does if that is above
+    /// 3,758,096,383, since a mailbox should not run out of UIDs. [`SyncReport::appended`] tells.
+    /// An mbox must have its UIDs in the file, or be empty: else the next scan gives them.
     pub uid: Option<Uid>,
 }
 

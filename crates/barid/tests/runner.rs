@@ -23,6 +23,7 @@ mod reading;
 mod search;
 mod search_peer;
 mod search_programs;
+mod uids;
 mod undo;
 mod unfinished;
 mod watching;

@@ -1,23 +1,25 @@
 //! Delivering messages: written to `tmp`, made durable, and renamed.
 //!
-//! Order: write and fsync every file in `tmp`, and fsync `tmp`; give them UIDs by appending to
-//! `dovecot-uidlist` under its lock (fdatasync); rename them to `new` or `cur`; fsync these.
-//! Commit point of each message: its rename; acknowledged after the last fsync. After a crash
-//! before it, leftovers in `tmp` and UIDs that belong to no file do no harm; a message is whole or
-//! not there.
+//! Order: write and fsync every file in `tmp`, and fsync `tmp` (where there are many, sync the file
+//! system instead); give them UIDs by appending to `dovecot-uidlist` under its lock (fdatasync);
+//! rename them to `new` or `cur`; fsync these. Commit point of each message: its rename;
+//! acknowledged after the last fsync. After a crash before it, leftovers in `tmp` and UIDs that
+//! belong to no file do no harm; a message is whole or not there.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use barid_state::Ledger;
 use barid_types::{Flag, FlagSet, Uid};
-use barid_vfs::{OpenOptions, Process, Timestamp};
+use barid_vfs::{File, OpenOptions, Process, Timestamp};
 
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX};
 use super::name::{self, Letters};
 use super::uidlist::{self, Found, UidList};
 use super::{Maildir, path_of, uids};
+use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
+use crate::given::given_uids;
 use crate::{Error, NewMessage, Result};
 
 /// The permission bits that every new file has.
@@ -30,21 +32,32 @@ struct Delivery {
     target: PathBuf,
 }
 
-/// Delivers messages; returns their UIDs where they could be given at once. Keywords that have no
-/// letter must have been given one.
+/// What an append did.
+#[derive(Debug, Default)]
+pub(super) struct Appended {
+    /// The UIDs, where they could be given at once.
+    pub(super) uids: Vec<Option<Uid>>,
+    /// How often was waited for the disk.
+    pub(super) barriers: u64,
+}
+
+/// Delivers messages. Keywords that have no letter must have been given one.
 pub(super) fn append(
     maildir: &Maildir,
     ledger: Option<&mut Ledger>,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
-) -> Result<Vec<Option<Uid>>> {
+) -> Result<Appended> {
     if appends.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Appended::default());
     }
     let mut deliveries = Vec::with_capacity(appends.len());
-    let delivered = write_all(maildir, keywords, appends, &mut deliveries)
-        .and_then(|()| give_uids(maildir, ledger, &deliveries))
-        .and_then(|uids| rename_all(maildir, &deliveries).map(|()| uids));
+    let delivered = write_all(maildir, keywords, appends, &mut deliveries).and_then(|synced| {
+        let uids = give_uids(maildir, ledger, &deliveries, appends)?;
+        let listed = u64::from(uids.iter().any(Option::is_some));
+        let renamed = rename_all(maildir, &deliveries)?;
+        Ok(Appended { uids, barriers: synced + listed + renamed })
+    });
     if delivered.is_err() {
         for delivery in &deliveries {
             // Those renamed already are not there any more; others may stay: they are only waste.
@@ -54,25 +67,29 @@ pub(super) fn append(
     delivered
 }
 
+/// Writes all messages to `tmp`, durably; tells how often was waited for the disk.
 fn write_all(
     maildir: &Maildir,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
     deliveries: &mut Vec<Delivery>,
-) -> Result<()> {
+) -> Result<u64> {
     let tmp = &maildir.paths.tmp;
     match maildir.vfs.create_dir(tmp, 0o700) {
         Ok(()) => maildir.vfs.sync_dir(&maildir.path).map_err(Error::at(&maildir.path))?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(source) => return Err(Error::at(tmp)(source)),
     }
+    let mut files = NewFiles::begin(maildir.vfs.as_ref(), tmp, appends.len())?;
     let process = maildir.vfs.process();
     let mode = mode_of_files(maildir)?;
     for message in appends {
-        let delivery = write_one(maildir, keywords, message, &process, mode)?;
+        let (delivery, file) = write_one(maildir, keywords, message, &process, mode)?;
+        let written = files.written(&*file).map_err(Error::at(&delivery.tmp));
         deliveries.push(delivery);
+        written?;
     }
-    maildir.vfs.sync_dir(tmp).map_err(Error::at(tmp))
+    files.finish(deliveries.iter().map(|delivery| delivery.tmp.as_path()))
 }
 
 /// The permission bits of new files: as in Dovecot those of the folder, so that who may read the
@@ -83,14 +100,14 @@ fn mode_of_files(maildir: &Maildir) -> Result<u32> {
     Ok(mode & 0o666 | FILE_MODE)
 }
 
-/// Writes one message to `tmp`, durably.
+/// Writes one message to `tmp`.
 fn write_one(
     maildir: &Maildir,
     keywords: &Keywords,
     message: &NewMessage<'_>,
     process: &Process,
     mode: u32,
-) -> Result<Delivery> {
+) -> Result<(Delivery, Box<dyn File>)> {
     let vfs = maildir.vfs.as_ref();
     let mut tries = 0;
     let (base, tmp, file) = loop {
@@ -114,9 +131,9 @@ fn write_one(
         file.write_all_at(message.bytes, 0)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
-            vfs.set_times(&tmp, vfs.now(), Timestamp { unix_nanos })?;
+            file.set_times(vfs.now(), Timestamp { unix_nanos })?;
         }
-        file.sync_all()
+        Ok(())
     };
     if let Err(source) = write() {
         let _ = vfs.remove_file(&tmp);
@@ -132,11 +149,12 @@ fn write_one(
     } else {
         path_of(&maildir.paths.cur, &name::with_letters(&base, letters))
     };
-    Ok(Delivery { base, tmp, target })
+    Ok((Delivery { base, tmp, target }, file))
 }
 
-/// How often a delivery waits for the disk, at most: for each file, and for `tmp`, the list of
-/// UIDs, and each folder that messages come to.
+/// How often a delivery waits for the disk, where the system can do all that it should: for each
+/// file and for `tmp`, or for the file system; for the list of UIDs; and for each folder that
+/// messages come to.
 pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     let is_recent = |message: &NewMessage<'_>| {
         message.flags.without(Flag::Recent) == FlagSet::EMPTY && message.keywords.is_empty()
@@ -144,9 +162,10 @@ pub(super) fn barriers(appends: &[NewMessage<'_>]) -> u64 {
     let folders = [true, false]
         .into_iter()
         .filter(|recent| appends.iter().any(|message| is_recent(message) == *recent));
-    match appends.len() as u64 {
+    match appends.len() {
         0 => 0,
-        files => files + 2 + folders.count() as u64,
+        SYNC_FS_FILES_MIN.. => 2 + folders.count() as u64,
+        files => files as u64 + 2 + folders.count() as u64,
     }
 }
 
@@ -156,6 +175,7 @@ fn give_uids(
     maildir: &Maildir,
     ledger: Option<&mut Ledger>,
     deliveries: &[Delivery],
+    appends: &[NewMessage<'_>],
 ) -> Result<Vec<Option<Uid>>> {
     let none = vec![None; deliveries.len()];
     if let Some(ledger) = ledger
@@ -172,32 +192,29 @@ fn give_uids(
         Found::Read(list) if !list.rewrite => list,
         _ => return Ok(none),
     };
-    let room = u32::MAX - list.uidnext().get();
-    if deliveries.len() as u64 >= u64::from(room) {
-        return Ok(none);
-    }
-    let (mut text, mut given) = (Vec::new(), Vec::new());
-    let mut next = list.uidnext();
-    for delivery in deliveries {
-        uidlist::write_new_line(next, &delivery.base, &mut text);
-        given.push(Some(next));
-        next = next.next().expect("because there is room, as just checked");
+    let Some(uids) = given_uids(list.uidnext().get(), appends) else { return Ok(none) };
+    let mut text = Vec::new();
+    for (delivery, uid) in deliveries.iter().zip(&uids) {
+        uidlist::write_new_line(*uid, &delivery.base, &mut text);
     }
     uidlist::append(vfs, path, list.end_offset, &text)?;
-    Ok(given)
+    Ok(uids.into_iter().map(Some).collect())
 }
 
-fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<()> {
+/// Renames all; tells how often was waited for the disk.
+fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
     for delivery in deliveries {
         let rename = maildir.vfs.rename(&delivery.tmp, &delivery.target);
         rename.map_err(Error::at(&delivery.target))?;
     }
+    let mut barriers = 0;
     for dir in [&maildir.paths.new, &maildir.paths.cur] {
         if deliveries.iter().any(|delivery| delivery.target.parent() == Some(dir)) {
             maildir.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+            barriers += 1;
         }
     }
-    Ok(())
+    Ok(barriers)
 }
 
 /// A name that no other message has: seconds, microseconds that grow within this process, process,

@@ -61,13 +61,17 @@ pub(super) fn sync(
     work.gone.sort_unstable();
     work.gone.dedup();
     report.gone = work.gone;
-    if !dry_run {
-        report.appended =
-            append::append(maildir, context.ledger.as_deref_mut(), &work.keywords, appends)?;
-    }
     report.figures = work.figures;
+    report.figures.barriers += match dry_run {
+        true => append::barriers(appends),
+        false => {
+            let ledger = context.ledger.as_deref_mut();
+            let appended = append::append(maildir, ledger, &work.keywords, appends)?;
+            report.appended = appended.uids;
+            appended.barriers
+        }
+    };
     report.figures.bytes_appended = appends.iter().map(|message| message.bytes.len() as u64).sum();
-    report.figures.barriers += append::barriers(appends);
     Ok(report)
 }
 
@@ -81,8 +85,8 @@ fn give_letters(
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.keywords;
     let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
-    let wanted: Vec<&Keyword> =
-        of_changes.chain(appends.iter().flat_map(|message| &message.keywords)).collect();
+    let of_appends = appends.iter().flat_map(|message| &message.keywords);
+    let wanted: Vec<&Keyword> = of_changes.chain(&changes.keywords).chain(of_appends).collect();
     let keywords = Keywords::read(vfs, path)?;
     if wanted.iter().all(|keyword| keywords.letter(keyword).is_some()) {
         return Ok(keywords);

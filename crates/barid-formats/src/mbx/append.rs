@@ -16,6 +16,8 @@ use super::layout::{Header, UID_LAST_OFFSET, WRITE_LEN, bits_of};
 use super::lock::WriteLocks;
 use super::plan::bits_of_keywords;
 use super::{MbxMailbox, date};
+use crate::crlf::push_crlf;
+use crate::given::given_uids;
 use crate::{Error, NewMessage, Result, SyncFigures};
 
 /// Refuses what cannot be appended.
@@ -54,7 +56,7 @@ fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: Inter
     format!("{date},{size};{keywords:08x}{:04x}-{uid:08x}\r\n", bits_of(message.flags))
 }
 
-/// Appends messages at `end`, which is the end of the file, with the UIDs that follow `uid_last`;
+/// Appends messages at `end`, which is the end of the file, with UIDs above `uid_last`;
 /// gives their UIDs. Costs two barriers.
 ///
 /// # Errors
@@ -67,15 +69,14 @@ pub(super) fn append(
     messages: &[NewMessage<'_>],
     figures: &mut SyncFigures,
 ) -> Result<Vec<Uid>> {
-    let count = u32::try_from(messages.len()).ok();
-    let last = count.and_then(|count| uid_last.checked_add(count)).filter(|last| *last < u32::MAX);
-    let Some(last) = last else {
+    let given = uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
+    let Some(uids) = given else {
         let what = "there are no more UIDs";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
     let mut writer = Writer { file: &*locks.file, offset: end, out: Vec::new() };
     let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
-    match writer.write(header, last, uid_last, messages, now) {
+    match writer.write(header, &uids, messages, now) {
         Ok(()) => {}
         Err(source) => {
             // The error is what matters; what cannot be cut back now is for the next change.
@@ -86,7 +87,7 @@ pub(super) fn append(
     figures.barriers += 2;
     figures.bytes_appended = writer.offset - end;
     figures.size_after = writer.offset;
-    Ok((uid_last + 1..=last).filter_map(Uid::new).collect())
+    Ok(uids)
 }
 
 /// Keeps the time of the last change. What fails here is no more than a look at all flags.
@@ -108,17 +109,16 @@ impl Writer<'_> {
     fn write(
         &mut self,
         header: &Header,
-        last: u32,
-        uid_last: u32,
+        uids: &[Uid],
         messages: &[NewMessage<'_>],
         now: InternalDate,
     ) -> std::io::Result<()> {
         let first_offset = self.offset;
         let mut first = String::new();
-        for (message, uid) in messages.iter().zip(uid_last + 1..) {
+        for (message, uid) in messages.iter().zip(uids) {
             let keywords = bits_of_keywords(header, &message.keywords);
             let size = barid_message::crlf_size(text_of(message));
-            let line = line(message, size, keywords, uid, now);
+            let line = line(message, size, keywords, uid.get(), now);
             match first.is_empty() {
                 true => {
                     self.offset += line.len() as u64;
@@ -126,28 +126,15 @@ impl Writer<'_> {
                 }
                 false => self.out.extend_from_slice(line.as_bytes()),
             }
-            self.text(text_of(message))?;
+            push_crlf(text_of(message), &mut self.out);
+            self.flush_if_full()?;
         }
         self.flush()?;
+        let last = uids.last().map_or(0, |uid| uid.get());
         self.file.write_all_at(format!("{last:08x}").as_bytes(), UID_LAST_OFFSET)?;
         self.file.sync_data()?;
         self.file.write_all_at(first.as_bytes(), first_offset)?;
         self.file.sync_all()
-    }
-
-    /// Adds a message with CRLF line ends.
-    fn text(&mut self, mut text: &[u8]) -> std::io::Result<()> {
-        let mut before = 0;
-        while let Some(end) = memchr::memchr(b'\n', text) {
-            let is_bare = if end == 0 { before != b'\r' } else { text[end - 1] != b'\r' };
-            self.out.extend_from_slice(&text[..end]);
-            self.out.extend_from_slice(if is_bare { b"\r\n" } else { b"\n" });
-            before = b'\n';
-            text = &text[end + 1..];
-            self.flush_if_full()?;
-        }
-        self.out.extend_from_slice(text);
-        self.flush_if_full()
     }
 
     fn flush_if_full(&mut self) -> std::io::Result<()> {

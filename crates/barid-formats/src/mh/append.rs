@@ -1,14 +1,16 @@
 //! Delivering messages: written beside the others, made durable, and linked under new numbers.
 //!
-//! Order: every file is written under a hidden name and fsynced, before any lock is taken; under
-//! the lock of the sequences these are written with the flags of the new numbers (durable); the
-//! files are linked to their numbers; the folder is fsynced; the hidden names go. Commit point of
-//! each message: its link; acknowledged after the fsync of the folder. A link never replaces
-//! anything: a number that another program took meanwhile is left to it, and the next one tried.
+//! Order: every file is written under a hidden name and fsynced (where there are many, the file
+//! system is synced instead), before any lock is taken; under the lock of the sequences these are
+//! written with the flags of the new numbers (durable); UIDs that messages are to have go to the
+//! ledger (durable); the files are linked to their numbers; the folder is fsynced; the hidden names
+//! go. Commit point of each message: its link; acknowledged after the fsync of the folder. A link
+//! never replaces anything: a number that another program took meanwhile is left to it, and the
+//! next one tried.
 //!
 //! After a crash a message is whole or not there; leftovers under hidden names, and sequences of
 //! numbers without a message, do no harm: the next delivery of ours clears both, the former once
-//! they are an hour old. An error leaves no message.
+//! they are an hour old. UIDs without a message are wasted. An error leaves no message.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -16,15 +18,77 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_types::Flag;
+use barid_state::{Ledger, LedgerEntry};
+use barid_types::{Flag, Uid};
 use barid_vfs::{Metadata, OpenOptions, Timestamp};
 
-use super::layout::{LEFTOVER_AGE, LEFTOVERS_MAX, NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX};
+use super::layout::{
+    LEDGER_LOCK_TIMEOUT, LEFTOVER_AGE, LEFTOVERS_MAX, NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX,
+    UIDNEXT_MAX,
+};
 use super::list::Lister;
-use super::name::Number;
+use super::name::{self, Number};
 use super::sequences::{Edit, Sequences, SequencesLock};
 use super::{MhFolder, path_of};
-use crate::{Error, NewMessage, Result};
+use crate::durable::NewFiles;
+use crate::files::{HEADER_LEN_MAX, header_end};
+use crate::given::given_uids;
+use crate::{Error, Known, NewMessage, Result};
+
+/// The UIDs of messages that are to have certain ones. The ledger has them, by what the messages
+/// are, before there is anything under a number; whoever finds the numbers finds the UIDs there.
+#[derive(Debug)]
+pub(super) struct Uids<'a> {
+    /// Locked until the messages are where they belong: nobody may take entries without a message
+    /// for void meanwhile.
+    ledger: &'a mut Ledger,
+    pub(super) given: Vec<Uid>,
+}
+
+impl<'a> Uids<'a> {
+    /// Gives UIDs if some are wished; `None` if the next scan is to give them.
+    pub(super) fn give(
+        ledger: Option<&'a mut Ledger>,
+        known: &dyn Known,
+        messages: &[NewMessage<'_>],
+    ) -> Result<Option<Self>> {
+        let is_wished = messages.iter().any(|message| message.uid.is_some());
+        let (true, Some(ledger), Some(validity)) = (is_wished, ledger, known.uidvalidity()) else {
+            return Ok(None);
+        };
+        ledger.lock(LEDGER_LOCK_TIMEOUT)?;
+        let next = ledger.uidnext().max(known.uidnext()).unwrap_or(Uid::MIN);
+        let is_same = ledger.uidvalidity() == Some(validity) && next.get() <= UIDNEXT_MAX;
+        match given_uids(next.get(), messages).filter(|_| is_same) {
+            Some(given) => Ok(Some(Self { ledger, given })),
+            None => {
+                ledger.unlock();
+                Ok(None)
+            }
+        }
+    }
+
+    fn commit(&mut self, messages: &[NewMessage<'_>]) -> Result<()> {
+        for (message, uid) in messages.iter().zip(&self.given) {
+            let text = message.bytes;
+            let header_len = header_end(text).map_or(text.len(), |end| end.len);
+            let key = name::key(&text[..header_len.min(HEADER_LEN_MAX)], text.len() as u64);
+            self.ledger.push(LedgerEntry { uid: *uid, key });
+        }
+        self.ledger.commit()?;
+        // Where it cannot be written, no UID can be promised.
+        if !self.ledger.is_persistent() {
+            self.given.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Uids<'_> {
+    fn drop(&mut self) {
+        self.ledger.unlock();
+    }
+}
 
 /// A message that has its number.
 struct Link {
@@ -38,6 +102,8 @@ pub(super) struct Drafts<'a> {
     folder: &'a MhFolder,
     messages: &'a [NewMessage<'a>],
     files: Vec<PathBuf>,
+    /// How often was waited for the disk.
+    barriers: u64,
 }
 
 impl Drop for Drafts<'_> {
@@ -52,17 +118,25 @@ impl Drop for Drafts<'_> {
 impl<'a> Drafts<'a> {
     /// Writes all messages, durably.
     pub(super) fn write(folder: &'a MhFolder, messages: &'a [NewMessage<'a>]) -> Result<Self> {
-        let mut drafts = Self { folder, messages, files: Vec::with_capacity(messages.len()) };
+        let mut drafts =
+            Self { folder, messages, files: Vec::with_capacity(messages.len()), barriers: 0 };
         if !messages.is_empty() {
             let mode = folder.file_mode()?;
+            let mut files = NewFiles::begin(folder.vfs.as_ref(), &folder.path, messages.len())?;
             for message in messages {
-                drafts.write_one(message, mode)?;
+                drafts.write_one(message, mode, &mut files)?;
             }
+            drafts.barriers = files.finish(drafts.files.iter().map(PathBuf::as_path))?;
         }
         Ok(drafts)
     }
 
-    fn write_one(&mut self, message: &NewMessage<'_>, mode: u32) -> Result<()> {
+    fn write_one(
+        &mut self,
+        message: &NewMessage<'_>,
+        mode: u32,
+        files: &mut NewFiles<'_>,
+    ) -> Result<()> {
         let vfs = self.folder.vfs.as_ref();
         let mut tries = 0;
         let (path, file) = loop {
@@ -81,13 +155,13 @@ impl<'a> Drafts<'a> {
             }
         };
         self.files.push(path.clone());
-        let write = || {
+        let mut write = || {
             file.write_all_at(message.bytes, 0)?;
             if let Some(date) = message.internal_date {
                 let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
                 file.set_times(vfs.now(), Timestamp { unix_nanos })?;
             }
-            file.sync_all()
+            files.written(&*file)
         };
         write().map_err(Error::at(&path))
     }
@@ -125,10 +199,11 @@ impl<'a> Drafts<'a> {
         sequences: &mut Sequences,
         mode: u32,
         lock: &mut SequencesLock,
+        uids: Option<&mut Uids<'_>>,
     ) -> Result<u64> {
         let mut links = Vec::with_capacity(self.files.len());
         let mut next = self.after(last.unwrap_or(0), 0)?;
-        let result = self.deliver_into(&mut links, &mut next, sequences, mode, lock);
+        let result = self.deliver_into(&mut links, &mut next, sequences, mode, lock, uids);
         if result.is_err() {
             self.take_back(&links, sequences);
             sequences.forget(&[(next, Number::MAX)]);
@@ -143,12 +218,17 @@ impl<'a> Drafts<'a> {
         sequences: &mut Sequences,
         mode: u32,
         lock: &mut SequencesLock,
+        uids: Option<&mut Uids<'_>>,
     ) -> Result<u64> {
         let vfs = self.folder.vfs.as_ref();
         let mut barriers = 0;
         self.enter(0, *next, sequences);
         self.write_sequences(sequences, mode, lock)?;
         barriers += 2;
+        if let Some(uids) = uids {
+            uids.commit(self.messages)?;
+            barriers += 1;
+        }
         let mut tries = 0;
         while links.len() < self.files.len() {
             let done = links.len();
@@ -175,7 +255,7 @@ impl<'a> Drafts<'a> {
             }
         }
         vfs.sync_dir(&self.folder.path).map_err(Error::at(&self.folder.path))?;
-        Ok(barriers + 1 + self.files.len() as u64)
+        Ok(barriers + 1 + self.barriers)
     }
 
     /// Removes the messages that were delivered, as far as that can be done, if under their numbers

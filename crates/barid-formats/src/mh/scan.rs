@@ -61,6 +61,10 @@ struct Plan {
     jobs: Vec<Job>,
     /// UIDs that the ledger has and that stand for nothing any more.
     void: Vec<Uid>,
+    /// UIDs that the ledger has, of messages that were not seen.
+    unclaimed: Vec<Uid>,
+    /// The stamp of the folder before it was listed.
+    stamp: Stamp,
 }
 
 impl Pass<'_> {
@@ -80,7 +84,7 @@ impl Pass<'_> {
             return Ok(None);
         }
         let uidvalidity = ledger.uidvalidity.unwrap_or_else(|| self.new_uidvalidity(&ledger));
-        let plan = self.plan(&mut listing, &ledger, uidvalidity)?;
+        let plan = Plan { stamp, ..self.plan(&mut listing, &ledger, uidvalidity)? };
         let mut sequences = Sequences::read(vfs, &self.folder.sequences)?;
         let mut table = self.before.keywords.clone();
         sequences.intern(&mut table);
@@ -157,13 +161,18 @@ impl Pass<'_> {
         }
         jobs.sort_unstable_by_key(|job| job.uid);
         let is_listed = listing.dirs_listed > 0 && listing.is_complete;
-        let mut void: Vec<Uid> = match is_listed {
+        let unclaimed = match is_listed {
             true => candidates.unclaimed().collect(),
             false => Vec::new(),
         };
         let gone = self.before.rows.iter().zip(&listing.seen);
-        void.extend(gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid));
-        Ok(Plan { jobs, void })
+        let void = gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid).collect();
+        Ok(Plan { jobs, void, unclaimed, stamp: Stamp::default() })
+    }
+
+    /// Whether no message can have come since the folder was listed.
+    fn is_settled(&self, stamp: &Stamp) -> Result<bool> {
+        Ok(stamp.is_settled(0) && self.folder.stamp()?.files[0] == stamp.files[0])
     }
 
     /// A UIDVALIDITY above every known one.
@@ -194,7 +203,8 @@ impl Pass<'_> {
         let is_void = seen.uidvalidity.is_none();
         let raises = announced.is_some_and(|next| next.get() > seen.uidnext);
         debug_assert!(!is_void || listing.seen.iter().all(|seen| *seen != Seen::Same));
-        if is_void || raises || !new.is_empty() || !plan.void.is_empty() {
+        let is_dropping = !plan.void.is_empty() || !plan.unclaimed.is_empty();
+        if is_void || raises || !new.is_empty() || is_dropping {
             if !seen.lock(ledger)? {
                 return Err(Error::Changed { path: self.folder.path.clone() });
             }
@@ -202,6 +212,10 @@ impl Pass<'_> {
                 ledger.replace(uidvalidity, new);
             } else {
                 ledger.expunge(&plan.void);
+                // What has no message may get it just now: see `append.rs`.
+                if self.is_settled(&plan.stamp)? {
+                    ledger.expunge(&plan.unclaimed);
+                }
                 new.iter().for_each(|entry| ledger.push(*entry));
             }
             announced.into_iter().for_each(|next| ledger.raise_uidnext(next));

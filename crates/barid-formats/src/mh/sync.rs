@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 
 use barid_types::{Flag, Keyword, Uid};
 
-use super::append::Drafts;
+use super::append::{Drafts, Uids};
 use super::list::Lister;
 use super::name::{Number, parse_place};
 use super::sequences::{Edit, Sequences, SequencesLock, can_hold};
@@ -51,13 +51,20 @@ pub(super) fn sync(
     if work.sequences.is_changed() && appends.is_empty() {
         work.write_sequences(mode, &mut lock)?;
     }
+    let mut appended = vec![None; appends.len()];
     if !appends.is_empty() {
         let last = drafts.last_number(&work.lister());
-        let delivered =
-            last.and_then(|last| drafts.deliver(last, &mut work.sequences, mode, &mut lock));
+        let mut uids = None;
+        let delivered = last.and_then(|last| {
+            uids = Uids::give(context.ledger.as_deref_mut(), context.known, appends)?;
+            drafts.deliver(last, &mut work.sequences, mode, &mut lock, uids.as_mut())
+        });
         match delivered {
             Ok(barriers) => work.figures.barriers += barriers,
             Err(error) => return Err(work.without_appends(error, changes, mode, &mut lock)),
+        }
+        if let Some(uids) = uids.as_ref().filter(|uids| !uids.given.is_empty()) {
+            appended = uids.given.iter().copied().map(Some).collect();
         }
         work.figures.bytes_appended = appends.iter().map(|new| new.bytes.len() as u64).sum();
     }
@@ -71,7 +78,7 @@ pub(super) fn sync(
         }
     }
     Ok(SyncReport {
-        appended: vec![None; appends.len()],
+        appended,
         gone: work.gone(changes),
         failed,
         figures: work.figures,

@@ -4,64 +4,35 @@
 //! the journal, which is the commit point. A crash before it leaves bytes in a data file that
 //! belong to no message: the next append goes behind them, and the next expunge removes them.
 
-use std::borrow::Cow;
-
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, OpenOptions};
 
 use super::MixMailbox;
-use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX};
-use super::record::{DATE_LEN, Message, bits_of, message_line, write_date};
+use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX, WRITE_LEN};
+use super::record::{Message, bits_of, message_line, write_date};
 use super::sync::Work;
+use crate::crlf::push_crlf;
+use crate::given::given_uids;
 use crate::{Error, NewMessage, Result};
 
 /// Bytes of a line before a message as c-client reckons with.
 const LINE_LEN: u64 = 45;
 
-/// A message to be appended.
-pub(super) struct Prepared<'a> {
-    bytes: Cow<'a, [u8]>,
-    header_len: u32,
-    date: Option<InternalDate>,
-    message: &'a NewMessage<'a>,
-}
-
-/// Makes messages what they are to be in the data file.
-pub(super) fn prepare<'a>(
-    mailbox: &MixMailbox,
-    appends: &'a [NewMessage<'a>],
-) -> Result<Vec<Prepared<'a>>> {
+/// Refuses what cannot be appended.
+pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<()> {
     let unsupported = |what| Error::Unsupported { path: mailbox.path.clone(), what };
-    let prepare = |message: &'a NewMessage<'a>| {
-        let bytes = with_crlf(message.bytes);
-        if bytes.is_empty() {
+    for message in appends {
+        if message.bytes.is_empty() {
             return Err(unsupported("a mix mailbox holds no empty messages"));
         }
-        if bytes.len() as u64 > u64::from(u32::MAX) - LINE_LEN {
+        // Line ends at most double it.
+        let len_max = u64::from(u32::MAX) - LINE_LEN;
+        let is_near = message.bytes.len() as u64 > len_max / 2;
+        if is_near && barid_message::crlf_size(message.bytes) > len_max {
             return Err(unsupported("a message of a mix mailbox is smaller than 4 GiB"));
         }
-        let header_len = header_len(&bytes) as u32;
-        Ok(Prepared { bytes, header_len, date: message.internal_date, message })
-    };
-    appends.iter().map(prepare).collect()
-}
-
-/// A text all of whose lines end with CRLF.
-fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
-    let is_bare = |at: &usize| *at == 0 || text[at - 1] != b'\r';
-    let bare = memchr::memchr_iter(b'\n', text).filter(is_bare).count();
-    if bare == 0 {
-        return Cow::Borrowed(text);
     }
-    let mut out = Vec::with_capacity(text.len() + bare);
-    let mut from = 0;
-    for at in memchr::memchr_iter(b'\n', text).filter(is_bare) {
-        out.extend_from_slice(&text[from..at]);
-        out.push(b'\r');
-        from = at;
-    }
-    out.extend_from_slice(&text[from..]);
-    Cow::Owned(out)
+    Ok(())
 }
 
 /// Bytes up to and with the blank line, as c-client finds it: it does not see one behind CR CR LF.
@@ -79,12 +50,12 @@ fn header_len(text: &[u8]) -> usize {
 }
 
 /// Appends; reports the UIDs.
-pub(super) fn append(work: &mut Work<'_>, messages: &mut [Prepared<'_>]) -> Result<()> {
-    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-    if work.now.meta.uid_last.checked_add(count).is_none_or(|last| last == u32::MAX) {
+pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result<()> {
+    let given = work.now.meta.uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
+    let Some(uids) = given else {
         let what = "all UIDs are given out";
         return Err(Error::Unsupported { path: work.mailbox.path.clone(), what });
-    }
+    };
     let now = &work.now;
     let mut seq = work.next_seq(now.meta.seq);
     for other in [now.index_seq, now.status_seq] {
@@ -93,14 +64,14 @@ pub(super) fn append(work: &mut Work<'_>, messages: &mut [Prepared<'_>]) -> Resu
         }
     }
     if work.dry_run {
-        let lens = messages.iter().map(|message| message.bytes.len() as u64 + LINE_LEN);
+        let lens = messages.iter().map(|m| barid_message::crlf_size(m.bytes) + LINE_LEN);
         work.report.figures.bytes_appended = lens.sum();
         work.report.appended = vec![None; messages.len()];
         return Ok(());
     }
-    let target = Target::open(work, messages[0].bytes.len() as u64)?;
+    let target = Target::open(work, barid_message::crlf_size(messages[0].bytes))?;
     let before = (work.now.meta.clone(), work.now.messages.len());
-    let written = write_all(work, messages, &target, seq)
+    let written = write_all(work, messages, &uids, &target, seq)
         .and_then(|end| target.make_durable(work).map(|()| end))
         // Not later: what a journal names, even one that failed, must stay.
         .inspect_err(|_| target.give_up(work.mailbox));
@@ -206,67 +177,56 @@ impl Target {
 /// Writes messages to the data file and lists them; returns where they end.
 fn write_all(
     work: &mut Work<'_>,
-    messages: &[Prepared<'_>],
+    messages: &[NewMessage<'_>],
+    uids: &[Uid],
     target: &Target,
     seq: u32,
 ) -> Result<u64> {
     let path = work.mailbox.data_path(target.number);
-    let mut pos = target.size;
-    for prepared in messages {
-        let date = written_date(work, prepared.date);
-        let size = prepared.bytes.len() as u32;
-        let uid = work.now.meta.uid_last + 1;
-        let line = message_line(uid, &date, size);
-        let text_pos = pos + line.len() as u64;
-        let end = text_pos + u64::from(size);
+    let now = work.mailbox.vfs.now().unix_seconds();
+    let now = InternalDate { unix_seconds: now, zone_minutes: 0 };
+    let mut out = Vec::new();
+    let (mut written, mut pos) = (target.size, target.size);
+    for (index, (new, uid)) in messages.iter().zip(uids).enumerate() {
+        let date = write_date(new.internal_date.unwrap_or(now));
+        let size = barid_message::crlf_size(new.bytes) as u32;
+        let line = message_line(uid.get(), &date, size);
+        let end = pos + line.len() as u64 + u64::from(size);
         if end > u64::from(u32::MAX) {
             let what = "the data file would be longer than 4 GiB";
             return Err(Error::Unsupported { path, what });
         }
-        target.file.write_all_at(&line, pos).map_err(Error::at(&path))?;
-        target.file.write_all_at(&prepared.bytes, text_pos).map_err(Error::at(&path))?;
+        out.extend_from_slice(&line);
+        let text = out.len();
+        push_crlf(new.bytes, &mut out);
         let message = Message {
-            uid,
+            uid: uid.get(),
             date,
             size,
             file: target.number,
             pos: pos as u32,
             line_len: line.len() as u32,
-            header_len: prepared.header_len,
-            keywords: work.mask_of(&prepared.message.keywords),
-            flags: bits_of(prepared.message.flags),
+            header_len: header_len(&out[text..]) as u32,
+            keywords: work.mask_of(&new.keywords),
+            flags: bits_of(new.flags),
             modseq: seq,
         };
-        work.now.meta.uid_last = uid;
+        work.now.meta.uid_last = uid.get();
         work.now.messages.push(message);
-        work.report.appended.push(Uid::new(uid));
+        work.report.appended.push(Some(*uid));
         pos = end;
+        if out.len() >= WRITE_LEN || index + 1 == messages.len() {
+            target.file.write_all_at(&out, written).map_err(Error::at(&path))?;
+            written += out.len() as u64;
+            out.clear();
+        }
     }
     Ok(pos)
-}
-
-fn written_date(work: &Work<'_>, date: Option<InternalDate>) -> [u8; DATE_LEN] {
-    let unix_seconds = work.mailbox.vfs.now().unix_seconds();
-    write_date(date.unwrap_or(InternalDate { unix_seconds, zone_minutes: 0 }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_get_crlf() {
-        for (text, expected) in [
-            ("", ""),
-            ("a", "a"),
-            ("a\nb\n", "a\r\nb\r\n"),
-            ("\n\n", "\r\n\r\n"),
-            ("a\r\nb\n\r\n", "a\r\nb\r\n\r\n"),
-            ("a\rb\n", "a\rb\r\n"),
-        ] {
-            assert_eq!(*with_crlf(text.as_bytes()), *expected.as_bytes(), "{text:?}");
-        }
-    }
 
     #[test]
     fn headers_end_where_c_client_sees_it() {

@@ -36,6 +36,8 @@ pub(super) const DEFECTS_MAX: usize = 100;
 pub(super) const CHUNK_LEN: usize = 512;
 /// How many data files are looked at.
 pub(super) const DATA_FILES_MAX: usize = 1 << 20;
+/// Bytes written at once when messages are appended.
+pub(super) const WRITE_LEN: usize = 1 << 20;
 /// Bytes of a data file that are slid at once; of more, the gaps stay.
 pub(super) const SLIDE_LEN_MAX: u64 = 64 << 20;
 /// How many names are tried for a new data file.

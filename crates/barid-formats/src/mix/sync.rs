@@ -45,7 +45,7 @@ pub(super) fn sync(
     let follows = Follows::of(mailbox, &snapshot, context)?;
     let mut work = Work::new(mailbox, &locks, snapshot, context.dry_run);
     work.report.figures.size_before = work.size();
-    let mut messages = append::prepare(mailbox, appends)?;
+    append::check(mailbox, appends)?;
     // Also those of messages to be appended: a mailbox that has no room for them takes nothing.
     let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
@@ -62,13 +62,13 @@ pub(super) fn sync(
         Some(follows) => Some(follows.tell(&mut work, context)?),
         None => None,
     };
-    if !messages.is_empty() {
+    if !appends.is_empty() {
         let is_changed = !changes.is_empty();
         if is_changed && context.is_stopped() {
             let (path, what) = (mailbox.path.clone(), "it was stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
-        let appended = append::append(&mut work, &mut messages);
+        let appended = append::append(&mut work, appends);
         appended.map_err(|error| match (is_changed, error) {
             (true, error @ Error::Unfinished { .. }) | (false, error) => error,
             (true, error) => {

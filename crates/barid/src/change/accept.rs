@@ -27,6 +27,7 @@ impl Mailbox {
     pub(super) fn may_wait(&self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> bool {
         let only_flags = request.expunge.is_empty()
             && request.appends.is_empty()
+            && request.keywords.is_empty()
             && !request.drop_recent
             && !request.write_uids;
         let caps = self.format.caps();

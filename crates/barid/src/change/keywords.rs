@@ -72,6 +72,7 @@ impl Mailbox {
         });
         let of_flags = request.flags.iter().flat_map(|(_, change)| &change.add_keywords);
         let of_appends = request.appends.iter().flat_map(|message| &message.keywords);
+        let of_appends = of_appends.chain(&request.keywords);
         let mut asked = of_flags.chain(of_appends).peekable();
         let mut pending = pending.peekable();
         let caps = self.format.caps();

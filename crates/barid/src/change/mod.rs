@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use barid_formats::{FlagChange, NewMessage, SyncFigures, Unfinished};
-use barid_types::Uid;
+use barid_types::{Keyword, Uid};
 
 pub use self::undo::{KeptExpunge, KeptState, Undo};
 
@@ -35,6 +35,9 @@ pub struct ChangeRequest<'a> {
     pub expunge: Vec<Uid>,
     /// Messages to append.
     pub appends: &'a [NewMessage<'a>],
+    /// Keywords that the mailbox is to list, whether or not a message has them: where its format
+    /// has a list, messages that come later find room in it.
+    pub keywords: Vec<Keyword>,
     /// Drop \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
     /// Write the UID of every message into the mailbox, where it can hold them and does not yet.

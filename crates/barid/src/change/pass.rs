@@ -154,8 +154,9 @@ impl Mailbox {
     }
 
     fn can_leave_pending(&self, request: &ChangeRequest<'_>) -> bool {
-        let ChangeRequest { flags, expunge, appends, drop_recent, write_uids } = request;
-        let only_appends = flags.is_empty() && expunge.is_empty() && !drop_recent && !write_uids;
+        let ChangeRequest { flags, expunge, appends, keywords, drop_recent, write_uids } = request;
+        let is_empty = flags.is_empty() && expunge.is_empty() && keywords.is_empty();
+        let only_appends = is_empty && !drop_recent && !write_uids;
         only_appends && !appends.is_empty() && !self.pending.records().is_empty()
     }
 

@@ -65,7 +65,7 @@ pub(crate) fn resolve(
     retain(&mut expunge, &mut there, |uid| *uid, &mut resolved.gone);
     let (drop_recent, write_uids) = (request.drop_recent, request.write_uids);
     resolved.changes =
-        ChangeSet { flags, expunge, drop_recent, write_uids, ..ChangeSet::default() };
+        ChangeSet { flags, expunge, keywords: request.keywords.clone(), drop_recent, write_uids };
     resolved.gone.sort_unstable();
     resolved.gone.dedup();
     Ok(resolved)

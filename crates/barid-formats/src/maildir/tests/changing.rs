@@ -7,7 +7,7 @@ use barid_types::{Flag, FlagSet, InternalDate};
 use barid_vfs::{FileType, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, Error, FlagChange};
+use crate::{ChangeSet, Error, FlagChange, NewMessage};
 
 fn world() -> World {
     let world = World::new(Arc::new(MemVfs::new()));
@@ -276,4 +276,23 @@ fn others(world: &World, random: &mut fastrand::Rng) {
             world.rename(&format!("{dir}/{name}"), &format!("cur/{base}:2,{flags}"));
         }
     }
+}
+
+#[test]
+fn many_messages_are_made_durable_together() {
+    let mut world = world();
+    world.scan();
+    let texts: Vec<Vec<u8>> = (0..40).map(|at| format!("Subject: {at}\n\n").into_bytes()).collect();
+    let new = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| NewMessage { uid: Some(uid(100 + 2 * at as u32)), ..message(text) });
+    let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>()).unwrap();
+    // The file system, the list of UIDs, and the folder.
+    assert_eq!(report.figures.barriers, 3);
+    let expected: Vec<u32> = (0..40).map(|at| 100 + 2 * at).collect();
+    let given: Vec<u32> = report.appended.iter().flatten().map(|uid| uid.get()).collect();
+    assert_eq!(given, expected);
+    world.scan();
+    assert_eq!(world.uids()[2..], expected);
 }

@@ -9,7 +9,7 @@ use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
 
 use super::support::{World, keyword, message, uid};
-use crate::{ChangeSet, FlagChange};
+use crate::{ChangeSet, FlagChange, NewMessage};
 
 const SEEDS: u64 = 16;
 
@@ -218,6 +218,30 @@ fn deliveries() {
             })
         },
         30,
+    );
+}
+
+#[test]
+fn many_deliveries_that_bring_their_uids() {
+    check(
+        known,
+        &[],
+        |world| {
+            let texts: Vec<Vec<u8>> =
+                (0..33).map(|at| format!("Subject: many {at}\n\n").into_bytes()).collect();
+            let new = texts.iter().enumerate().map(|(at, text)| NewMessage {
+                uid: Some(uid(10 + 3 * at as u32)),
+                ..message(text)
+            });
+            let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
+            let uids = report.appended.iter().zip(&texts);
+            Ok(Promise {
+                uids: uids.filter_map(|(uid, text)| Some(((*uid)?, text.clone()))).collect(),
+                texts,
+                ..Promise::default()
+            })
+        },
+        100,
     );
 }
 

@@ -34,7 +34,7 @@ pub fn write_message(
     out: &mut Vec<u8>,
 ) {
     let form = Form { variant, is_crlf: false, zone };
-    write_numbered(&form, message, None, date, out);
+    write_numbered(&form, message, Numbered::default(), date, out);
 }
 
 /// How messages stand in a file.
@@ -61,17 +61,26 @@ fn with_crlf(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// [`write_message`] with the UID of the message, where it is to have one.
+/// What a message says of UIDs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::mbox) struct Numbered<'a> {
+    /// Its own.
+    pub(in crate::mbox) uid: Option<Uid>,
+    /// The field of the first message of a mailbox, its line end included.
+    pub(in crate::mbox) base: Option<&'a str>,
+}
+
+/// [`write_message`] with what the message says of UIDs.
 pub(in crate::mbox) fn write_numbered(
     form: &Form<'_>,
     message: &NewMessage<'_>,
-    uid: Option<Uid>,
+    numbered: Numbered<'_>,
     date: InternalDate,
     out: &mut Vec<u8>,
 ) {
     let Form { variant, zone, .. } = *form;
     if let Some(stored) = &message.stored {
-        return stored::write_stored(variant, message, stored, uid, out);
+        return stored::write_stored(variant, message, stored, numbered.uid, out);
     }
     // The separators of MMDF are lines of its own.
     let is_crlf = form.is_crlf && variant != Variant::Mmdf;
@@ -81,11 +90,12 @@ pub(in crate::mbox) fn write_numbered(
     }
     let head_offset = out.len();
     write_from_line(message.sender, date, zone, out);
+    out.extend_from_slice(numbered.base.unwrap_or_default().as_bytes());
     let header_len = barid_message::body_offset(message.bytes);
     let (header, body) = message.bytes.split_at(header_len);
     let body = if is_crlf { Cow::Owned(with_crlf(body)) } else { Cow::Borrowed(body) };
     write_header(variant, header, out);
-    match uid {
+    match numbered.uid {
         Some(uid) => write_block(message, uid, out),
         None => write_flags(message, out),
     }

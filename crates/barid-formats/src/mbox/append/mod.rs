@@ -28,9 +28,9 @@ use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
 
 pub use self::compose::write_message;
-use self::compose::{Form, write_numbered};
+use self::compose::{Form, Numbered, write_numbered};
 use self::number::Numbers;
-pub(super) use self::number::{Believed, listed_keywords, unlisted_keywords};
+pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
 use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;
@@ -69,11 +69,33 @@ pub(super) fn append(
     }
     let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
     let believed = Believed::of(mailbox, &locks, known)?;
-    append_locked(mailbox, &locks, messages, believed.as_ref())
+    append_locked(mailbox, &locks, messages, Base::of(believed.as_ref(), None))
+}
+
+/// What UIDs of messages to be appended are founded on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Base<'a> {
+    /// On what is believed of the mailbox.
+    Believed(&'a Believed),
+    /// On nothing, since it is empty.
+    First(&'a FirstBase),
+    /// The next scan is to give UIDs.
+    None,
+}
+
+impl<'a> Base<'a> {
+    pub(super) fn of(believed: Option<&'a Believed>, first: Option<&'a FirstBase>) -> Self {
+        match (first, believed) {
+            (Some(first), _) => Self::First(first),
+            (None, Some(believed)) => Self::Believed(believed),
+            (None, None) => Self::None,
+        }
+    }
 }
 
 /// Appends messages to the file whose locks are held; the module's text says in which order. They
-/// get UIDs if what is believed of the file is true and allows it. Costs two barriers.
+/// get UIDs if what is believed of the file is true and allows it, or if it is empty and `base`
+/// tells of that. Costs two barriers.
 ///
 /// # Errors
 /// [`Error::Io`]; the file is then as it was, but that UIDs may be wasted.
@@ -81,7 +103,7 @@ pub(super) fn append_locked(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     messages: &[NewMessage<'_>],
-    believed: Option<&Believed>,
+    base: Base<'_>,
 ) -> Result<Appended> {
     if messages.is_empty() {
         return Ok(Appended::default());
@@ -89,9 +111,10 @@ pub(super) fn append_locked(
     let at = || Error::at(&mailbox.path);
     let size = locks.file().metadata().map_err(at())?.size;
     let end = End::find(locks.file(), size).map_err(at())?;
-    let numbers = match believed {
-        Some(believed) => Numbers::plan(mailbox, locks, believed, messages.len())?,
-        None => None,
+    let numbers = match base {
+        Base::Believed(believed) => Numbers::plan(mailbox, locks, believed, messages)?,
+        Base::First(first) => Numbers::first(first, messages),
+        Base::None => None,
     };
     let mut writer = Writer { mailbox, locks, offset: end.size, numbers, out: Vec::new() };
     match writer.write(&end, messages) {
@@ -201,8 +224,10 @@ impl Writer<'_> {
         for (index, message) in messages.iter().enumerate() {
             let date = message.internal_date.unwrap_or(now);
             let start = self.out.len();
-            let uid = self.numbers.as_ref().and_then(|numbers| numbers.uid(index));
-            write_numbered(&form, message, uid, date, &mut self.out);
+            let numbers = self.numbers.as_ref();
+            let base = numbers.and_then(Numbers::base).filter(|_| index == 0);
+            let uid = numbers.and_then(|numbers| numbers.uid(index));
+            write_numbered(&form, message, Numbered { uid, base }, date, &mut self.out);
             if index == 0 {
                 self.begin(variant, start).map_err(at())?;
             }
@@ -217,12 +242,13 @@ impl Writer<'_> {
     }
 
     /// Step (1): what ends the file up to the From_ line of the first message, which starts at
-    /// `start` of what is to be written, and the raised last UID.
+    /// `start` of what is to be written, with an `X-IMAPbase` behind it; and the raised last UID.
     fn begin(&mut self, variant: Variant, start: usize) -> io::Result<()> {
         let file = self.locks.file();
         let skip = if variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
         let line = memchr::memchr(b'\n', &self.out[start + skip..]).map_or(0, |at| at + 1);
-        let first = start + skip + line;
+        let base = self.numbers.as_ref().and_then(Numbers::base).map_or(0, str::len);
+        let first = start + skip + line + base;
         if let Some(numbers) = &self.numbers {
             numbers.raise(file)?;
         }

@@ -5,19 +5,26 @@
 //! another program is in the middle of numbering, they are left to the next scan. A UID once given
 //! out is never given out again, so what is raised must be raised at once: all digits that change
 //! must lie in one sector of the disk.
+//!
+//! The first messages of an empty mailbox get theirs, and the first of them an `X-IMAPbase` with
+//! the UIDVALIDITY of the ledger, if some are to have UIDs that they bring with them, or if
+//! keywords are to be listed. It stands right behind the From_ line, where its digits are in the
+//! first sector of the file.
 
 use barid_message::fields;
-use barid_types::{Keyword, KeywordTable, Uid};
+use barid_types::{Keyword, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
 
+use super::size_without_nuls;
+use crate::given::given_uids;
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::is_portable;
-use crate::mbox::layout::{KEYWORDS_MAX, Notes, SECTOR_LEN};
+use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, Notes, SECTOR_LEN};
 use crate::mbox::lock::WriteLocks;
 use crate::mbox::scan::key_of;
 use crate::mbox::status::{self, Owned};
 use crate::scan::sink_error;
-use crate::{Error, Known, NewMessage, Result};
+use crate::{ChangeSet, Error, Known, NewMessage, Result, SyncContext};
 
 /// What is believed of a file that is locked: its messages are those of a scan.
 #[derive(Clone, Copy, Debug)]
@@ -62,26 +69,80 @@ impl Believed {
     }
 }
 
+/// What an empty mailbox is to say of itself in its first message, so that UIDs, and the names of
+/// keywords, are in the file from the beginning.
+#[derive(Clone, Debug)]
+pub(in crate::mbox) struct FirstBase {
+    validity: UidValidity,
+    uidnext: Uid,
+    keywords: Vec<Keyword>,
+}
+
+impl FirstBase {
+    /// What an empty mailbox is to say, if all that it gets is messages, and some are to have
+    /// certain UIDs, or it is to list keywords.
+    pub(in crate::mbox) fn of(
+        mailbox: &MboxMailbox,
+        locks: &WriteLocks,
+        (changes, messages): (&ChangeSet, &[NewMessage<'_>]),
+        context: &SyncContext<'_>,
+    ) -> Result<Option<Self>> {
+        let only_keywords =
+            ChangeSet { keywords: changes.keywords.clone(), ..ChangeSet::default() };
+        let is_wished =
+            !changes.keywords.is_empty() || messages.iter().any(|message| message.uid.is_some());
+        let is_new = messages.first().is_some_and(|first| first.stored.is_none());
+        let may = is_wished && is_new && *changes == only_keywords && locks.excludes_sessions();
+        let known = context.known;
+        let (true, Some(validity)) = (may && known.is_empty(), known.uidvalidity()) else {
+            return Ok(None);
+        };
+        let size = locks.file().metadata().map_err(Error::at(&mailbox.path))?.size;
+        let size = size_without_nuls(locks.file(), size).map_err(Error::at(&mailbox.path))?;
+        let ledger = context.ledger.as_ref();
+        let is_same = ledger.is_none_or(|ledger| ledger.uidvalidity() == Some(validity));
+        if size > 0 || !is_same || validity.get() > BASE_NUMBER_MAX {
+            return Ok(None);
+        }
+        let given = ledger.and_then(|ledger| ledger.uidnext());
+        let uidnext = known.uidnext().max(given).unwrap_or(Uid::MIN);
+        let mut keywords: Vec<Keyword> = Vec::new();
+        let of_messages = messages.iter().flat_map(|message| &message.keywords);
+        for keyword in changes.keywords.iter().chain(of_messages) {
+            let is_new = is_portable(keyword) && !keywords.contains(keyword);
+            if is_new && keywords.len() < KEYWORDS_MAX {
+                keywords.push(keyword.clone());
+            }
+        }
+        Ok(Some(Self { validity, uidnext, keywords }))
+    }
+}
+
 /// The UIDs of appended messages.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// The first; the others follow it.
-    first: u32,
-    count: u32,
-    /// Where the last UID of the mailbox is to be changed, and what is to stand there.
-    offset: u64,
-    digits: Vec<u8>,
+    uids: Vec<Uid>,
+    last: Last,
+}
+
+/// Where the last UID of the mailbox is to stand.
+#[derive(Debug)]
+enum Last {
+    /// It is changed: where, and what is to stand there.
+    Raised { offset: u64, digits: Vec<u8> },
+    /// In the field of the first message, which is this.
+    First(String),
 }
 
 impl Numbers {
-    /// How `count` messages would be numbered; `None` if they must not be.
+    /// How messages would be numbered; `None` if they must not be.
     ///
     /// Costs two reads: the headers of the first and the last message.
     pub(super) fn plan(
         mailbox: &MboxMailbox,
         locks: &WriteLocks,
         believed: &Believed,
-        count: usize,
+        messages: &[NewMessage<'_>],
     ) -> Result<Option<Self>> {
         let notes = &believed.notes;
         if notes.base_validity.is_none() || !locks.excludes_sessions() {
@@ -101,21 +162,24 @@ impl Numbers {
                 return Ok(None);
             }
         }
-        let raised = Self::raised(base.uid_last, believed.uidnext, count);
-        Ok(raised.and_then(|(first, new_last)| {
-            let count = new_last - first + 1;
-            let offset = notes.base_offset + digits_at as u64;
-            Self::change(offset, digits, format!("{new_last:010}").as_bytes())
-                .map(|(offset, digits)| Self { first, count, offset, digits })
-        }))
+        let next = base.uid_last.checked_add(1).map(|next| next.max(believed.uidnext.get()));
+        let uids = next.and_then(|next| given_uids(next, messages)).unwrap_or_default();
+        let Some(new_last) = uids.last() else { return Ok(None) };
+        let offset = notes.base_offset + digits_at as u64;
+        let change = Self::change(offset, digits, format!("{new_last:010}").as_bytes());
+        Ok(change.map(|(offset, digits)| Self { uids, last: Last::Raised { offset, digits } }))
     }
 
-    /// The first and the last new UID.
-    fn raised(uid_last: u32, uidnext: Uid, count: usize) -> Option<(u32, u32)> {
-        let first = uid_last.checked_add(1)?.max(uidnext.get());
-        let last = first.checked_add(u32::try_from(count).ok()?.checked_sub(1)?)?;
-        // Someone may want to give out a UID after these.
-        (last < u32::MAX).then_some((first, last))
+    /// How messages are numbered that are the first of a mailbox.
+    pub(super) fn first(base: &FirstBase, messages: &[NewMessage<'_>]) -> Option<Self> {
+        let uids = given_uids(base.uidnext.get(), messages)?;
+        let mut field = format!("X-IMAPbase: {} {:010}", base.validity, uids.last()?);
+        for keyword in &base.keywords {
+            field.push(' ');
+            field.push_str(keyword.as_str());
+        }
+        field.push('\n');
+        Some(Self { uids, last: Last::First(field) })
     }
 
     /// The digits that change, and where; `None` if these are not in one sector.
@@ -128,13 +192,23 @@ impl Numbers {
 
     /// The UID of a message.
     pub(super) fn uid(&self, index: usize) -> Option<Uid> {
-        let index = u32::try_from(index).ok().filter(|index| *index < self.count)?;
-        Uid::new(self.first + index)
+        self.uids.get(index).copied()
     }
 
-    /// Writes the last UID.
+    /// The field that the first message is to have.
+    pub(super) fn base(&self) -> Option<&str> {
+        match &self.last {
+            Last::First(field) => Some(field),
+            Last::Raised { .. } => None,
+        }
+    }
+
+    /// Writes the last UID, unless that comes with the first message.
     pub(super) fn raise(&self, file: &dyn File) -> std::io::Result<()> {
-        file.write_all_at(&self.digits, self.offset)
+        match &self.last {
+            Last::Raised { offset, digits } => file.write_all_at(digits, *offset),
+            Last::First(_) => Ok(()),
+        }
     }
 }
 
@@ -248,15 +322,5 @@ mod tests {
         assert_eq!(change(504, "0000000009", "0000000010"), Some((512, "10".to_owned())));
         assert_eq!(change(503, "0000000009", "0000000109"), Some((510, "1".to_owned())));
         assert_eq!(change(502, "0000000009", "0000000010"), Some((510, "10".to_owned())));
-    }
-
-    #[test]
-    fn uids_do_not_run_out_unnoticed() {
-        let next = |uid| Uid::new(uid).unwrap();
-        assert_eq!(Numbers::raised(7, next(8), 3), Some((8, 10)));
-        assert_eq!(Numbers::raised(7, next(20), 1), Some((20, 20)));
-        assert_eq!(Numbers::raised(u32::MAX - 2, next(1), 1), Some((u32::MAX - 1, u32::MAX - 1)));
-        assert_eq!(Numbers::raised(u32::MAX - 2, next(1), 2), None);
-        assert_eq!(Numbers::raised(u32::MAX, next(1), 1), None);
     }
 }

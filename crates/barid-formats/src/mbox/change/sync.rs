@@ -14,7 +14,7 @@ use super::recover::{Outcome, recover, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
-use crate::mbox::append::{self, Believed};
+use crate::mbox::append::{self, Base, Believed, FirstBase};
 use crate::mbox::lock::{Purpose, WriteLocks};
 use crate::mbox::{MboxMailbox, Variant};
 use crate::scan::sink_error;
@@ -38,10 +38,12 @@ pub(in crate::mbox) fn sync(
     let (locks, recovered) =
         lock_and_recover(mailbox, changes.is_empty(), context).map_err(not_stored)?;
     let believed = Believed::of(mailbox, &locks, context.known)?;
+    let first = FirstBase::of(mailbox, &locks, (changes, appends), context)?;
     let changes = &*with_keywords(mailbox, &locks, believed.as_ref(), changes, appends)?;
     let before = stamp_of(mailbox, locks.file())?;
-    if changes.is_empty() {
-        let mut report = append_only(mailbox, &locks, appends, believed.as_ref(), before, context)?;
+    if changes.is_empty() || first.is_some() {
+        let base = Base::of(believed.as_ref(), first.as_ref());
+        let mut report = append_only(mailbox, &locks, appends, base, before, context)?;
         report.figures.barriers += recovered.barriers;
         return Ok(report);
     }
@@ -287,7 +289,7 @@ fn append_only(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     appends: &[NewMessage<'_>],
-    believed: Option<&Believed>,
+    base: Base<'_>,
     before: Stamp,
     context: &SyncContext<'_>,
 ) -> Result<SyncReport> {
@@ -297,7 +299,7 @@ fn append_only(
             SyncFigures { size_before, size_after: size_before, ..SyncFigures::default() };
         return Ok(SyncReport { figures, ..SyncReport::default() });
     }
-    let appended = append::append_locked(mailbox, locks, appends, believed)?;
+    let appended = append::append_locked(mailbox, locks, appends, base)?;
     let stamp_after = match is_known(context.known, &before) {
         true => settle(mailbox, locks),
         false => None,
@@ -349,7 +351,8 @@ fn append_to(
         }
         None => None,
     };
-    let appended = append::append_locked(mailbox, locks, appends, believed.as_ref())?;
+    let appended =
+        append::append_locked(mailbox, locks, appends, Base::of(believed.as_ref(), None))?;
     report.appended = appended.uids;
     report.figures.bytes_appended = appended.bytes;
     report.figures.barriers += appended.barriers;

@@ -182,6 +182,74 @@ fn a_batch_costs_two_barriers() {
     assert_eq!(uids(&appended).last(), Some(&Some(1009)));
 }
 
+/// Appends two messages that are to have UIDs 5 and 9 to an empty mailbox.
+fn append_first(world: &World, known: &Cached) -> Vec<Option<u32>> {
+    let keywords: Vec<Keyword> = ["Junk", "todo"].iter().filter_map(|k| Keyword::new(k)).collect();
+    let tagged = NewMessage {
+        uid: barid_types::Uid::new(9),
+        keywords: vec![keywords[1].clone()],
+        ..message(b"A: 3\n\nthree\n")
+    };
+    let messages =
+        [NewMessage { uid: barid_types::Uid::new(5), ..message(b"A: 2\n\ntwo\n") }, tagged];
+    let changes = ChangeSet { keywords: vec![keywords[0].clone()], ..ChangeSet::default() };
+    let mut context = SyncContext::new(known);
+    let report = world.mailbox().sync(&changes, &messages, &mut context).unwrap();
+    assert_eq!(report.figures.barriers, 2);
+    report.appended.iter().map(|uid| uid.map(|uid| uid.get())).collect()
+}
+
+#[test]
+fn the_first_messages_bring_their_uids() {
+    for variant in Variant::ALL {
+        let mut world = World::new(b"");
+        world.variant = Some(variant);
+        let known = world.scan();
+        let validity = known.report.uidvalidity;
+        assert_eq!(append_first(&world, &known), [Some(5), Some(9)], "{variant:?}");
+        let base = format!("{FROM}X-IMAPbase: {validity} 0000000009 Junk todo\nA: 2\n");
+        assert!(text(&world).contains(&base), "{variant:?}: {}", text(&world));
+        let again = world.scan_again(&known);
+        for found in [&again, &world.scan()] {
+            assert_eq!(found.uids(), [5, 9], "{variant:?}");
+            assert_eq!(found.report.uidvalidity, validity, "{variant:?}");
+        }
+        let third = append(&world.mailbox(), &[message(b"A: 4\n\n")], &again).unwrap();
+        assert_eq!(uids(&third), [Some(10)], "{variant:?}");
+    }
+}
+
+#[test]
+fn no_crash_gives_a_uid_of_the_first_messages_twice() {
+    let disk = MemVfs::new();
+    let whole = World::on(Arc::new(disk.clone()));
+    whole.write(b"");
+    let known = whole.scan();
+    disk.sync_dir(std::path::Path::new("/mail")).unwrap();
+    disk.sync_dir(std::path::Path::new("/state")).unwrap();
+    let crashing = CrashVfs::new(&disk);
+    let live = World::on(Arc::new(crashing.vfs()));
+    append_first(&live, &known);
+    assert!(crashing.points() >= 4);
+    for point in 0..=crashing.points() {
+        for seed in 0..50 {
+            let what = format!("point {point} seed {seed}");
+            let found = World::on(Arc::new(crashing.crash_at(point, seed)));
+            let scanned = found.scan();
+            assert_eq!(scanned.report.uidvalidity, known.report.uidvalidity, "{what}");
+            if point == crashing.points() {
+                assert_eq!(scanned.uids(), [5, 9], "{what}");
+                let read = found.read(&scanned.seen[1], ReadAs::Message);
+                assert!(read.ends_with(b"three\n"), "{what}");
+            }
+            append(&found.mailbox(), &[message(b"A: 9\n\nnine\n")], &scanned).unwrap();
+            let again = found.scan_again(&scanned);
+            let last = again.uids().last().copied().unwrap();
+            assert!(point < crashing.points() || last > 9, "{what}");
+        }
+    }
+}
+
 /// What is expected of a file after a crash: `acknowledged` begin it, and what is appended then
 /// gets a UID that was not given to any of them.
 fn check_crashed(found: &World, known: &Cached, acknowledged: &[(u32, &[u8])], what: &str) {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use barid_types::{Flag, FlagSet, InternalDate};
+use barid_types::{Flag, FlagSet, InternalDate, Uid};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultVfs, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, Error, FlagChange};
+use crate::{ChangeSet, Error, FlagChange, NewMessage};
 
 fn world() -> World {
     let mut world = World::new(Arc::new(MemVfs::new()));
@@ -304,4 +304,21 @@ fn leftovers_go_with_the_next_delivery() {
     world.vfs.sleep(std::time::Duration::from_secs(3_601));
     world.sync(&ChangeSet::default(), &[message(b"Subject: new\n\n")]).unwrap();
     assert_eq!(names(&world), [&all[1..], &["6", "7"]].concat());
+}
+
+#[test]
+fn messages_get_the_uids_they_bring() {
+    let mut world = world();
+    let wished = [10, 0, 12, 12, 5]
+        .map(|uid| NewMessage { uid: Uid::new(uid), ..message(b"Subject: alike\n\n") });
+    let report = world.sync(&ChangeSet::default(), &wished).unwrap();
+    assert_eq!(report.appended, [10, 11, 12, 13, 14].map(|number| Some(uid(number))));
+    let expected = [1, 2, 3, 10, 11, 12, 13, 14];
+    world.scan();
+    assert_eq!(world.uids(), expected);
+    world.forget();
+    world.scan();
+    assert_eq!(world.uids(), expected);
+    let report = world.sync(&ChangeSet::default(), &[message(b"Subject: last\n\n")]).unwrap();
+    assert_eq!(report.appended, [None]);
 }

@@ -9,7 +9,7 @@ use barid_types::{Flag, FlagSet, Uid, UidValidity};
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
 
 use super::support::{World, flagged, keyword, message, uid};
-use crate::{ChangeSet, FlagChange};
+use crate::{ChangeSet, FlagChange, NewMessage};
 
 const SEEDS: u64 = 16;
 
@@ -201,6 +201,30 @@ fn deliveries() {
             world.sync(&ChangeSet::default(), &appends)?;
             Ok(Promise {
                 texts: appends.iter().map(|message| message.bytes.to_vec()).collect(),
+                ..Promise::default()
+            })
+        },
+        20,
+    );
+}
+
+#[test]
+fn deliveries_that_bring_their_uids() {
+    check(
+        known,
+        &[],
+        |world| {
+            let texts: [&[u8]; 3] = [b"Subject: a\n\n", b"Subject: b\n\n", b"Subject: c\n\n"];
+            let wished = [uid(10), uid(20), uid(15)];
+            let new = texts.iter().zip(wished).enumerate().map(|(at, (text, uid))| {
+                let flags = FlagSet::EMPTY.with([Flag::Seen, Flag::Flagged, Flag::Draft][at]);
+                NewMessage { uid: Some(uid), flags, ..message(text) }
+            });
+            let report = world.sync(&ChangeSet::default(), &new.collect::<Vec<_>>())?;
+            let uids = report.appended.iter().zip(texts);
+            Ok(Promise {
+                uids: uids.filter_map(|(uid, text)| Some(((*uid)?, text.to_vec()))).collect(),
+                texts: texts.map(<[u8]>::to_vec).to_vec(),
                 ..Promise::default()
             })
         },
