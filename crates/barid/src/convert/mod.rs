@@ -155,7 +155,8 @@ impl Converted {
 /// ([`Converted::losses`]).
 ///
 /// The target must name its format, unless an empty mailbox is there. If the call is interrupted
-/// and made again it goes on; a target that is whole is refused as one with messages. **Commit
+/// and made again it goes on, also if messages failed; a target that is whole is refused as one
+/// with messages. **Commit
 /// points:** each batch of messages is durable before the next is written.
 ///
 /// # Errors
@@ -189,7 +190,8 @@ pub fn convert(
         let mut converted = concluded(&mut target, *copied, options, true, tell)?;
         let is_same = target.status().uidvalidity == source.status().uidvalidity;
         converted.losses.uidvalidity = !is_same;
-        if !options.keeps_note {
+        // What failed to be read may not the next time.
+        if !options.keeps_note && converted.failed.is_empty() {
             site.done()?;
         }
         return Ok(converted);
