@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, completions, convert, demo, fetch, folders, ls, man, search, show, status,
+    bench, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, status,
     thread, watch,
 };
 use crate::context::Context;
@@ -124,6 +124,7 @@ pub(crate) enum Command {
     Convert(convert::ConvertArgs),
     Sync(sync::SyncArgs),
     Undo(undo::UndoArgs),
+    Check(check::CheckArgs),
     Cache(cache::CacheArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
@@ -158,6 +159,7 @@ impl Command {
             Self::Convert(args) => convert::run(context, args),
             Self::Sync(args) => sync::run(context, args),
             Self::Undo(args) => undo::run(context, args),
+            Self::Check(args) => check::run(context, args),
             Self::Cache(args) => cache::run(context, args),
             Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 30] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["status"],
     &["ls"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 30] = [
     &["convert"],
     &["sync"],
     &["undo"],
+    &["check"],
     &["cache"],
     &["cache", "populate"],
     &["cache", "status"],

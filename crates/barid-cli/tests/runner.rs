@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod cache;
 mod change;
+mod check;
 mod convert;
 mod demo;
 mod folders;

@@ -91,6 +91,12 @@ pub enum Error {
         /// Bytes that are free.
         free: u64,
     },
+    /// A repair cannot be undone: a file is no longer as the repair left it.
+    #[error("{}: changed since it was repaired; nothing was undone", path.display())]
+    ChangedSince {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is damaged beyond what is tolerated.
     #[error("{}: damaged at offset {offset}: {kind}", path.display())]
     Damaged {

@@ -4,6 +4,7 @@
 //! mailbox with what is [`Known`] of it and hands every message never seen before to a
 //! [`ScanSink`]; only those are read.
 
+pub mod check;
 mod create;
 mod crlf;
 mod detect;

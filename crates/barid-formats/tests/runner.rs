@@ -1,6 +1,8 @@
 //! The tests that need corpora, other programs or a real file system.
 
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod create;
 #[cfg(test)]
 mod killed;

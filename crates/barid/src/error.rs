@@ -183,7 +183,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         use barid_formats::Error as Formats;
         match self {
-            Self::Mailbox(Formats::NotAMailbox { .. } | Formats::Unsupported { .. })
+            Self::Mailbox(
+                Formats::NotAMailbox { .. }
+                | Formats::Unsupported { .. }
+                | Formats::ChangedSince { .. },
+            )
             | Self::NoSuchMessage { .. }
             | Self::NothingToUndo { .. }
             | Self::Keyword { .. }
@@ -248,6 +252,12 @@ impl Error {
                  be read"
                     .to_owned(),
             ),
+            Self::Mailbox(Formats::ChangedSince { .. }) => {
+                Some("what it overwrote is kept in the state folder, under `repairs`".to_owned())
+            }
+            Self::Mailbox(Formats::Damaged { path, .. }) => {
+                Some(format!("run `barid check` on the mailbox of {}", path.display()))
+            }
             Self::Renumbered { .. } => {
                 Some("`barid ls MAILBOX` lists the UIDs; give it new ones".to_owned())
             }

@@ -30,6 +30,7 @@
 mod bytes;
 pub mod caches;
 mod change;
+pub mod check;
 pub mod convert;
 mod create;
 mod error;

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod change;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;

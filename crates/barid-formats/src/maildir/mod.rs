@@ -6,6 +6,7 @@
 
 mod append;
 mod before;
+mod check;
 mod create;
 mod keywords;
 mod layout;

@@ -8,6 +8,7 @@
 
 mod append;
 mod change;
+mod check;
 mod compressed;
 mod from_line;
 mod holder;

@@ -6,6 +6,7 @@
 //! locks (`lock.rs`), its way to notice changes (`scan.rs`), its bytes.
 
 mod append;
+mod check;
 mod create;
 mod date;
 mod expunge;

@@ -18,6 +18,11 @@ impl Ranges {
         self.0.get(at).is_some_and(|range| range.0 <= number)
     }
 
+    /// Its ranges, ascending.
+    pub(super) fn pairs(&self) -> Vec<(Number, Number)> {
+        self.0.clone()
+    }
+
     /// Whether a number of `first..=last` is in it.
     pub(super) fn overlaps(&self, first: Number, last: Number) -> bool {
         let at = self.0.partition_point(|range| range.1 < first);

@@ -7,6 +7,7 @@
 
 mod append;
 mod burp;
+mod check;
 mod create;
 mod data;
 mod held;

@@ -89,15 +89,20 @@ fn search(mailbox: &MixMailbox, number: u32, add: impl FnMut(Message)) -> Result
     Ok(broken)
 }
 
-struct Search<'a> {
-    file: &'a dyn File,
-    size: u64,
-    number: u32,
+/// A data file that is searched.
+pub(super) struct Search<'a> {
+    pub(super) file: &'a dyn File,
+    pub(super) size: u64,
+    pub(super) number: u32,
 }
 
 impl Search<'_> {
     /// Finds all messages; `broken` is where the chain first broke.
-    fn all(&self, mut add: impl FnMut(Message), broken: &mut Option<u64>) -> std::io::Result<()> {
+    pub(super) fn all(
+        &self,
+        mut add: impl FnMut(Message),
+        broken: &mut Option<u64>,
+    ) -> std::io::Result<()> {
         let mut pos = 0;
         while pos < self.size {
             let line = self.line_at(pos)?;
@@ -197,7 +202,7 @@ impl Search<'_> {
 
     /// Bytes of the header of the message at `start`, up to and with its blank line; all of the
     /// message, if it has none.
-    fn header_len(&self, start: u64, size: u32) -> std::io::Result<u32> {
+    pub(super) fn header_len(&self, start: u64, size: u32) -> std::io::Result<u32> {
         let mut len = 4096.min(size as usize);
         loop {
             let mut bytes = vec![0; len];

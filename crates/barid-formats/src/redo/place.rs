@@ -65,6 +65,11 @@ impl Place {
         &self.journal
     }
 
+    /// The path of the mailbox.
+    pub(crate) fn mailbox_path(&self) -> &Path {
+        &self.mailbox
+    }
+
     /// What stands there. Costs a `stat`, and if something does, a read of its first bytes.
     ///
     /// # Errors
@@ -103,6 +108,21 @@ impl Place {
             return Err(self.unrecoverable(format!("{} {what}", self.journal.display())));
         }
         Ok(journal)
+    }
+
+    /// Whether a redo journal stands there, where there may be one of another kind.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn is_redo(&self, vfs: &dyn Vfs) -> Result<bool> {
+        let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+        let mut magic = [0; MAGIC.len()];
+        let read = vfs.open(&self.journal, options);
+        match read.and_then(|file| file.read_full_at(&mut magic, 0)) {
+            Ok(_) => Ok(magic == *MAGIC),
+            Err(error) if is_missing(&error) => Ok(false),
+            Err(error) => Err(Error::at(&self.journal)(error)),
+        }
     }
 
     /// Whether a journal is followed: in a folder that all may write anybody can put one.

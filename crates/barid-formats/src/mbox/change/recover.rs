@@ -22,6 +22,7 @@ use super::steps::{Step, StepKind, Steps};
 use super::work::{Work, places_of};
 use crate::mbox::MboxMailbox;
 use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::redo;
 use crate::{Error, Recovered, Result, SyncContext, Unfinished};
 
 /// Whether there is a journal, as far as two system calls tell.
@@ -131,6 +132,12 @@ fn open_journal(
         let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
         return Err(unrecoverable(what));
     };
+    let redo = redo::Place::beside(places.mailbox);
+    if path == redo.journal() && redo.is_redo(places.vfs)? {
+        // A repair was interrupted.
+        let recovered = redo::recover(places.vfs, &redo, None, None)?;
+        return Ok(Opened::Over(Outcome { recovered, was_needed: true, barriers: 0 }));
+    }
     match places.look(&path)? {
         Place::Ours => {}
         Place::Missing => return missing(places, locks, &path, found.id).map(Opened::Over),

@@ -1,0 +1,230 @@
+//! `barid check`: what is wrong with a mailbox, mending it, and undoing that.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid::MailboxSpec;
+use barid::check::{self, CheckReport, Damage, RepairReport, Severity};
+use barid::vfs::{OsVfs, Vfs};
+use clap::{Args, ValueHint};
+
+use crate::commands::change::locks::parse_time;
+use crate::context::{Context, parse_spec};
+use crate::exit::{NotThere, Outcome};
+use crate::mail::format_name;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, size};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid check ~/Maildir
+  barid check archive.mbx --repair --dry-run   what a repair would do
+  barid check archive.mbx --repair
+  barid check archive.mbx --undo               the bytes that were there before
+  barid check mbx:archive.mbx                  an mbx that does not begin as one any more
+
+Exit status: 2 if something is wrong that is not mended, 1 if there is no repair to undo.";
+
+/// Tell what is wrong with a mailbox, and mend it
+///
+/// Looks at every file that says where messages are and what their flags and UIDs are, and at as
+/// much of the messages as it takes. With --repair every message that is still whole is brought
+/// back; what is overwritten or removed is kept in the state folder first, and --undo puts it back
+/// byte for byte. With --verbose it also tells what is odd but harmless. A format that is named is
+/// believed, however the mailbox begins.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// The mailbox: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// Mend what can be mended
+    #[arg(long)]
+    repair: bool,
+    /// Write nothing: say what would be done
+    #[arg(long, conflicts_with = "undo")]
+    dry_run: bool,
+    /// Undo the last repair, unless the mailbox changed since
+    #[arg(long, conflicts_with = "repair")]
+    undo: bool,
+    /// Wait no longer than TIME for another program's lock (as in 500ms, 30s, 2m)
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    lock_timeout: Duration,
+}
+
+/// Looks, mends, or undoes.
+pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Outcome> {
+    let spec = parse_spec(&args.mailbox);
+    let mut options = context.open_options()?;
+    options.lock_timeout = args.lock_timeout;
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    if args.undo {
+        context.has_changed.set(true);
+        return undo(context, args, &vfs, &spec, &options);
+    }
+    if args.repair && !args.dry_run {
+        context.has_changed.set(true);
+        let done = check::repair(&vfs, &spec, &options)?;
+        return tell(context, args, &done.found, Some(&done));
+    }
+    let found = check::check(&vfs, &spec, &options)?;
+    tell(context, args, &found, None)
+}
+
+fn undo(
+    context: &mut Context,
+    args: &CheckArgs,
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &barid::OpenOptions,
+) -> anyhow::Result<Outcome> {
+    let name = args.mailbox.as_encoded_bytes();
+    let Some(undone) = check::undo_repair(vfs, spec, options)? else {
+        let text = format!("{}: there is no repair to undo", visible(name));
+        return Err(NotThere::error(text, "each repair can be undone once, the last one first"));
+    };
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "repair_undone");
+        json.key("mailbox").bytes(name);
+        json.key("files").number(undone.files);
+        json.key("kept").bytes(undone.kept.as_os_str().as_encoded_bytes());
+        json.end_line();
+    } else {
+        let files = counted(undone.files, "file");
+        let text = format!("{}: {files} as before the repair", visible(name));
+        context.out.line(&text)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints what is wrong, and what was done about it.
+fn tell(
+    context: &mut Context,
+    args: &CheckArgs,
+    found: &CheckReport,
+    done: Option<&RepairReport>,
+) -> anyhow::Result<Outcome> {
+    let name = args.mailbox.as_encoded_bytes();
+    let is_json = context.global.json;
+    for damage in &found.damages {
+        let is_shown =
+            damage.severity > Severity::Note || damage.repair.is_some() || context.global.verbose;
+        match is_json {
+            true => write_json(context.out.buffer(), name, damage),
+            false if is_shown => context.out.line(&line(damage, args.repair))?,
+            false => {}
+        }
+    }
+    let is_bad = |damage: &&Damage| damage.severity > Severity::Note;
+    let bad = found.damages.iter().filter(is_bad).count() as u64 + found.more;
+    let left = found.damages.iter().filter(is_bad).filter(|damage| damage.repair.is_none());
+    let left = if done.is_some() { left.count() as u64 } else { bad };
+    if is_json {
+        write_summary(context.out.buffer(), name, found, done, left);
+    } else {
+        for text in summary(name, found, done, bad) {
+            context.out.line(&text)?;
+        }
+    }
+    Ok(if left > 0 { Outcome::Incomplete } else { Outcome::Done })
+}
+
+fn line(damage: &Damage, tells_repair: bool) -> String {
+    let mut text = format!(
+        "{}: {}",
+        damage.severity.name(),
+        visible(damage.file.as_os_str().as_encoded_bytes())
+    );
+    if let Some(offset) = damage.offset {
+        text.push_str(&format!(", byte {offset}"));
+    }
+    if let Some(uid) = damage.uid {
+        text.push_str(&format!(", UID {uid}"));
+    }
+    text.push_str(&format!(": {}", visible(damage.what.as_bytes())));
+    match damage.repair {
+        Some(repair) if tells_repair => text.push_str(&format!(" (repair: {repair})")),
+        None if tells_repair => text.push_str(" (nothing can be done)"),
+        _ => {}
+    }
+    text
+}
+
+fn summary(name: &[u8], found: &CheckReport, done: Option<&RepairReport>, bad: u64) -> Vec<String> {
+    let name = visible(name);
+    let messages = counted(found.messages, "message");
+    let more = match found.more {
+        0 => String::new(),
+        more => format!(", {more} of them not named"),
+    };
+    let mut lines = vec![match bad {
+        0 => format!("{name}: {messages}, nothing wrong"),
+        _ => format!("{name}: {messages}, {} wrong{more}", counted(bad, "thing")),
+    }];
+    match done {
+        Some(RepairReport { kept: Some(kept), bytes_kept, .. }) => lines.push(format!(
+            "repaired; {} that were overwritten or removed are kept in {}",
+            size(*bytes_kept),
+            visible(kept.as_os_str().as_encoded_bytes())
+        )),
+        Some(_) => lines.push("nothing was repaired".to_owned()),
+        None if found.is_too_large => {
+            lines.push("a repair would have to write more than 200 MB at once".to_owned());
+        }
+        None if found.is_repairable => lines.push(
+            "`barid check --repair` mends what can be mended, and `--undo` undoes that".to_owned(),
+        ),
+        None => {}
+    }
+    lines
+}
+
+fn write_json(out: &mut Vec<u8>, name: &[u8], damage: &Damage) {
+    let mut json = Json::line(out, "damage");
+    json.key("mailbox").bytes(name);
+    json.key("kind").str(damage.kind);
+    json.key("severity").str(damage.severity.name());
+    json.key("file").bytes(damage.file.as_os_str().as_encoded_bytes());
+    for (key, number) in
+        [("offset", damage.offset), ("uid", damage.uid.map(|uid| uid.get().into()))]
+    {
+        json.key(key);
+        match number {
+            Some(number) => json.number(number),
+            None => json.null(),
+        }
+    }
+    json.key("what").str(&damage.what);
+    json.key("repair");
+    match damage.repair {
+        Some(repair) => json.str(repair),
+        None => json.null(),
+    }
+    json.end_line();
+}
+
+fn write_summary(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    found: &CheckReport,
+    done: Option<&RepairReport>,
+    left: u64,
+) {
+    let mut json = Json::line(out, "check");
+    json.key("mailbox").bytes(name);
+    json.key("format").str(format_name(found.format));
+    json.key("messages").number(found.messages);
+    json.key("damages").number(found.damages.len() as u64 + found.more);
+    json.key("left").number(left);
+    json.key("repairable").bool(found.is_repairable && !found.is_too_large);
+    json.key("repaired").bool(done.is_some_and(|done| done.kept.is_some()));
+    json.key("kept");
+    match done.and_then(|done| done.kept.as_ref()) {
+        Some(kept) => json.bytes(kept.as_os_str().as_encoded_bytes()),
+        None => json.null(),
+    }
+    json.key("bytes_kept").number(done.map_or(0, |done| done.bytes_kept));
+    json.end_line();
+}

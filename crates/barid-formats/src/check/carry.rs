@@ -1,0 +1,230 @@
+//! Doing what a plan says, and putting back what was kept.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{OpenOptions, Timestamp, Vfs, atomic_replace};
+
+use super::doctor::Held;
+use super::keep::{Entry, Kept, Old};
+use super::plan::{Edit, Plan, Segment, Step, hash_file};
+use crate::redo::{self, Change};
+use crate::{Error, Result};
+
+/// Does everything: edits at once by way of the redo journal, then one step after the other.
+pub(super) fn out(vfs: &dyn Vfs, held: &Held, plan: &Plan) -> Result<()> {
+    write_in_place(vfs, held, &plan.edits)?;
+    for step in &plan.steps {
+        do_step(vfs, &held.folder, step)?;
+    }
+    Ok(())
+}
+
+fn write_in_place(vfs: &dyn Vfs, held: &Held, edits: &[Edit]) -> Result<()> {
+    let mut change = Change::new(None);
+    for edit in edits {
+        let path = held.folder.join(OsStr::from_bytes(&edit.name));
+        let file = vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
+        change.add(edit.change(&*file).map_err(Error::at(&path))?);
+    }
+    redo::apply(vfs, &held.place, &change, held.mode, None).map(drop)
+}
+
+fn do_step(vfs: &dyn Vfs, folder: &Path, step: &Step) -> Result<()> {
+    match step {
+        Step::Write { path, new, mode, .. } => write_whole(vfs, folder, path, new, *mode, None),
+        Step::Remove { path, .. } => remove(vfs, folder, path),
+        Step::Rename { from, to, .. } => rename(vfs, folder, from, to),
+        Step::MakeDir { path, mode } => {
+            let path = folder.join(path);
+            match vfs.create_dir(&path, *mode) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    Err(Error::at(&path)(error))
+                }
+                _ => sync_parent(vfs, &path),
+            }
+        }
+    }
+}
+
+fn write_whole(
+    vfs: &dyn Vfs,
+    folder: &Path,
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    modified: Option<Timestamp>,
+) -> Result<()> {
+    let path = folder.join(path);
+    let write = |file: &dyn barid_vfs::File| {
+        file.write_all_at(bytes, 0)?;
+        file.set_mode(mode)?;
+        modified.map_or(Ok(()), |modified| file.set_times(modified, modified))
+    };
+    atomic_replace(vfs, &path, mode, true, write).map(drop).map_err(Error::at(&path))
+}
+
+fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<()> {
+    let path = folder.join(path);
+    match vfs.remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(&path)(error)),
+        _ => sync_parent(vfs, &path),
+    }
+}
+
+/// Renames, unless there is a file of that name already.
+fn rename(vfs: &dyn Vfs, folder: &Path, from: &Path, to: &Path) -> Result<()> {
+    let (from, to) = (folder.join(from), folder.join(to));
+    if vfs.symlink_metadata(&to).is_ok() {
+        return Err(Error::at(&to)(io::ErrorKind::AlreadyExists.into()));
+    }
+    vfs.rename(&from, &to).map_err(Error::at(&from))?;
+    sync_parent(vfs, &to)?;
+    sync_parent(vfs, &from)
+}
+
+fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    vfs.sync_dir(parent).map_err(Error::at(parent))
+}
+
+/// What has become of something that a repair changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It is as the repair left it.
+    After,
+    /// It is as it was before.
+    Before,
+}
+
+/// Puts everything back that is not as it was; returns how many files that are.
+pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<u64> {
+    let entries = &kept.manifest.entries;
+    let states: Result<Vec<State>> =
+        entries.iter().map(|entry| state(vfs, &held.folder, entry)).collect();
+    let states = states?;
+    let to_undo = || entries.iter().zip(&states).filter(|(_, state)| **state == State::After);
+    for (entry, _) in to_undo().rev() {
+        undo_step(vfs, &held.folder, entry, kept)?;
+    }
+    let edits: Result<Vec<Edit>> =
+        to_undo().filter_map(|(entry, _)| reversed(vfs, held, entry, kept).transpose()).collect();
+    write_in_place(vfs, held, &edits?)?;
+    Ok(to_undo().count() as u64)
+}
+
+fn state(vfs: &dyn Vfs, folder: &Path, entry: &Entry) -> Result<State> {
+    let changed = |path: &Path| Error::ChangedSince { path: folder.join(path) };
+    let is = |path: &Path, len: u64, hash: u64| hash_of(vfs, &folder.join(path), len, hash);
+    match entry {
+        Entry::Edit { name, old_size, new_size, old_hash, new_hash, .. } => {
+            let path = PathBuf::from(OsStr::from_bytes(name));
+            match () {
+                () if is(&path, *new_size, *new_hash)? => Ok(State::After),
+                () if is(&path, *old_size, *old_hash)? => Ok(State::Before),
+                () => Err(changed(&path)),
+            }
+        }
+        Entry::Write { path, old, new_len, new_hash } => {
+            if is(path, *new_len, *new_hash)? {
+                return Ok(State::After);
+            }
+            let is_before = match old {
+                Some(old) => is(path, old.stretch.len, old.hash)?,
+                None => is_missing(vfs, &folder.join(path))?,
+            };
+            if is_before { Ok(State::Before) } else { Err(changed(path)) }
+        }
+        Entry::Remove { path, old } => {
+            if is_missing(vfs, &folder.join(path))? {
+                return Ok(State::After);
+            }
+            let is_before = is(path, old.stretch.len, old.hash)?;
+            if is_before { Ok(State::Before) } else { Err(changed(path)) }
+        }
+        Entry::Rename { from, to, size } => {
+            let has = |path: &Path| {
+                let found = vfs.symlink_metadata(&folder.join(path));
+                found.is_ok_and(|found| found.size == *size)
+            };
+            let is_free = |path: &Path| is_missing(vfs, &folder.join(path));
+            match () {
+                () if has(to) && is_free(from)? => Ok(State::After),
+                () if has(from) => Ok(State::Before),
+                () => Err(changed(to)),
+            }
+        }
+        Entry::MakeDir { path } => match is_missing(vfs, &folder.join(path))? {
+            true => Ok(State::Before),
+            false => Ok(State::After),
+        },
+    }
+}
+
+fn is_missing(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
+    match vfs.symlink_metadata(path) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::at(path)(error)),
+    }
+}
+
+/// Whether a file has these bytes.
+fn hash_of(vfs: &dyn Vfs, path: &Path, len: u64, hash: u64) -> Result<bool> {
+    let read = || -> io::Result<bool> {
+        let file = vfs.open(path, OpenOptions::READ)?;
+        Ok(file.metadata()?.size == len && hash_file(&*file, 0..len, &[])? == hash)
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        result => result.map_err(Error::at(path)),
+    }
+}
+
+fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result<()> {
+    let restore = |path: &Path, old: &Old| {
+        let bytes = kept.bytes(old.stretch);
+        write_whole(vfs, folder, path, bytes, old.mode, Some(old.modified))
+    };
+    match entry {
+        Entry::Edit { .. } => Ok(()),
+        Entry::Write { path, old: Some(old), .. } | Entry::Remove { path, old } => {
+            restore(path, old)
+        }
+        Entry::Write { path, old: None, .. } => remove(vfs, folder, path),
+        Entry::Rename { from, to, .. } => rename(vfs, folder, to, from),
+        Entry::MakeDir { path } => {
+            let path = folder.join(path);
+            match vfs.remove_dir(&path) {
+                // Somebody uses it by now.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                Err(error) => Err(Error::at(&path)(error)),
+                Ok(()) => sync_parent(vfs, &path),
+            }
+        }
+    }
+}
+
+/// What brings back the old bytes of a file that was written in place.
+fn reversed(vfs: &dyn Vfs, held: &Held, entry: &Entry, kept: &Kept) -> Result<Option<Edit>> {
+    let Entry::Edit { name, old_size, pieces, .. } = entry else { return Ok(None) };
+    let path = held.folder.join(OsStr::from_bytes(name));
+    let file = vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
+    let mut segments = Vec::new();
+    let mut at = 0;
+    for (offset, stretch) in pieces {
+        // What is behind the old end was not there.
+        let offset = *offset.min(old_size);
+        segments.push(Segment::Keep(at..offset));
+        segments.push(Segment::New(kept.bytes(*stretch).to_vec()));
+        at = offset + stretch.len;
+    }
+    if at < *old_size {
+        segments.push(Segment::Keep(at..*old_size));
+    }
+    let edit = Edit::assemble(name, &*file, &segments).map_err(Error::at(&path))?;
+    let what = "what is to be put back is more than can be written at once";
+    edit.map(Some).ok_or(Error::Unsupported { path, what })
+}

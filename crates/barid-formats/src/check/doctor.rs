@@ -1,0 +1,289 @@
+//! Check, repair and undo of any format.
+
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::Vfs;
+
+use super::damage::{Damage, Diagnosis, Severity};
+use super::keep::{self, Manifest};
+use super::{carry, limits};
+use crate::maildir::Maildir;
+use crate::mbox::MboxMailbox;
+use crate::mbx::MbxMailbox;
+use crate::mh::MhFolder;
+use crate::mix::MixMailbox;
+use crate::redo::{Found, Place};
+use crate::{Error, Format, FormatName, Mailbox, MailboxSpec, MboxOptions, Result};
+
+/// How a mailbox is checked.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// How it is locked, and read if it is an mbox.
+    pub mbox: MboxOptions,
+    /// Where journals are that cannot stand beside the mailbox.
+    pub state_dir: Option<PathBuf>,
+}
+
+/// What is wrong with a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Its format.
+    pub format: Format,
+    /// What is wrong, in the order of the files.
+    pub damages: Vec<Damage>,
+    /// How many more damages there are.
+    pub more: u64,
+    /// How many messages are whole, or are once it is repaired.
+    pub messages: u64,
+    /// A repair would change something.
+    pub is_repairable: bool,
+    /// A repair would have to write more than can be written at once.
+    pub is_too_large: bool,
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairReport {
+    /// What was wrong.
+    pub found: CheckReport,
+    /// Where that is kept which was overwritten or removed; `None` if nothing was done.
+    pub kept: Option<PathBuf>,
+    /// How many bytes are kept.
+    pub bytes_kept: u64,
+}
+
+/// What an undoing did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoReport {
+    /// Where the bytes were kept.
+    pub kept: PathBuf,
+    /// How many files are as they were before the repair.
+    pub files: u64,
+}
+
+/// What locks are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Looking.
+    Look,
+    /// Writing, and moving messages.
+    Write,
+}
+
+/// A mailbox that is held.
+pub(crate) struct Held {
+    /// The folder that all paths of a plan start from.
+    pub(crate) folder: PathBuf,
+    /// Where the redo journal goes.
+    pub(crate) place: Place,
+    /// The permission bits of what is written.
+    pub(crate) mode: u32,
+    /// The locks.
+    pub(crate) _locks: Box<dyn Any>,
+}
+
+impl Held {
+    /// A mailbox that is a folder.
+    pub(crate) fn folder(path: &Path, mode: u32, locks: impl Any) -> Self {
+        let place = Place::inside(path);
+        Self { folder: path.to_owned(), place, mode, _locks: Box::new(locks) }
+    }
+
+    /// A mailbox that is a file, given without symbolic links.
+    pub(crate) fn file(path: &Path, mode: u32, locks: impl Any) -> Self {
+        let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+        Self { folder, place: Place::beside(path), mode, _locks: Box::new(locks) }
+    }
+}
+
+/// What a format does to be checked.
+pub(crate) trait Doctor: Mailbox {
+    /// Takes the locks.
+    fn hold(&self, purpose: Purpose) -> Result<Held>;
+
+    /// Looks at everything. The locks are held; nothing is written.
+    fn diagnose(&self, held: &Held) -> Result<Diagnosis>;
+}
+
+/// Tells what is wrong with a mailbox. A format that is named is believed, however the mailbox
+/// begins. Reads all of what says where messages are, and no more of the messages than it takes;
+/// writes nothing but lock files.
+///
+/// # Errors
+/// As [`crate::open`]; [`Error::Locked`]; what the file system says.
+pub fn check(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &CheckOptions,
+) -> Result<CheckReport> {
+    let doctor = doctor(vfs, spec, &options.mbox)?;
+    let held = doctor.hold(Purpose::Look)?;
+    let diagnosis = look(&*doctor, &held, options)?;
+    Ok(report(&*doctor, diagnosis).0)
+}
+
+/// Mends what is wrong with a mailbox, as far as that can be done. Bytes that are overwritten or
+/// removed are kept in a new folder of `side_dir` before.
+///
+/// Commit point of what is written in place: the redo journal; of every other file, its own rename
+/// or removal. After a crash some files may be mended and others not; messages that were whole are,
+/// at every moment.
+///
+/// # Errors
+/// As [`check`]; [`Error::Unfinished`] if a change is to be completed first; and then nothing was
+/// done, or [`Error::Unfinished`] if the redo journal is still to be completed.
+pub fn repair(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &CheckOptions,
+    side_dir: &Path,
+) -> Result<RepairReport> {
+    let doctor = doctor(vfs, spec, &options.mbox)?;
+    expect_finished(&*doctor, options)?;
+    let held = doctor.hold(Purpose::Write)?;
+    expect_free(&**vfs, &held)?;
+    let mut done: Option<RepairReport> = None;
+    for round in 0..limits::ROUNDS_MAX {
+        let diagnosis = look(&*doctor, &held, options)?;
+        if diagnosis.is_too_large {
+            let what = "the repair would have to write more than 200 MB at once";
+            return Err(Error::Unsupported { path: doctor.path().to_owned(), what });
+        }
+        let (found, plan) = report(&*doctor, diagnosis);
+        let report = done.get_or_insert(RepairReport { found, kept: None, bytes_kept: 0 });
+        if plan.is_empty() {
+            break;
+        }
+        let manifest = Manifest::of(&plan, doctor.path(), vfs.now(), round > 0);
+        report.bytes_kept += manifest.kept_len;
+        let kept = keep::keep(&**vfs, side_dir, &manifest, &plan)?;
+        report.kept.get_or_insert(kept);
+        carry::out(&**vfs, &held, &plan)?;
+    }
+    Ok(done.expect("because there is one round at least"))
+}
+
+/// Undoes the last repair whose bytes are kept in `side_dir` and that is not undone: every file
+/// has the bytes again that it had before. `None` if there is none.
+///
+/// # Errors
+/// [`Error::ChangedSince`] if a file is neither as the repair left it nor as it was before; then
+/// nothing is done. Otherwise as [`repair`].
+pub fn undo(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &CheckOptions,
+    side_dir: &Path,
+) -> Result<Option<UndoReport>> {
+    let doctor = doctor(vfs, spec, &options.mbox)?;
+    expect_finished(&*doctor, options)?;
+    let Some(mut last) = keep::last(&**vfs, side_dir)? else { return Ok(None) };
+    let held = doctor.hold(Purpose::Write)?;
+    expect_free(&**vfs, &held)?;
+    let mut files = 0;
+    loop {
+        files += carry::back(&**vfs, &held, &last)?;
+        keep::mark_undone(&**vfs, &last.folder)?;
+        // What is mended in a second round was not seen in the first one: both are one repair.
+        match keep::last(&**vfs, side_dir)?.filter(|_| last.manifest.goes_on) {
+            Some(before) => last = before,
+            None => return Ok(Some(UndoReport { kept: last.folder, files })),
+        }
+    }
+}
+
+/// A mailbox that may be too damaged to be opened by [`crate::open_with`], so that a change which
+/// was interrupted can be completed. A format that is named is believed.
+///
+/// # Errors
+/// As [`crate::open_with`], where no format is named.
+pub fn open(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &MboxOptions,
+) -> Result<Box<dyn Mailbox>> {
+    Ok(doctor(vfs, spec, options)?)
+}
+
+/// Looks, unless something is unfinished: then nothing else can be said.
+fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diagnosis> {
+    let mut unfinished = doctor.unfinished(options.state_dir.as_deref()).unwrap_or_default();
+    let Some(found) = unfinished.take() else { return doctor.diagnose(held) };
+    let mut diagnosis = Diagnosis::default();
+    let file = found.journal.unwrap_or_else(|| doctor.path().to_owned());
+    diagnosis.note(
+        Damage::new("unfinished", Severity::Error, file)
+            .what(format!("{} was begun and not finished", found.what))
+            .repair("it is completed"),
+    );
+    Ok(diagnosis)
+}
+
+fn report(doctor: &dyn Doctor, diagnosis: Diagnosis) -> (CheckReport, super::plan::Plan) {
+    let Diagnosis { damages, more, messages, plan, is_too_large } = diagnosis;
+    let is_unfinished = damages.iter().any(|damage| damage.kind == "unfinished");
+    let is_repairable = !plan.is_empty() || is_unfinished;
+    let format = doctor.format();
+    (CheckReport { format, damages, more, messages, is_repairable, is_too_large }, plan)
+}
+
+fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
+    match doctor.unfinished(options.state_dir.as_deref()).unwrap_or_default() {
+        None => Ok(()),
+        Some(found) => {
+            let path = doctor.path().to_owned();
+            let journal = found.journal.unwrap_or_else(|| path.clone());
+            Err(Error::Unfinished { path, journal, what: found.what })
+        }
+    }
+}
+
+/// Nothing stands where the journal goes, now that nobody else can put it there.
+fn expect_free(vfs: &dyn Vfs, held: &Held) -> Result<()> {
+    match held.place.look(vfs)? {
+        Found::Nothing => Ok(()),
+        _ => {
+            let what = format!("{} is in the way", held.place.journal().display());
+            Err(Error::Unrecoverable { path: held.folder.clone(), what })
+        }
+    }
+}
+
+/// The mailbox of `spec` by what is named, or else found out.
+fn doctor(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &MboxOptions,
+) -> Result<Box<dyn Doctor>> {
+    let (vfs, path) = (Arc::clone(vfs), spec.path.clone());
+    let is_dir =
+        vfs.metadata(&path).map_err(Error::at(&path))?.file_type == barid_vfs::FileType::Dir;
+    let named = spec.format.filter(|format| wants_dir(*format) == is_dir);
+    let format = match named {
+        Some(FormatName::Maildir) => Format::Maildir,
+        Some(FormatName::Mh) => Format::Mh,
+        Some(FormatName::Mix) => Format::Mix,
+        Some(FormatName::Mbx) => Format::Mbx,
+        _ => crate::open_with(Arc::clone(&vfs), spec, options.clone())?.format(),
+    };
+    let variant = match spec.format {
+        Some(FormatName::MboxVariant(variant)) => Some(variant),
+        _ if format == Format::Mmdf => Some(crate::Variant::Mmdf),
+        _ => None,
+    };
+    Ok(match format {
+        Format::Maildir => Box::new(Maildir::new(vfs, path)),
+        Format::Mh => Box::new(MhFolder::new(vfs, path)),
+        Format::Mix => Box::new(MixMailbox::new(vfs, path)),
+        Format::Mbx => Box::new(MbxMailbox::new(vfs, path, options.clone())),
+        _ => Box::new(MboxMailbox::open_with(vfs, &path, variant, options.clone())?),
+    })
+}
+
+fn wants_dir(format: FormatName) -> bool {
+    matches!(format, FormatName::Maildir | FormatName::Mh | FormatName::Mix)
+}
+
+const _: () = assert!(limits::EDIT_LEN_MAX == 200 << 20, "the error message names it");

@@ -1,0 +1,457 @@
+//! The side folder: what was overwritten or removed, and the manifest that says where it stood.
+//!
+//! Each repair has a folder of its own, named by a number, with the files `kept`, which is all old
+//! bytes one behind the other, and `manifest`; once the repair is undone that is called `undone`.
+//! The bytes: `docs/formats/repair.md`.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{OpenOptions, Timestamp, Vfs, create_dir_durable};
+
+use super::limits::{KEPT_LEN_MAX, MANIFEST_LEN_MAX, STEPS_MAX};
+use super::plan::{Plan, Step, Whole, hash};
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"baridREP";
+const VERSION: u32 = 1;
+const MANIFEST: &str = "manifest";
+const UNDONE: &str = "undone";
+const KEPT: &str = "kept";
+
+/// What was done, and where its old bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The mailbox.
+    pub(super) mailbox: PathBuf,
+    /// When it was repaired.
+    pub(super) time: Timestamp,
+    /// It is a later round of the repair before.
+    pub(super) goes_on: bool,
+    pub(super) kept_len: u64,
+    pub(super) kept_hash: u64,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// Some bytes of `kept`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) at: u64,
+    pub(super) len: u64,
+}
+
+/// One file or name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Edit {
+        name: Vec<u8>,
+        old_size: u64,
+        new_size: u64,
+        old_hash: u64,
+        new_hash: u64,
+        /// Offsets in the file, and what stood there.
+        pieces: Vec<(u64, Stretch)>,
+    },
+    Write {
+        path: PathBuf,
+        old: Option<Old>,
+        new_len: u64,
+        new_hash: u64,
+    },
+    Remove {
+        path: PathBuf,
+        old: Old,
+    },
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+        size: u64,
+    },
+    MakeDir {
+        path: PathBuf,
+    },
+}
+
+/// A file that was replaced or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Old {
+    pub(super) stretch: Stretch,
+    pub(super) hash: u64,
+    pub(super) mode: u32,
+    pub(super) modified: Timestamp,
+}
+
+impl Manifest {
+    /// The manifest of a plan.
+    pub(super) fn of(plan: &Plan, mailbox: &Path, time: Timestamp, goes_on: bool) -> Self {
+        let mut at = 0;
+        let mut stretch = |len: usize| {
+            let stretch = Stretch { at, len: len as u64 };
+            at += len as u64;
+            stretch
+        };
+        let mut entries = Vec::with_capacity(plan.edits.len() + plan.steps.len());
+        for edit in &plan.edits {
+            let pieces = edit.pieces.iter().map(|piece| (piece.offset, stretch(piece.old.len())));
+            let mut pieces: Vec<_> = pieces.collect();
+            if !edit.cut.is_empty() {
+                pieces.push((edit.new_size, stretch(edit.cut.len())));
+            }
+            entries.push(Entry::Edit {
+                name: edit.name.clone(),
+                old_size: edit.old_size,
+                new_size: edit.new_size,
+                old_hash: edit.old_hash,
+                new_hash: edit.new_hash,
+                pieces,
+            });
+        }
+        let mut old = |whole: &Whole| Old {
+            stretch: stretch(whole.bytes.len()),
+            hash: hash(&whole.bytes),
+            mode: whole.mode,
+            modified: whole.modified,
+        };
+        entries.extend(plan.steps.iter().map(|step| match step.clone() {
+            Step::Write { path, old: whole, new, .. } => Entry::Write {
+                path,
+                old: whole.as_ref().map(&mut old),
+                new_len: new.len() as u64,
+                new_hash: hash(&new),
+            },
+            Step::Remove { path, old: whole } => Entry::Remove { path, old: old(&whole) },
+            Step::Rename { from, to, size } => Entry::Rename { from, to, size },
+            Step::MakeDir { path, .. } => Entry::MakeDir { path },
+        }));
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        old_bytes(plan).for_each(|bytes| hasher.update(bytes));
+        let (mailbox, kept_hash) = (mailbox.to_owned(), hasher.digest());
+        Self { mailbox, time, goes_on, kept_len: at, kept_hash, entries }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer(MAGIC.to_vec());
+        out.u32(VERSION);
+        out.u32(self.goes_on.into());
+        out.u32(self.entries.len() as u32);
+        out.u64(self.time.unix_nanos as u64);
+        out.u64(self.kept_len);
+        out.u64(self.kept_hash);
+        out.bytes(self.mailbox.as_os_str().as_bytes());
+        self.entries.iter().for_each(|entry| out.entry(entry));
+        let hash = hash(&out.0);
+        out.u64(hash);
+        out.0
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (body, sum) = bytes.split_last_chunk::<8>()?;
+        if hash(body) != u64::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut input = Reader(body.strip_prefix(MAGIC)?);
+        if input.u32()? != VERSION {
+            return None;
+        }
+        let goes_on = input.u32()? != 0;
+        let count = input.u32().filter(|count| *count <= STEPS_MAX)?;
+        let time = Timestamp { unix_nanos: input.u64()? as i64 };
+        let (kept_len, kept_hash) = (input.u64()?, input.u64()?);
+        let mailbox = input.path()?;
+        let mut entries = Vec::new();
+        for _ in 0..count {
+            entries.push(input.entry()?);
+        }
+        input.0.is_empty().then_some(Self { mailbox, time, goes_on, kept_len, kept_hash, entries })
+    }
+}
+
+/// All old bytes, in the order of the manifest.
+fn old_bytes(plan: &Plan) -> impl Iterator<Item = &[u8]> {
+    let edits = plan.edits.iter().flat_map(|edit| {
+        let pieces = edit.pieces.iter().map(|piece| piece.old.as_slice());
+        pieces.chain(std::iter::once(edit.cut.as_slice()))
+    });
+    edits.chain(plan.steps.iter().filter_map(|step| match step {
+        Step::Write { old: Some(old), .. } | Step::Remove { old, .. } => Some(old.bytes.as_slice()),
+        _ => None,
+    }))
+}
+
+/// Keeps what a plan overwrites and removes, durably; returns the folder.
+///
+/// Order: `kept` and its `fsync`, `manifest` and its `fsync`, `fsync` of the folder.
+pub(super) fn keep(
+    vfs: &dyn Vfs,
+    side_dir: &Path,
+    manifest: &Manifest,
+    plan: &Plan,
+) -> Result<PathBuf> {
+    create_dir_durable(vfs, side_dir, 0o700).map_err(Error::at(side_dir))?;
+    let number = numbers(vfs, side_dir)?.last().map_or(1, |last| last + 1);
+    let folder = side_dir.join(number.to_string());
+    let write = || {
+        create_dir_durable(vfs, &folder, 0o700)?;
+        let file = vfs.open(&folder.join(KEPT), OpenOptions::create_new(0o600))?;
+        let mut at = 0;
+        for bytes in old_bytes(plan) {
+            file.write_all_at(bytes, at)?;
+            at += bytes.len() as u64;
+        }
+        file.sync_all()?;
+        let file = vfs.open(&folder.join(MANIFEST), OpenOptions::create_new(0o600))?;
+        file.write_all_at(&manifest.to_bytes(), 0)?;
+        file.sync_all()?;
+        vfs.sync_dir(&folder)
+    };
+    write().map_err(Error::at(&folder))?;
+    Ok(folder)
+}
+
+/// A repair that can be undone.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) folder: PathBuf,
+    pub(super) manifest: Manifest,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    pub(super) fn bytes(&self, stretch: Stretch) -> &[u8] {
+        let from = (stretch.at as usize).min(self.bytes.len());
+        let to = stretch.at.saturating_add(stretch.len).min(self.bytes.len() as u64) as usize;
+        &self.bytes[from..to]
+    }
+}
+
+/// The last repair that was kept whole and is not undone.
+pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
+    for number in numbers(vfs, side_dir)?.into_iter().rev() {
+        let folder = side_dir.join(number.to_string());
+        let path = folder.join(MANIFEST);
+        let manifest = match vfs.read(&path, MANIFEST_LEN_MAX) {
+            Ok(bytes) => Manifest::parse(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::at(&path)(error)),
+        };
+        // What was never kept whole was never begun.
+        let Some(manifest) = manifest else { continue };
+        let path = folder.join(KEPT);
+        let bytes = vfs.read(&path, KEPT_LEN_MAX).map_err(Error::at(&path))?;
+        if bytes.len() as u64 != manifest.kept_len || hash(&bytes) != manifest.kept_hash {
+            let kind = "what was kept of a repair is not what it was";
+            return Err(Error::Damaged { path, offset: 0, kind });
+        }
+        return Ok(Some(Kept { folder, manifest, bytes }));
+    }
+    Ok(None)
+}
+
+/// Takes note, durably, that a repair is undone.
+pub(super) fn mark_undone(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+    let renamed = vfs.rename(&folder.join(MANIFEST), &folder.join(UNDONE));
+    renamed.and_then(|()| vfs.sync_dir(folder)).map_err(Error::at(folder))
+}
+
+/// The numbers of the folders, ascending.
+fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    let dir = match vfs.open_dir(side_dir) {
+        Ok(dir) => dir,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(numbers),
+        Err(error) => return Err(Error::at(side_dir)(error)),
+    };
+    let list = &mut |name: &[u8], _| {
+        let name = std::str::from_utf8(name).ok();
+        numbers.extend(name.and_then(|name| name.parse::<u64>().ok()));
+    };
+    dir.list(list).map_err(Error::at(side_dir))?;
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u32(&mut self, number: u32) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn u64(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.u32(bytes.len() as u32);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn path(&mut self, path: &Path) {
+        self.bytes(path.as_os_str().as_bytes());
+    }
+
+    fn stretch(&mut self, stretch: Stretch) {
+        self.u64(stretch.at);
+        self.u64(stretch.len);
+    }
+
+    fn old(&mut self, old: &Old) {
+        self.stretch(old.stretch);
+        self.u64(old.hash);
+        self.u64(old.modified.unix_nanos as u64);
+        self.u32(old.mode);
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Edit { name, old_size, new_size, old_hash, new_hash, pieces } => {
+                self.u32(1);
+                self.bytes(name);
+                for number in [old_size, new_size, old_hash, new_hash] {
+                    self.u64(*number);
+                }
+                self.u32(pieces.len() as u32);
+                for (offset, stretch) in pieces {
+                    self.u64(*offset);
+                    self.stretch(*stretch);
+                }
+            }
+            Entry::Write { path, old, new_len, new_hash } => {
+                self.u32(if old.is_some() { 2 } else { 3 });
+                self.path(path);
+                self.u64(*new_len);
+                self.u64(*new_hash);
+                old.iter().for_each(|old| self.old(old));
+            }
+            Entry::Remove { path, old } => {
+                self.u32(4);
+                self.path(path);
+                self.old(old);
+            }
+            Entry::Rename { from, to, size } => {
+                self.u32(5);
+                self.path(from);
+                self.path(to);
+                self.u64(*size);
+            }
+            Entry::MakeDir { path } => {
+                self.u32(6);
+                self.path(path);
+            }
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn u32(&mut self) -> Option<u32> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*head))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*head))
+    }
+
+    fn bytes(&mut self) -> Option<Vec<u8>> {
+        let len = self.u32()? as usize;
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head.to_vec())
+    }
+
+    fn path(&mut self) -> Option<PathBuf> {
+        Some(PathBuf::from(OsStr::from_bytes(&self.bytes()?)))
+    }
+
+    /// A path that leads nowhere but into the folder of the mailbox.
+    fn inner_path(&mut self) -> Option<PathBuf> {
+        use std::path::Component::Normal;
+        self.path().filter(|path| path.components().all(|part| matches!(part, Normal(_))))
+    }
+
+    fn stretch(&mut self) -> Option<Stretch> {
+        Some(Stretch { at: self.u64()?, len: self.u64()? })
+    }
+
+    fn old(&mut self) -> Option<Old> {
+        let (stretch, hash) = (self.stretch()?, self.u64()?);
+        let modified = Timestamp { unix_nanos: self.u64()? as i64 };
+        Some(Old { stretch, hash, modified, mode: self.u32()? })
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        Some(match self.u32()? {
+            1 => {
+                let name = self.inner_path()?.into_os_string().as_bytes().to_vec();
+                let (old_size, new_size) = (self.u64()?, self.u64()?);
+                let (old_hash, new_hash) = (self.u64()?, self.u64()?);
+                let mut pieces = Vec::new();
+                for _ in 0..self.u32()? {
+                    pieces.push((self.u64()?, self.stretch()?));
+                }
+                Entry::Edit { name, old_size, new_size, old_hash, new_hash, pieces }
+            }
+            tag @ (2 | 3) => {
+                let (path, new_len, new_hash) = (self.inner_path()?, self.u64()?, self.u64()?);
+                let old = if tag == 2 { Some(self.old()?) } else { None };
+                Entry::Write { path, old, new_len, new_hash }
+            }
+            4 => Entry::Remove { path: self.inner_path()?, old: self.old()? },
+            5 => {
+                let (from, to) = (self.inner_path()?, self.inner_path()?);
+                Entry::Rename { from, to, size: self.u64()? }
+            }
+            6 => Entry::MakeDir { path: self.inner_path()? },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written() {
+        let stretch = Stretch { at: 3, len: 4 };
+        let modified = Timestamp { unix_nanos: -5 };
+        let old = Old { stretch, hash: 7, mode: 0o640, modified };
+        let manifest = Manifest {
+            mailbox: "/mail/box".into(),
+            time: Timestamp { unix_nanos: 1 },
+            goes_on: true,
+            kept_len: 9,
+            kept_hash: 8,
+            entries: vec![
+                Entry::Edit {
+                    name: b"box".to_vec(),
+                    old_size: 1,
+                    new_size: 2,
+                    old_hash: 3,
+                    new_hash: 4,
+                    pieces: vec![(5, stretch)],
+                },
+                Entry::Write { path: "a".into(), old: Some(old), new_len: 1, new_hash: 2 },
+                Entry::Write { path: "cur/b".into(), old: None, new_len: 1, new_hash: 2 },
+                Entry::Remove { path: "c".into(), old },
+                Entry::Rename { from: "d".into(), to: "e".into(), size: 3 },
+                Entry::MakeDir { path: "tmp".into() },
+            ],
+        };
+        let bytes = manifest.to_bytes();
+        assert_eq!(Manifest::parse(&bytes), Some(manifest.clone()));
+        for len in 0..bytes.len() {
+            assert_eq!(Manifest::parse(&bytes[..len]), None);
+        }
+        let mut strange = manifest;
+        strange.entries = vec![Entry::MakeDir { path: "../tmp".into() }];
+        assert_eq!(Manifest::parse(&strange.to_bytes()), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! Finding what is wrong with a mailbox, mending it, and undoing that.
+//!
+//! Every format has a `check.rs` that looks at a mailbox byte for byte and says what is wrong and
+//! what would mend it ([`Diagnosis`]). What is done with that is the same for all:
+//!
+//! - [`check`] tells; it writes nothing.
+//! - [`repair`] takes the locks of the format, looks again, keeps all bytes that are to be
+//!   overwritten or removed in a *side folder*, durably and with a manifest (`keep.rs`), and then
+//!   does it: what is written in place through the redo journal, all at once; then whole files, one
+//!   at a time, each of them at once (`carry.rs`).
+//! - [`undo`] puts the kept bytes back, the same way, as long as nothing else has changed what the
+//!   repair left.
+//!
+//! After a crash the redo journal is completed by who opens the mailbox next. What a repair or an
+//! undoing did not come to is neither wrong nor lost: both can be run again.
+//!
+//! Decisions: `docs/design/check.md`. The bytes of the side folder: `docs/formats/repair.md`.
+
+mod carry;
+mod damage;
+mod doctor;
+mod keep;
+mod limits;
+mod plan;
+mod rising;
+
+pub(crate) use damage::Diagnosis;
+pub use damage::{Damage, Severity};
+pub use doctor::{CheckOptions, CheckReport, RepairReport, UndoReport, check, open, repair, undo};
+pub(crate) use doctor::{Doctor, Held, Purpose};
+pub(crate) use plan::{Edit, Segment, Step};
+pub(crate) use rising::Uids;
+
+/// The date in the header of a message.
+pub(crate) fn sent_date(header: &[u8]) -> Option<barid_types::InternalDate> {
+    let field = barid_message::field(header, b"Date")?;
+    let date = barid_message::parse_date(field.body)?;
+    let (unix_seconds, zone_minutes) = (date.unix_seconds, date.zone_minutes);
+    Some(barid_types::InternalDate { unix_seconds, zone_minutes })
+}

@@ -1,0 +1,266 @@
+//! What a repair does: bytes in place, and files that come, go and are renamed.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::{File, Timestamp, Vfs};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::limits::{EDIT_LEN_MAX, FILE_LEN_MAX, READ_LEN};
+use crate::redo::FileChange;
+use crate::{Error, Result};
+
+/// Everything that a repair does, in order: first all edits at once, then one step after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) edits: Vec<Edit>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Plan {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.edits.is_empty() && self.steps.is_empty()
+    }
+}
+
+/// A part of a file as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// These bytes of the file.
+    Keep(Range<u64>),
+    /// Other bytes.
+    New(Vec<u8>),
+}
+
+/// A file that is written in place.
+#[derive(Debug)]
+pub(crate) struct Edit {
+    /// Its name in the folder of the mailbox.
+    pub(crate) name: Vec<u8>,
+    pub(crate) old_size: u64,
+    pub(crate) new_size: u64,
+    pub(crate) old_hash: u64,
+    pub(crate) new_hash: u64,
+    /// Ascending; they do not overlap.
+    pub(crate) pieces: Vec<Piece>,
+    /// What is cut off.
+    pub(crate) cut: Vec<u8>,
+}
+
+/// Bytes that are written: at first there are `old`, which is shorter at the end of the file.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) old: Vec<u8>,
+    pub(crate) new: Vec<u8>,
+}
+
+impl Edit {
+    /// What it takes to turn a file into `segments`; `None` if it is more than can be done at once.
+    pub(crate) fn assemble(
+        name: &[u8],
+        file: &dyn File,
+        segments: &[Segment],
+    ) -> io::Result<Option<Self>> {
+        let old_size = file.metadata()?.size;
+        let mut edit = Self {
+            name: name.to_vec(),
+            old_size,
+            new_size: 0,
+            old_hash: 0,
+            new_hash: 0,
+            pieces: Vec::new(),
+            cut: Vec::new(),
+        };
+        let (mut at, mut moved) = (0, 0);
+        for segment in segments {
+            match segment {
+                Segment::Keep(range) if range.start == at => at = range.end,
+                Segment::Keep(range) => {
+                    let len = range.end - range.start;
+                    moved += len;
+                    if moved > EDIT_LEN_MAX {
+                        return Ok(None);
+                    }
+                    let mut bytes = vec![0; len as usize];
+                    file.read_exact_at(&mut bytes, range.start)?;
+                    edit.put(file, at, bytes)?;
+                    at += len;
+                }
+                Segment::New(bytes) => {
+                    moved += bytes.len() as u64;
+                    edit.put(file, at, bytes.clone())?;
+                    at += bytes.len() as u64;
+                }
+            }
+        }
+        edit.new_size = at;
+        let cut_len = old_size.saturating_sub(at);
+        if moved + cut_len > EDIT_LEN_MAX {
+            return Ok(None);
+        }
+        edit.cut = vec![0; cut_len as usize];
+        file.read_exact_at(&mut edit.cut, at.min(old_size))?;
+        edit.old_hash = hash_file(file, 0..old_size, &[])?;
+        edit.new_hash = hash_file(file, 0..at, &edit.pieces)?;
+        Ok(Some(edit))
+    }
+
+    fn put(&mut self, file: &dyn File, offset: u64, new: Vec<u8>) -> io::Result<()> {
+        let mut old = vec![0; new.len()];
+        let len = file.read_full_at(&mut old, offset)?;
+        old.truncate(len);
+        if old == new {
+            return Ok(());
+        }
+        match self.pieces.last_mut().filter(|last| last.offset + last.new.len() as u64 == offset) {
+            Some(last) => {
+                last.old.extend_from_slice(&old);
+                last.new.extend_from_slice(&new);
+            }
+            None => self.pieces.push(Piece { offset, old, new }),
+        }
+        Ok(())
+    }
+
+    /// Whether it leaves the file as it is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.old_size == self.new_size
+    }
+
+    /// What the redo journal is to do, of the open file.
+    pub(crate) fn change(&self, file: &dyn File) -> io::Result<FileChange> {
+        let mut change = FileChange::new(&self.name, self.old_size);
+        for piece in &self.pieces {
+            change.write(piece.offset, &piece.old, &piece.new);
+        }
+        if self.new_size < self.old_size {
+            change.cut(self.new_size, file)?;
+        }
+        Ok(change)
+    }
+}
+
+/// A change of the folder, each of which is done at once or not at all.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A file is replaced or made.
+    Write { path: PathBuf, old: Option<Whole>, new: Vec<u8>, mode: u32 },
+    /// A file is removed.
+    Remove { path: PathBuf, old: Whole },
+    /// A file gets another name, which no file has.
+    Rename { from: PathBuf, to: PathBuf, size: u64 },
+    /// A folder is made.
+    MakeDir { path: PathBuf, mode: u32 },
+}
+
+/// A whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) mode: u32,
+    pub(crate) modified: Timestamp,
+}
+
+impl Whole {
+    /// Reads a file; `None` if there is none.
+    pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Option<Self>> {
+        let read = || -> io::Result<Self> {
+            let metadata = vfs.metadata(path)?;
+            let bytes = vfs.read(path, FILE_LEN_MAX)?;
+            Ok(Self { bytes, mode: metadata.mode & 0o7777, modified: metadata.modified })
+        };
+        match read() {
+            Ok(whole) => Ok(Some(whole)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::at(path)(error)),
+        }
+    }
+}
+
+impl Step {
+    /// The file at `path` of `folder` gets other bytes.
+    pub(crate) fn write(vfs: &dyn Vfs, folder: &Path, path: &Path, new: Vec<u8>) -> Result<Self> {
+        let old = Whole::read(vfs, &folder.join(path))?;
+        let of_folder = || vfs.metadata(folder).map_or(0o600, |folder| folder.mode & 0o666);
+        let mode = old.as_ref().map_or_else(of_folder, |old| old.mode);
+        Ok(Self::Write { path: path.to_owned(), old, new, mode })
+    }
+
+    /// The file at `path` of `folder` goes; `None` if there is none.
+    pub(crate) fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<Option<Self>> {
+        let old = Whole::read(vfs, &folder.join(path))?;
+        Ok(old.map(|old| Self::Remove { path: path.to_owned(), old }))
+    }
+}
+
+/// The hash of whole bytes.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The hash of a range of a file, once the pieces are written.
+pub(crate) fn hash_file(file: &dyn File, range: Range<u64>, pieces: &[Piece]) -> io::Result<u64> {
+    let mut hasher = Xxh3::new();
+    let mut buffer = vec![0; READ_LEN];
+    let mut at = range.start;
+    let mut read = |hasher: &mut Xxh3, from: u64, to: u64| -> io::Result<()> {
+        let mut from = from;
+        while from < to {
+            let len = (to - from).min(READ_LEN as u64) as usize;
+            file.read_exact_at(&mut buffer[..len], from)?;
+            hasher.update(&buffer[..len]);
+            from += len as u64;
+        }
+        Ok(())
+    };
+    for piece in pieces {
+        read(&mut hasher, at, piece.offset)?;
+        hasher.update(&piece.new);
+        at = piece.offset + piece.new.len() as u64;
+    }
+    read(&mut hasher, at, range.end)?;
+    Ok(hasher.digest())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::{MemVfs, OpenOptions};
+
+    fn check(segments: &[Segment], expected: &str, pieces: usize) {
+        let vfs = MemVfs::new();
+        let file = vfs.open(Path::new("/f"), OpenOptions::create_new(0o600)).unwrap();
+        file.write_all_at(b"0123456789", 0).unwrap();
+        let edit = Edit::assemble(b"f", &*file, segments).unwrap().unwrap();
+        assert_eq!(edit.pieces.len(), pieces, "{expected}");
+        assert_eq!(edit.old_hash, hash(b"0123456789"));
+        assert_eq!(edit.new_hash, hash(expected.as_bytes()));
+        assert_eq!(edit.is_empty(), expected == "0123456789");
+        for piece in &edit.pieces {
+            file.write_all_at(&piece.new, piece.offset).unwrap();
+        }
+        file.set_len(edit.new_size).unwrap();
+        assert_eq!(vfs.read(Path::new("/f"), 99).unwrap(), expected.as_bytes());
+        for piece in &edit.pieces {
+            file.write_all_at(&piece.old, piece.offset).unwrap();
+        }
+        file.set_len(edit.old_size.min(edit.new_size)).unwrap();
+        file.write_all_at(&edit.cut, edit.new_size).unwrap();
+        assert_eq!(vfs.read(Path::new("/f"), 99).unwrap(), b"0123456789");
+    }
+
+    #[test]
+    fn a_file_becomes_what_its_segments_are() {
+        let new = |text: &str| Segment::New(text.into());
+        check(&[Segment::Keep(0..10)], "0123456789", 0);
+        check(&[Segment::Keep(0..4), new("xy"), Segment::Keep(6..10)], "0123xy6789", 1);
+        check(&[Segment::Keep(0..4), new("45"), Segment::Keep(6..10)], "0123456789", 0);
+        check(&[Segment::Keep(0..4), Segment::Keep(6..10)], "01236789", 1);
+        check(&[Segment::Keep(0..7)], "0123456", 0);
+        check(&[new("abc"), Segment::Keep(0..10)], "abc0123456789", 1);
+        check(&[Segment::Keep(0..2), new("x"), Segment::Keep(3..10), new("!")], "01x3456789!", 2);
+        check(&[], "", 0);
+    }
+}

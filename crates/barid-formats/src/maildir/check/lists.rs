@@ -1,0 +1,315 @@
+//! `dovecot-uidlist` and `dovecot-keywords`, line by line.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use barid_types::{Keyword, UidValidity};
+
+use super::super::Maildir;
+use super::super::layout::{KEYWORDS, KEYWORDS_LEN_MAX, LETTERS, UIDLIST, UIDLIST_LEN_MAX};
+use super::super::name;
+use crate::check::{Damage, Diagnosis, Severity, Step, Uids};
+use crate::{Error, Result};
+
+/// Looks at both. `renamed` are base names that become others.
+pub(super) fn look_at_lists(
+    maildir: &Maildir,
+    renamed: &HashMap<Vec<u8>, Vec<u8>>,
+    letters: u32,
+    diagnosis: &mut Diagnosis,
+) -> Result<()> {
+    if let Some(text) = read(maildir, UIDLIST, UIDLIST_LEN_MAX)? {
+        let mut list = List::look(maildir, &text, diagnosis);
+        list.rename(renamed);
+        if list.is_damaged {
+            let text = list.text(maildir)?;
+            // Before any renaming: a line without its file does no harm.
+            let step = Step::write(&*maildir.vfs, &maildir.path, Path::new(UIDLIST), text)?;
+            diagnosis.plan.steps.insert(0, step);
+        }
+    }
+    let text = read(maildir, KEYWORDS, KEYWORDS_LEN_MAX)?;
+    look_at_keywords(maildir, text.as_deref(), letters, diagnosis)
+}
+
+fn read(maildir: &Maildir, name: &str, len_max: u64) -> Result<Option<Vec<u8>>> {
+    let path = maildir.path.join(name);
+    match maildir.vfs.read(&path, len_max) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::at(&path)(error)),
+    }
+}
+
+/// The UIDs.
+struct List {
+    /// The first line, if it is sound.
+    header: Option<Vec<u8>>,
+    uidvalidity: Option<u32>,
+    uidnext: Option<u32>,
+    lines: Vec<Line>,
+    is_damaged: bool,
+}
+
+/// A line that can be read.
+struct Line {
+    offset: u64,
+    uid: u32,
+    /// From behind the UID to the name.
+    fields: Vec<u8>,
+    name: Vec<u8>,
+}
+
+impl List {
+    fn look(maildir: &Maildir, text: &[u8], diagnosis: &mut Diagnosis) -> Self {
+        let path = maildir.path.join(UIDLIST);
+        let damage = |kind, severity| Damage::new(kind, severity, &path);
+        let (header, uidvalidity, uidnext, lines) = (None, None, None, Vec::new());
+        let mut list = Self { header, uidvalidity, uidnext, lines, is_damaged: false };
+        let mut at = 0;
+        let mut version = 3;
+        for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let offset = at as u64;
+            at += line.len();
+            let Some(line) = line.strip_suffix(b"\n") else {
+                list.is_damaged = true;
+                let what = "the last line has no end, and does not count";
+                let damage = damage("uidlist-end", Severity::Warning).at(offset).what(what);
+                diagnosis.note(damage.repair("it is left out"));
+                continue;
+            };
+            if number == 0 {
+                version = line.first().map_or(3, |first| first.wrapping_sub(b'0'));
+                if !list.read_header(line) {
+                    list.is_damaged = true;
+                    let what = "its first line cannot be read, so that all UIDs are void";
+                    let damage = damage("uidlist-header", Severity::Error).at(0).what(what);
+                    diagnosis.note(damage.repair("it is written anew with what can be read"));
+                }
+                continue;
+            }
+            match Line::parse(line, offset, version) {
+                Ok((line, is_sound)) => {
+                    if !is_sound {
+                        list.is_damaged = true;
+                        let what = "a field of the line is none";
+                        let damage = damage("uidlist-field", Severity::Warning).at(offset);
+                        diagnosis.note(damage.of(line.uid).what(what).repair("it is left out"));
+                    }
+                    list.lines.push(line);
+                }
+                Err(what) => {
+                    list.is_damaged = true;
+                    let what = format!("{what}, so that all UIDs are void");
+                    let damage = damage("uidlist-line", Severity::Error).at(offset).what(what);
+                    diagnosis.note(damage.repair("the line is left out"));
+                }
+            }
+        }
+        list.order(&path, diagnosis);
+        list
+    }
+
+    /// Whether the first line is sound.
+    fn read_header(&mut self, line: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(line);
+        let mut fields = text.split(' ').filter(|field| !field.is_empty());
+        let version = fields.next();
+        if matches!(version, Some("1" | "2")) {
+            self.uidvalidity = fields.next().and_then(|field| field.parse().ok());
+            self.uidnext = fields.next().and_then(|field| field.parse().ok());
+        } else {
+            for field in fields {
+                match field.split_at_checked(1) {
+                    Some(("V", number)) => self.uidvalidity = number.parse().ok(),
+                    Some(("N", number)) => self.uidnext = number.parse().ok(),
+                    _ => {}
+                }
+            }
+        }
+        self.uidvalidity = self.uidvalidity.filter(|number| *number > 0);
+        let numbered = self.uidvalidity.is_some() && self.uidnext.is_some_and(|next| next > 0);
+        let is_sound = numbered && matches!(version, Some("1" | "2" | "3"));
+        self.header = (is_sound && version == Some("3")).then(|| line.to_vec());
+        is_sound
+    }
+
+    /// Lines whose UIDs do not rise, and names that stand twice.
+    fn order(&mut self, path: &Path, diagnosis: &mut Diagnosis) {
+        let damage = |kind, severity| Damage::new(kind, severity, path);
+        let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();
+        let uids = Uids { found: &found, last: None };
+        let mended = uids.mend();
+        let mut is_kept = vec![!mended.is_void; found.len()];
+        uids.longest_rise().into_iter().for_each(|at| is_kept[at] = true);
+        for (at, line) in self.lines.iter_mut().enumerate() {
+            let uid = mended.uids[at];
+            if mended.is_void && is_kept[at] || uid == line.uid {
+                continue;
+            }
+            self.is_damaged = true;
+            let what = "the UID does not rise, so that all UIDs are void";
+            let damage = damage("uidlist-order", Severity::Error).at(line.offset).of(line.uid);
+            let damage = damage.what(what);
+            diagnosis.note(damage.repair("the line gets the UID between its neighbours', or goes"));
+            is_kept[at] = !mended.is_void && uid > 0;
+            line.uid = uid;
+        }
+        let mut kept = is_kept.iter();
+        self.lines.retain(|_| *kept.next().unwrap_or(&true));
+        let mut last: HashMap<Vec<u8>, u32> = HashMap::with_capacity(self.lines.len());
+        for line in &self.lines {
+            last.insert(name::base(&line.name).to_vec(), line.uid);
+        }
+        let mut twice = Vec::new();
+        self.lines.retain(|line| {
+            let is_last = last.get(name::base(&line.name)) == Some(&line.uid);
+            if !is_last {
+                twice.push((line.offset, line.uid));
+            }
+            is_last
+        });
+        for (offset, uid) in twice {
+            self.is_damaged = true;
+            let what = "a later line has the same name, and counts";
+            let damage = damage("uidlist-twice", Severity::Warning).at(offset).of(uid).what(what);
+            diagnosis.note(damage.repair("the line is left out"));
+        }
+    }
+
+    fn rename(&mut self, renamed: &HashMap<Vec<u8>, Vec<u8>>) {
+        for line in &mut self.lines {
+            if let Some(new) = renamed.get(name::base(&line.name)) {
+                line.name.clone_from(new);
+                self.is_damaged = true;
+            }
+        }
+    }
+
+    fn text(&self, maildir: &Maildir) -> Result<Vec<u8>> {
+        let last = self.lines.last().map_or(0, |line| line.uid);
+        let mut text = match &self.header {
+            Some(header) => header.clone(),
+            None => {
+                let now = maildir.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+                let uidvalidity = self.uidvalidity.unwrap_or(now);
+                let uidvalidity = UidValidity::new(uidvalidity).unwrap_or(UidValidity::MIN);
+                let uidnext = self.uidnext.unwrap_or(1).max(last.saturating_add(1));
+                let mut guid = [0; 16];
+                let path = || maildir.path.join(UIDLIST);
+                maildir.vfs.random(&mut guid).map_err(|error| Error::at(&path())(error))?;
+                let guid = u128::from_le_bytes(guid);
+                format!("3 V{uidvalidity} N{uidnext} G{guid:032x}").into_bytes()
+            }
+        };
+        text.push(b'\n');
+        for line in &self.lines {
+            text.extend_from_slice(line.uid.to_string().as_bytes());
+            text.extend_from_slice(&line.fields);
+            text.extend_from_slice(&line.name);
+            text.push(b'\n');
+        }
+        Ok(text)
+    }
+}
+
+impl Line {
+    /// Reads a line, and tells whether all its fields are some; otherwise what is wrong.
+    fn parse(
+        line: &[u8],
+        offset: u64,
+        version: u8,
+    ) -> std::result::Result<(Self, bool), &'static str> {
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let uid = std::str::from_utf8(&line[..digits]).ok().and_then(|digits| digits.parse().ok());
+        let uid: u32 = uid.filter(|uid| (1..u32::MAX).contains(uid)).ok_or("a line has no UID")?;
+        let mut rest =
+            line[digits..].strip_prefix(b" ").ok_or("a line has no UID")?.trim_ascii_start();
+        let mut fields = b" ".to_vec();
+        let mut is_sound = true;
+        if version != 3 {
+            fields.push(b':');
+            let flags = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            rest = if version == 2 { rest[flags..].trim_ascii_start() } else { rest };
+        }
+        while version == 3 && rest.first() != Some(&b':') {
+            let end = memchr::memchr(b' ', rest).ok_or("a line has no file name")?;
+            let field = &rest[..end];
+            match field.first().is_some_and(u8::is_ascii_uppercase) {
+                true => fields.extend_from_slice(&rest[..=end]),
+                false => is_sound &= field.is_empty(),
+            }
+            rest = &rest[end + 1..];
+        }
+        if version == 3 {
+            fields.push(b':');
+            rest = &rest[1..];
+        }
+        if name::base(rest).is_empty() || memchr::memchr(b'/', line).is_some() {
+            return Err("a line has no file name");
+        }
+        Ok((Self { offset, uid, fields, name: rest.to_vec() }, is_sound))
+    }
+}
+
+fn look_at_keywords(
+    maildir: &Maildir,
+    text: Option<&[u8]>,
+    letters: u32,
+    diagnosis: &mut Diagnosis,
+) -> Result<()> {
+    let path = maildir.path.join(KEYWORDS);
+    let mut names: [Option<Keyword>; LETTERS] = Default::default();
+    let mut is_damaged = false;
+    let mut at = 0;
+    for line in text.unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+        let offset = at as u64;
+        at += line.len();
+        let parsed = std::str::from_utf8(line).ok().and_then(|line| {
+            let (number, name) = line.trim_end_matches('\n').split_once(' ')?;
+            let number: usize = number.parse().ok().filter(|number| *number < LETTERS)?;
+            Some((number, Keyword::new(name)?))
+        });
+        let (kind, what, repair) = match parsed {
+            Some((number, keyword))
+                if names[number].is_none() && !names.contains(&Some(keyword.clone())) =>
+            {
+                names[number] = Some(keyword);
+                continue;
+            }
+            Some((number, keyword)) if names.contains(&Some(keyword.clone())) => {
+                let _ = number;
+                ("keywords-twice", "the keyword stands there already", "the line is left out")
+            }
+            Some((number, keyword)) => {
+                names[number] = Some(keyword);
+                ("keywords-twice", "its letter has a keyword already", "the later one counts")
+            }
+            None => ("keywords-line", "the line is no keyword", "it is left out"),
+        };
+        is_damaged = true;
+        let damage = Damage::new(kind, Severity::Warning, &path).at(offset).what(what);
+        diagnosis.note(damage.repair(repair));
+    }
+    for letter in (0..LETTERS).filter(|letter| letters >> letter & 1 == 1) {
+        if names[letter].is_none() {
+            let what = format!(
+                "messages have the keyword {:?}, which has no name",
+                (b'a' + letter as u8) as char
+            );
+            diagnosis.note(Damage::new("keyword-name", Severity::Note, &path).what(what));
+        }
+    }
+    if !is_damaged {
+        return Ok(());
+    }
+    let mut new = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        if let Some(name) = name {
+            new.extend_from_slice(format!("{number} {}\n", name.as_str()).as_bytes());
+        }
+    }
+    let step = Step::write(&*maildir.vfs, &maildir.path, Path::new(KEYWORDS), new)?;
+    diagnosis.plan.steps.push(step);
+    Ok(())
+}

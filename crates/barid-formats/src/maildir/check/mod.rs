@@ -1,0 +1,331 @@
+//! What can be wrong with a Maildir, and what mends it.
+//!
+//! Its folders and the names in them (here), `dovecot-uidlist` and `dovecot-keywords`
+//! (`lists.rs`). Messages are renamed or, if nothing of them is left, removed; the lists are
+//! replaced as Dovecot does.
+
+mod lists;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use barid_vfs::{FileType, Metadata, OpenOptions};
+
+use self::lists::look_at_lists;
+use super::Maildir;
+use super::layout::{CUR, NEW, TMP};
+use super::name;
+use super::uids::take_lock;
+use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use crate::{Error, Result};
+
+/// How old a file in `tmp` is that nobody delivers any more (maildir(5)).
+const TMP_AGE_MAX: i64 = 36 * 3600;
+/// Bytes of a message that are looked at for zeros at once.
+const READ_LEN: usize = 4096;
+
+impl Doctor for Maildir {
+    /// Readers take no lock; who writes takes that of the UIDs.
+    fn hold(&self, purpose: Purpose) -> Result<Held> {
+        let mode = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?.mode & 0o666;
+        let lock = match purpose {
+            Purpose::Look => None,
+            Purpose::Write => take_lock(&self.vfs, &self.paths.uidlist)?,
+        };
+        Ok(Held::folder(&self.path, mode, lock))
+    }
+
+    fn diagnose(&self, _held: &Held) -> Result<Diagnosis> {
+        let mut look = Look {
+            maildir: self,
+            diagnosis: Diagnosis::default(),
+            taken: HashSet::new(),
+            bases: HashMap::new(),
+            renamed: HashMap::new(),
+            letters: 0,
+        };
+        look.folders()?;
+        let cur = look.list(CUR)?;
+        let new = look.list(NEW)?;
+        for (folder, entries) in [(CUR, &cur), (NEW, &new)] {
+            look.taken.extend(entries.iter().map(|entry| PathBuf::from(folder).join(entry.path())));
+        }
+        for entry in &cur {
+            look.entry(CUR, entry)?;
+        }
+        for entry in &new {
+            look.entry(NEW, entry)?;
+        }
+        look.tmp()?;
+        let Look { mut diagnosis, renamed, letters, .. } = look;
+        look_at_lists(self, &renamed, letters, &mut diagnosis)?;
+        Ok(diagnosis)
+    }
+}
+
+/// A name in a folder.
+struct Entry {
+    name: Vec<u8>,
+    metadata: Metadata,
+}
+
+impl Entry {
+    fn path(&self) -> &OsStr {
+        OsStr::from_bytes(&self.name)
+    }
+}
+
+struct Look<'a> {
+    maildir: &'a Maildir,
+    diagnosis: Diagnosis,
+    /// Paths that are not free.
+    taken: HashSet<PathBuf>,
+    /// Where each base name was seen first, and its inode.
+    bases: HashMap<Vec<u8>, u64>,
+    /// Base names that become others, which `dovecot-uidlist` has to follow.
+    renamed: HashMap<Vec<u8>, Vec<u8>>,
+    /// The letters of keywords that are used.
+    letters: u32,
+}
+
+impl Look<'_> {
+    fn damage(&self, kind: &'static str, severity: Severity, path: &PathBuf) -> Damage {
+        Damage::new(kind, severity, self.maildir.path.join(path))
+    }
+
+    /// Folders that are missing.
+    fn folders(&mut self) -> Result<()> {
+        for folder in [NEW, CUR, TMP] {
+            let path = self.maildir.path.join(folder);
+            match self.maildir.vfs.metadata(&path) {
+                Ok(_) => continue,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::at(&path)(error)),
+            }
+            let severity = if folder == TMP { Severity::Warning } else { Severity::Error };
+            let damage = self.damage("folder-missing", severity, &folder.into());
+            self.diagnosis.note(damage.what("the folder is missing").repair("it is made"));
+            let at = Error::at(&self.maildir.path);
+            let mode = self.maildir.vfs.metadata(&self.maildir.path).map_err(at)?.mode & 0o777;
+            self.diagnosis.plan.steps.push(Step::MakeDir { path: folder.into(), mode });
+        }
+        Ok(())
+    }
+
+    /// What is in a folder, by name; nothing of one that is missing.
+    fn list(&self, folder: &str) -> Result<Vec<Entry>> {
+        let path = self.maildir.path.join(folder);
+        let dir = match self.maildir.vfs.open_dir(&path) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::at(&path)(error)),
+        };
+        let mut names = Vec::new();
+        let list = &mut |name: &[u8], _| {
+            if name.first() != Some(&b'.') {
+                names.push(name.to_vec());
+            }
+        };
+        dir.list(list).map_err(Error::at(&path))?;
+        names.sort_unstable();
+        let entry = |name: Vec<u8>| match dir.metadata(&name) {
+            Ok(metadata) => Some(Ok(Entry { name, metadata })),
+            // Renamed by somebody meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => Some(Err(Error::at(&path)(error))),
+        };
+        names.into_iter().filter_map(entry).collect()
+    }
+
+    /// Looks at a message.
+    fn entry(&mut self, folder: &'static str, entry: &Entry) -> Result<()> {
+        let path = PathBuf::from(folder).join(entry.path());
+        match entry.metadata.file_type {
+            FileType::File => {}
+            FileType::Symlink if self.is_file(&path) => {}
+            _ => {
+                let damage = self.damage("not-a-file", Severity::Note, &path);
+                self.diagnosis.note(damage.what("what stands among the messages is no file"));
+                return Ok(());
+            }
+        }
+        if self.is_void(&path, entry.metadata.size)? {
+            return Ok(());
+        }
+        self.diagnosis.messages += 1;
+        self.letters |= name::letters(&entry.name).keywords;
+        let (to_folder, to_name) = self.right_name(folder, entry, &path);
+        if to_folder == folder && to_name == entry.name {
+            return Ok(());
+        }
+        self.rename(path, to_folder, to_name, entry.metadata.size);
+        Ok(())
+    }
+
+    fn is_file(&self, path: &PathBuf) -> bool {
+        let found = self.maildir.vfs.metadata(&self.maildir.path.join(path));
+        found.is_ok_and(|found| found.file_type == FileType::File)
+    }
+
+    /// Whether nothing of a message is left: no byte, or none but zeros. Then it goes.
+    fn is_void(&mut self, path: &PathBuf, size: u64) -> Result<bool> {
+        let full = self.maildir.path.join(path);
+        let read = || -> std::io::Result<bool> {
+            let file = self.maildir.vfs.open(&full, OpenOptions::READ)?;
+            let mut buffer = [0; READ_LEN];
+            let mut at = 0;
+            while at < size {
+                let len = file.read_full_at(&mut buffer, at)?;
+                if len == 0 || buffer[..len].iter().any(|byte| *byte != 0) {
+                    return Ok(false);
+                }
+                at += len as u64;
+            }
+            Ok(true)
+        };
+        let is_void = match read() {
+            Ok(is_void) => is_void,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => {
+                let damage = self.damage("unreadable", Severity::Error, path);
+                self.diagnosis.note(damage.what(format!("the message cannot be read: {error}")));
+                return Ok(true);
+            }
+        };
+        if !is_void {
+            return Ok(false);
+        }
+        let damage = match size {
+            0 => self.damage("empty", Severity::Warning, path).what("the message has no bytes"),
+            _ => {
+                self.damage("zeros", Severity::Error, path).what("the message is nothing but zeros")
+            }
+        };
+        self.diagnosis.note(damage.repair("its file is removed"));
+        let step = Step::remove(&*self.maildir.vfs, &self.maildir.path, path)?;
+        self.diagnosis.plan.steps.extend(step);
+        Ok(true)
+    }
+
+    /// The folder and the name that a message should have.
+    fn right_name(
+        &mut self,
+        folder: &'static str,
+        entry: &Entry,
+        path: &PathBuf,
+    ) -> (&'static str, Vec<u8>) {
+        let (mut to_folder, mut to_name) = (folder, entry.name.clone());
+        let mut told: Vec<(&'static str, Severity, String, &'static str)> = Vec::new();
+        if !name::is_message(&to_name) || name::base(&to_name).is_empty() {
+            let what = "no program can use its name".to_owned();
+            told.push(("name", Severity::Error, what, "it gets another one"));
+            let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+            to_name.iter_mut().filter(|byte| is_line_end(byte)).for_each(|byte| *byte = b'_');
+            if name::base(&to_name).is_empty() {
+                to_name.splice(..0, self.fresh_base(entry));
+            }
+        }
+        if let Some(size) = name::size_field(&to_name, b'S')
+            && size != entry.metadata.size
+        {
+            let what = format!("its name says {size} bytes, but it has {}", entry.metadata.size);
+            told.push(("size-in-name", Severity::Warning, what, "its name gets the right size"));
+            let old = name::base(&to_name).to_vec();
+            to_name = with_size(&to_name, entry.metadata.size);
+            self.renamed.insert(old, name::base(&to_name).to_vec());
+        }
+        let has_info = memchr::memchr(b':', &to_name).is_some();
+        if folder == NEW && has_info {
+            let what = "it has flags, which messages in `new` do not have".to_owned();
+            told.push(("flags-in-new", Severity::Warning, what, "it is moved to `cur`"));
+            to_folder = CUR;
+        }
+        if folder == CUR && !has_info {
+            let what = "its name has no `:2,`, as names in `cur` have".to_owned();
+            told.push(("no-info", Severity::Note, what, "it gets that"));
+            to_name.extend_from_slice(b":2,");
+        } else if has_info {
+            let sorted = name::with_letters(&to_name, name::letters(&to_name));
+            if sorted != to_name && to_name.windows(3).any(|three| three == b":2,") {
+                let what = "its flags are not in order, or repeated".to_owned();
+                told.push(("flags-order", Severity::Note, what, "they are put in order"));
+                to_name = sorted;
+            }
+        }
+        let base = name::base(&to_name).to_vec();
+        match self.bases.get(&base) {
+            Some(inode) if *inode != entry.metadata.inode => {
+                let what = "another message has the same name but for the flags".to_owned();
+                told.push(("same-name", Severity::Error, what, "it gets a name of its own"));
+                let fresh = self.fresh_base(entry);
+                to_name.splice(..base.len(), fresh);
+            }
+            Some(_) => {
+                let what = "the message stands there under another name, too".to_owned();
+                told.push(("linked", Severity::Note, what, "it gets a name of its own"));
+                let fresh = self.fresh_base(entry);
+                to_name.splice(..base.len(), fresh);
+            }
+            None => {
+                self.bases.insert(base, entry.metadata.inode);
+            }
+        }
+        for (kind, severity, what, repair) in told {
+            let damage = self.damage(kind, severity, path).what(what).repair(repair);
+            self.diagnosis.note(damage);
+        }
+        (to_folder, to_name)
+    }
+
+    /// A base name that no message has.
+    fn fresh_base(&mut self, entry: &Entry) -> Vec<u8> {
+        let seconds = entry.metadata.modified.unix_seconds().max(0);
+        let mut number = 0;
+        loop {
+            let base =
+                format!("{seconds}.I{}N{number}.repaired", entry.metadata.inode).into_bytes();
+            if !self.bases.contains_key(&base) {
+                self.bases.insert(base.clone(), entry.metadata.inode);
+                return base;
+            }
+            number += 1;
+        }
+    }
+
+    fn rename(&mut self, from: PathBuf, folder: &'static str, name: Vec<u8>, size: u64) {
+        let to = PathBuf::from(folder).join(OsStr::from_bytes(&name));
+        // What is taken stays as it is: the next repair may find it free.
+        if self.taken.insert(to.clone()) {
+            self.diagnosis.plan.steps.push(Step::Rename { from, to, size });
+        }
+    }
+
+    /// What was never delivered.
+    fn tmp(&mut self) -> Result<()> {
+        let now = self.maildir.vfs.now().unix_seconds();
+        for entry in self.list(TMP)? {
+            let age = now - entry.metadata.modified.unix_seconds();
+            if entry.metadata.file_type != FileType::File || age < TMP_AGE_MAX {
+                continue;
+            }
+            let path = PathBuf::from(TMP).join(entry.path());
+            let what = format!("it was never delivered, for {} hours", age / 3600);
+            let damage = self.damage("tmp-old", Severity::Note, &path).what(what);
+            self.diagnosis.note(damage.repair("it is removed"));
+            let step = Step::remove(&*self.maildir.vfs, &self.maildir.path, &path)?;
+            self.diagnosis.plan.steps.extend(step);
+        }
+        Ok(())
+    }
+}
+
+/// A name with another `,S=`.
+fn with_size(name: &[u8], size: u64) -> Vec<u8> {
+    let Some(at) = memchr::memmem::find(name, b",S=") else { return name.to_vec() };
+    let from = at + 3;
+    let len = name[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = size.to_string();
+    [&name[..from], digits.as_bytes(), &name[from + len..]].concat()
+}

@@ -1,0 +1,192 @@
+//! Every message: its header, its length, its UID.
+
+use std::io;
+use std::ops::Range;
+
+use barid_message::RawField;
+
+use super::super::layout::MMDF_SEPARATOR;
+use super::super::status::{Base, HeadEnd};
+use super::super::walk::{Next, Separator, Walked};
+use super::{Length, Look};
+use crate::check::{Severity, Uids};
+
+/// What is remembered of a message.
+struct Message {
+    uid: u32,
+    /// Where the value of its X-UID stands, if it has one.
+    uid_at: Option<Range<u64>>,
+}
+
+/// What is said in the first message of the whole mailbox.
+#[derive(Default)]
+struct Whole {
+    /// X-IMAPbase or X-IMAP, and where its value stands.
+    base: Option<(Base, Range<u64>)>,
+}
+
+/// Looks at all messages from the first one on.
+pub(super) fn look_at_messages(look: &mut Look<'_>, first: Separator) -> io::Result<()> {
+    let mut walker = look.walker();
+    let (mut messages, mut whole) = (Vec::new(), Whole::default());
+    let mut next = Next::Message(first);
+    while let Next::Message(separator) = next {
+        let is_first = messages.is_empty();
+        next = walker.message(separator, |walked: &Walked<'_>| -> io::Result<()> {
+            let message = look_at_message(look, walked, is_first, &mut whole);
+            messages.push(message);
+            Ok(())
+        })?;
+        if look.is_mmdf()
+            && let Next::Message(separator) = next
+        {
+            opening(look, separator.offset)?;
+        }
+    }
+    let pseudo = whole.base.as_ref().is_some_and(|(base, _)| base.pseudo);
+    look.diagnosis.messages = (messages.len() - usize::from(pseudo)) as u64;
+    look_at_uids(look, &messages, &whole);
+    Ok(())
+}
+
+fn look_at_message(
+    look: &mut Look<'_>,
+    walked: &Walked<'_>,
+    is_first: bool,
+    whole: &mut Whole,
+) -> Message {
+    let Walked { separator, header, head_end, owned, .. } = walked;
+    let start = separator.offset + u64::from(separator.len);
+    let end = start + header.len() as u64;
+    if !is_first && look.quotes() && is_no_header(header) {
+        let what = "no header follows the separator: it is a line of the message before";
+        let damage = look.damage("no-header", Severity::Warning, separator.offset).what(what);
+        let repair = "it is quoted, so that both are one message";
+        look.fix(separator.offset..separator.offset, b">", damage.repair(repair));
+    } else if matches!(head_end, HeadEnd::Separator | HeadEnd::Eof) && !header.is_empty() {
+        let what = "no blank line ends the header";
+        let damage = look.damage("no-blank-line", Severity::Warning, end).what(what);
+        let line_end: &[u8] = if header.ends_with(b"\n") { b"\n" } else { b"\n\n" };
+        look.fix(end..end, line_end, damage.repair("it gets one"));
+    }
+    if walked.length_lies && !look.is_mmdf() {
+        content_length(look, walked, start);
+    }
+    base(look, walked, start, is_first, whole);
+    let uid = field(header, start, b"X-UID");
+    Message { uid: owned.uid.unwrap_or(0), uid_at: uid }
+}
+
+/// Whether what follows a separator is text.
+fn is_no_header(header: &[u8]) -> bool {
+    let line = header.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let name = line.iter().take_while(|byte| matches!(byte, 33..=57 | 59..=126)).count();
+    let is_field = name > 0 && line[name..].trim_ascii_start().first() == Some(&b':');
+    let line = line.trim_ascii();
+    !line.is_empty() && !is_field && !line.starts_with(b">From ")
+}
+
+/// Where the value of a field stands in the file.
+fn field(header: &[u8], start: u64, name: &[u8]) -> Option<Range<u64>> {
+    let RawField { offset, end, .. } = barid_message::field(header, name)?;
+    let text = header.get(offset..end)?;
+    let colon = memchr::memchr(b':', text)?;
+    let len = text[colon + 1..].trim_ascii_end().len();
+    let from = start + (offset + colon + 1) as u64;
+    Some(from..from + len as u64)
+}
+
+/// A value with a space before it, filled up to the length of what it takes the place of.
+fn padded(value: &str, range: &Range<u64>) -> Vec<u8> {
+    let len = (range.end - range.start) as usize;
+    format!(" {value:<width$}", width = len.saturating_sub(1)).into_bytes()
+}
+
+/// A Content-Length that leads nowhere.
+fn content_length(look: &mut Look<'_>, walked: &Walked<'_>, start: u64) {
+    let Some(range) = field(walked.header, start, b"Content-Length") else { return };
+    let bytes = padded(&walked.body_len.to_string(), &range);
+    let end = start + walked.header.len() as u64;
+    look.lengths.push(Length { range, bytes, body: end..end + walked.body_len });
+}
+
+/// X-IMAPbase and X-IMAP.
+fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, whole: &mut Whole) {
+    let header = walked.header;
+    let names: [&[u8]; 2] = [b"X-IMAPbase", b"X-IMAP"];
+    let Some(range) = names.iter().find_map(|name| field(header, start, name)) else { return };
+    if !is_first {
+        let what = "it has the numbers of a mailbox, which only the first message has";
+        let damage = look.damage("imapbase-place", Severity::Note, range.start).what(what);
+        look.diagnosis.note(damage);
+        return;
+    }
+    match walked.owned.base(header) {
+        Some(base) => whole.base = Some((base, range)),
+        None => {
+            let what = "the UIDVALIDITY and the last UID of the mailbox cannot be read";
+            let damage = look.damage("imapbase", Severity::Warning, range.start).what(what);
+            let now = look.mailbox.vfs.now().unix_seconds().clamp(1, u32::MAX.into());
+            let bytes = padded(&format!("{now} 0000000000"), &range);
+            look.fix(range, &bytes, damage.repair("the mailbox gets a new UIDVALIDITY"));
+        }
+    }
+}
+
+/// The opening separator of MMDF that is missing before a message.
+fn opening(look: &mut Look<'_>, offset: u64) -> io::Result<()> {
+    let len = MMDF_SEPARATOR.len() as u64;
+    let mut before = [0; MMDF_SEPARATOR.len()];
+    if offset >= len {
+        look.file.read_exact_at(&mut before, offset - len)?;
+    }
+    if before != *MMDF_SEPARATOR {
+        let what = "one separator stands between two messages, where there should be two";
+        let damage = look.damage("mmdf-separator", Severity::Warning, offset).what(what);
+        look.fix(offset..offset, MMDF_SEPARATOR, damage.repair("it gets the other one"));
+    }
+    Ok(())
+}
+
+/// UIDs that do not rise, and the last one.
+fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
+    // Without a UIDVALIDITY they mean nothing.
+    let Some((base, base_at)) = &whole.base else { return };
+    let from = usize::from(base.pseudo);
+    let messages = &messages[from.min(messages.len())..];
+    let with_uid: Vec<&Message> = messages.iter().filter(|message| message.uid > 0).collect();
+    let found: Vec<u32> = with_uid.iter().map(|message| message.uid).collect();
+    let uids = Uids { found: &found, last: Some(base.uid_last) };
+    let mut is_kept = vec![false; found.len()];
+    uids.longest_rise().into_iter().for_each(|at| is_kept[at] = true);
+    let mut last = base.uid_last;
+    for (at, message) in with_uid.iter().enumerate() {
+        if is_kept[at] {
+            last = last.max(message.uid);
+            continue;
+        }
+        let Some(range) = message.uid_at.clone() else { continue };
+        let what = format!("its UID {} does not follow that of the message before", message.uid);
+        let damage = look.damage("uid-order", Severity::Warning, range.start).of(message.uid);
+        // Between its neighbours', if just one message can have had it.
+        let below = if at == 0 { Some(0) } else { is_kept[at - 1].then(|| found[at - 1]) };
+        let above = found.get(at + 1).filter(|_| is_kept.get(at + 1) == Some(&true));
+        let only = below.zip(above).filter(|(below, above)| **above == below + 2);
+        let bytes = match only {
+            Some((below, _)) => padded(&(below + 1).to_string(), &range),
+            None => padded("", &range),
+        };
+        let repair = "it gets the only UID that it can have, or a new one at the next opening";
+        look.fix(range, &bytes, damage.what(what).repair(repair));
+    }
+    if last > base.uid_last {
+        let what = format!("the last UID is {}, but a message has {last}", base.uid_last);
+        let damage = look.damage("uid-last", Severity::Warning, base_at.start).of(last).what(what);
+        let words: Vec<&str> =
+            base.keywords.names().iter().map(|keyword| keyword.as_str()).collect();
+        let words = if words.is_empty() { String::new() } else { format!(" {}", words.join(" ")) };
+        let value = format!("{} {last:010}{words}", base.validity);
+        let bytes = padded(&value, base_at);
+        look.fix(base_at.clone(), &bytes, damage.repair("it becomes that of the last message"));
+    }
+}

@@ -1,0 +1,219 @@
+//! What can be wrong with an mbox, and what mends it.
+//!
+//! What stands before the first message and behind the last, zeros, and lines that look like
+//! separators and are none (`raw.rs`); then every message as readers see it (`messages.rs`). All
+//! that a repair does is to replace some bytes; where it makes the file longer or shorter, what is
+//! behind moves.
+
+mod messages;
+mod raw;
+
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use barid_vfs::{File, OpenOptions};
+
+use self::messages::look_at_messages;
+use self::raw::look_at_bytes;
+use super::append::size_without_nuls;
+use super::layout::MMDF_SEPARATOR;
+use super::lock::{Purpose as LockPurpose, WriteLocks, lock_for_reading};
+use super::status::Separators;
+use super::walk::{Next, Walker};
+use super::window::{FileSource, Window};
+use super::{MboxMailbox, Variant};
+use crate::check::{Damage, Diagnosis, Doctor, Edit, Held, Purpose, Segment, Severity};
+use crate::{Error, Result};
+
+impl Doctor for MboxMailbox {
+    fn hold(&self, purpose: Purpose) -> Result<Held> {
+        let at = || Error::at(&self.path);
+        if self.compression.is_some() {
+            let what = "a compressed mailbox is not checked: decompress it first";
+            return Err(Error::Unsupported { path: self.path.clone(), what });
+        }
+        if purpose == Purpose::Write {
+            let locks = WriteLocks::acquire(self, LockPurpose::Change)?;
+            let path = locks.path().to_owned();
+            let mode = locks.file().metadata().map_err(at())?.mode;
+            return Ok(Held::file(&path, mode, locks));
+        }
+        let path = self.vfs.canonicalize(&self.path).map_err(at())?;
+        let file = self.vfs.open(&path, OpenOptions::READ).map_err(at())?;
+        lock_for_reading(self, &*file)?;
+        let mode = file.metadata().map_err(at())?.mode;
+        Ok(Held::file(&path, mode, file))
+    }
+
+    fn diagnose(&self, held: &Held) -> Result<Diagnosis> {
+        let path = held.place.mailbox_path();
+        let at = || Error::at(path);
+        let file = self.vfs.open(path, OpenOptions::READ).map_err(at())?;
+        let size = file.metadata().map_err(at())?.size;
+        let end = size_without_nuls(&*file, size).map_err(at())?;
+        let (diagnosis, fixes) = (Diagnosis::default(), Fixes::default());
+        let lengths = Vec::new();
+        let mut look = Look { mailbox: self, path, file: &*file, end, diagnosis, fixes, lengths };
+        if end < size {
+            let what = format!("{} zeros stand behind the last message", size - end);
+            let damage = look.damage("zeros-at-end", Severity::Warning, end).what(what);
+            look.fix(end..size, b"", damage.repair("they are cut off"));
+        }
+        look.run().map_err(at())?;
+        look.lengths();
+        let Look { mut diagnosis, fixes, .. } = look;
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        match Edit::assemble(name, &*file, &fixes.segments(size)).map_err(at())? {
+            Some(edit) if edit.is_empty() => {}
+            Some(edit) => diagnosis.plan.edits.push(edit),
+            None => diagnosis.is_too_large = true,
+        }
+        Ok(diagnosis)
+    }
+}
+
+/// Bytes that take the place of others.
+#[derive(Default)]
+struct Fixes(Vec<(Range<u64>, Vec<u8>)>);
+
+impl Fixes {
+    /// The file as it is to be. Of two fixes of the same bytes the first one is done; the other is
+    /// for the next repair.
+    fn segments(mut self, size: u64) -> Vec<Segment> {
+        self.0.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut segments = Vec::with_capacity(self.0.len() * 2 + 1);
+        let mut at = 0;
+        for (range, bytes) in self.0 {
+            if range.start < at {
+                continue;
+            }
+            segments.push(Segment::Keep(at..range.start));
+            segments.push(Segment::New(bytes));
+            at = range.end;
+        }
+        segments.push(Segment::Keep(at..size));
+        segments
+    }
+}
+
+/// A look at a file.
+struct Look<'a> {
+    mailbox: &'a MboxMailbox,
+    path: &'a Path,
+    file: &'a dyn File,
+    /// Where the file ends without the zeros at its end.
+    end: u64,
+    diagnosis: Diagnosis,
+    fixes: Fixes,
+    /// Lengths of bodies that lead nowhere.
+    lengths: Vec<Length>,
+}
+
+/// A length of a body that leads nowhere.
+struct Length {
+    /// Where its value stands, and what should stand there.
+    range: Range<u64>,
+    bytes: Vec<u8>,
+    body: Range<u64>,
+}
+
+impl<'a> Look<'a> {
+    fn damage(&self, kind: &'static str, severity: Severity, at: u64) -> Damage {
+        Damage::new(kind, severity, self.path).at(at)
+    }
+
+    /// Takes note of a damage that other bytes mend.
+    fn fix(&mut self, range: Range<u64>, bytes: &[u8], damage: Damage) {
+        self.diagnosis.note(damage);
+        self.fixes.0.push((range, bytes.to_vec()));
+    }
+
+    fn is_mmdf(&self) -> bool {
+        self.mailbox.separators() == Separators::Mmdf
+    }
+
+    /// Whether bodies are guarded by `>`.
+    fn quotes(&self) -> bool {
+        !matches!(self.mailbox.variant, Some(Variant::Mboxcl2 | Variant::Mmdf))
+    }
+
+    /// A walker over the file, which does not hold this.
+    fn walker(&self) -> Walker<'a> {
+        let source = Box::new(FileSource { file: self.file, size: self.end });
+        let window = Window::new(source, self.mailbox.options.window_len);
+        Walker::new(window, self.mailbox.separators())
+    }
+
+    fn run(&mut self) -> std::io::Result<()> {
+        let mut walker = self.walker();
+        let first = match walker.first()? {
+            Some(Next::End) => None,
+            Some(Next::Message(separator)) => Some(separator),
+            None => match self.walker().search(0, self.end)? {
+                Some(separator) => {
+                    let what = format!("{} bytes before the first message", separator.offset);
+                    let damage = self.damage("garbage", Severity::Error, 0).what(what);
+                    self.fix(0..separator.offset, b"", damage.repair("they are taken out"));
+                    Some(separator)
+                }
+                None => {
+                    let damage = self.damage("garbage", Severity::Error, 0);
+                    self.diagnosis.note(damage.what("there is no message in the file"));
+                    return Ok(());
+                }
+            },
+        };
+        look_at_bytes(self)?;
+        if let Some(first) = first {
+            look_at_messages(self, first)?;
+            self.last_line()?;
+        }
+        Ok(())
+    }
+
+    /// Mends the lengths of bodies that stay as they are: of others they may turn out right. Where
+    /// lengths do not tell where bodies end, they may be as old as the mail.
+    fn lengths(&mut self) {
+        let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
+        for Length { range, bytes, body } in std::mem::take(&mut self.lengths) {
+            let changes = |(fixed, _): &(Range<u64>, Vec<u8>)| {
+                fixed.start <= body.end && fixed.end >= body.start
+            };
+            if self.fixes.0.iter().any(changes) {
+                continue;
+            }
+            let what = format!("its body has {} bytes, another number", body.end - body.start);
+            let severity = if counts { Severity::Warning } else { Severity::Note };
+            let damage = self.damage("content-length", severity, range.start).what(what);
+            match counts {
+                true => self.fix(range, &bytes, damage.repair("it gets the right length")),
+                false => self.diagnosis.note(damage),
+            }
+        }
+    }
+
+    /// The line end of the last line.
+    fn last_line(&mut self) -> std::io::Result<()> {
+        let mut tail = [0; MMDF_SEPARATOR.len()];
+        let len = self.end.min(tail.len() as u64);
+        let tail = &mut tail[..len as usize];
+        self.file.read_exact_at(tail, self.end - len)?;
+        let (end, ends_line) = (self.end, tail.ends_with(b"\n"));
+        if self.is_mmdf() {
+            if tail != MMDF_SEPARATOR {
+                let what = "no separator closes the last message";
+                let damage = self.damage("mmdf-end", Severity::Warning, end).what(what);
+                let line_end: &[u8] = if ends_line { b"" } else { b"\n" };
+                let bytes = [line_end, MMDF_SEPARATOR].concat();
+                self.fix(end..end, &bytes, damage.repair("it gets one"));
+            }
+        } else if !ends_line {
+            let what =
+                "the last line has no end, so that the next message would be taken for its rest";
+            let damage = self.damage("no-line-end", Severity::Warning, end).what(what);
+            self.fix(end..end, b"\n", damage.repair("it gets one"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Zeros, and lines that look like separators but are none.
+
+use std::io;
+
+use barid_types::InternalDate;
+
+use super::super::FromProfile;
+use super::super::from_line;
+use super::super::layout::FROM_LINE_LEN_MAX;
+use super::Look;
+use crate::check::{Severity, sent_date};
+
+/// Bytes looked at at once.
+const READ_LEN: usize = 1 << 20;
+/// Bytes that a suspicious line needs behind it: the beginning of a header.
+const AHEAD_LEN: usize = 8 * 1024;
+/// So many zeros in a row are what a crash leaves, and no mail.
+const ZEROS_MIN: usize = 8;
+/// Fields of which a message has some.
+const FIELDS: [&[u8]; 9] = [
+    b"received",
+    b"return-path",
+    b"message-id",
+    b"status",
+    b"x-uid",
+    b"date",
+    b"from",
+    b"to",
+    b"subject",
+];
+
+/// Looks at all bytes once.
+pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
+    let mut buffer = vec![0; READ_LEN + AHEAD_LEN];
+    let mut from = 0;
+    let mut zeros_end = 0;
+    while from < look.end {
+        let want = buffer.len().min((look.end - from) as usize);
+        let len = look.file.read_full_at(&mut buffer[..want], from)?;
+        if len == 0 {
+            break;
+        }
+        // What is behind is looked at with the next piece.
+        let own = if len > READ_LEN { READ_LEN } else { len };
+        zeros_end = zeros(look, &buffer[..len], own, from, zeros_end);
+        if !look.is_mmdf() {
+            separators(look, &buffer[..len], own, from);
+        }
+        from += own as u64;
+    }
+    Ok(())
+}
+
+/// Finds runs of zeros; returns where the last one ended.
+fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64, before: u64) -> u64 {
+    let mut at = before.saturating_sub(from).min(own as u64) as usize;
+    let mut last = before;
+    while let Some(start) = memchr::memchr(0, &bytes[at..own]).map(|skip| at + skip) {
+        let len = bytes[start..].iter().take_while(|byte| **byte == 0).count();
+        at = start + len;
+        last = from + at as u64;
+        if len >= ZEROS_MIN {
+            let (offset, end) = (from + start as u64, last);
+            let what = format!("{len} zeros in a row, as a crash leaves them");
+            let damage = look.damage("zeros", Severity::Error, offset).what(what);
+            let rest = &bytes[at..];
+            if rest.starts_with(b"From ") || rest.starts_with(b"\x01\x01\x01\x01\n") {
+                let is_line = start == 0 && from == 0 || bytes[..start].ends_with(b"\n");
+                let line_end: &[u8] = if is_line { b"" } else { b"\n" };
+                look.fix(offset..end, line_end, damage.repair("they are taken out"));
+            } else {
+                look.diagnosis.note(damage);
+            }
+        }
+        if at >= own {
+            break;
+        }
+    }
+    last
+}
+
+/// Finds lines behind blank lines that were separators.
+fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
+    for at in memchr::memmem::find_iter(&bytes[..own.min(bytes.len())], b"\n\n") {
+        let start = at + 2;
+        let rest = &bytes[start..];
+        let Some(len) = memchr::memchr(b'\n', &rest[..rest.len().min(FROM_LINE_LEN_MAX)]) else {
+            continue;
+        };
+        let (line, behind) = (&rest[..len], &rest[len + 1..]);
+        if from_line::parse(line, FromProfile::Union).is_some() {
+            continue;
+        }
+        let offset = from + start as u64;
+        let Some(fresh) = separator_of(line, behind) else { continue };
+        let what = "the line looks like the separator before a message, but it is none";
+        let damage = look.damage("separator", Severity::Error, offset).what(what);
+        let range = offset..offset + len as u64;
+        look.fix(range, &fresh, damage.repair("it becomes one, so that the message is shown"));
+    }
+}
+
+/// The separator that a line was, if it was one.
+fn separator_of(line: &[u8], behind: &[u8]) -> Option<Vec<u8>> {
+    if !is_header(behind) || line.len() < 8 {
+        return None;
+    }
+    let first = [b"From ", &line[5..]].concat();
+    if from_line::parse(&first, FromProfile::CClient).flatten().is_some() {
+        let same = line.iter().zip(b"From ").filter(|(a, b)| a == b).count();
+        return (same >= 2).then_some(first);
+    }
+    if !line.starts_with(b"From ") || !has_time(line) {
+        return None;
+    }
+    let sender = line[5..].split(|byte| *byte == b' ').next().unwrap_or_default();
+    let is_plain = |sender: &&[u8]| !sender.is_empty() && sender.iter().all(u8::is_ascii_graphic);
+    let sender = Some(sender).filter(is_plain).unwrap_or(b"MAILER-DAEMON");
+    let date = sent_date(behind).unwrap_or_default();
+    Some([b"From ", sender, b" ", asctime(date).as_bytes()].concat())
+}
+
+/// Whether some lines are fields that a message has.
+fn is_header(bytes: &[u8]) -> bool {
+    let is_known = |line: &[u8]| {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        name.len() < line.len() && FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field))
+    };
+    let lines = bytes.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+    let mut lines = lines.take(100).peekable();
+    let is_field = |line: &&[u8]| memchr::memchr(b':', line).is_some_and(|colon| colon > 0);
+    lines.peek().is_some_and(is_field) && lines.filter(|line| is_known(line)).count() >= 2
+}
+
+/// Whether a line holds `hh:mm`.
+fn has_time(line: &[u8]) -> bool {
+    line.windows(5).any(|five| {
+        five[2] == b':' && [0, 1, 3, 4].iter().all(|at: &usize| five[*at].is_ascii_digit())
+    })
+}
+
+/// A date as a From_ line has it.
+fn asctime(date: InternalDate) -> String {
+    let time = jiff::Timestamp::from_second(date.unix_seconds).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a %b %e %H:%M:%S %Y +0000").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, behind: &str, expected: Option<&str>) {
+        let found = separator_of(line.as_bytes(), behind.as_bytes());
+        let found = found.map(|found| String::from_utf8(found).unwrap());
+        assert_eq!(found.as_deref(), expected, "{line}");
+    }
+
+    #[test]
+    fn a_line_that_was_a_separator_is_made_one_again() {
+        let header = "Date: Tue, 1 Jan 2019 10:00:00 +0000\nFrom: a\n\n";
+        let good = "From ann@example.org Tue Jan  1 10:00:00 2019";
+        check(&good.replace("From", "Fr#m"), header, Some(good));
+        check("xrom ann@example.org Tue Jan  1 10:00:00 2019", header, Some(good));
+        let mended = "From ann@example.org Tue Jan  1 10:00:00 2019 +0000";
+        check("From ann@example.org Tue 1\u{1}Jan 10:00:0x 2019", header, Some(mended));
+        check("From here to there at 10:00 we went", "and home\n", None);
+        check("Please see the note of Tue Jan  1 10:00:00 2019", header, None);
+    }
+}

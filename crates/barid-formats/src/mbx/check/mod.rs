@@ -1,0 +1,223 @@
+//! What can be wrong with an mbx, and what mends it.
+//!
+//! The header of the file, line by line (`header.rs`); the line before each message, and where the
+//! next one stands (`lines.rs`); UIDs, flags and keywords over all of them (here). A message whose
+//! bytes are all there is kept: lines are written anew where they can be made out, what lies
+//! between messages and is none is taken out.
+
+mod header;
+mod lines;
+
+use barid_vfs::{File, FileType, OpenOptions};
+
+use self::header::look_at_header;
+use self::lines::{Line, Lines};
+use super::MbxMailbox;
+use super::journal::file_name;
+use super::layout::{EXPUNGED, HEADER_LEN, Header, KEYWORDS_MAX, OLD, Record, SLIDE_LEN_MAX};
+use super::lock::{Permission, WriteLocks, lock_shared, wait_exclusive};
+use crate::check::{Damage, Diagnosis, Doctor, Edit, Held, Purpose, Segment, Severity, Uids};
+use crate::{Error, Result};
+
+/// Flags that mean something.
+const FLAGS_KNOWN: u16 = EXPUNGED | OLD | 0x2f;
+
+impl Doctor for MbxMailbox {
+    fn hold(&self, purpose: Purpose) -> Result<Held> {
+        if purpose == Purpose::Write {
+            let locks = WriteLocks::acquire(self)?;
+            wait_exclusive(self, &*locks.file)?;
+            let (path, mode) = (locks.path.clone(), locks.metadata.mode);
+            return Ok(Held::file(&path, mode, locks));
+        }
+        let at = || Error::at(&self.path);
+        let path = self.vfs.canonicalize(&self.path).map_err(at())?;
+        let file = self.vfs.open(&path, OpenOptions::READ).map_err(at())?;
+        lock_shared(self, &*file)?;
+        let metadata = file.metadata().map_err(at())?;
+        // Nobody appends right now; who may not have it looks without.
+        let permission = Permission::acquire(self, &metadata).ok();
+        Ok(Held::file(&path, metadata.mode, (file, permission)))
+    }
+
+    fn diagnose(&self, held: &Held) -> Result<Diagnosis> {
+        let path = held.place.mailbox_path();
+        let at = || Error::at(path);
+        let file = self.vfs.open(path, OpenOptions::READ).map_err(at())?;
+        let metadata = file.metadata().map_err(at())?;
+        if metadata.file_type != FileType::File {
+            return Err(Error::NotAMailbox { path: path.to_owned(), reason: "it is no file" });
+        }
+        let mut diagnosis = Diagnosis::default();
+        let now = self.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        let size = metadata.size;
+        let mut head = look_at_header(path, &*file, size, &mut diagnosis).map_err(at())?;
+        let lines = Lines::look(path, &*file, size, &mut diagnosis);
+        let Lines { mut lines, gaps, .. } = lines.map_err(at())?;
+        look_at_bits(path, &mut lines, &mut head.header, &*file, &mut diagnosis).map_err(at())?;
+        look_at_uids(path, &mut lines, &mut head, now, &*file, &mut diagnosis).map_err(at())?;
+        diagnosis.messages = lines.iter().filter(|line| !line.record.is_hidden()).count() as u64;
+        let new = head.bytes();
+        let segments = segments(&lines, &gaps, new, size);
+        match Edit::assemble(file_name(path), &*file, &segments).map_err(at())? {
+            Some(edit) if edit.is_empty() => {}
+            Some(edit) => diagnosis.plan.edits.push(edit),
+            None => diagnosis.is_too_large = true,
+        }
+        Ok(diagnosis)
+    }
+}
+
+/// The file as it is to be.
+fn segments(
+    lines: &[Line],
+    gaps: &[std::ops::Range<u64>],
+    header: Vec<u8>,
+    size: u64,
+) -> Vec<Segment> {
+    let mut segments = vec![Segment::New(header)];
+    let mut gaps = gaps.iter().peekable();
+    let mut put_gap = |segments: &mut Vec<Segment>, before: u64| {
+        while let Some(gap) = gaps.next_if(|gap| gap.start < before) {
+            // Where much would have to be moved, it becomes an expunged message.
+            if size - gap.end > SLIDE_LEN_MAX
+                && let Some(line) = lines::hidden_line(gap.end - gap.start)
+            {
+                let from = gap.start + line.len() as u64;
+                segments.extend([Segment::New(line), Segment::Keep(from..gap.end)]);
+            }
+        }
+    };
+    for line in lines {
+        put_gap(&mut segments, line.record.offset);
+        let Record { offset, .. } = line.record;
+        match &line.fresh {
+            Some(fresh) => {
+                segments.push(Segment::New(fresh.clone()));
+                segments.push(Segment::Keep(line.text..line.end));
+            }
+            None => segments.push(Segment::Keep(offset..line.end)),
+        }
+    }
+    segments
+}
+
+/// Flags and keywords that mean nothing.
+fn look_at_bits(
+    path: &std::path::Path,
+    lines: &mut [Line],
+    header: &mut Header,
+    file: &dyn File,
+    diagnosis: &mut Diagnosis,
+) -> std::io::Result<()> {
+    let mut used = 0;
+    for line in lines.iter_mut() {
+        let Record { offset, uid, .. } = line.record;
+        let at = line.text - 23;
+        let unknown = line.record.flags & !FLAGS_KNOWN;
+        if unknown != 0 {
+            diagnosis.note(
+                Damage::new("flag-bits", Severity::Warning, path)
+                    .at(at + 8)
+                    .of(uid)
+                    .what(format!("flags that there are not are set: {unknown:04x}"))
+                    .repair("they are cleared"),
+            );
+            line.record.flags &= FLAGS_KNOWN;
+        }
+        let beyond = line.record.keywords & !((1 << KEYWORDS_MAX) - 1);
+        if beyond != 0 {
+            diagnosis.note(
+                Damage::new("keyword-bits", Severity::Warning, path)
+                    .at(at)
+                    .of(uid)
+                    .what(format!("keywords are set that there cannot be: {beyond:08x}"))
+                    .repair("they are cleared"),
+            );
+            line.record.keywords &= !beyond;
+        }
+        if unknown != 0 || beyond != 0 {
+            line.renew_status(file)?;
+        }
+        if !line.record.is_hidden() {
+            used |= line.record.keywords;
+        }
+        let _ = offset;
+    }
+    let named = header.names.len() as u32;
+    let count = 32 - used.leading_zeros();
+    if count > named {
+        diagnosis.note(
+            Damage::new("keyword-name", Severity::Warning, path)
+                .at(25)
+                .what(format!("messages have keyword {count}, but only {named} have names"))
+                .repair("it gets the name `unknown` with its number"),
+        );
+        for number in named..count {
+            header.names.push(format!("unknown-{}", number + 1).into_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// UIDs that do not rise, and the last one in the header.
+fn look_at_uids(
+    path: &std::path::Path,
+    lines: &mut [Line],
+    head: &mut header::Head,
+    now: u32,
+    file: &dyn File,
+    diagnosis: &mut Diagnosis,
+) -> std::io::Result<()> {
+    let found: Vec<u32> = lines.iter().map(|line| line.record.uid).collect();
+    let last = head.uid_last_is_sound.then_some(head.header.uid_last);
+    let mended = Uids { found: &found, last }.mend();
+    let is_unseen = |at: usize| found[at..].iter().all(|uid| *uid == 0);
+    for &at in &mended.changed {
+        let line = &mut lines[at];
+        let (old, new) = (found[at], mended.uids[at]);
+        line.record.uid = new;
+        line.renew_status(file)?;
+        if line.is_told && old == 0 {
+            continue;
+        }
+        let what = match old {
+            0 => "it has no UID, but messages behind it have".to_owned(),
+            old => format!("its UID is {old}, which cannot follow the one before it"),
+        };
+        let repair = match mended.is_void {
+            true => "all messages get new UIDs, and the mailbox a new UIDVALIDITY",
+            false => "it gets the UID between its neighbours', or a new one at the next opening",
+        };
+        diagnosis.note(
+            Damage::new("uid-order", Severity::Warning, path)
+                .at(line.text - 10)
+                .of(old)
+                .what(what)
+                .repair(repair),
+        );
+    }
+    let _ = is_unseen;
+    if head.uid_last_is_sound && mended.last > head.header.uid_last && !mended.is_void {
+        diagnosis.note(
+            Damage::new("uid-last", Severity::Warning, path)
+                .at(super::layout::UID_LAST_OFFSET)
+                .of(mended.last)
+                .what(format!(
+                    "the last UID given out is {}, but a message has {}",
+                    head.header.uid_last, mended.last
+                ))
+                .repair("the header gets the UID of the last message"),
+        );
+    }
+    if !head.uid_last_is_sound || mended.last > head.header.uid_last || mended.is_void {
+        head.set_uid_last(mended.last);
+    }
+    if mended.is_void || head.header.uidvalidity == 0 {
+        let old = head.header.uidvalidity;
+        head.set_uidvalidity(now.max(old.saturating_add(1)));
+    }
+    Ok(())
+}
+
+const _: () = assert!(HEADER_LEN == 2048, "the offsets here are those of c-client");

@@ -1,0 +1,184 @@
+//! Damage of an mbox and an MMDF.
+
+use fastrand::Rng;
+
+use super::world::{Box_, Case, Expected, expect, texts};
+
+const FILE: &str = "box";
+type Damage = fn(&mut Box_, &mut Rng) -> Expected;
+
+fn build(rng: &mut Rng) -> Box_ {
+    let texts = texts(rng, "\n");
+    let mut file = String::new();
+    for (number, text) in texts.iter().enumerate() {
+        let text = String::from_utf8(text.clone()).unwrap();
+        let (head, body) = text.split_once("\n\n").unwrap();
+        let (uid, len) = (number + 1, body.len());
+        file.push_str("From ann@example.org Tue Jan  1 10:00:00 2019\n");
+        if number == 0 {
+            file.push_str(&format!("X-IMAPbase: 1700000000 {:010} todo\n", texts.len()));
+        }
+        file.push_str(&format!("{head}\nX-UID: {uid}\nStatus: RO\nContent-Length: {len}\n"));
+        file.push_str(&format!("\n{body}\n"));
+    }
+    let mailbox = Box_::new("mboxo:/mail/box", "/mail", texts);
+    mailbox.put(FILE, file.as_bytes());
+    mailbox
+}
+
+fn build_mboxcl(rng: &mut Rng) -> Box_ {
+    Box_ { spec: "mboxcl:/mail/box".to_owned(), ..build(rng) }
+}
+
+fn build_mmdf(rng: &mut Rng) -> Box_ {
+    let texts = texts(rng, "\n");
+    let mut file = String::new();
+    for text in &texts {
+        let text = String::from_utf8(text.clone()).unwrap();
+        file.push_str(&format!("\x01\x01\x01\x01\n{text}\x01\x01\x01\x01\n"));
+    }
+    let mailbox = Box_::new("mmdf:/mail/box", "/mail", texts);
+    mailbox.put(FILE, file.as_bytes());
+    mailbox
+}
+
+fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
+    rng.usize(1..mailbox.texts.len() - 1)
+}
+
+/// Where the separators are.
+fn separators(mailbox: &Box_, separator: &[u8]) -> Vec<usize> {
+    let all = mailbox.get(FILE);
+    let is_one =
+        |at: &usize| all[*at..].starts_with(separator) && (*at == 0 || all[*at - 1] == b'\n');
+    (0..all.len()).filter(is_one).collect()
+}
+
+fn from_line(mailbox: &Box_, at: usize) -> usize {
+    separators(mailbox, b"From ann")[at]
+}
+
+const CASES: &[(&str, Damage)] = &[
+    ("garbage before the first message", |mailbox, rng| {
+        let garbage: Vec<u8> = (0..rng.usize(1..900)).map(|_| rng.u8(b'a'..b'z')).collect();
+        mailbox.splice(FILE, 0..0, &[&garbage[..], b"\n"].concat());
+        expect("garbage", FILE, 0)
+    }),
+    ("zeros at the end", |mailbox, rng| {
+        let len = mailbox.get(FILE).len() as u64;
+        mailbox.patch(FILE, len, &vec![0; rng.usize(1..3000)]);
+        expect("zeros-at-end", FILE, len)
+    }),
+    ("zeros before a message", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        mailbox.splice(FILE, at..at, &vec![0; rng.usize(8..3000)]);
+        expect("zeros", FILE, at as u64)
+    }),
+    ("zeros in a message", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = mailbox.find(FILE, &format!("line 0 of {number}"));
+        mailbox.patch(FILE, at as u64, &[0; 9]);
+        expect("zeros", FILE, at as u64).lost([number]).hopeless()
+    }),
+    ("first letters of a separator", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        mailbox.patch(FILE, at as u64 + rng.u64(..3), b"#\x01");
+        expect("separator", FILE, at as u64)
+    }),
+    ("date of a separator", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        mailbox.patch(FILE, at as u64 + 20, b"##############");
+        mailbox.patch(FILE, at as u64 + 32, b"10:00");
+        expect("separator", FILE, at as u64)
+    }),
+    ("From_ line in a body", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = mailbox.find(FILE, &format!("line 0 of {number}"));
+        let line = b"\nFrom ann@example.org Tue Jan  1 10:00:00 2019\nas she said\n";
+        mailbox.splice(FILE, at..at, line);
+        expect("no-header", FILE, at as u64 + 1).lost([number])
+    }),
+    ("header without a blank line", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        let inserted = b"From ann@example.org Tue Jan  1 10:00:00 2019\nSubject: x\n";
+        mailbox.splice(FILE, at..at, inserted);
+        expect("no-blank-line", FILE, (at + inserted.len()) as u64)
+    }),
+    ("last header without a blank line", |mailbox, _| {
+        let len = mailbox.get(FILE).len();
+        let more = b"From ann@example.org Tue Jan  1 10:00:00 2019\nSubject: x\n";
+        mailbox.patch(FILE, len as u64, more);
+        expect("no-blank-line", FILE, (len + more.len()) as u64)
+    }),
+    ("UID twice", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = mailbox.find(FILE, &format!("X-UID: {}\n", number + 1));
+        mailbox.patch(FILE, at as u64 + 7, number.to_string().as_bytes());
+        expect("uid-order", FILE, None)
+    }),
+    ("UID out of the world", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = mailbox.find(FILE, &format!("X-UID: {}\n", number + 1));
+        mailbox.splice(FILE, at + 7..at + 7, b"777777");
+        expect("uid-order", FILE, at as u64 + 6)
+    }),
+    ("last UID is too small", |mailbox, _| {
+        mailbox.patch(FILE, mailbox.find(FILE, " todo") as u64 - 1, b"1");
+        expect("uid-last", FILE, None)
+    }),
+    ("UIDVALIDITY is no number", |mailbox, _| {
+        let at = mailbox.find(FILE, " 1700000000");
+        mailbox.patch(FILE, at as u64 + 4, b"x");
+        expect("imapbase", FILE, at as u64)
+    }),
+    ("last line without an end", |mailbox, _| {
+        let len = mailbox.get(FILE).len();
+        mailbox.splice(FILE, len - 2..len, b"");
+        let lost = mailbox.texts.len() - 1;
+        // Its length is told wrong then, too.
+        let found = expect("no-line-end", FILE, len as u64 - 2);
+        found.lost([lost])
+    }),
+];
+
+const MBOXCL: &[(&str, Damage)] = &[("length of a body", |mailbox, rng| {
+    let number = some(mailbox, rng);
+    let at = from_line(mailbox, number);
+    let length = mailbox.get(FILE)[at..].windows(15).position(|w| w == b"Content-Length:");
+    let at = at + length.unwrap() + 15;
+    mailbox.patch(FILE, at as u64, b" 1");
+    mailbox.splice(FILE, at + 2..at + 2, b"7777");
+    expect("content-length", FILE, at as u64)
+})];
+
+const MMDF: &[(&str, Damage)] = &[
+    ("no separator at the end", |mailbox, _| {
+        let len = mailbox.get(FILE).len();
+        mailbox.splice(FILE, len - 5..len, b"");
+        expect("mmdf-end", FILE, len as u64 - 5)
+    }),
+    ("one separator between two messages", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = separators(mailbox, b"\x01\x01\x01\x01\n")[2 * number];
+        mailbox.splice(FILE, at..at + 5, b"");
+        expect("mmdf-separator", FILE, at as u64 - 5)
+    }),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mbox = CASES.iter();
+    let mbox = mbox.map(|(name, damage)| Case { format: "mbox", name, build, damage: *damage });
+    let mmdf = MMDF.iter().map(|(name, damage)| {
+        let (build, damage) = (build_mmdf as fn(&mut Rng) -> Box_, *damage);
+        Case { format: "mmdf", name, build, damage }
+    });
+    let mboxcl = MBOXCL.iter().map(|(name, damage)| {
+        let (build, damage) = (build_mboxcl as fn(&mut Rng) -> Box_, *damage);
+        Case { format: "mboxcl", name, build, damage }
+    });
+    mbox.chain(mboxcl).chain(mmdf).collect()
+}

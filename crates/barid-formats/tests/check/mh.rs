@@ -1,0 +1,85 @@
+//! Damage of an MH folder.
+
+use std::time::Duration;
+
+use barid_vfs::Vfs;
+use fastrand::Rng;
+
+use super::world::{Box_, Case, Expected, expect, texts};
+
+const SEQUENCES: &str = ".mh_sequences";
+type Damage = fn(&mut Box_, &mut Rng) -> Expected;
+
+fn build(rng: &mut Rng) -> Box_ {
+    let texts = texts(rng, "\n");
+    let mailbox = Box_::new("mh:/mail/box", "/mail/box", texts);
+    for (number, text) in mailbox.texts.iter().enumerate() {
+        mailbox.put(&(number + 1).to_string(), text);
+    }
+    mailbox.put(SEQUENCES, b"cur: 2\nunseen: 1 3-4\nflagged: 2\n");
+    mailbox
+}
+
+fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
+    rng.usize(..mailbox.texts.len())
+}
+
+const CASES: &[(&str, Damage)] = &[
+    ("empty message", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let name = (number + 1).to_string();
+        mailbox.put(&name, b"");
+        expect("empty", &name, None).lost([number])
+    }),
+    ("message of zeros", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let name = (number + 1).to_string();
+        mailbox.put(&name, &vec![0; rng.usize(1..9000)]);
+        expect("zeros", &name, None).lost([number])
+    }),
+    ("name with a leading zero", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let (from, to) = ((number + 1).to_string(), format!("00{}", number + 1));
+        mailbox.disk.rename(&mailbox.path(&from), &mailbox.path(&to)).unwrap();
+        expect("name", &to, None)
+    }),
+    ("append cut", |mailbox, _| {
+        mailbox.put(".barid-append-7", b"half of it");
+        mailbox.disk.sleep(Duration::from_secs(48 * 3600));
+        expect("leftover", ".barid-append-7", None)
+    }),
+    ("line that is no sequence", |mailbox, _| {
+        mailbox.splice(SEQUENCES, 7..7, b"what is this\n");
+        expect("sequence-line", SEQUENCES, 7)
+    }),
+    ("zeros in the sequences", |mailbox, _| {
+        mailbox.patch(SEQUENCES, 7, &[0; 16]);
+        expect("sequence-line", SEQUENCES, 7)
+    }),
+    ("word that is no message", |mailbox, _| {
+        mailbox.patch(SEQUENCES, 15, b"x");
+        expect("sequence-range", SEQUENCES, 7)
+    }),
+    ("range that runs backwards", |mailbox, _| {
+        mailbox.patch(SEQUENCES, 17, b"4-3");
+        expect("sequence-range", SEQUENCES, 7)
+    }),
+    ("message that is gone", |mailbox, _| {
+        mailbox.patch(SEQUENCES, 15, b"7777777\nflagged: 2\n");
+        expect("sequence-gone", SEQUENCES, 7)
+    }),
+    ("sequence twice", |mailbox, _| {
+        let len = mailbox.get(SEQUENCES).len() as u64;
+        mailbox.patch(SEQUENCES, len, b"unseen: 2\n");
+        expect("sequence-twice", SEQUENCES, len)
+    }),
+    ("last line without an end", |mailbox, _| {
+        let len = mailbox.get(SEQUENCES).len();
+        mailbox.splice(SEQUENCES, len - 1..len, b"");
+        expect("sequence-end", SEQUENCES, len as u64 - 1)
+    }),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    CASES.iter().map(|(name, damage)| Case { format: "mh", name, build, damage: *damage }).collect()
+}

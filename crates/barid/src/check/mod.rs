@@ -1,0 +1,104 @@
+//! Finding what is wrong with a mailbox, mending it, undoing that (`docs/design/check.md`).
+//!
+//! What is overwritten or removed is kept in the state folder, in `repairs/<identity>`. Nothing
+//! here opens the mailbox as [`crate::Mailbox`] does, since a damaged one may not let itself be
+//! opened; its cache finds out by itself that it changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_formats::MailboxSpec;
+use barid_formats::check::{self, CheckOptions};
+pub use barid_formats::check::{CheckReport, Damage, RepairReport, Severity, UndoReport};
+use barid_state::{Access, Identity, Ledger, Pending};
+use barid_vfs::Vfs;
+
+use crate::limits::PENDING_LOCK_TIMEOUT;
+use crate::recovery::Recovery;
+use crate::{Error, OpenOptions, Result};
+
+/// The folder of the state folder that holds what repairs overwrote and removed.
+const REPAIRS: &str = "repairs";
+
+/// Tells what is wrong with a mailbox; writes nothing.
+///
+/// # Errors
+/// The path holds no mailbox; the file system refuses; another program holds a lock.
+pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<CheckReport> {
+    Ok(check::check(vfs, spec, &check_options(options))?)
+}
+
+/// Mends what is wrong with a mailbox; what was interrupted in it is completed first. Commit point
+/// and order are those of [`barid_formats::check::repair`].
+///
+/// # Errors
+/// As [`check`]; [`Error::ReadOnly`]; what stands in the way of completing what was interrupted.
+pub fn repair(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<RepairReport> {
+    let work = Work::begin(vfs, spec, options)?;
+    Ok(check::repair(vfs, spec, &check_options(options), &work.side_dir)?)
+}
+
+/// Undoes the last repair of a mailbox that is not undone yet; `None` if there is none.
+///
+/// # Errors
+/// As [`repair`]; [`crate::FormatError::ChangedSince`] if the mailbox changed since, and then
+/// nothing is done.
+pub fn undo_repair(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<Option<UndoReport>> {
+    let work = Work::begin(vfs, spec, options)?;
+    Ok(check::undo(vfs, spec, &check_options(options), &work.side_dir)?)
+}
+
+fn check_options(options: &OpenOptions) -> CheckOptions {
+    CheckOptions { mbox: options.mbox_options(), state_dir: Some(options.state_dir.clone()) }
+}
+
+/// What is held while a mailbox is mended.
+struct Work {
+    side_dir: PathBuf,
+    /// Locked: nobody else writes the mailbox by way of barid.
+    _pending: Pending,
+}
+
+impl Work {
+    fn begin(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<Self> {
+        if options.read_only {
+            return Err(Error::ReadOnly { path: spec.path.clone() });
+        }
+        let identity = Identity::of(&**vfs, &spec.path, true)?;
+        let dir = &options.state_dir;
+        let mut pending = Pending::open(Arc::clone(vfs), dir, &identity)?;
+        let mut ledger = Ledger::open(Arc::clone(vfs), dir, &identity, Access::ReadWrite)?;
+        pending.lock(PENDING_LOCK_TIMEOUT)?;
+        complete(vfs, spec, options, (&mut pending, &mut ledger))?;
+        let side_dir = side_dir(dir, &identity);
+        Ok(Self { side_dir, _pending: pending })
+    }
+}
+
+/// Completes what was interrupted.
+fn complete(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+    (pending, ledger): (&mut Pending, &mut Ledger),
+) -> Result<()> {
+    let mut format = check::open(vfs, spec, &options.mbox_options())?;
+    if format.unfinished(Some(&options.state_dir))?.is_none() {
+        return Ok(());
+    }
+    let (mut notes, now) = (Vec::new(), vfs.now());
+    let notes = &mut notes;
+    Recovery { format: &mut *format, pending, ledger, options, notes, now }.complete()
+}
+
+fn side_dir(state_dir: &Path, identity: &Identity) -> PathBuf {
+    state_dir.join(REPAIRS).join(format!("{:032x}", identity.id))
+}
