@@ -190,10 +190,10 @@ fn formats_stand_beside_those_of_the_peers() {
     }
     let raw = String::from_utf8(disk::read(&out.join("raw.csv")).unwrap()).unwrap();
     let of = |side: &str| raw.lines().filter(|line| line.contains(side)).count();
-    for side in ["barid mbox", "barid mh", "c-client mix", "dovecot mdbox"] {
+    for side in ["barid mbox", "barid mh", "c-client mbox", "dovecot mdbox"] {
         let peer = side.split(' ').next().unwrap_or_default();
         let is_missing = text.contains(&format!("skipped: {peer} is missing"));
-        // Five works in both turns and rounds.
+        // Five works in both turns and rounds; these convert nothing.
         assert_eq!(of(&format!(",{side},")), if is_missing { 0 } else { 20 }, "{side} in {text}");
     }
     let summary = String::from_utf8(disk::read(&out.join("summary.md")).unwrap()).unwrap();
