@@ -42,7 +42,7 @@ fn name(number: usize) -> String {
 /// A message in `cur`.
 fn some(mailbox: &Box_, rng: &mut Rng) -> usize {
     let number = rng.usize(..mailbox.texts.len() - 1);
-    if number % 3 == 0 { number + 1 } else { number }
+    if number.is_multiple_of(3) { number + 1 } else { number }
 }
 
 fn rename(mailbox: &Box_, from: &str, to: &str) {

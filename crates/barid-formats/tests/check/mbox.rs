@@ -60,7 +60,7 @@ fn from_line(mailbox: &Box_, at: usize) -> usize {
 
 const CASES: &[(&str, Damage)] = &[
     ("garbage before the first message", |mailbox, rng| {
-        let garbage: Vec<u8> = (0..rng.usize(1..900)).map(|_| rng.u8(b'a'..b'z')).collect();
+        let garbage: Vec<u8> = (0..rng.usize(1..900)).map(|_| rng.u8(b'a'..=b'z')).collect();
         mailbox.splice(FILE, 0..0, &[&garbage[..], b"\n"].concat());
         expect("garbage", FILE, 0)
     }),
