@@ -32,7 +32,7 @@ pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> R
 /// and order are those of [`barid_formats::check::repair`].
 ///
 /// # Errors
-/// As [`check`]; [`Error::ReadOnly`]; what stands in the way of completing what was interrupted.
+/// As [`check()`]; [`Error::ReadOnly`]; what stands in the way of completing what was interrupted.
 pub fn repair(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
