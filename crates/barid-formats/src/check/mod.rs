@@ -1,7 +1,7 @@
 //! Finding what is wrong with a mailbox, mending it, and undoing that.
 //!
 //! Every format has a `check.rs` that looks at a mailbox byte for byte and says what is wrong and
-//! what would mend it ([`Diagnosis`]). What is done with that is the same for all:
+//! what would mend it (`Diagnosis`). What is done with that is the same for all:
 //!
 //! - [`check`] tells; it writes nothing.
 //! - [`repair`] takes the locks of the format, looks again, keeps all bytes that are to be
