@@ -70,7 +70,9 @@ impl Uids<'_> {
             let place = tails.partition_point(|tail| self.found[*tail] < *uid);
             before[at] = place.checked_sub(1).map(|place| tails[place]);
             match tails.get_mut(place) {
-                Some(tail) => *tail = at,
+                // Of two alike the first stays: there may be room behind it.
+                Some(tail) if self.found[*tail] > *uid => *tail = at,
+                Some(_) => {}
                 None => tails.push(at),
             }
         }
@@ -108,7 +110,8 @@ mod tests {
         check(&[1, 2, 0xffff_fff0], Some(3), &[1, 2, 0], false);
         // An append that did not come to say so.
         check(&[1, 2, 3], Some(1), &[1, 2, 3], false);
-        check(&[5, 2, 9], Some(9), &[1, 2, 3], true);
+        check(&[5, 2, 9], Some(9), &[1, 2, 9], false);
+        check(&[5, 6, 4, 9], Some(9), &[1, 2, 3, 4], true);
         check(&[3, 3], Some(3), &[3, 0], false);
     }
 }
