@@ -139,11 +139,14 @@ fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[from..]);
 }
 
-/// A text with every CRLF made LF.
+/// A text with every CRLF made LF but one that follows a CR: as LF it would be CRLF, and a line end
+/// of the same length again.
 fn with_lf(mut text: Vec<u8>) -> Vec<u8> {
     let mut to = 0;
     for at in 0..text.len() {
-        if text[at] != b'\r' || text.get(at + 1) != Some(&b'\n') {
+        // The byte before is still what it was: only places behind it were written.
+        let is_dropped = text[at..].starts_with(b"\r\n") && (at == 0 || text[at - 1] != b'\r');
+        if !is_dropped {
             text[to] = text[at];
             to += 1;
         }
@@ -207,6 +210,15 @@ mod tests {
         check(Format::Maildir, Format::Mh, "A: b\r\n\r\nx", "A: b\r\n\r\nx");
         check(Format::Mix, Format::Mh, "A: b\r\n\r\nx\ry\r\n", "A: b\n\nx\ry\n");
         check(Format::Mix, Format::Mbx, "A: b\r\n", "A: b\r\n");
+        let doubled = "A: b\r\n\r\nx\r\r\ny\r\r\r\n\r\n";
+        let as_lf = "A: b\n\nx\r\r\ny\r\r\r\n\n";
+        for lf in [Format::Maildir, Format::Mh, Format::Mboxrd] {
+            for crlf in [Format::Mbx, Format::Mix] {
+                check(crlf, lf, doubled, as_lf);
+                check(lf, crlf, as_lf, doubled);
+            }
+        }
+        check(Format::Mbx, Format::Mh, "\r\nx\r", "\nx\r");
         check(Format::Maildir, Format::Mbx, "", "\r\n");
     }
 
