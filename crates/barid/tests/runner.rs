@@ -17,6 +17,7 @@ mod mh_killed;
 mod mh_peers;
 mod once;
 mod opening;
+mod partly;
 mod pending;
 mod races;
 mod reading;

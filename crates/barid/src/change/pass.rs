@@ -121,7 +121,7 @@ impl Mailbox {
     }
 
     /// Takes notice of what others changed, if the stamp tells that they did.
-    pub(super) fn catch_up(&mut self) -> Result<()> {
+    pub(crate) fn catch_up(&mut self) -> Result<()> {
         match self.format.stamp()?.same_files(&self.snapshot.meta().stamp) {
             true => Ok(()),
             false => self.rescan(false),

@@ -120,6 +120,8 @@ pub struct Converted {
     pub figures: SyncFigures,
     /// The UIDs of messages, before and after.
     pub uids: Vec<(Uid, Uid)>,
+    /// All messages of the source are to come, also those that are gone since.
+    wants_all: bool,
 }
 
 impl Converted {
@@ -137,7 +139,13 @@ impl Converted {
             proven: None,
             figures: SyncFigures::default(),
             uids: Vec::new(),
+            wants_all: false,
         }
+    }
+
+    /// Whether every message is in the target.
+    fn has_all(&self) -> bool {
+        self.failed.is_empty() && (self.gone.is_empty() || !self.wants_all)
     }
 
     fn add_figures(&mut self, figures: &SyncFigures) {
@@ -145,8 +153,9 @@ impl Converted {
     }
 
     /// Whether every message is in the target, and was proven to be what it was if that was wanted.
+    /// Those that are gone from the source are missed in a conversion, but not in a copy.
     pub fn is_whole(&self) -> bool {
-        self.failed.is_empty() && self.proven.is_none_or(|proven| proven.differing == 0)
+        self.has_all() && self.proven.is_none_or(|proven| proven.differing == 0)
     }
 }
 
@@ -161,7 +170,8 @@ impl Converted {
 ///
 /// # Errors
 /// [`Error::TargetNotEmpty`], [`Error::OtherConversion`], [`Error::ConversionRunning`],
-/// [`Error::ConversionStopped`]; what either mailbox says.
+/// [`Error::ConversionStopped`], [`Error::Renumbered`] if the messages of the source were given
+/// other UIDs meanwhile; what either mailbox says.
 pub fn convert(
     vfs: &Arc<dyn Vfs>,
     (source, target): (&MailboxSpec, &MailboxSpec),
@@ -170,6 +180,7 @@ pub fn convert(
     tell: &mut TellConvert<'_>,
 ) -> Result<Converted> {
     let mut source = Mailbox::open_in(Arc::clone(vfs), source, open)?;
+    let uidvalidity = source.status().uidvalidity;
     let site = Site::find(vfs, &source, target, open, options)?;
     for _ in 0..=CONVERT_RESTARTS_MAX {
         let Some(mut target) = site.open(&source)? else {
@@ -187,11 +198,14 @@ pub fn convert(
                 continue;
             }
         };
+        // Another program may have renumbered it where nothing had to be looked for.
+        source.catch_up()?;
+        source.check_numbering(uidvalidity)?;
         let mut converted = concluded(&mut target, *copied, options, true, tell)?;
-        let is_same = target.status().uidvalidity == source.status().uidvalidity;
+        let is_same = target.status().uidvalidity == uidvalidity;
         converted.losses.uidvalidity = !is_same;
         // What failed to be read may not the next time.
-        if !options.keeps_note && converted.failed.is_empty() {
+        if !options.keeps_note && converted.has_all() {
             site.done()?;
         }
         return Ok(converted);

@@ -44,12 +44,16 @@ pub(super) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
 
 /// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
 /// again and the reading goes on with it.
+///
+/// # Errors
+/// [`Error::Renumbered`] if the UIDs mean other messages then; what the mailbox says, and `take`.
 pub(super) fn read_each<T: Send>(
     mailbox: &mut Mailbox,
     uids: &[Uid],
     make: &Make<'_, T>,
     take: &mut Take<'_, T>,
 ) -> Result<()> {
+    let uidvalidity = mailbox.status().uidvalidity;
     let (mut next, mut attempts) = (0, 0);
     while next < uids.len() {
         let at = match run(mailbox, &uids[next..], make, take)? {
@@ -61,6 +65,7 @@ pub(super) fn read_each<T: Send>(
         if attempts <= CONVERT_ATTEMPTS_MAX {
             // What looks unchanged may have been read at its end only.
             mailbox.rescan(attempts > 1)?;
+            mailbox.check_numbering(uidvalidity)?;
             continue;
         }
         let error = Error::KeepsChanging { path: mailbox.path().to_owned() };

@@ -145,6 +145,7 @@ impl<'a, 't> Transfer<'a, 't> {
     /// of them may be in the target already.
     pub(super) fn going_on(mut self, ours: bool) -> Result<Self> {
         self.keeps_uids = true;
+        self.report.wants_all = true;
         self.is_ours = ours;
         self.existing = Existing::read(self.target, self.texts)?;
         Ok(self)
