@@ -27,6 +27,8 @@ pub(super) struct Existing(VecDeque<Seen>);
 pub(super) enum Found {
     /// Nothing is left to compare.
     Nothing,
+    /// There is nothing of this one, but later ones are there.
+    Skipped,
     /// It is there under this UID, and its flags are to be changed so.
     Same(Uid, Option<FlagChange>),
     /// Something else is there.
@@ -66,6 +68,11 @@ impl Existing {
         entry: &Entry,
         keywords: &[Keyword],
     ) -> Found {
+        if let (Some(wanted), Some(seen)) = (wanted, self.0.front())
+            && seen.uid > wanted
+        {
+            return Found::Skipped;
+        }
         let Some(seen) = self.0.pop_front() else { return Found::Nothing };
         let Some((digest, flags, has, date)) = seen.content else { return Found::Other };
         let is_it = wanted.is_none_or(|uid| uid == seen.uid)
@@ -87,5 +94,45 @@ impl Existing {
         };
         let is_same = change == FlagChange::default();
         Found::Same(seen.uid, (!is_same).then_some(change))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_types::KeywordMask;
+
+    use super::*;
+
+    #[test]
+    fn what_is_skipped_stays_to_be_compared() {
+        let uid = |number| Uid::new(number).unwrap();
+        let entry = |number: u32| Entry {
+            uid: uid(number),
+            digest: [number as u8; 32],
+            flags: FlagSet::default(),
+            keywords: KeywordMask::default(),
+            internal_date: InternalDate::default(),
+            after: None,
+        };
+        let seen = |number| {
+            let Entry { uid, digest, flags, internal_date, .. } = entry(number);
+            Seen { uid, content: Some((digest, flags, Vec::new(), internal_date)) }
+        };
+        let mut existing = Existing([3, 5, 8].map(seen).into());
+        let mut check = |wanted, number: u32, expected: &str| {
+            let found = match existing.take(wanted, &entry(number), &[]) {
+                Found::Nothing => "nothing".to_owned(),
+                Found::Skipped => "skipped".to_owned(),
+                Found::Same(after, _) => format!("same {}", after.get()),
+                Found::Other => "other".to_owned(),
+            };
+            assert_eq!(found, expected, "{number}");
+        };
+        check(Some(uid(1)), 1, "skipped");
+        check(Some(uid(2)), 2, "skipped");
+        check(Some(uid(3)), 3, "same 3");
+        check(None, 5, "same 5");
+        check(Some(uid(9)), 9, "other");
+        check(Some(uid(10)), 10, "nothing");
     }
 }

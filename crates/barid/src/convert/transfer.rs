@@ -91,6 +91,8 @@ pub(super) struct Transfer<'a, 't> {
     changed: Vec<(Uid, FlagChange)>,
     waiting: Vec<Waiting>,
     waiting_len: usize,
+    /// A message has come that the target has not, nor any after it.
+    is_beyond: bool,
     total: u64,
     is_stopped: bool,
     deviates: bool,
@@ -134,6 +136,7 @@ impl<'a, 't> Transfer<'a, 't> {
             changed: Vec::new(),
             waiting: Vec::new(),
             waiting_len: 0,
+            is_beyond: false,
             total: 0,
             is_stopped: false,
             deviates: false,
@@ -223,10 +226,18 @@ impl<'a, 't> Transfer<'a, 't> {
             }
             Found::Nothing => {
                 // A UID that was given out already would not be given again.
-                if self.is_ours && self.entries.len() as u64 == self.report.found {
+                if self.is_ours && !self.is_beyond {
                     self.deviates = uid < self.target.status().uidnext;
                 }
+                self.is_beyond = true;
                 self.wait(entry, read.text, held, read.sender)?;
+            }
+            Found::Skipped => {
+                let (text, sender) = (read.text, read.sender);
+                let message = Waiting { entry: self.entries.len(), text, keywords: held, sender };
+                self.entries.push(entry);
+                // If it cannot be stored, it is rightly not there.
+                self.deviates = self.append_one(&message)?;
             }
             Found::Other => self.deviates = true,
         }
@@ -260,18 +271,20 @@ impl<'a, 't> Transfer<'a, 't> {
         match self.append(&waiting) {
             // One of them cannot be stored; the others can.
             Err(Error::Mailbox(FormatError::Unsupported { .. })) => {
-                for message in &waiting {
-                    match self.append(std::slice::from_ref(message)) {
-                        Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
-                            let uid = self.entries[message.entry].uid;
-                            self.report.failed.push((uid, error));
-                        }
-                        result => result?,
-                    }
-                }
-                Ok(())
+                waiting.iter().try_for_each(|message| self.append_one(message).map(|_| ()))
             }
             result => result,
+        }
+    }
+
+    /// Writes one message; tells whether it can be stored.
+    fn append_one(&mut self, message: &Waiting) -> Result<bool> {
+        match self.append(std::slice::from_ref(message)) {
+            Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
+                self.report.failed.push((self.entries[message.entry].uid, error));
+                Ok(false)
+            }
+            result => result.map(|()| true),
         }
     }
 
