@@ -168,6 +168,16 @@ pub trait Vfs: Debug + Send + Sync {
     /// Renames within a file system, replacing what is there. Not durable before
     /// [`Vfs::sync_dir`] of the directories.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Renames, unless something has the new name already; fails with
+    /// [`io::ErrorKind::AlreadyExists`] then. An implementation that does not say otherwise looks
+    /// before it renames.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self.symlink_metadata(to) {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rename(from, to),
+            Err(error) => Err(error),
+        }
+    }
     /// Gives a file a second name; fails if that exists.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name of a file.

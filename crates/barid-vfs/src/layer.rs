@@ -136,6 +136,11 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.rename(from, to)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.hook.before(CallKind::Name, from)?;
+        self.inner.rename_new(from, to)
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.hook.before(CallKind::Name, from)?;
         self.inner.hard_link(from, to)

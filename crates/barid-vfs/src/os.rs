@@ -66,6 +66,19 @@ impl Vfs for OsVfs {
         Ok(retry_on_intr(|| rustix::fs::rename(from, to))?)
     }
 
+    /// At once (`renameat2(2)`); where the file system cannot, by a link that is made and one that
+    /// is removed.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match retry_on_intr(|| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)) {
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                self.hard_link(from, to)?;
+                self.remove_file(from)
+            }
+            result => Ok(result?),
+        }
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         Ok(retry_on_intr(|| rustix::fs::link(from, to))?)
     }

@@ -9,7 +9,7 @@ use barid_vfs::{OpenOptions, Timestamp, Vfs, atomic_replace};
 
 use super::doctor::Held;
 use super::keep::{Entry, Kept, Old};
-use super::plan::{Edit, Plan, Segment, Step, hash_file};
+use super::plan::{Edit, Plan, Segment, Step, hash, hash_file};
 use crate::redo::{self, Change};
 use crate::{Error, Result};
 
@@ -35,7 +35,9 @@ fn write_in_place(vfs: &dyn Vfs, held: &Held, edits: &[Edit]) -> Result<()> {
 fn do_step(vfs: &dyn Vfs, folder: &Path, step: &Step) -> Result<()> {
     match step {
         Step::Write { path, new, mode, .. } => write_whole(vfs, folder, path, new, *mode, None),
-        Step::Remove { path, .. } => remove(vfs, folder, path),
+        Step::Remove { path, old } => {
+            remove(vfs, folder, path, old.bytes.len() as u64, hash(&old.bytes))
+        }
         Step::Rename { from, to, .. } => rename(vfs, folder, from, to),
         Step::MakeDir { path, mode } => {
             let path = folder.join(path);
@@ -66,8 +68,13 @@ fn write_whole(
     atomic_replace(vfs, &path, mode, true, write).map(drop).map_err(Error::at(&path))
 }
 
-fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<()> {
+/// Removes a file that has these bytes still: somebody may have gone on writing it.
+fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path, len: u64, hash: u64) -> Result<()> {
     let path = folder.join(path);
+    if !is_missing(vfs, &path)? && !hash_of(vfs, &path, len, hash)? {
+        let what = "it changed while the mailbox was repaired, so it was not removed";
+        return Err(Error::Unsupported { path, what });
+    }
     match vfs.remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(&path)(error)),
         _ => sync_parent(vfs, &path),
@@ -77,10 +84,7 @@ fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<()> {
 /// Renames, unless there is a file of that name already.
 fn rename(vfs: &dyn Vfs, folder: &Path, from: &Path, to: &Path) -> Result<()> {
     let (from, to) = (folder.join(from), folder.join(to));
-    if vfs.symlink_metadata(&to).is_ok() {
-        return Err(Error::at(&to)(io::ErrorKind::AlreadyExists.into()));
-    }
-    vfs.rename(&from, &to).map_err(Error::at(&from))?;
+    vfs.rename_new(&from, &to).map_err(Error::at(&to))?;
     sync_parent(vfs, &to)?;
     sync_parent(vfs, &from)
 }
@@ -193,7 +197,9 @@ fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result
         Entry::Write { path, old: Some(old), .. } | Entry::Remove { path, old } => {
             restore(path, old)
         }
-        Entry::Write { path, old: None, .. } => remove(vfs, folder, path),
+        Entry::Write { path, old: None, new_len, new_hash } => {
+            remove(vfs, folder, path, *new_len, *new_hash)
+        }
         Entry::Rename { from, to, .. } => rename(vfs, folder, to, from),
         Entry::MakeDir { path } => {
             let path = folder.join(path);
@@ -227,4 +233,36 @@ fn reversed(vfs: &dyn Vfs, held: &Held, entry: &Entry, kept: &Kept) -> Result<Op
     let edit = Edit::assemble(name, &*file, &segments).map_err(Error::at(&path))?;
     let what = "what is to be put back is more than can be written at once";
     edit.map(Some).ok_or(Error::Unsupported { path, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barid_vfs::MemVfs;
+
+    fn put(vfs: &dyn Vfs, path: &str, bytes: &[u8]) {
+        let file = vfs.open(Path::new(path), OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_meanwhile_is_not_removed() {
+        let vfs = MemVfs::new();
+        put(&vfs, "/1", b"");
+        let step = Step::remove(&vfs, Path::new("/"), Path::new("1")).unwrap().unwrap();
+        put(&vfs, "/1", b"a message");
+        do_step(&vfs, Path::new("/"), &step).unwrap_err();
+        assert_eq!(vfs.read(Path::new("/1"), 99).unwrap(), b"a message");
+    }
+
+    #[test]
+    fn what_came_meanwhile_is_not_replaced() {
+        let vfs = MemVfs::new();
+        put(&vfs, "/01", b"old");
+        put(&vfs, "/2", b"new");
+        let step = Step::Rename { from: "01".into(), to: "2".into(), size: 3 };
+        do_step(&vfs, Path::new("/"), &step).unwrap_err();
+        assert_eq!(vfs.read(Path::new("/2"), 99).unwrap(), b"new");
+        assert_eq!(vfs.read(Path::new("/01"), 99).unwrap(), b"old");
+    }
 }

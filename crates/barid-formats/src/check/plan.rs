@@ -188,6 +188,11 @@ impl Step {
         Ok(Self::Write { path: path.to_owned(), old, new, mode })
     }
 
+    /// Whether nothing but zeros goes: somebody may have written since that was found.
+    pub(crate) fn removes_nothing(&self) -> bool {
+        matches!(self, Self::Remove { old, .. } if old.bytes.iter().all(|byte| *byte == 0))
+    }
+
     /// The file at `path` of `folder` goes; `None` if there is none.
     pub(crate) fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<Option<Self>> {
         let old = Whole::read(vfs, &folder.join(path))?;

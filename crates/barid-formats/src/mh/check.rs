@@ -15,7 +15,8 @@ use super::sequences::SequencesLock;
 use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
 use crate::{Error, Result};
 
-/// How old a file is that was begun and that nobody goes on with.
+/// How old a file is that was begun and that nobody goes on with. Until then it may be a message
+/// that another program is about to write.
 const LEFTOVER_AGE_MIN: i64 = 24 * 3600;
 /// Bytes of a message that are looked at for zeros at once.
 const READ_LEN: usize = 4096;
@@ -82,14 +83,15 @@ fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Num
             }
             continue;
         }
-        if is_void(folder, &path, metadata.size)? {
+        let is_old = now - metadata.modified.unix_seconds() >= LEFTOVER_AGE_MIN;
+        if is_old && is_void(folder, &path, metadata.size)? {
             let damage = match metadata.size {
                 0 => damage("empty", Severity::Warning).what("the message has no bytes"),
                 _ => damage("zeros", Severity::Error).what("the message is nothing but zeros"),
             };
             diagnosis.note(damage.repair("its file is removed"));
             let step = Step::remove(&*folder.vfs, &folder.path, &path)?;
-            diagnosis.plan.steps.extend(step);
+            diagnosis.plan.steps.extend(step.filter(Step::removes_nothing));
             continue;
         }
         diagnosis.messages += 1;

@@ -5,10 +5,12 @@ use std::time::Duration;
 use barid_vfs::Vfs;
 use fastrand::Rng;
 
-use super::world::{Box_, Case, Expected, expect, texts};
+use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const UIDLIST: &str = "dovecot-uidlist";
 const KEYWORDS: &str = "dovecot-keywords";
+/// So old is nothing that somebody is still writing.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 type Damage = fn(&mut Box_, &mut Rng) -> Expected;
 
 fn build(rng: &mut Rng) -> Box_ {
@@ -62,11 +64,13 @@ const CASES: &[(&str, Damage)] = &[
     ("empty message", |mailbox, rng| {
         let number = some(mailbox, rng);
         mailbox.put(&name(number), b"");
+        mailbox.disk.sleep(DAY);
         expect("empty", &name(number), None).lost([number])
     }),
     ("message of zeros", |mailbox, rng| {
         let number = some(mailbox, rng);
         mailbox.put(&name(number), &vec![0; rng.usize(1..9000)]);
+        mailbox.disk.sleep(DAY);
         expect("zeros", &name(number), None).lost([number])
     }),
     ("name without `:2,`", |mailbox, rng| {
@@ -181,4 +185,17 @@ pub(super) fn cases() -> Vec<Case> {
         damage: *damage,
     };
     CASES.iter().map(case).collect()
+}
+
+#[test]
+fn what_was_just_begun_is_left_alone() {
+    let mut rng = Rng::with_seed(1);
+    for bytes in [b"".as_slice(), &[0; 9]] {
+        let mailbox = build(&mut rng);
+        mailbox.put(&name(1), bytes);
+        let view = View::of(&mailbox.disk, &mailbox.spec);
+        assert_eq!(view.check().unwrap().damages, []);
+        assert_eq!(view.repair().unwrap().kept, None);
+        assert_eq!(mailbox.get(&name(1)), bytes);
+    }
 }

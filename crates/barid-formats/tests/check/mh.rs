@@ -5,9 +5,11 @@ use std::time::Duration;
 use barid_vfs::Vfs;
 use fastrand::Rng;
 
-use super::world::{Box_, Case, Expected, expect, texts};
+use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const SEQUENCES: &str = ".mh_sequences";
+/// So old is nothing that somebody is still writing.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 type Damage = fn(&mut Box_, &mut Rng) -> Expected;
 
 fn build(rng: &mut Rng) -> Box_ {
@@ -29,12 +31,14 @@ const CASES: &[(&str, Damage)] = &[
         let number = some(mailbox, rng);
         let name = (number + 1).to_string();
         mailbox.put(&name, b"");
+        mailbox.disk.sleep(DAY);
         expect("empty", &name, None).lost([number])
     }),
     ("message of zeros", |mailbox, rng| {
         let number = some(mailbox, rng);
         let name = (number + 1).to_string();
         mailbox.put(&name, &vec![0; rng.usize(1..9000)]);
+        mailbox.disk.sleep(DAY);
         expect("zeros", &name, None).lost([number])
     }),
     ("name with a leading zero", |mailbox, rng| {
@@ -82,4 +86,17 @@ const CASES: &[(&str, Damage)] = &[
 
 pub(super) fn cases() -> Vec<Case> {
     CASES.iter().map(|(name, damage)| Case { format: "mh", name, build, damage: *damage }).collect()
+}
+
+#[test]
+fn what_was_just_begun_is_left_alone() {
+    let mut rng = Rng::with_seed(1);
+    for bytes in [b"".as_slice(), &[0; 9]] {
+        let mailbox = build(&mut rng);
+        mailbox.put("2", bytes);
+        let view = View::of(&mailbox.disk, &mailbox.spec);
+        assert_eq!(view.check().unwrap().damages, []);
+        assert_eq!(view.repair().unwrap().kept, None);
+        assert_eq!(mailbox.get("2"), bytes);
+    }
 }

@@ -23,6 +23,8 @@ use crate::{Error, Result};
 
 /// How old a file in `tmp` is that nobody delivers any more (maildir(5)).
 const TMP_AGE_MAX: i64 = 36 * 3600;
+/// How old a message is of which nothing is there and nothing will come.
+const VOID_AGE_MIN: i64 = 24 * 3600;
 /// Bytes of a message that are looked at for zeros at once.
 const READ_LEN: usize = 4096;
 
@@ -151,7 +153,9 @@ impl Look<'_> {
                 return Ok(());
             }
         }
-        if self.is_void(&path, entry.metadata.size)? {
+        let age = self.maildir.vfs.now().unix_seconds() - entry.metadata.modified.unix_seconds();
+        // Another program may be about to write it.
+        if age >= VOID_AGE_MIN && self.is_void(&path, entry.metadata.size)? {
             return Ok(());
         }
         self.diagnosis.messages += 1;
@@ -205,7 +209,7 @@ impl Look<'_> {
         };
         self.diagnosis.note(damage.repair("its file is removed"));
         let step = Step::remove(&*self.maildir.vfs, &self.maildir.path, path)?;
-        self.diagnosis.plan.steps.extend(step);
+        self.diagnosis.plan.steps.extend(step.filter(Step::removes_nothing));
         Ok(true)
     }
 
