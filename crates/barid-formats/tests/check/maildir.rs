@@ -106,10 +106,14 @@ const CASES: &[(&str, Damage)] = &[
         let number = some(mailbox, rng);
         let to = format!("cur/{},S=7:2,S", base(number));
         rename(mailbox, &name(number), &to);
-        let at = line(mailbox, number);
-        let end = at + mailbox.get(UIDLIST)[at..].iter().position(|byte| *byte == b'\n').unwrap();
-        mailbox.splice(UIDLIST, end..end, b",S=7");
-        expect("size-in-name", &to, None)
+        expect("size-in-name", &to, None).hopeless()
+    }),
+    ("message with two names", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let to = format!("cur/{}:2,ST", base(number));
+        mailbox.disk.hard_link(&mailbox.path(&name(number)), &mailbox.path(&to)).unwrap();
+        let last = name(number).max(to);
+        expect("linked", &last, None).hopeless()
     }),
     ("two messages of one name", |mailbox, rng| {
         let number = some(mailbox, rng);

@@ -11,16 +11,14 @@ use super::super::name;
 use crate::check::{Damage, Diagnosis, Severity, Step, Uids};
 use crate::{Error, Result};
 
-/// Looks at both. `renamed` are base names that become others.
+/// Looks at both.
 pub(super) fn look_at_lists(
     maildir: &Maildir,
-    renamed: &HashMap<Vec<u8>, Vec<u8>>,
     letters: u32,
     diagnosis: &mut Diagnosis,
 ) -> Result<()> {
     if let Some(text) = read(maildir, UIDLIST, UIDLIST_LEN_MAX)? {
-        let mut list = List::look(maildir, &text, diagnosis);
-        list.rename(renamed);
+        let list = List::look(maildir, &text, diagnosis);
         if list.is_damaged {
             let text = list.text(maildir)?;
             // Before any renaming: a line without its file does no harm.
@@ -174,15 +172,6 @@ impl List {
             let what = "a later line has the same name, and counts";
             let damage = damage("uidlist-twice", Severity::Warning).at(offset).of(uid).what(what);
             diagnosis.note(damage.repair("the line is left out"));
-        }
-    }
-
-    fn rename(&mut self, renamed: &HashMap<Vec<u8>, Vec<u8>>) {
-        for line in &mut self.lines {
-            if let Some(new) = renamed.get(name::base(&line.name)) {
-                line.name.clone_from(new);
-                self.is_damaged = true;
-            }
         }
     }
 

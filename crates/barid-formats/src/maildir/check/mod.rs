@@ -45,7 +45,6 @@ impl Doctor for Maildir {
             diagnosis: Diagnosis::default(),
             taken: HashSet::new(),
             bases: HashMap::new(),
-            renamed: HashMap::new(),
             letters: 0,
         };
         look.folders()?;
@@ -61,8 +60,8 @@ impl Doctor for Maildir {
             look.entry(NEW, entry)?;
         }
         look.tmp()?;
-        let Look { mut diagnosis, renamed, letters, .. } = look;
-        look_at_lists(self, &renamed, letters, &mut diagnosis)?;
+        let Look { mut diagnosis, letters, .. } = look;
+        look_at_lists(self, letters, &mut diagnosis)?;
         Ok(diagnosis)
     }
 }
@@ -86,8 +85,6 @@ struct Look<'a> {
     taken: HashSet<PathBuf>,
     /// Where each base name was seen first, and its inode.
     bases: HashMap<Vec<u8>, u64>,
-    /// Base names that become others, which `dovecot-uidlist` has to follow.
-    renamed: HashMap<Vec<u8>, Vec<u8>>,
     /// The letters of keywords that are used.
     letters: u32,
 }
@@ -222,6 +219,7 @@ impl Look<'_> {
     ) -> (&'static str, Vec<u8>) {
         let (mut to_folder, mut to_name) = (folder, entry.name.clone());
         let mut told: Vec<(&'static str, Severity, String, &'static str)> = Vec::new();
+        let mut is_fresh = false;
         if !name::is_message(&to_name) || name::base(&to_name).is_empty() {
             let what = "no program can use its name".to_owned();
             told.push(("name", Severity::Error, what, "it gets another one"));
@@ -229,16 +227,16 @@ impl Look<'_> {
             to_name.iter_mut().filter(|byte| is_line_end(byte)).for_each(|byte| *byte = b'_');
             if name::base(&to_name).is_empty() {
                 to_name.splice(..0, self.fresh_base(entry));
+                is_fresh = true;
             }
         }
         if let Some(size) = name::size_field(&to_name, b'S')
             && size != entry.metadata.size
         {
+            // In a compressed mailbox it is the size of the message before that.
             let what = format!("its name says {size} bytes, but it has {}", entry.metadata.size);
-            told.push(("size-in-name", Severity::Warning, what, "its name gets the right size"));
-            let old = name::base(&to_name).to_vec();
-            to_name = with_size(&to_name, entry.metadata.size);
-            self.renamed.insert(old, name::base(&to_name).to_vec());
+            let damage = self.damage("size-in-name", Severity::Note, path).what(what);
+            self.diagnosis.note(damage);
         }
         let has_info = memchr::memchr(b':', &to_name).is_some();
         if folder == NEW && has_info {
@@ -266,11 +264,12 @@ impl Look<'_> {
                 let fresh = self.fresh_base(entry);
                 to_name.splice(..base.len(), fresh);
             }
+            Some(_) if is_fresh => {}
             Some(_) => {
-                let what = "the message stands there under another name, too".to_owned();
-                told.push(("linked", Severity::Note, what, "it gets a name of its own"));
-                let fresh = self.fresh_base(entry);
-                to_name.splice(..base.len(), fresh);
+                let what = "the message stands there under another name, too";
+                let damage = self.damage("linked", Severity::Note, path).what(what);
+                self.diagnosis.note(damage);
+                return (folder, entry.name.clone());
             }
             None => {
                 self.bases.insert(base, entry.metadata.inode);
@@ -323,13 +322,4 @@ impl Look<'_> {
         }
         Ok(())
     }
-}
-
-/// A name with another `,S=`.
-fn with_size(name: &[u8], size: u64) -> Vec<u8> {
-    let Some(at) = memchr::memmem::find(name, b",S=") else { return name.to_vec() };
-    let from = at + 3;
-    let len = name[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let digits = size.to_string();
-    [&name[..from], digits.as_bytes(), &name[from + len..]].concat()
 }
