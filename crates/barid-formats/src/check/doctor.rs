@@ -261,6 +261,9 @@ fn doctor(
     let is_dir =
         vfs.metadata(&path).map_err(Error::at(&path))?.file_type == barid_vfs::FileType::Dir;
     let named = spec.format.filter(|format| wants_dir(*format) == is_dir);
+    if let Some(format) = named {
+        expect_no_other(&vfs, spec, options, format)?;
+    }
     let format = match named {
         Some(FormatName::Maildir) => Format::Maildir,
         Some(FormatName::Mh) => Format::Mh,
@@ -280,6 +283,28 @@ fn doctor(
         Format::Mbx => Box::new(MbxMailbox::new(vfs, path, options.clone())),
         _ => Box::new(MboxMailbox::open_with(vfs, &path, variant, options.clone())?),
     })
+}
+
+/// Refuses what is another format than the one that is named, beyond doubt: it would be mended
+/// until nothing of it was left.
+fn expect_no_other(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &MboxOptions,
+    named: FormatName,
+) -> Result<()> {
+    let path = &spec.path;
+    let metadata = vfs.metadata(path).map_err(Error::at(path))?;
+    let is_empty = !wants_dir(named) && metadata.size == 0;
+    if is_empty || crate::open_with(Arc::clone(vfs), spec, options.clone()).is_ok() {
+        return Ok(());
+    }
+    match crate::detect(vfs.as_ref(), path)? {
+        Some(found) if found != named.format() => {
+            Err(Error::NotAMailbox { path: path.clone(), reason: "it is one of another format" })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn wants_dir(format: FormatName) -> bool {

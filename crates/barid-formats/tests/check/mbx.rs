@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::world::{Box_, Case, Expected, expect, texts};
+use super::world::{Box_, Case, Expected, View, expect, texts};
 use crate::mbx::support::{header, record};
 
 const FILE: &str = "box";
@@ -215,4 +215,19 @@ pub(super) fn cases() -> Vec<Case> {
         .iter()
         .map(|(name, damage)| Case { format: "mbx", name, build, damage: *damage })
         .collect()
+}
+
+#[test]
+fn what_is_no_mbx_is_not_mended() {
+    let mbox = b"From ann@example.org Tue Jan  1 10:00:00 2019\nSubject: x\n\ntext\n";
+    let zeros = [0; 5000];
+    let text = b"no mailbox at all\r\n".repeat(300);
+    for bytes in [mbox.as_slice(), &zeros, &text] {
+        let mailbox = Box_::new("mbx:/mail/box", "/mail", Vec::new());
+        mailbox.put(FILE, bytes);
+        let view = View::of(&mailbox.disk, &mailbox.spec);
+        let error = view.repair().unwrap_err();
+        assert!(matches!(error, barid_formats::Error::NotAMailbox { .. }), "{error}");
+        assert_eq!(mailbox.get(FILE), bytes);
+    }
 }

@@ -54,6 +54,11 @@ impl Doctor for MbxMailbox {
         let mut head = look_at_header(path, &*file, size, &mut diagnosis).map_err(at())?;
         let lines = Lines::look(path, &*file, size, &mut diagnosis);
         let Lines { mut lines, gaps, .. } = lines.map_err(at())?;
+        let has_magic = !diagnosis.damages.iter().any(|damage| damage.kind == "magic");
+        if !has_magic && lines.iter().all(|line| line.fresh.is_some()) {
+            let reason = "it neither begins as an mbx nor has a message of one";
+            return Err(Error::NotAMailbox { path: path.to_owned(), reason });
+        }
         look_at_bits(path, &mut lines, &mut head.header, &*file, &mut diagnosis).map_err(at())?;
         look_at_uids(path, &mut lines, &mut head, now, &*file, &mut diagnosis).map_err(at())?;
         diagnosis.messages = lines.iter().filter(|line| !line.record.is_hidden()).count() as u64;
