@@ -21,17 +21,26 @@ pub(crate) struct Mended {
     pub(crate) last: u32,
 }
 
+/// UIDs that rise.
+pub(crate) struct Rise {
+    /// Where they stand, ascending.
+    pub(crate) places: Vec<usize>,
+    /// No other UIDs would rise for as long: which message each belongs to is certain.
+    pub(crate) is_only: bool,
+}
+
 impl Uids<'_> {
     /// Keeps as many as rise; what is between two that stay gets the UIDs between them if they are
-    /// just as many, for then no other message can have had them. Otherwise all are given anew.
+    /// just as many, for then no other message can have had them. Otherwise, and where others could
+    /// be kept instead, all are given anew.
     /// O(n log n).
     pub(crate) fn mend(&self) -> Mended {
-        let kept = self.longest_rise();
+        let Rise { places: kept, is_only } = self.longest_rise();
         let mut uids = self.found.to_vec();
         let highest = kept.last().map_or(0, |at| self.found[*at]);
         let new_from = kept.last().map_or(0, |at| at + 1);
         let last = self.last.unwrap_or(0).max(highest);
-        let mut is_void = false;
+        let mut is_void = !is_only;
         let mut from = 0;
         let mut below = 0;
         for &at in &kept {
@@ -54,36 +63,49 @@ impl Uids<'_> {
         Mended { uids, changed, is_void, last }
     }
 
-    /// The places of the longest series that rises, of UIDs that can be: none, and those far above
-    /// the last that was given out, cannot.
-    pub(crate) fn longest_rise(&self) -> Vec<usize> {
+    /// The longest series that rises, of UIDs that can be: none, and those far above the last that
+    /// was given out, cannot. Of two alike the first stays.
+    pub(crate) fn longest_rise(&self) -> Rise {
+        let (levels, length) = self.levels();
+        let mut places = vec![0; length];
+        // The greatest of each level that a longest series goes through, of those to the right.
+        let mut greatest = vec![0; length];
+        greatest.push(u64::MAX);
+        let mut is_only = true;
+        for (at, level) in levels.iter().enumerate().rev() {
+            let (Some(level), uid) = (level.checked_sub(1), u64::from(self.found[at])) else {
+                continue;
+            };
+            if uid < greatest[level + 1] {
+                is_only &= greatest[level] == 0 || greatest[level] == uid;
+                greatest[level] = greatest[level].max(uid);
+                places[level] = at;
+            }
+        }
+        Rise { places, is_only }
+    }
+
+    /// How long the longest series is that ends with each, 0 for a UID that cannot be; and the
+    /// greatest of them.
+    fn levels(&self) -> (Vec<usize>, usize) {
         let limit = self.last.map_or(u32::MAX - 1, |last| {
             let above = self.found.iter().filter(|uid| **uid > last).count();
             last.saturating_add(above as u32)
         });
-        let mut tails: Vec<usize> = Vec::new();
-        let mut before: Vec<Option<usize>> = vec![None; self.found.len()];
-        for (at, uid) in self.found.iter().enumerate() {
-            if *uid == 0 || *uid > limit {
-                continue;
+        let mut lowest: Vec<u32> = Vec::new();
+        let level = |&uid: &u32| {
+            if uid == 0 || uid > limit {
+                return 0;
             }
-            let place = tails.partition_point(|tail| self.found[*tail] < *uid);
-            before[at] = place.checked_sub(1).map(|place| tails[place]);
-            match tails.get_mut(place) {
-                // Of two alike the first stays: there may be room behind it.
-                Some(tail) if self.found[*tail] > *uid => *tail = at,
-                Some(_) => {}
-                None => tails.push(at),
+            let level = lowest.partition_point(|lowest| *lowest < uid);
+            match lowest.get_mut(level) {
+                Some(lowest) => *lowest = uid,
+                None => lowest.push(uid),
             }
-        }
-        let mut kept = Vec::with_capacity(tails.len());
-        let mut next = tails.last().copied();
-        while let Some(at) = next {
-            kept.push(at);
-            next = before[at];
-        }
-        kept.reverse();
-        kept
+            level + 1
+        };
+        let levels = self.found.iter().map(level).collect();
+        (levels, lowest.len())
     }
 }
 
@@ -110,7 +132,8 @@ mod tests {
         check(&[1, 2, 0xffff_fff0], Some(3), &[1, 2, 0], false);
         // An append that did not come to say so.
         check(&[1, 2, 3], Some(1), &[1, 2, 3], false);
-        check(&[5, 2, 9], Some(9), &[1, 2, 9], false);
+        check(&[5, 2, 9], Some(9), &[1, 2, 3], true);
+        check(&[1, 3, 2, 4], Some(4), &[1, 2, 3, 4], true);
         check(&[5, 6, 4, 9], Some(9), &[1, 2, 3, 4], true);
         check(&[3, 3], Some(3), &[3, 0], false);
     }

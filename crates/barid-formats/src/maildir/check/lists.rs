@@ -139,7 +139,7 @@ impl List {
         let uids = Uids { found: &found, last: None };
         let mended = uids.mend();
         let mut is_kept = vec![!mended.is_void; found.len()];
-        uids.longest_rise().into_iter().for_each(|at| is_kept[at] = true);
+        uids.longest_rise().places.into_iter().for_each(|at| is_kept[at] = true);
         for (at, line) in self.lines.iter_mut().enumerate() {
             let uid = mended.uids[at];
             if mended.is_void && is_kept[at] || uid == line.uid {
