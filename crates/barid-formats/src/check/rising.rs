@@ -25,8 +25,8 @@ pub(crate) struct Mended {
 pub(crate) struct Rise {
     /// Where they stand, ascending.
     pub(crate) places: Vec<usize>,
-    /// No other UIDs would rise for as long: which message each belongs to is certain.
-    pub(crate) is_only: bool,
+    /// Whether no other UID could stand in the place of each, in a series that rises for as long.
+    pub(crate) is_certain: Vec<bool>,
 }
 
 impl Uids<'_> {
@@ -35,12 +35,12 @@ impl Uids<'_> {
     /// be kept instead, all are given anew.
     /// O(n log n).
     pub(crate) fn mend(&self) -> Mended {
-        let Rise { places: kept, is_only } = self.longest_rise();
+        let Rise { places: kept, is_certain } = self.longest_rise();
         let mut uids = self.found.to_vec();
         let highest = kept.last().map_or(0, |at| self.found[*at]);
         let new_from = kept.last().map_or(0, |at| at + 1);
         let last = self.last.unwrap_or(0).max(highest);
-        let mut is_void = !is_only;
+        let mut is_void = is_certain.contains(&false);
         let mut from = 0;
         let mut below = 0;
         for &at in &kept {
@@ -71,18 +71,18 @@ impl Uids<'_> {
         // The greatest of each level that a longest series goes through, of those to the right.
         let mut greatest = vec![0; length];
         greatest.push(u64::MAX);
-        let mut is_only = true;
+        let mut is_certain = vec![true; length];
         for (at, level) in levels.iter().enumerate().rev() {
             let (Some(level), uid) = (level.checked_sub(1), u64::from(self.found[at])) else {
                 continue;
             };
             if uid < greatest[level + 1] {
-                is_only &= greatest[level] == 0 || greatest[level] == uid;
+                is_certain[level] &= greatest[level] == 0 || greatest[level] == uid;
                 greatest[level] = greatest[level].max(uid);
                 places[level] = at;
             }
         }
-        Rise { places, is_only }
+        Rise { places, is_certain }
     }
 
     /// How long the longest series is that ends with each, 0 for a UID that cannot be; and the

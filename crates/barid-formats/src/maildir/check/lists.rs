@@ -138,11 +138,15 @@ impl List {
         let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();
         let uids = Uids { found: &found, last: None };
         let mended = uids.mend();
+        // A file whose line goes gets a new UID: nothing else becomes void.
         let mut is_kept = vec![!mended.is_void; found.len()];
-        uids.longest_rise().places.into_iter().for_each(|at| is_kept[at] = true);
+        let rise = uids.longest_rise();
+        for (at, is_certain) in rise.places.into_iter().zip(rise.is_certain) {
+            is_kept[at] = is_certain;
+        }
         for (at, line) in self.lines.iter_mut().enumerate() {
-            let uid = mended.uids[at];
-            if mended.is_void && is_kept[at] || uid == line.uid {
+            let uid = if mended.is_void { line.uid } else { mended.uids[at] };
+            if is_kept[at] && uid == line.uid {
                 continue;
             }
             self.is_damaged = true;

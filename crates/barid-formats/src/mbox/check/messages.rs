@@ -158,7 +158,10 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
     let found: Vec<u32> = with_uid.iter().map(|message| message.uid).collect();
     let uids = Uids { found: &found, last: Some(base.uid_last) };
     let mut is_kept = vec![false; found.len()];
-    uids.longest_rise().places.into_iter().for_each(|at| is_kept[at] = true);
+    let rise = uids.longest_rise();
+    for (at, is_certain) in rise.places.into_iter().zip(rise.is_certain) {
+        is_kept[at] = is_certain;
+    }
     let mut last = base.uid_last;
     for (at, message) in with_uid.iter().enumerate() {
         if is_kept[at] {
