@@ -72,15 +72,24 @@ pub fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
 pub fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     let mut folders = vec![path.to_path_buf()];
     while let Some(path) = folders.pop() {
-        let metadata = fs::symlink_metadata(&path)?;
-        if metadata.uid() != uid {
-            lchown(&path, Some(uid), Some(gid))?;
-        }
-        if metadata.is_dir() {
-            folders.extend(list(&path)?);
+        match chown_one(&path, uid, gid) {
+            Ok(true) => folders.extend(list(&path)?),
+            Ok(false) => {}
+            // A lock file, say, that was there when its folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Gives one away; whether it is a folder.
+fn chown_one(path: &Path, uid: u32, gid: u32) -> io::Result<bool> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.uid() != uid {
+        lchown(path, Some(uid), Some(gid))?;
+    }
+    Ok(metadata.is_dir())
 }
 
 /// Opens a terminal for reading and writing.
