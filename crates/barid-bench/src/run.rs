@@ -22,6 +22,35 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
+/// Whether a bench was told to stop; an error that ended it otherwise tells where the rest is.
+pub(crate) fn is_interrupted(ended: Result<()>, folder: &Path) -> Result<bool> {
+    match ended {
+        Ok(()) => Ok(false),
+        Err(error) if error.is::<Stopped>() => Ok(true),
+        Err(error) => {
+            let kept = format!("what was measured before is in {}", folder.display());
+            Err(error.context(kept))
+        }
+    }
+}
+
+/// A folder that is removed with everything in it.
+pub(crate) struct Litter(pub(crate) PathBuf);
+
+impl Litter {
+    pub(crate) fn new(folder: PathBuf) -> Result<Self> {
+        disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        // What cannot be removed is litter, not a failure.
+        drop(disk::remove_tree(&self.0));
+    }
+}
+
 /// A result, or [`Stopped`]: a run that ends while the bench is being stopped counts for nothing,
 /// as the signal reached it as well.
 pub(crate) fn stoppable<T>(stop: &AtomicBool, result: Result<T>) -> Result<T> {

@@ -27,13 +27,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::program;
 
 use crate::Screen;
 use crate::machine::Machine;
-use crate::run::{Stopped, drop_caches, grouped, make_folder, version};
+use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
 use maker::Maker;
 use material::Material;
 use report::Facts;
@@ -112,32 +112,8 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
     let ended = lab.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = match ended {
-        Ok(()) => false,
-        Err(error) if error.is::<Stopped>() => true,
-        Err(error) => {
-            let kept = format!("what was measured before is in {}", folder.display());
-            return Err(error.context(kept));
-        }
-    };
+    let interrupted = is_interrupted(ended, &folder)?;
     Ok(Report { folder, interrupted, results })
-}
-
-/// A folder that is removed with everything in it.
-struct Litter(PathBuf);
-
-impl Litter {
-    fn new(folder: PathBuf) -> Result<Self> {
-        disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Litter {
-    fn drop(&mut self) {
-        // What cannot be removed is litter, not a failure.
-        drop(disk::remove_tree(&self.0));
-    }
 }
 
 fn ensure_room(options: &Options, work: &Path) -> Result<()> {

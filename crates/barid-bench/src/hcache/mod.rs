@@ -38,7 +38,7 @@ use barid_testkit::disk;
 use barid_testkit::peers::NeoMuttEnd;
 
 use crate::machine::Machine;
-use crate::run::{Stopped, command_line, drop_caches, make_folder, version};
+use crate::run::{command_line, drop_caches, is_interrupted, make_folder, version};
 use crate::{Launcher, Screen};
 use neomutt::Build;
 use plan::{Plan, StoreChoice};
@@ -118,14 +118,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let mut after = |results: &Results| report::write(&folder, &facts, &plan, results, false);
     let ended = lab.run(&plan, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &plan, &results, ended.is_ok())?;
-    let interrupted = match ended {
-        Ok(()) => false,
-        Err(error) if error.is::<Stopped>() => true,
-        Err(error) => {
-            let kept = format!("what was measured before is in {}", folder.display());
-            return Err(error.context(kept));
-        }
-    };
+    let interrupted = is_interrupted(ended, &folder)?;
     Ok(Report { folder, interrupted, results, plan, facts })
 }
 

@@ -38,7 +38,7 @@ use barid_testkit::peers::{CClient as CClientPeer, Dovecot as DovecotPeer, progr
 use barid_testkit::usage::Sampling;
 
 use crate::machine::Machine;
-use crate::run::{Stopped, drop_caches, grouped, make_folder, version};
+use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
 use crate::{Launcher, Screen};
 use barid::Barid;
 use material::Material;
@@ -97,7 +97,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let folder = make_folder("mbox", options.out.as_deref())?;
     screen.folder(&folder)?;
     // Removed with everything in it, whatever happens.
-    let work = Work::new(folder.join("work"))?;
+    let work = Litter::new(folder.join("work"))?;
     let material = material(options, &work.0, screen)?;
     let mut notes = Vec::new();
     let mut lab = lab(options, &work.0, &mut notes, stop);
@@ -110,32 +110,8 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
     let ended = lab.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;
-    let interrupted = match ended {
-        Ok(()) => false,
-        Err(error) if error.is::<Stopped>() => true,
-        Err(error) => {
-            let kept = format!("what was measured before is in {}", folder.display());
-            return Err(error.context(kept));
-        }
-    };
+    let interrupted = is_interrupted(ended, &folder)?;
     Ok(Report { folder, interrupted, results })
-}
-
-/// A folder that is removed with everything in it.
-struct Work(PathBuf);
-
-impl Work {
-    fn new(folder: PathBuf) -> Result<Self> {
-        disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        // What cannot be removed is litter, not a failure.
-        drop(disk::remove_tree(&self.0));
-    }
 }
 
 fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Material> {
