@@ -135,6 +135,11 @@ pub(super) fn assign(
     let uidnext = numbered.next;
     let gone = if !is_tail { gone(entries, &numbered.uids) } else { Vec::new() };
     let mut dirty = old_validity != Some(validity);
+    let count = numbered.new.iter().map(|stretch| stretch.len()).sum();
+    // A delivery grows it bit by bit.
+    if !is_tail {
+        ledger.reserve(count);
+    }
     for entry in numbered.new_entries(items) {
         ledger.push(entry);
         dirty = true;

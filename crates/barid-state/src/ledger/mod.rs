@@ -232,6 +232,14 @@ impl Ledger {
         Ok(self.entries.as_deref().unwrap_or(&[]))
     }
 
+    /// Makes room for so many more entries, and no more than that.
+    pub fn reserve(&mut self, count: usize) {
+        match &mut self.entries {
+            Some(entries) => entries.reserve_exact(count),
+            None => self.pending.pushed.reserve_exact(count),
+        }
+    }
+
     /// Adds an entry, whose UID must be above all before it, and raises UIDNEXT above that. One out
     /// of order makes the next commit fail.
     pub fn push(&mut self, entry: LedgerEntry) {
