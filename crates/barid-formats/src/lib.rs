@@ -11,6 +11,7 @@ mod detect;
 mod durable;
 mod error;
 mod files;
+mod flag_changes;
 mod folders;
 mod given;
 mod location;
@@ -28,6 +29,7 @@ mod sync;
 pub use create::{CreateOptions, Created, create};
 pub use detect::{FormatName, MailboxSpec, detect, open, open_with};
 pub use error::{Error, Result, SinkError};
+pub use flag_changes::{FlagChange, FlagChanges};
 pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs};
@@ -42,6 +44,6 @@ pub use scan::{
 };
 pub use stamp::{Racy, Stamp};
 pub use sync::{
-    ChangeSet, FlagChange, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext,
-    SyncFigures, SyncReport, SyncedState, Unfinished,
+    ChangeSet, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext, SyncFigures,
+    SyncReport, SyncedState, Unfinished,
 };

@@ -6,26 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use barid_state::Ledger;
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
-use crate::{Known, Location, Result, Stamp};
-
-/// Flags and keywords to add to and remove from one message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FlagChange {
-    /// Flags to add.
-    pub add: FlagSet,
-    /// Flags to remove.
-    pub remove: FlagSet,
-    /// Keywords to add.
-    pub add_keywords: Vec<Keyword>,
-    /// Keywords to remove.
-    pub remove_keywords: Vec<Keyword>,
-}
+use crate::{FlagChanges, Known, Location, Result, Stamp};
 
 /// All changes of existing messages, to be applied in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSet {
     /// Flag changes, ascending by UID.
-    pub flags: Vec<(Uid, FlagChange)>,
+    pub flags: FlagChanges,
     /// Messages to expunge, ascending.
     pub expunge: Vec<Uid>,
     /// Keywords that the mailbox is to list, whether or not a message has them. An mbox lists those

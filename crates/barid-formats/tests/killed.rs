@@ -73,16 +73,11 @@ fn next_generation(world: &World, rng: &mut fastrand::Rng, now: usize) -> usize 
             changes.expunge.push(seen.uid);
             continue;
         }
-        let change = FlagChange {
-            add_keywords: keywords(next),
-            remove_keywords: generation(&found, at).map(keywords).unwrap_or_default(),
-            ..FlagChange::default()
-        };
+        let add_keywords = keywords(next);
+        let mut remove_keywords = generation(&found, at).map(keywords).unwrap_or_default();
+        remove_keywords.retain(|keyword| !add_keywords.contains(keyword));
+        let change = FlagChange { add_keywords, remove_keywords, ..FlagChange::default() };
         changes.flags.push((seen.uid, change));
-    }
-    for (_, change) in &mut changes.flags {
-        let added = change.add_keywords.clone();
-        change.remove_keywords.retain(|keyword| !added.contains(keyword));
     }
     let texts: Vec<String> = (0..20).map(|_| text(rng.u64(1_000_000..u64::MAX) & !1)).collect();
     let mut appends: Vec<NewMessage<'_>> =

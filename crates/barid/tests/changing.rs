@@ -165,14 +165,14 @@ impl History {
             let remove = FlagSet::from_bits(remove.bits() & !add.bits());
             flags.push((uid(number), FlagChange { add, remove, add_keywords, remove_keywords }));
         }
-        let request = ChangeRequest { flags, ..ChangeRequest::default() };
+        let request = ChangeRequest { flags: flags.into(), ..ChangeRequest::default() };
         let before = self.arena.content();
         let changed = actor.change(&request, &write).unwrap();
         let mut gone = Vec::new();
-        for (uid, change) in &request.flags {
+        for (uid, change) in request.flags.iter() {
             match self.model.messages.iter_mut().find(|message| message.uid == uid.get()) {
                 Some(message) => message.apply(change),
-                None => gone.push(*uid),
+                None => gone.push(uid),
             }
         }
         assert_eq!(changed.gone, gone);

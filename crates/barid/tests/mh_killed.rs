@@ -65,7 +65,7 @@ fn victim() {
         let uid = own[rng.usize(..own.len())];
         let add = FlagSet::EMPTY.with(Flag::Flagged).with(Flag::Deleted);
         let flags = vec![(uid, FlagChange { add, ..FlagChange::default() })];
-        change(&mut mailbox, &ChangeRequest { flags, ..ChangeRequest::default() });
+        change(&mut mailbox, &ChangeRequest { flags: flags.into(), ..ChangeRequest::default() });
         println!("flagged {uid} 0");
         if own.len() > 4 {
             let uid = own.swap_remove(rng.usize(..own.len()));

@@ -179,7 +179,7 @@ impl Rounds<'_> {
             }
             _ => {
                 let add = FlagSet::EMPTY.with(Flag::Seen).with(Flag::Answered);
-                request.flags = vec![(uid, FlagChange { add, ..FlagChange::default() })];
+                request.flags.push((uid, FlagChange { add, ..FlagChange::default() }));
             }
         }
         mailbox.change(&request, &ChangeOptions::default()).unwrap();

@@ -111,7 +111,9 @@ fn what_is_saved_and_what_is_pending_counts() {
     let change = FlagChange { add_keywords, ..FlagChange::default() };
     let flags = vec![(Uid::new(3).unwrap(), change)];
     let later = ChangeOptions { write: WriteWhen::Pending, ..ChangeOptions::default() };
-    mailbox.change(&ChangeRequest { flags, ..ChangeRequest::default() }, &later).unwrap();
+    mailbox
+        .change(&ChangeRequest { flags: flags.into(), ..ChangeRequest::default() }, &later)
+        .unwrap();
     assert_eq!(mailbox.pending(), 1);
     assert_eq!((before, search(&mut mailbox, "KEYWORD Wanted")), (vec![], vec![2]));
 }

@@ -20,7 +20,7 @@ use super::relist::Relisted;
 use super::{Dirs, Maildir, append, path_of, uids};
 use crate::scan::sink_error;
 use crate::{
-    ChangeSet, Error, FlagChange, Known, Location, NewMessage, Result, SyncContext, SyncFigures,
+    ChangeSet, Error, FlagChanges, Known, Location, NewMessage, Result, SyncContext, SyncFigures,
     SyncReport,
 };
 
@@ -84,7 +84,7 @@ fn give_letters(
 ) -> Result<Keywords> {
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.keywords;
-    let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_changes = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
     let wanted: Vec<&Keyword> = of_changes.chain(&changes.keywords).chain(of_appends).collect();
     let keywords = Keywords::read(vfs, path)?;
@@ -132,11 +132,11 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn change_flags(&mut self, known: &dyn Known, changes: &[(Uid, FlagChange)]) -> Result<()> {
-        let uids: Vec<Uid> = changes.iter().map(|(uid, _)| *uid).collect();
+    fn change_flags(&mut self, known: &dyn Known, changes: &FlagChanges) -> Result<()> {
+        let uids: Vec<Uid> = changes.uids().collect();
         for ((uid, change), target) in changes.iter().zip(locate(known, &uids)?) {
             let Some(target) = target else {
-                self.gone.push(*uid);
+                self.gone.push(uid);
                 continue;
             };
             let add = self.keywords.letters(&change.add_keywords);
@@ -157,7 +157,7 @@ impl Work<'_> {
                 work.rename(name, in_new, &name::with_letters(name, letters))
             })?;
             if !done {
-                self.gone.push(*uid);
+                self.gone.push(uid);
             }
         }
         Ok(())

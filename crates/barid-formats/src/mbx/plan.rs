@@ -149,7 +149,7 @@ pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Resu
 
 /// The UIDs that a change names, ascending.
 pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
-    let flagged = changes.flags.iter().map(|(uid, _)| *uid);
+    let flagged = changes.flags.uids();
     let mut uids: Vec<Uid> = flagged.chain(changes.expunge.iter().copied()).collect();
     uids.sort_unstable();
     uids.dedup();
@@ -158,7 +158,7 @@ pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
 
 /// Adds all keywords to the header for which there is room.
 pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[NewMessage<'_>]) {
-    let of_flags = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_flags = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
     for keyword in changes.keywords.iter().chain(of_flags).chain(of_appends) {
         header.add(keyword);

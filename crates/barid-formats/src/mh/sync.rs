@@ -92,7 +92,7 @@ fn check_keywords(
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
 ) -> Result<()> {
-    let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_changes = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let mut all = of_changes.chain(appends.iter().flat_map(|message| &message.keywords));
     match all.all(|keyword: &Keyword| can_hold(keyword)) {
         true => Ok(()),
@@ -112,7 +112,7 @@ struct Targets {
 
 impl Targets {
     fn load(known: &dyn Known, changes: &ChangeSet) -> Result<Self> {
-        let flagged = changes.flags.iter().map(|(uid, _)| *uid);
+        let flagged = changes.flags.uids();
         let mut wanted: Vec<Uid> = flagged.chain(changes.expunge.iter().copied()).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -288,9 +288,9 @@ impl<'a> Work<'a> {
     /// Changes the sequences; of a message that is expunged, too, nothing is left to change.
     fn change_flags(&mut self, changes: &ChangeSet) {
         let mut edits: HashMap<(What, Edit), Vec<Number>> = HashMap::new();
-        for (uid, change) in &changes.flags {
-            let is_expunged = changes.expunge.binary_search(uid).is_ok();
-            let Some(number) = self.numbers.get(uid).filter(|_| !is_expunged) else { continue };
+        for (uid, change) in changes.flags.iter() {
+            let is_expunged = changes.expunge.binary_search(&uid).is_ok();
+            let Some(number) = self.numbers.get(&uid).filter(|_| !is_expunged) else { continue };
             self.figures.messages_written += 1;
             for (flags, edit) in [(change.add, Edit::Add), (change.remove, Edit::Remove)] {
                 for flag in flags.iter() {
@@ -314,9 +314,9 @@ impl<'a> Work<'a> {
             match what {
                 What::Flag(flag) => self.sequences.edit_flag(flag, edit, &numbers),
                 What::Keyword(lower) => {
-                    let added = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+                    let added = changes.flags.changes().flat_map(|change| &change.add_keywords);
                     let removed =
-                        changes.flags.iter().flat_map(|(_, change)| &change.remove_keywords);
+                        changes.flags.changes().flat_map(|change| &change.remove_keywords);
                     let mut named = added.chain(removed);
                     let same = |word: &&Keyword| word.as_str().eq_ignore_ascii_case(&lower);
                     if let Some(keyword) = named.find(same) {
@@ -328,7 +328,7 @@ impl<'a> Work<'a> {
     }
 
     fn gone(&self, changes: &ChangeSet) -> Vec<Uid> {
-        let flagged = changes.flags.iter().map(|(uid, _)| *uid);
+        let flagged = changes.flags.uids();
         let all = flagged.chain(changes.expunge.iter().copied());
         let mut gone: Vec<Uid> = all.filter(|uid| !self.numbers.contains_key(uid)).collect();
         gone.sort_unstable();
@@ -339,7 +339,7 @@ impl<'a> Work<'a> {
     fn dry_report(&self, changes: &ChangeSet) -> SyncReport {
         let is_there = |uid: &Uid| self.numbers.contains_key(uid);
         let figures = SyncFigures {
-            messages_written: changes.flags.iter().filter(|(uid, _)| is_there(uid)).count() as u64,
+            messages_written: changes.flags.uids().filter(is_there).count() as u64,
             messages_expunged: changes.expunge.iter().filter(|uid| is_there(uid)).count() as u64,
             ..SyncFigures::default()
         };

@@ -47,7 +47,7 @@ pub(super) fn sync(
     work.report.figures.size_before = work.size();
     append::check(mailbox, appends)?;
     // Also those of messages to be appended: a mailbox that has no room for them takes nothing.
-    let of_changes = changes.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+    let of_changes = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
     work.list_keywords(of_changes.chain(&changes.keywords).chain(of_appends))?;
     work.change_flags(changes)?;
@@ -298,9 +298,9 @@ impl<'a> Work<'a> {
             }
         }
         let seq = self.next_seq(self.now.status_seq);
-        for (uid, change) in &changes.flags {
+        for (uid, change) in changes.flags.iter() {
             let Some(at) = self.now.find(uid.get()) else {
-                self.report.gone.push(*uid);
+                self.report.gone.push(uid);
                 continue;
             };
             let add = (Snapshot::flags_of(change.add), self.mask_of(&change.add_keywords));

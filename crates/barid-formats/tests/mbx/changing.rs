@@ -15,7 +15,7 @@ use super::support::{World, empty, header, keyword, new_message, record, text, u
 fn flag(number: u32, flag: Flag) -> ChangeSet {
     let add = FlagSet::EMPTY.with(flag);
     let change = FlagChange { add, ..FlagChange::default() };
-    ChangeSet { flags: vec![(uid(number), change)], ..ChangeSet::default() }
+    ChangeSet { flags: vec![(uid(number), change)].into(), ..ChangeSet::default() }
 }
 
 fn five() -> (MemVfs, World) {
@@ -47,7 +47,7 @@ fn keywords_go_to_the_header_first() {
         add_keywords: vec![keyword("todo"), keyword("Junk")],
         ..FlagChange::default()
     };
-    let changes = ChangeSet { flags: vec![(uid(3), change)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: vec![(uid(3), change)].into(), ..ChangeSet::default() };
     world.change(&changes, &[]);
     assert_eq!(&world.bytes()[25..39], b"todo\r\nJunk\r\n\r\n");
     let change = FlagChange {
@@ -56,10 +56,10 @@ fn keywords_go_to_the_header_first() {
         ..FlagChange::default()
     };
     let flags = [3, 4].map(|number| (uid(number), change.clone())).to_vec();
-    world.change(&ChangeSet { flags, ..ChangeSet::default() }, &[]);
+    world.change(&ChangeSet { flags: flags.into(), ..ChangeSet::default() }, &[]);
     assert_eq!(world.scan().flags(), ["-", "-", "A- Junk", "A-", "-"]);
     let long = FlagChange { add_keywords: vec![keyword(&"x".repeat(51))], ..FlagChange::default() };
-    let changes = ChangeSet { flags: vec![(uid(1), long)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: vec![(uid(1), long)].into(), ..ChangeSet::default() };
     let report = world.change(&changes, &[]);
     assert_eq!((report.unwritable.len(), report.unwritable_count), (1, 1));
 }
@@ -258,8 +258,10 @@ fn torn_flags() -> (World, Vec<MemVfs>) {
     let (disk, world) = World::of(&file.concat());
     let known = world.scan();
     let crash = CrashVfs::new(&disk);
-    let mut change = flag(2, Flag::Seen);
-    change.flags[0].1.add_keywords = vec![keyword("todo")];
+    let add = FlagSet::EMPTY.with(Flag::Seen);
+    let add_keywords = vec![keyword("todo")];
+    let both = FlagChange { add, add_keywords, ..FlagChange::default() };
+    let change = ChangeSet { flags: vec![(uid(2), both)].into(), ..ChangeSet::default() };
     let on_crash = World { vfs: Arc::new(crash.vfs()), ..world.clone() };
     on_crash.try_sync(&known, &change, &[]).unwrap();
     let disks = (0..crash.points()).map(|point| crash.crash_at(point, 1));

@@ -58,7 +58,8 @@ fn appends_flags_and_expunges_are_seen_by_the_next_scan() {
         add(1, FlagSet::EMPTY.with(Flag::Answered), &["todo", "Junk"]),
         (uid(3), FlagChange { remove: FlagSet::EMPTY.with(Flag::Seen), ..FlagChange::default() }),
         add(77, FlagSet::EMPTY.with(Flag::Seen), &[]),
-    ];
+    ]
+    .into();
     let report = mailbox.sync(&changes, &[]).unwrap();
     assert_eq!(report.gone, [uid(77)]);
     assert!(report.figures.barriers > 0);
@@ -130,12 +131,12 @@ fn what_cannot_be_held_is_refused() {
     let words: Vec<String> = (0..31).map(|n| format!("word{n}")).collect();
     let keywords: Vec<&str> = words.iter().map(String::as_str).collect();
     let flags = vec![add(1, FlagSet::EMPTY, &keywords)];
-    let changes = ChangeSet { flags, ..ChangeSet::default() };
+    let changes = ChangeSet { flags: flags.into(), ..ChangeSet::default() };
     let refused = mailbox.sync(&changes, &[]);
     assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
     assert_eq!(mailbox.files(), before);
     let flags = vec![add(1, FlagSet::EMPTY, &keywords[..30])];
-    mailbox.sync(&ChangeSet { flags, ..ChangeSet::default() }, &[]).unwrap();
+    mailbox.sync(&ChangeSet { flags: flags.into(), ..ChangeSet::default() }, &[]).unwrap();
     assert_eq!(mailbox.now()[&1].keywords.len(), 30);
 }
 
@@ -145,7 +146,7 @@ fn a_dry_run_writes_nothing() {
     let before = mailbox.files();
     let known = mailbox.scan();
     let flags = vec![add(1, FlagSet::EMPTY.with(Flag::Seen), &["x"])];
-    let changes = ChangeSet { flags, expunge: vec![uid(2)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: flags.into(), expunge: vec![uid(2)], ..ChangeSet::default() };
     let mut context = barid_formats::SyncContext::new(&known);
     context.dry_run = true;
     let text = text(9, 9);

@@ -22,7 +22,8 @@ fn mailbox() -> (MixBox, Contents) {
         mailbox.sync(&ChangeSet::default(), &[new_message(text.as_bytes())]).unwrap();
     }
     let flags = vec![add(4, FlagSet::EMPTY.with(Flag::Flagged), &["todo"])];
-    let changes = ChangeSet { flags, expunge: vec![uid(3), uid(8)], ..ChangeSet::default() };
+    let changes =
+        ChangeSet { flags: flags.into(), expunge: vec![uid(3), uid(8)], ..ChangeSet::default() };
     mailbox.sync(&changes, &[]).unwrap();
     let contents = mailbox.now();
     assert_eq!(contents.len(), 10);

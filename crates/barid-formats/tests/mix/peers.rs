@@ -156,7 +156,7 @@ fn text(number: usize, len: usize) -> Vec<u8> {
 fn the_same_operations_make_the_same_bytes() {
     let Some(mut both) = Both::new() else { return };
     let seen = FlagSet::EMPTY.with(Flag::Seen);
-    let flags = |flags| ChangeSet { flags, ..ChangeSet::default() };
+    let flags = |flags: Vec<_>| ChangeSet { flags: flags.into(), ..ChangeSet::default() };
     both.append(&[text(0, 100)], false);
     both.append(&[text(1, 3000), text(2, 700), text(3, 40), text(4, 900)], true);
     let drop = ChangeSet { drop_recent: true, ..ChangeSet::default() };
@@ -263,7 +263,8 @@ fn a_session_of_c_client_sees_what_we_change() {
     // Flags and expunges of ours, which must not move anything under a session.
     let flagged = FlagSet::EMPTY.with(Flag::Flagged);
     let flags = vec![add(4, flagged, &["todo"])];
-    let changes = ChangeSet { flags, expunge: vec![uid(1), uid(3)], ..ChangeSet::default() };
+    let changes =
+        ChangeSet { flags: flags.into(), expunge: vec![uid(1), uid(3)], ..ChangeSet::default() };
     mailbox.sync(&changes, &[new_message(&texts[0])]).unwrap();
     assert!(size(&mailbox) > before);
     peer.command("ping").unwrap();

@@ -1,7 +1,7 @@
 //! Accepting flag changes: they are durable, and shown, and written later.
 
 use barid_cache::Core;
-use barid_formats::FlagChange;
+use barid_formats::{FlagChange, FlagChanges};
 use barid_state::{MessageKey, PendingChange, PendingKind};
 use barid_types::Uid;
 
@@ -20,7 +20,7 @@ struct Target {
 }
 
 /// Told of a message whose flags would be others, and of all its changes.
-type VisitChanging<'a> = dyn FnMut(&Core, &[&(Uid, FlagChange)]) + 'a;
+type VisitChanging<'a> = dyn FnMut(&Core, &[(Uid, &FlagChange)]) + 'a;
 
 impl Mailbox {
     /// Whether a request needs only be accepted.
@@ -103,14 +103,14 @@ impl Mailbox {
     }
 
     /// The messages whose flags as they are shown would be others.
-    fn targets(&self, flags: &[(Uid, FlagChange)], changed: &mut Changed) -> Result<Vec<Target>> {
+    fn targets(&self, flags: &FlagChanges, changed: &mut Changed) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         let gone = self.changing(flags, &mut |core, mine| {
             changed.flagged += 1;
             targets.extend(mine.iter().map(|(uid, change)| Target {
                 uid: *uid,
                 key: core.key,
-                change: change.clone(),
+                change: (*change).clone(),
             }));
         })?;
         changed.asked = changed.flagged;
@@ -119,7 +119,7 @@ impl Mailbox {
     }
 
     /// Of how many messages the flags as they are shown would be others.
-    pub(super) fn count_changing(&self, flags: &[(Uid, FlagChange)]) -> Result<u32> {
+    pub(super) fn count_changing(&self, flags: &FlagChanges) -> Result<u32> {
         let mut count = 0;
         self.changing(flags, &mut |_, _| count += 1)?;
         Ok(count)
@@ -127,12 +127,8 @@ impl Mailbox {
 
     /// Visits the messages whose flags as they are shown would be others, with the changes of
     /// each; returns the UIDs that are not there.
-    fn changing(
-        &self,
-        flags: &[(Uid, FlagChange)],
-        visit: &mut VisitChanging<'_>,
-    ) -> Result<Vec<Uid>> {
-        let mut flags: Vec<&(Uid, FlagChange)> = flags.iter().collect();
+    fn changing(&self, flags: &FlagChanges, visit: &mut VisitChanging<'_>) -> Result<Vec<Uid>> {
+        let mut flags: Vec<(Uid, &FlagChange)> = flags.iter().collect();
         flags.sort_by_key(|(uid, _)| *uid);
         let mut at = 0;
         let names = self.keywords();

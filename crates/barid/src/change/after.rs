@@ -63,7 +63,7 @@ impl Made {
         resolved.gone.sort_unstable();
         resolved.gone.dedup();
         let is_unwritable = |uid: &Uid| report.unwritable.binary_search(uid).is_ok();
-        let refused = resolved.changes.flags.iter().filter(|(uid, _)| is_unwritable(uid)).count();
+        let refused = resolved.changes.flags.uids().filter(is_unwritable).count();
         let flagged = resolved.flagged.saturating_sub(refused as u32);
         let gone = |uid: &&Uid| report.gone.binary_search(uid).is_ok();
         let expunge = &resolved.changes.expunge;

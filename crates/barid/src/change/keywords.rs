@@ -70,7 +70,7 @@ impl Mailbox {
             PendingKind::Flags(delta) => delta.add_keywords.as_slice(),
             PendingKind::Expunge => &[],
         });
-        let of_flags = request.flags.iter().flat_map(|(_, change)| &change.add_keywords);
+        let of_flags = request.flags.changes().flat_map(|change| &change.add_keywords);
         let of_appends = request.appends.iter().flat_map(|message| &message.keywords);
         let of_appends = of_appends.chain(&request.keywords);
         let mut asked = of_flags.chain(of_appends).peekable();

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use barid_formats::{FlagChange, NewMessage, SyncFigures, Unfinished};
+use barid_formats::{FlagChanges, NewMessage, SyncFigures, Unfinished};
 use barid_types::{Keyword, Uid};
 
 pub use self::undo::{KeptExpunge, KeptState, Undo};
@@ -30,7 +30,7 @@ use crate::{Mailbox, ProgressFn, Result};
 #[derive(Clone, Debug, Default)]
 pub struct ChangeRequest<'a> {
     /// Flag changes, in any order; those of one message are made in the order given.
-    pub flags: Vec<(Uid, FlagChange)>,
+    pub flags: FlagChanges,
     /// Messages to expunge, in any order.
     pub expunge: Vec<Uid>,
     /// Messages to append.

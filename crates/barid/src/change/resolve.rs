@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use barid_cache::{Core, Snapshot};
-use barid_formats::{ChangeSet, FlagChange};
+use barid_formats::{ChangeSet, FlagChange, FlagChanges};
 use barid_state::{FlagDelta, PendingKind, PendingRecord};
 use barid_types::{FlagSet, Keyword, KeywordTable, Uid};
 
@@ -52,17 +52,23 @@ pub(crate) fn resolve(
     expunge.sort_unstable();
     expunge.dedup();
     let mut flags = in_order(before.flags, &request.flags);
-    flags.retain(|(uid, _)| expunge.binary_search(uid).is_err());
+    if !expunge.is_empty() {
+        flags.retain(|uid| expunge.binary_search(&uid).is_err());
+    }
     let names = &snapshot.meta().keywords;
     let mut changes = flags.iter();
-    let mut there = there(snapshot, flags.iter().map(|(uid, _)| *uid), &mut |core| {
+    let there = there(snapshot, flags.uids(), &mut |core| {
         let change = changes.find(|(uid, _)| *uid == core.uid);
         let is_change = change.is_some_and(|(_, change)| !is_noop(change, core, names));
         resolved.flagged += u32::from(is_change);
     })?;
-    retain(&mut flags, &mut there, |(uid, _)| *uid, &mut resolved.gone);
-    let mut there = self::there(snapshot, expunge.iter().copied(), &mut |_| {})?;
-    retain(&mut expunge, &mut there, |uid| *uid, &mut resolved.gone);
+    drop(changes);
+    if there.contains(&false) {
+        let mut there = there.into_iter();
+        flags.retain(|uid| keep(uid, &mut there, &mut resolved.gone));
+    }
+    let mut there = self::there(snapshot, expunge.iter().copied(), &mut |_| {})?.into_iter();
+    expunge.retain(|uid| keep(*uid, &mut there, &mut resolved.gone));
     let (drop_recent, write_uids) = (request.drop_recent, request.write_uids);
     resolved.changes =
         ChangeSet { flags, expunge, keywords: request.keywords.clone(), drop_recent, write_uids };
@@ -96,16 +102,13 @@ impl FromPending {
 }
 
 /// One change for each message, ascending.
-fn in_order(
-    before: BTreeMap<Uid, FlagChange>,
-    flags: &[(Uid, FlagChange)],
-) -> Vec<(Uid, FlagChange)> {
-    if before.is_empty() && flags.is_sorted_by(|a, b| a.0 < b.0) {
-        return flags.to_vec();
+fn in_order(before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChanges {
+    if before.is_empty() && flags.is_ascending() {
+        return flags.clone();
     }
     let mut all = before;
-    for (uid, change) in flags {
-        then(all.entry(*uid).or_default(), change);
+    for (uid, change) in flags.iter() {
+        then(all.entry(uid).or_default(), change);
     }
     all.into_iter().collect()
 }
@@ -169,16 +172,13 @@ pub(crate) fn there(
     Ok(there)
 }
 
-/// Moves the UIDs of what is not there to `gone`.
-fn retain<T>(items: &mut Vec<T>, there: &mut [bool], uid: fn(&T) -> Uid, gone: &mut Vec<Uid>) {
-    let mut there = there.iter();
-    items.retain(|item| {
-        let is_there = *there.next().unwrap_or(&false);
-        if !is_there {
-            gone.push(uid(item));
-        }
-        is_there
-    });
+/// Whether the next one is there; puts its UID into `gone` if it is not.
+fn keep(uid: Uid, there: &mut impl Iterator<Item = bool>, gone: &mut Vec<Uid>) -> bool {
+    let is_there = there.next().unwrap_or(false);
+    if !is_there {
+        gone.push(uid);
+    }
+    is_there
 }
 
 /// What is kept in the journal of pending changes, as a change.

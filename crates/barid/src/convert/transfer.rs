@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use barid_formats::{Error as FormatError, FlagChange, Format, NewMessage};
+use barid_formats::{Error as FormatError, FlagChanges, Format, NewMessage};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
 use super::ProofSide;
@@ -88,7 +88,7 @@ pub(super) struct Transfer<'a, 't> {
     entries: Vec<Entry>,
     names: KeywordTable,
     /// Messages that are in the target with other flags than in the source.
-    changed: Vec<(Uid, FlagChange)>,
+    changed: FlagChanges,
     waiting: Vec<Waiting>,
     waiting_len: usize,
     /// A message has come that the target has not, nor any after it.
@@ -133,7 +133,7 @@ impl<'a, 't> Transfer<'a, 't> {
             existing: Existing::default(),
             entries: Vec::new(),
             names: KeywordTable::default(),
-            changed: Vec::new(),
+            changed: FlagChanges::default(),
             waiting: Vec::new(),
             waiting_len: 0,
             is_beyond: false,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use barid::{ChangeRequest, Changed, WriteWhen};
+use barid::{ChangeRequest, Changed, FlagChanges, WriteWhen};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
@@ -64,7 +64,8 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
         return Ok(Outcome::NothingMatched);
     }
     let change = wanted.change(session.mailbox.keywords());
-    let flags = selected.uids.into_iter().map(|uid| (uid, change.clone())).collect();
+    let mut flags = FlagChanges::default();
+    flags.push_all(selected.uids, &change);
     let request = ChangeRequest { flags, ..ChangeRequest::default() };
     let mut options = session.options();
     options.write = if args.write_through { WriteWhen::Now } else { WriteWhen::Pending };

@@ -70,7 +70,8 @@ fn flags_are_renames() {
         add_keywords: vec![keyword("Junk"), keyword("todo")],
         remove_keywords: vec![],
     };
-    let changes = ChangeSet { flags: vec![(uid(1), change.clone())], ..ChangeSet::default() };
+    let changes =
+        ChangeSet { flags: vec![(uid(1), change.clone())].into(), ..ChangeSet::default() };
     world.sync(&changes, &[]).unwrap();
     world.scan();
     assert_eq!(world.lines()[0], "1 cur/10.h:2,Sab Seen,Junk,todo");
@@ -79,7 +80,7 @@ fn flags_are_renames() {
         remove_keywords: vec![keyword("junk"), keyword("none")],
         ..change
     };
-    let changes = ChangeSet { flags: vec![(uid(1), change)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: vec![(uid(1), change)].into(), ..ChangeSet::default() };
     world.sync(&changes, &[]).unwrap();
     world.scan();
     assert_eq!(world.lines()[0], "1 cur/10.h:2,Sb Seen,todo");
@@ -105,8 +106,9 @@ fn a_dry_run_tells_and_changes_nothing() {
     world.put("cur/30.h:2,F", b"Subject: c\n\n");
     world.scan();
     let before = world.lines();
-    let mut changes = flagged(2, set(&[Flag::Draft]), FlagSet::EMPTY);
-    changes.flags[0].1.add_keywords = vec![keyword("new")];
+    let mut changes = ChangeSet::default();
+    let (add, add_keywords) = (set(&[Flag::Draft]), vec![keyword("new")]);
+    changes.flags.push((uid(2), FlagChange { add, add_keywords, ..FlagChange::default() }));
     changes.flags.push((uid(3), FlagChange { add: set(&[Flag::Flagged]), ..Default::default() }));
     changes.flags.push((uid(9), FlagChange::default()));
     changes.expunge = vec![uid(3)];
@@ -170,7 +172,7 @@ fn too_many_keywords_change_nothing() {
         add_keywords: (0..27).map(|number| keyword(&format!("k{number}"))).collect(),
         ..FlagChange::default()
     };
-    let changes = ChangeSet { flags: vec![(uid(1), change)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: vec![(uid(1), change)].into(), ..ChangeSet::default() };
     assert!(matches!(world.sync(&changes, &[]), Err(Error::Unsupported { .. })));
     assert!(world.scan().changed.is_empty());
     assert!(world.vfs.metadata(Path::new("/box/dovecot-keywords")).is_err());

@@ -257,7 +257,7 @@ fn flags_and_expunges() {
                 ..FlagChange::default()
             };
             let changes = ChangeSet {
-                flags: vec![(uid(1), change.clone()), (uid(4), change)],
+                flags: vec![(uid(1), change.clone()), (uid(4), change)].into(),
                 expunge: vec![uid(2)],
                 drop_recent: true,
                 ..ChangeSet::default()

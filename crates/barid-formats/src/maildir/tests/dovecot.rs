@@ -193,7 +193,8 @@ fn both_take_turns() {
                 let expunge = known.iter().copied().filter(|other| *other != uid).take(1).collect();
                 let flags = vec![(uid, change)];
                 let drop_recent = random.bool();
-                let changes = ChangeSet { flags, expunge, drop_recent, ..ChangeSet::default() };
+                let changes =
+                    ChangeSet { flags: flags.into(), expunge, drop_recent, ..ChangeSet::default() };
                 both.world.sync(&changes, &[]).unwrap();
             }
             (4, Some(uid)) => {
@@ -233,7 +234,7 @@ fn keywords_beyond_the_letters_stay_dovecots() {
         ..FlagChange::default()
     };
     let uid = Uid::new(1).unwrap();
-    let changes = ChangeSet { flags: vec![(uid, change)], ..ChangeSet::default() };
+    let changes = ChangeSet { flags: vec![(uid, change)].into(), ..ChangeSet::default() };
     both.world.sync(&changes, &[]).unwrap();
     let (ours, mut theirs) = (both.ours(), both.theirs());
     theirs.get_mut(&1).unwrap().remove("k26");

@@ -1,17 +1,18 @@
 //! The messages that a change names, by their places.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use barid_types::Uid;
 
 use crate::scan::sink_error;
 use crate::{ChangeSet, FlagChange, Known, Result};
 
-/// A message to be changed.
-#[derive(Clone, Copy, Debug)]
+/// Messages in a row to be changed alike.
+#[derive(Clone, Debug)]
 struct Target {
-    index: u32,
-    /// Which of the flag changes; `u32::MAX` for none.
+    places: Range<u32>,
+    /// Which run of the flag changes; `u32::MAX` for none.
     change: u32,
     is_expunged: bool,
 }
@@ -30,7 +31,8 @@ impl Targets {
     /// Finds the places of what is to be changed. Costs O(n log m).
     pub(super) fn find(changes: &ChangeSet, known: &dyn Known) -> Result<Self> {
         let mut targets = Self::default();
-        let mut flags = changes.flags.iter().map(|(uid, _)| *uid).enumerate().peekable();
+        let runs = changes.flags.runs().iter().enumerate();
+        let mut flags = runs.flat_map(|(at, run)| run.uids().map(move |uid| (at, uid))).peekable();
         let mut expunge = changes.expunge.iter().copied().peekable();
         loop {
             let next_flag = flags.peek().map(|(_, uid)| *uid);
@@ -41,26 +43,37 @@ impl Targets {
             let change = flags.next_if(|(_, flagged)| *flagged == uid);
             let change = change.map_or(u32::MAX, |(at, _)| at as u32);
             match sink_error(known.position(uid))? {
-                Some(index) => targets.all.push(Target { index, change, is_expunged }),
+                Some(index) => targets.add(index, change, is_expunged),
                 None => targets.gone.push(uid),
             }
         }
         Ok(targets)
     }
 
-    /// The place of the first target at `index` or behind.
+    /// Adds a message behind the others.
+    fn add(&mut self, index: u32, change: u32, is_expunged: bool) {
+        let is_next = |last: &&mut Target| {
+            last.places.end == index && (last.change, last.is_expunged) == (change, is_expunged)
+        };
+        match self.all.last_mut().filter(is_next) {
+            Some(last) => last.places.end += 1,
+            None => self.all.push(Target { places: index..index + 1, change, is_expunged }),
+        }
+    }
+
+    /// The first targets that are at `index` or go on behind it.
     fn find_from(&self, index: u32) -> usize {
-        let is_before = |at: usize| self.all.get(at).is_some_and(|target| target.index < index);
+        let is_before = |at: usize| self.all.get(at).is_some_and(|all| all.places.end <= index);
         let last = self.last.get();
         let near = (last.saturating_sub(1)..last + 2)
             .find(|at| (*at == 0 || is_before(at - 1)) && *at <= self.all.len() && !is_before(*at));
-        let at = near.unwrap_or_else(|| self.all.partition_point(|target| target.index < index));
+        let at = near.unwrap_or_else(|| self.all.partition_point(|all| all.places.end <= index));
         self.last.set(at);
         at
     }
 
     fn at(&self, index: u32) -> Option<&Target> {
-        self.all.get(self.find_from(index)).filter(|target| target.index == index)
+        self.all.get(self.find_from(index)).filter(|target| target.places.contains(&index))
     }
 
     /// Whether a message is to be expunged.
@@ -73,23 +86,23 @@ impl Targets {
         let at = self.find_from(index);
         let mut kept = index;
         for target in &self.all[at..] {
-            if target.index != kept || !target.is_expunged {
+            if !target.places.contains(&kept) || !target.is_expunged {
                 break;
             }
-            kept += 1;
+            kept = target.places.end;
         }
         kept
     }
 
     /// The first message from `index` on that is to be changed.
     pub(super) fn next(&self, index: u32) -> Option<u32> {
-        self.all.get(self.find_from(index)).map(|target| target.index)
+        self.all.get(self.find_from(index)).map(|target| target.places.start.max(index))
     }
 
     /// How the flags of a message are to be changed.
     pub(super) fn change<'c>(&self, index: u32, changes: &'c ChangeSet) -> Option<&'c FlagChange> {
         let change = self.at(index)?.change;
-        changes.flags.get(change as usize).map(|(_, change)| change)
+        changes.flags.runs().get(change as usize).map(|run| &run.change)
     }
 
     /// Changes of flags that reach a message that is kept.
@@ -98,7 +111,8 @@ impl Targets {
         changes: &'c ChangeSet,
     ) -> impl Iterator<Item = &'c FlagChange> {
         let kept = self.all.iter().filter(|target| !target.is_expunged);
-        kept.filter_map(|target| changes.flags.get(target.change as usize)).map(|(_, c)| c)
+        kept.filter_map(|target| changes.flags.runs().get(target.change as usize))
+            .map(|run| &run.change)
     }
 }
 
@@ -108,14 +122,19 @@ mod tests {
 
     #[test]
     fn a_target_is_found_wherever_was_looked_before() {
-        let at = |index| Target { index, change: u32::MAX, is_expunged: index % 2 == 0 };
-        let all: Vec<_> = [1, 2, 4, 5, 6, 10, 11, 30].map(at).into();
-        let targets = Targets { all: all.clone(), ..Targets::default() };
+        let all = [1, 2, 4, 5, 6, 10, 11, 12, 30];
+        let is_expunged = |index: u32| [4, 5, 6, 11].contains(&index);
+        let mut targets = Targets::default();
+        all.iter().for_each(|index| targets.add(*index, u32::MAX, is_expunged(*index)));
+        assert_eq!(targets.all.len(), 6);
         let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..10_000 {
             let index = rng.u32(0..33);
-            let expected = all.iter().map(|target| target.index).find(|found| *found >= index);
+            let expected = all.iter().copied().find(|found| *found >= index);
             assert_eq!(targets.next(index), expected, "{index}");
+            assert_eq!(targets.is_expunged(index), is_expunged(index), "{index}");
+            let kept = (index..).find(|index| !is_expunged(*index));
+            assert_eq!(Some(targets.kept_from(index)), kept, "{index}");
         }
     }
 }

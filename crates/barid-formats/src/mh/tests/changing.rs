@@ -37,7 +37,8 @@ fn flags_and_keywords_are_sequences() {
         ..FlagChange::default()
     };
     let flags = vec![(uid(1), change.clone()), (uid(2), change)];
-    let report = world.sync(&ChangeSet { flags, ..ChangeSet::default() }, &[]).unwrap();
+    let report =
+        world.sync(&ChangeSet { flags: flags.into(), ..ChangeSet::default() }, &[]).unwrap();
     assert_eq!((report.figures.messages_written, report.gone.len()), (2, 0));
     let text = world.text(".mh_sequences");
     assert_eq!(text, "cur: 5\nunseen: 5\nodd line\nreplied: 1-2\ntodo: 1-2\n");

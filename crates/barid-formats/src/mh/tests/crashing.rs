@@ -244,7 +244,7 @@ fn flags_and_expunges() {
                 ..FlagChange::default()
             };
             let changes = ChangeSet {
-                flags: vec![(uid(1), change.clone()), (uid(3), change)],
+                flags: vec![(uid(1), change.clone()), (uid(3), change)].into(),
                 expunge: vec![uid(2)],
                 ..ChangeSet::default()
             };

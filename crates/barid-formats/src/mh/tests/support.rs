@@ -323,7 +323,7 @@ pub(super) fn message(bytes: &[u8]) -> NewMessage<'_> {
 /// A change of one message's flags.
 pub(super) fn flagged(number: u32, add: FlagSet, remove: FlagSet) -> ChangeSet {
     let change = FlagChange { add, remove, ..FlagChange::default() };
-    ChangeSet { flags: vec![(uid(number), change)], ..ChangeSet::default() }
+    ChangeSet { flags: vec![(uid(number), change)].into(), ..ChangeSet::default() }
 }
 
 /// A keyword.

@@ -57,6 +57,10 @@ fn a_crash_of_a_simple_writer_is_survived_and_every_sabotage_noticed() {
     let scenarios = 20;
     for seed in 0..scenarios {
         let mut scenario = Scenario::new(seed, Size::Small);
+        // It knows no other place for its journal.
+        if scenario.folder_is_closed {
+            continue;
+        }
         scenario.appends.clear();
         scenario.pending_through = None;
         let mut trial = Trial::new(&Naive, &scenario, depth);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barid_formats::{
-    ChangeSet, FlagChange, Location, MboxLock, MboxOptions, Variant, WritingOptions,
+    ChangeSet, FlagChange, FlagChanges, Location, MboxLock, MboxOptions, Variant, WritingOptions,
 };
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
@@ -186,7 +186,7 @@ impl Scenario {
             }
         }
         changes.drop_recent |= rng.u32(..6) == 0;
-        changes.flags.retain(|(uid, _)| !changes.expunge.contains(uid));
+        changes.flags.retain(|uid| !changes.expunge.contains(&uid));
         if self.kind == Kind::Append || rng.u32(..6) == 0 {
             for number in 0..rng.usize(1..4) {
                 let len = rng.usize(..3000);
@@ -226,9 +226,9 @@ impl Scenario {
         self.changes.expunge = large.map(|at| self.cached.uids()[at]).into_iter().collect();
         self.changes.write_uids = false;
         if rng.bool() {
-            self.changes.flags.clear();
+            self.changes.flags = FlagChanges::default();
         }
-        self.changes.flags.retain(|(uid, _)| !self.changes.expunge.contains(uid));
+        self.changes.flags.retain(|uid| !self.changes.expunge.contains(&uid));
         self.disk.set_collapse(true);
     }
 
@@ -254,7 +254,7 @@ impl Scenario {
     }
 }
 
-fn flag_changes(rng: &mut Rng, uids: &[Uid]) -> Vec<(Uid, FlagChange)> {
+fn flag_changes(rng: &mut Rng, uids: &[Uid]) -> FlagChanges {
     let set = |rng: &mut Rng| FlagSet::from_bits(rng.u8(..32));
     let keywords = |rng: &mut Rng, max: usize| -> Vec<Keyword> {
         let names = (0..rng.usize(..=max)).map(|_| KEYWORDS[rng.usize(..KEYWORDS.len())]);
@@ -271,7 +271,15 @@ fn flag_changes(rng: &mut Rng, uids: &[Uid]) -> Vec<(Uid, FlagChange)> {
         remove_keywords.retain(|name| !add_keywords.contains(name));
         FlagChange { add, remove, add_keywords, remove_keywords }
     };
-    uids.iter().map(|uid| (*uid, change(rng))).collect()
+    // Neighbours that are changed alike are kept as one.
+    let mut last = change(rng);
+    let mut next = |rng: &mut Rng| {
+        if rng.u32(..3) > 0 {
+            last = change(rng);
+        }
+        last.clone()
+    };
+    uids.iter().map(|uid| (*uid, next(rng))).collect()
 }
 
 fn expunges(rng: &mut Rng, uids: &[Uid]) -> Vec<Uid> {

@@ -187,8 +187,7 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
     let after = mailbox::scan(&vfs, &scenario.spec, STATE).map_err(fail)?;
     let texts = mailbox::texts(&vfs, &scenario.spec, &after).map_err(fail)?;
     let Scenario { cached, changes, .. } = scenario;
-    let flags: BTreeMap<Uid, _> =
-        changes.flags.iter().map(|(uid, change)| (*uid, change)).collect();
+    let flags: BTreeMap<Uid, _> = changes.flags.iter().collect();
     let mut found = after.seen.iter().zip(after.uids()).zip(&texts);
     for ((seen, uid), text) in cached.seen.iter().zip(cached.uids()).zip(&scenario.texts) {
         if changes.expunge.contains(uid) {

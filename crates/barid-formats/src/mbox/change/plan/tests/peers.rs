@@ -30,7 +30,7 @@ fn planned(variant: Variant, count: u32) -> Vec<Vec<u8>> {
     };
     let uid = |uid| Uid::new(uid).unwrap();
     let flags = vec![(uid(2), change.clone()), (uid(count), change)];
-    let flagged = ChangeSet { flags, ..ChangeSet::default() };
+    let flagged = ChangeSet { flags: flags.into(), ..ChangeSet::default() };
     let expunged = |uids: Vec<Uid>| ChangeSet { expunge: uids, ..ChangeSet::default() };
     let every = world.scan().seen.iter().map(|seen| seen.uid).collect();
     let changes =

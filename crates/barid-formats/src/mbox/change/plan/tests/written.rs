@@ -49,7 +49,7 @@ fn add(flags: impl IntoIterator<Item = Flag>, keywords: &[&str]) -> FlagChange {
 }
 
 fn flagged(of: u32, change: FlagChange) -> ChangeSet {
-    ChangeSet { flags: vec![(uid(of), change)], ..ChangeSet::default() }
+    ChangeSet { flags: vec![(uid(of), change)].into(), ..ChangeSet::default() }
 }
 
 fn expunged(uids: impl IntoIterator<Item = u32>) -> ChangeSet {
