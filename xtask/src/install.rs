@@ -17,6 +17,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("zstd", "zstd"),
     ("nmh", "/usr/bin/mh/folder"),
     ("gzip", "gzip"),
+    ("bogofilter-bdb", "bogolexer"),
     ("xfsprogs", "mkfs.xfs"),
     ("libdb5.3", "libdb-5.3.so"),
     ("libdb5.3-dev", DB_HEADER),

@@ -5,6 +5,7 @@
 //! as an unprivileged user ([`PeerUser`]), to whom the folders are given first.
 
 mod barriers;
+mod bogofilter;
 mod cclient;
 mod dovecot;
 mod imap;
@@ -12,6 +13,7 @@ mod neomutt;
 mod user;
 
 pub use barriers::BarrierLog;
+pub use bogofilter::Bogofilter;
 pub use cclient::CClient;
 pub use dovecot::Dovecot;
 pub use imap::{Imap, Reply};

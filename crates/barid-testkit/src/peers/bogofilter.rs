@@ -1,0 +1,84 @@
+//! bogofilter (Debian `bogofilter-bdb`): its filter, its lexer and its word list tool.
+//!
+//! No configuration file is read. Every run is a process of its own with the message on its
+//! standard input; word lists are in a folder of the test's.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::program;
+use crate::skip_or_fail;
+
+/// Where bogofilter's programs are.
+#[derive(Clone, Debug)]
+pub struct Bogofilter {
+    filter: PathBuf,
+    lexer: PathBuf,
+    util: PathBuf,
+}
+
+impl Bogofilter {
+    /// Finds the programs; `None` after [`skip_or_fail`] if one is missing.
+    ///
+    /// # Panics
+    ///
+    /// With `CI=true` if one is missing.
+    pub fn new() -> Option<Self> {
+        let found = || {
+            let [filter, lexer, util] = ["bogofilter", "bogolexer", "bogoutil"].map(program);
+            Some(Self { filter: filter?, lexer: lexer?, util: util? })
+        };
+        let found = found();
+        if found.is_none() {
+            skip_or_fail("bogofilter (Debian package bogofilter-bdb)");
+        }
+        found
+    }
+
+    /// Runs `bogofilter` on the word list in a folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run; its exit status is left to the caller.
+    pub fn filter(&self, folder: &Path, args: &[&str], input: &[u8]) -> io::Result<Output> {
+        let mut command = Command::new(&self.filter);
+        command.arg("-C").arg("-d").arg(folder).args(args);
+        run(&mut command, input)
+    }
+
+    /// Runs `bogolexer`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run; its exit status is left to the caller.
+    pub fn lexer(&self, args: &[&str], input: &[u8]) -> io::Result<Output> {
+        run(Command::new(&self.lexer).arg("-C").args(args), input)
+    }
+
+    /// Runs `bogoutil`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run; its exit status is left to the caller.
+    pub fn util<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> io::Result<Output> {
+        run(Command::new(&self.util).arg("-C").args(args), input)
+    }
+}
+
+/// Runs a program with `input` on its standard input.
+fn run(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().expect("because it was piped");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || stdin.write_all(input));
+        let output = child.wait_with_output();
+        match writer.join().expect("because writing does not panic") {
+            // A program may end before it has read everything.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => output,
+        }
+    })
+}
