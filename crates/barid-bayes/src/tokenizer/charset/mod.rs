@@ -1,0 +1,203 @@
+//! Charsets to UTF-8, as bogofilter gets them from the C library: what cannot be converted stays
+//! as the byte it is, one at a time.
+
+mod multi_byte;
+mod single;
+
+pub(super) use multi_byte::MultiByte;
+
+/// How a charset is converted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Charset {
+    /// UTF-8: valid text is the same, and so is what is left of invalid text.
+    Utf8,
+    /// ASCII: so is all of it.
+    #[default]
+    Ascii,
+    /// ISO-8859-1.
+    Latin1,
+    /// The upper half of a single-byte charset.
+    Upper(&'static [u16; 128]),
+    /// Anything else, with what it remembers between lines.
+    Multi(MultiByte),
+}
+
+/// What a conversion may write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Most bytes that are written; what comes after that is lost.
+    pub(super) room: usize,
+    /// What stands for bytes that cannot be converted, instead of themselves.
+    pub(super) replacement: Option<u8>,
+}
+
+const UTF8: [&str; 4] = ["UTF8", "UTF-8", "ISO-IR-193", "OSF05010001"];
+
+const ASCII: [&str; 11] = [
+    "ANSI_X3.4-1968",
+    "ASCII",
+    "CP367",
+    "IBM367",
+    "ISO-IR-6",
+    "ISO646-US",
+    "US",
+    "US-ASCII",
+    "CSASCII",
+    "OSF00010020",
+    "ANSI_X3.4-1986",
+];
+
+const LATIN1: [&str; 9] = [
+    "ISO-8859-1",
+    "ISO8859-1",
+    "ISO88591",
+    "LATIN1",
+    "L1",
+    "CP819",
+    "IBM819",
+    "ISO-IR-100",
+    "CSISOLATIN1",
+];
+
+impl Charset {
+    /// Finds a charset by a name of the C library, in any case. Characters that no name has are
+    /// passed over.
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        let mut upper = [0; 32];
+        let mut len = 0;
+        let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_:.,/".contains(byte);
+        for byte in name.iter().filter(|byte| known(byte)) {
+            *upper.get_mut(len)? = byte.to_ascii_uppercase();
+            len += 1;
+        }
+        let name = std::str::from_utf8(&upper[..len]).ok()?;
+        if UTF8.contains(&name) {
+            return Some(Self::Utf8);
+        }
+        if ASCII.contains(&name) {
+            return Some(Self::Ascii);
+        }
+        if LATIN1.contains(&name) {
+            return Some(Self::Latin1);
+        }
+        let single = single::SINGLE_BYTE.iter().find(|(names, _)| names.contains(&name));
+        if let Some((_, upper)) = single {
+            return Some(Self::Upper(upper));
+        }
+        MultiByte::named(name).map(Self::Multi)
+    }
+
+    /// Finds a charset by the value of a `charset=` parameter: bogofilter writes it in its own way
+    /// first (`iso-8859-1` becomes `iso8859-1`).
+    pub(super) fn of_parameter(value: &[u8], default: Self) -> Option<Self> {
+        let (value, is_quoted) = match value.strip_prefix(b"\"") {
+            Some(value) => (value, true),
+            None => (value, false),
+        };
+        let mut name = [0; 32];
+        let mut len = 0;
+        for &byte in value {
+            let byte = if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+            if byte == b'-' && &name[..len] == b"iso" {
+                continue;
+            }
+            if is_quoted && byte == b'"' {
+                break;
+            }
+            *name.get_mut(len)? = byte;
+            len += 1;
+        }
+        if &name[..len] == b"default" { Some(default) } else { Self::named(&name[..len]) }
+    }
+
+    /// Converts a line to the end of `to`.
+    pub(super) fn convert(&mut self, line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
+        let is_plain = !matches!(self, Self::Multi(multi) if !multi.keeps_ascii());
+        let same = matches!(self, Self::Utf8 | Self::Ascii) && bounds.replacement.is_none();
+        if same || (is_plain && line.is_ascii()) {
+            return to.extend_from_slice(&line[..line.len().min(bounds.room)]);
+        }
+        let end = to.len().saturating_add(bounds.room);
+        match self {
+            Self::Utf8 => replace_invalid(line, to, bounds),
+            Self::Ascii => {
+                each_byte(line, to, end, bounds, |byte| if byte < 0x80 { byte.into() } else { 0 })
+            }
+            Self::Latin1 => each_byte(line, to, end, bounds, u16::from),
+            Self::Upper(upper) => {
+                let code = |byte: u8| match byte.checked_sub(0x80) {
+                    Some(index) => upper[usize::from(index)],
+                    None => u16::from(byte),
+                };
+                each_byte(line, to, end, bounds, code);
+            }
+            Self::Multi(multi) => multi.convert(line, to, end, bounds.replacement),
+        }
+    }
+}
+
+fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: impl Fn(u8) -> u16) {
+    for &byte in line {
+        let mut utf8 = [0; 4];
+        let text = match code(byte) {
+            0 if byte == 0 => &b"\0"[..],
+            0 => &[bounds.replacement.unwrap_or(byte)],
+            code => {
+                let character = char::from_u32(u32::from(code)).unwrap_or('?');
+                character.encode_utf8(&mut utf8).as_bytes()
+            }
+        };
+        if to.len() + text.len() > end {
+            return;
+        }
+        to.extend_from_slice(text);
+    }
+}
+
+/// Copies UTF-8 with its invalid bytes replaced.
+fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
+    let end = to.len().saturating_add(bounds.room);
+    for chunk in line.utf8_chunks() {
+        to.extend_from_slice(chunk.valid().as_bytes());
+        let replacement = bounds.replacement;
+        to.extend(chunk.invalid().iter().map(|&byte| replacement.unwrap_or(byte)));
+    }
+    to.truncate(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, line: &[u8], expected: &[u8]) {
+        let mut charset = Charset::of_parameter(name.as_bytes(), Charset::Latin1).unwrap();
+        let mut to = Vec::new();
+        charset.convert(line, &mut to, Bounds { room: 1000, replacement: None });
+        assert_eq!(to, expected, "{name}: {line:?}");
+    }
+
+    #[test]
+    fn lines_become_utf8() {
+        check("US-ASCII", b"caf\xE9\n", b"caf\xE9\n");
+        check("default", b"caf\xE9\n", "café\n".as_bytes());
+        check("\"ISO_8859-15\"", b"\xA4\n", "€\n".as_bytes());
+        check(
+            "windows-1252",
+            b"\x93x\x81\n",
+            "\u{201C}x".as_bytes().iter().copied().chain(*b"\x81\n").collect::<Vec<_>>().as_slice(),
+        );
+        check("koi8-r", b"\xF0\xD2\xC9\n", "При\n".as_bytes());
+        check("gb2312", b"a\xC4\xE3\xBA\xC3\n", "a你好\n".as_bytes());
+        check("big5", b"\xA7A\xA6n\n", "你好\n".as_bytes());
+        check("euc-kr", b"\xB0\xA1\xFFA\n", &["가".as_bytes(), b"\xFFA\n"].concat());
+    }
+
+    #[test]
+    fn unknown_names() {
+        assert!(Charset::of_parameter(b"unknown-8bit", Charset::Latin1).is_none());
+        assert!(Charset::of_parameter(&[b'x'; 4000], Charset::Latin1).is_none());
+        // The C library has no such name: the dash is gone.
+        assert!(Charset::of_parameter(b"iso-2022-jp", Charset::Latin1).is_none());
+        assert!(Charset::named(b"iso-2022-jp").is_some());
+    }
+}

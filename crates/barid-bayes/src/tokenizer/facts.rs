@@ -1,0 +1,50 @@
+//! What a message says of itself on its way through the scanner.
+
+/// What the last message says of itself, for reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The last `Message-ID`, cut off at three times the longest token.
+    pub message_id: Vec<u8>,
+    /// The first queue id of the `Received` fields.
+    pub queue_id: Vec<u8>,
+    /// The first IP address in brackets in the `Received` fields that is not `127.0.0.1`.
+    pub address: Vec<u8>,
+}
+
+impl Facts {
+    pub(super) fn reset(&mut self) {
+        self.message_id.clear();
+        self.queue_id.clear();
+        self.address.clear();
+    }
+
+    pub(super) fn set_message_id(&mut self, value: &[u8], token_len_max: usize) {
+        let value = without_space(value);
+        self.message_id.clear();
+        self.message_id.extend_from_slice(&value[..value.len().min(3 * token_len_max)]);
+    }
+
+    /// Takes ` id `, white space and a queue id, in brackets perhaps.
+    pub(super) fn set_queue_id(&mut self, text: &[u8], token_len_max: usize) {
+        if !self.queue_id.is_empty() || text.len() >= token_len_max {
+            return;
+        }
+        let text = without_space(text);
+        let text = without_space(text.strip_prefix(b"id").unwrap_or(text));
+        let text = text.strip_prefix(b"<").unwrap_or(text);
+        let text = text.strip_suffix(b">").unwrap_or(text);
+        self.queue_id.extend_from_slice(text);
+    }
+
+    pub(super) fn set_address(&mut self, address: &[u8]) {
+        if self.address.is_empty() && address != b"127.0.0.1" {
+            self.address.extend_from_slice(address);
+        }
+    }
+}
+
+fn without_space(text: &[u8]) -> &[u8] {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let start = text.iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
+    &text[start..]
+}

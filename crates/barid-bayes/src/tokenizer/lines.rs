@@ -1,0 +1,147 @@
+//! Reading: physical lines are decoded and converted one at a time, when the scanner needs more.
+//!
+//! When a line is read matters: how it is decoded depends on what the scanner has seen by then,
+//! and a boundary line makes the scanner begin again with what it was looking at.
+
+use super::charset::{Bounds, Charset};
+use super::decode;
+use super::mime::{Encoding, PartType};
+use super::scan::Scan;
+use crate::limits::LINE_PIECE_LEN;
+use crate::options::{Profile, WordEncoding};
+
+/// A fill of bogofilter's buffer that never makes it fear to run full.
+const WINDOW_EASY_LEN: usize = 1000;
+/// A line of letters alone from which bogofilter then keeps only the end.
+const LONG_WORD_LEN: usize = 60;
+
+impl<'a> Scan<'a> {
+    /// Adds the next line to the text; `false` at the end of the message.
+    pub(super) fn fill(&mut self) -> bool {
+        if self.is_ended {
+            return false;
+        }
+        let (used, size) = self.text.begin_read();
+        let start = self.text.end().len();
+        let is_easy = used < WINDOW_EASY_LEN || used < size.saturating_mul(10);
+        while self.read_line(start, size) && !is_easy {
+            let text = self.text.end();
+            if text.len() - start < LONG_WORD_LEN || !is_long_word(&text[start..]) {
+                break;
+            }
+            let kept = self.options.token_len_bound().min(text.len() - start);
+            text.drain(start..text.len() - kept);
+        }
+        let part = self.parts.part();
+        if self.options.replace_non_ascii && !(part.is_opaque && part.has_disposition) {
+            for byte in &mut self.text.end()[start..] {
+                if byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n') {
+                    *byte = b' ';
+                }
+            }
+        }
+        let len = self.text.end().len() - start;
+        self.text.end_read(len);
+        self.is_ended = len == 0;
+        len > 0
+    }
+
+    /// Reads, decodes and converts a line to the end of the text, of which bogofilter's buffer
+    /// holds what is behind `start`; `false` at the end.
+    fn read_line(&mut self, start: usize, size: usize) -> bool {
+        let is_opaque = self.parts.part().is_opaque;
+        let is_raw = is_opaque || self.options.word_encoding == WordEncoding::Raw;
+        let room = size.saturating_sub(self.text.end().len() - start);
+        let limit = if is_raw { room } else { LINE_PIECE_LEN };
+        let Some(line) = self.next_line(limit) else { return false };
+        let mut scratch = std::mem::take(self.line);
+        let is_decoded = !self.in_header && !is_opaque && self.decode(line, &mut scratch);
+        let bytes = if is_decoded { &scratch[..] } else { line };
+        if is_raw {
+            self.text.end().extend_from_slice(bytes);
+        } else {
+            self.convert(bytes, room);
+        }
+        *self.line = scratch;
+        let text = self.text.end();
+        if text[start..].ends_with(b"\r\n") {
+            text.truncate(text.len() - 2);
+            text.push(b'\n');
+        }
+        true
+    }
+
+    /// The next physical line, or piece of one, behind the header lines of our own.
+    fn next_line(&mut self, limit: usize) -> Option<&'a [u8]> {
+        let mut line = self.piece(limit)?;
+        if line.len() > 2 && line.starts_with(b"--") && self.parts.take_boundary(line) {
+            self.begin_header();
+            self.is_interrupted = true;
+        }
+        let own = self.options.spam_header_name.as_bytes();
+        while self.in_header
+            && self.parts.parent_type().is_none()
+            && !own.is_empty()
+            && line.starts_with(own)
+        {
+            line = self.piece(limit)?;
+            while matches!(line.first(), Some(b' ' | b'\t')) {
+                line = self.piece(limit)?;
+            }
+        }
+        Some(line)
+    }
+
+    fn piece(&mut self, limit: usize) -> Option<&'a [u8]> {
+        let rest = &self.message[self.at..];
+        let rest = &rest[..rest.len().min(limit)];
+        let len = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+        self.at += len;
+        (len > 0).then_some(&rest[..len])
+    }
+
+    /// Decodes a line of a body; `false` if it stays as it is.
+    fn decode(&self, line: &[u8], to: &mut Vec<u8>) -> bool {
+        to.clear();
+        let part = self.parts.part();
+        let is_decoded = match part.encoding {
+            _ if part.part_type == PartType::Unknown => false,
+            Encoding::Identity => false,
+            Encoding::QuotedPrintable if memchr::memchr(b'=', line).is_none() => false,
+            Encoding::QuotedPrintable => {
+                decode::quoted_printable(line, false, to);
+                true
+            }
+            Encoding::Base64 => line.len() > 4 && decode::base64(line, to),
+            Encoding::Uuencode => decode::uuencode(line, to),
+        };
+        if is_decoded && to.is_empty() && part.encoding != Encoding::QuotedPrintable {
+            // What decodes to nothing stays, but for a NUL at the start.
+            to.push(0);
+            to.extend_from_slice(&line[1..]);
+        }
+        is_decoded && !to.is_empty()
+    }
+
+    fn convert(&mut self, line: &[u8], room: usize) {
+        let bounds = Bounds { room, replacement: self.options.replace_non_ascii.then_some(b'?') };
+        let is_modern = self.options.profile == Profile::Modern;
+        if is_modern && !line.is_ascii() && self.may_be_utf8() && std::str::from_utf8(line).is_ok()
+        {
+            return Charset::Utf8.convert(line, self.text.end(), bounds);
+        }
+        self.charset.convert(line, self.text.end(), bounds);
+    }
+
+    /// Whether text that is valid UTF-8 is taken as that: nothing else was said about it.
+    fn may_be_utf8(&self) -> bool {
+        self.in_header || !self.parts.part().has_charset
+    }
+}
+
+/// Whether a piece of a line is of letters, digits and `_` alone, up to a NUL.
+fn is_long_word(text: &[u8]) -> bool {
+    text.iter()
+        .take_while(|byte| **byte != 0)
+        .all(|&byte| byte == b'_' || byte >= 0x80 || byte.is_ascii_alphanumeric())
+}

@@ -1,0 +1,257 @@
+//! A message to tokens.
+//!
+//! `lines` decodes physical lines as the scanner asks for them, `scan` and the files beside it
+//! apply the rules, and this file does what remains: prefixes, lengths, joined tokens.
+
+mod charset;
+mod classes;
+mod decode;
+mod encoded_word;
+mod facts;
+mod header;
+mod html;
+mod joined;
+mod lines;
+mod mime;
+mod scan;
+mod text;
+mod verp;
+
+pub use facts::Facts;
+
+use charset::Charset;
+use joined::Joined;
+use mime::{PartType, Parts};
+use scan::{Found, Scan, State, Tag};
+use text::Text;
+
+use crate::limits::BUFFER_KEPT_LEN;
+use crate::options::{AddressPrefix, Options};
+
+/// Turns messages into tokens, one after the other. Buffers are kept from message to message.
+///
+/// Nothing is allocated for a token. Time is linear in the length of a message, and memory bounded
+/// by 1 MiB and its longest line, whatever the message holds.
+#[derive(Debug)]
+pub struct Tokenizer {
+    options: Options,
+    charset_default: Charset,
+    text: Text,
+    parts: Parts,
+    line: Vec<u8>,
+    token: Vec<u8>,
+    subnet: Vec<u8>,
+    joined: Joined,
+    facts: Facts,
+}
+
+impl Tokenizer {
+    /// Prepares for messages to be read in one way.
+    pub fn new(options: Options) -> Self {
+        let charset_default = Charset::named(options.charset_default.as_bytes());
+        let joined = Joined::new(&options);
+        Self {
+            options,
+            charset_default: charset_default.unwrap_or(Charset::Latin1),
+            text: Text::default(),
+            parts: Parts::default(),
+            line: Vec::new(),
+            token: Vec::new(),
+            subnet: Vec::new(),
+            joined,
+            facts: Facts::default(),
+        }
+    }
+
+    /// The way messages are read.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Hands the tokens of a message to `each`, in the order of the message, as often as they
+    /// occur: with [`Profile::Bogofilter`](crate::Profile::Bogofilter) what `bogolexer -p` prints.
+    ///
+    /// `message` is one whole message, with a From_ line if it has one, with LF or CRLF.
+    pub fn tokens(&mut self, message: &[u8], each: &mut dyn FnMut(&[u8])) {
+        self.text.reset();
+        self.parts.reset();
+        self.joined.reset();
+        self.facts.reset();
+        self.subnet.clear();
+        self.line.shrink_to(BUFFER_KEPT_LEN);
+        let mut scan = Scan {
+            options: &self.options,
+            message,
+            at: 0,
+            text: &mut self.text,
+            parts: &mut self.parts,
+            line: &mut self.line,
+            joined: &mut self.joined,
+            facts: &mut self.facts,
+            charset: self.charset_default,
+            charset_default: self.charset_default,
+            state: State::Header,
+            tag: None,
+            in_header: true,
+            at_line_start: true,
+            is_ended: false,
+            is_interrupted: false,
+            rescans_left: Scan::rescans(message.len()),
+            no_verp: 0..0,
+            no_bracket: 0..0,
+        };
+        scan.begin_header();
+        let mut delivery =
+            Delivery { is_address: false, subnet: &mut self.subnet, token: &mut self.token, each };
+        while delivery.step(&mut scan) {}
+    }
+
+    /// What the last message said of itself.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// What becomes of what the scanner finds.
+struct Delivery<'a> {
+    /// Whether the token is an IP address or a network, which has a prefix of its own.
+    is_address: bool,
+    /// The address whose networks come next, with `block_on_subnets`.
+    subnet: &'a mut Vec<u8>,
+    /// The token with its prefix.
+    token: &'a mut Vec<u8>,
+    each: &'a mut dyn FnMut(&[u8]),
+}
+
+impl Delivery<'_> {
+    /// Delivers the next token, and the joined ones that end with it; `false` at the end.
+    fn step(&mut self, scan: &mut Scan<'_>) -> bool {
+        if !self.next_network(scan) {
+            let Some((found, len, taken)) = scan.next() else { return false };
+            let is_kept = self.take(scan, found, len);
+            scan.take(taken);
+            if !is_kept {
+                return true;
+            }
+        }
+        scan.joined.push(self.token);
+        let len_max = scan.options.token_len_bound();
+        let prefix = self.prefix(scan);
+        if prefix.is_empty() {
+            (self.each)(self.token);
+        } else if self.token.len() + prefix.len() <= len_max {
+            self.token.splice(..0, prefix.iter().copied());
+            (self.each)(self.token);
+        }
+        loop {
+            self.token.clear();
+            self.token.extend_from_slice(prefix);
+            if !scan.joined.next(self.token) {
+                return true;
+            }
+            (self.each)(self.token);
+        }
+    }
+
+    /// The next network of an address.
+    fn next_network(&mut self, scan: &Scan<'_>) -> bool {
+        if !scan.options.block_on_subnets || !self.is_address {
+            return false;
+        }
+        match memchr::memrchr(b'.', self.subnet) {
+            Some(end) => {
+                self.subnet.truncate(end);
+                self.token.clear();
+                self.token.extend_from_slice(self.subnet);
+                true
+            }
+            None => {
+                self.is_address = false;
+                false
+            }
+        }
+    }
+
+    fn prefix(&self, scan: &Scan<'_>) -> &'static [u8] {
+        match scan.tag {
+            None => b"",
+            Some(_) if self.is_address => match scan.options.address_prefix {
+                AddressPrefix::Ip => b"ip:",
+                AddressPrefix::Url => b"url:",
+            },
+            Some(tag) => tag.prefix(),
+        }
+    }
+
+    /// Writes the token that was found; whether it counts. It is still in front of the text.
+    fn take(&mut self, scan: &mut Scan<'_>, found: Found, len: usize) -> bool {
+        let options = scan.options;
+        let len_max = options.token_len_bound();
+        let text = &scan.text.rest()[..len];
+        self.token.clear();
+        match found {
+            Found::QueueId => {
+                scan.facts.set_queue_id(text, len_max);
+                return false;
+            }
+            Found::Line if !options.header_prefixes => return false,
+            Found::Word | Found::Line if len < options.token_len_min => return false,
+            Found::Word | Found::Line | Found::Money => {
+                if len > len_max || !is_text(scan) {
+                    return false;
+                }
+                self.token.extend_from_slice(text);
+            }
+            Found::Verp => {
+                // A token that is far too long is not worth the copy.
+                self.token.extend_from_slice(text);
+                verp::without_id(self.token);
+            }
+            Found::Address => self.address(text, options),
+            Found::AddressLiteral => {
+                let address = &text[1..len - 1];
+                if scan.tag == Some(Tag::Received) && scan.parts.parent_type().is_none() {
+                    scan.facts.set_address(address);
+                }
+                self.address(address, options);
+                if options.block_on_subnets {
+                    return true;
+                }
+            }
+        }
+        if options.replace_non_ascii {
+            for byte in self.token.iter_mut().filter(|byte| !byte.is_ascii()) {
+                *byte = b'?';
+            }
+        }
+        self.token.len() <= len_max
+    }
+
+    /// Writes an IP address: as it is, or without what is beyond 255 and with its networks to
+    /// come.
+    fn address(&mut self, text: &[u8], options: &Options) {
+        if !options.block_on_subnets {
+            return self.token.extend_from_slice(text);
+        }
+        for field in text.split(|byte| *byte == b'.') {
+            if !self.token.is_empty() {
+                self.token.push(b'.');
+            }
+            let zeros = field.iter().take_while(|byte| **byte == b'0').count();
+            let digits = &field[zeros.min(field.len().saturating_sub(1))..];
+            self.token.extend_from_slice(digits);
+        }
+        self.is_address = true;
+        self.subnet.clear();
+        self.subnet.extend_from_slice(self.token);
+    }
+}
+
+/// Whether words count here: anywhere in headers that have prefixes, else in text.
+fn is_text(scan: &Scan<'_>) -> bool {
+    scan.tag.is_some()
+        || matches!(
+            scan.parts.part().part_type,
+            PartType::Text | PartType::Html | PartType::Multipart
+        )
+}

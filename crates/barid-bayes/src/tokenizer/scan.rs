@@ -1,0 +1,464 @@
+//! The scanner: longest match, the earlier rule among equals, as in bogofilter's `lexer_v3`.
+//!
+//! Every rule that begins with the next byte says how much it matches. A rule reads a further line
+//! only where it could go on. When such a line is a boundary, the state has changed under the
+//! rule: it gives up ([`Scan::is_interrupted`]), and matching begins again in the new state.
+
+use super::charset::Charset;
+use super::classes::{self, BACK, BLANK, BOUNDARY, IDLE, MID};
+use super::facts::Facts;
+use super::joined::Joined;
+use super::mime::{PartType, Parts};
+use super::text::Text;
+use crate::limits::{LOOKAHEAD_LEN_MAX, RESCANS_FREE, RESCANS_PER_BYTE};
+use crate::options::{Options, Profile};
+
+/// Where in a message the scanner is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// A header.
+    Header,
+    Text,
+    Html,
+    /// A tag whose words count.
+    Tag,
+    /// Any other tag.
+    OtherTag,
+    /// A comment that `-->` ends.
+    StrictComment,
+    /// A comment that `>` ends.
+    LooseComment,
+    /// Between the first line of a PGP signature and the next empty one.
+    PgpHead,
+    PgpBody,
+}
+
+/// What a rule found; the text is what was consumed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Word,
+    Money,
+    Address,
+    /// An address in brackets.
+    AddressLiteral,
+    /// A return path that holds the address it was sent to, up to that.
+    Verp,
+    /// A whole line of which only the name counts.
+    Line,
+    QueueId,
+}
+
+/// Which header a token stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    To,
+    From,
+    ReturnPath,
+    Subject,
+    Received,
+    Header,
+    Mime,
+}
+
+impl Tag {
+    pub(super) fn prefix(self) -> &'static [u8] {
+        match self {
+            Self::To => b"to:",
+            Self::From => b"from:",
+            Self::ReturnPath => b"rtrn:",
+            Self::Subject => b"subj:",
+            Self::Received => b"rcvd:",
+            Self::Header => b"head:",
+            Self::Mime => b"mime:",
+        }
+    }
+}
+
+/// A message on its way through the scanner.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) options: &'a Options,
+    pub(super) message: &'a [u8],
+    /// How much of the message was read.
+    pub(super) at: usize,
+    pub(super) text: &'a mut Text,
+    pub(super) parts: &'a mut Parts,
+    /// Room for a decoded line.
+    pub(super) line: &'a mut Vec<u8>,
+    pub(super) joined: &'a mut Joined,
+    pub(super) facts: &'a mut Facts,
+    pub(super) charset: Charset,
+    pub(super) charset_default: Charset,
+    pub(super) state: State,
+    pub(super) tag: Option<Tag>,
+    /// Whether lines that are read now belong to a header.
+    pub(super) in_header: bool,
+    /// Whether what follows begins a line.
+    pub(super) at_line_start: bool,
+    pub(super) is_ended: bool,
+    pub(super) is_interrupted: bool,
+    /// How much may still be scanned again.
+    pub(super) rescans_left: u64,
+    /// Places where a VERP address cannot go on, and where no `>` follows in the line.
+    pub(super) no_verp: std::ops::Range<u64>,
+    pub(super) no_bracket: std::ops::Range<u64>,
+}
+
+impl Scan<'_> {
+    /// How much may be scanned again in a message of `len` bytes.
+    pub(super) fn rescans(len: usize) -> u64 {
+        RESCANS_FREE + RESCANS_PER_BYTE * len as u64
+    }
+
+    /// The byte at `index`, reading on if need be. `None` at the end, beyond what a rule may look
+    /// at, and once the rule was interrupted.
+    #[inline]
+    pub(super) fn peek(&mut self, index: usize) -> Option<u8> {
+        match self.text.get(index) {
+            Some(byte) => Some(byte),
+            None => self.peek_on(index),
+        }
+    }
+
+    #[cold]
+    fn peek_on(&mut self, index: usize) -> Option<u8> {
+        while !self.is_interrupted && index < LOOKAHEAD_LEN_MAX && self.fill() {
+            if let Some(byte) = self.text.get(index) {
+                return Some(byte);
+            }
+        }
+        None
+    }
+
+    /// The end of the run of bytes in the classes from `start` on.
+    #[inline]
+    pub(super) fn run(&mut self, start: usize, classes: u8) -> usize {
+        let mut end = start;
+        loop {
+            end += classes::run(self.text.rest().get(end..).unwrap_or_default(), classes);
+            if self.text.get(end).is_some() || self.peek_on(end).is_none() {
+                return end;
+            }
+        }
+    }
+
+    /// The place of the next `wanted` from `start` on, before a line end if `in_line`.
+    pub(super) fn find(&mut self, start: usize, wanted: u8, in_line: bool) -> Option<usize> {
+        let mut from = start;
+        loop {
+            let rest = self.text.rest().get(from..).unwrap_or_default();
+            let found = match in_line {
+                true => memchr::memchr2(wanted, b'\n', rest),
+                false => memchr::memchr(wanted, rest),
+            };
+            if let Some(at) = found {
+                return (rest[at] == wanted).then_some(from + at);
+            }
+            from += rest.len();
+            self.peek_on(from)?;
+        }
+    }
+
+    /// Whether `literal` stands at `index`, in any case. Reads on only as long as it may.
+    pub(super) fn is_at(&mut self, index: usize, literal: &[u8]) -> bool {
+        let mut wanted = literal.iter().enumerate();
+        wanted.all(|(offset, wanted)| {
+            self.peek(index + offset).is_some_and(|byte| byte.eq_ignore_ascii_case(wanted))
+        })
+    }
+
+    /// Whether there is a line end at `index`.
+    pub(super) fn is_line_end(&mut self, index: usize) -> bool {
+        self.peek(index) == Some(b'\n')
+    }
+
+    /// Takes what was matched away.
+    #[inline]
+    pub(super) fn take(&mut self, len: usize) {
+        self.at_line_start = false;
+        self.text.consume(len);
+    }
+
+    /// Puts text in front to be scanned again.
+    pub(super) fn push_back(&mut self, text: &[u8]) {
+        self.text.push_back(text);
+        self.rescans_left = self.rescans_left.saturating_sub(text.len() as u64);
+        // What was found out holds for what follows the text pushed back.
+        let place = self.text.place(text.len());
+        self.no_verp.start = self.no_verp.start.max(place);
+        self.no_bracket.start = self.no_bracket.start.max(place);
+    }
+
+    /// Begins a header: of the message, of a part, or of what follows the last part.
+    pub(super) fn begin_header(&mut self) {
+        self.state = State::Header;
+        self.in_header = true;
+        self.set_tag(Tag::Header);
+    }
+
+    /// Sets the tag of the tokens that follow. Inside an attached message there is none.
+    pub(super) fn set_tag(&mut self, tag: Tag) {
+        if !self.options.header_prefixes {
+            return;
+        }
+        if self.parts.parent_type() == Some(PartType::Message) {
+            return self.clear_tag();
+        }
+        let is_part = tag == Tag::Header && self.parts.parent_type().is_some();
+        let tag = if is_part { Tag::Mime } else { tag };
+        if self.tag.is_some_and(|old| old != tag) {
+            self.joined.clear();
+        }
+        self.tag = Some(tag);
+    }
+
+    pub(super) fn clear_tag(&mut self) {
+        self.tag = None;
+        self.joined.clear();
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.options.profile == Profile::Modern
+    }
+
+    /// Applies the rules until one finds something: what, and how long it is. The text of it is
+    /// still in front; the caller takes the second length away.
+    pub(super) fn next(&mut self) -> Option<(Found, usize, usize)> {
+        loop {
+            self.is_interrupted = false;
+            let first = self.peek(0)?;
+            self.is_interrupted = false;
+            if classes::is(first, IDLE) {
+                let len = classes::run(self.text.rest(), IDLE);
+                self.take(len);
+                continue;
+            }
+            let found =
+                if classes::is(first, classes::FRONT) { self.word() } else { self.mark(first) };
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+
+    /// The rules that begin with something else than a letter.
+    fn mark(&mut self, first: u8) -> Option<(Found, usize, usize)> {
+        match first {
+            b'\n' => return self.line_end(),
+            b'0'..=b'9' => {
+                if let Some(len) = self.address(0) {
+                    return self.found(Found::Address, len);
+                }
+            }
+            b'[' => {
+                if let Some(end) = self.address(1)
+                    && self.peek(end) == Some(b']')
+                {
+                    return self.found(Found::AddressLiteral, end + 1);
+                }
+            }
+            b'$' => return self.money(),
+            b'-' => return self.dash(),
+            b'<' => return self.angle(),
+            b'>' if self.is_in_tag() => self.state = State::Html,
+            b'=' if self.state == State::Header => return self.encoded_word(),
+            b' ' | b'\t' if self.state == State::Header => return self.queue_id(),
+            b'&' if self.state == State::Html => return self.entity(0),
+            b'/' if self.state == State::Tag => return self.escapes(),
+            _ => {}
+        }
+        self.skip(1)
+    }
+
+    /// Passes over a byte or more, unless the rule was interrupted.
+    pub(super) fn skip(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+        if !self.is_interrupted {
+            self.take(len);
+        }
+        None
+    }
+
+    /// What a rule found, unless it was interrupted.
+    pub(super) fn found(&mut self, found: Found, len: usize) -> Option<(Found, usize, usize)> {
+        (!self.is_interrupted).then_some((found, len, len))
+    }
+
+    fn is_in_tag(&self) -> bool {
+        matches!(self.state, State::Tag | State::OtherTag | State::LooseComment)
+    }
+
+    fn line_end(&mut self) -> Option<(Found, usize, usize)> {
+        match self.state {
+            State::Header if self.at_line_start => self.end_header(),
+            State::PgpHead if self.at_line_start => self.state = State::PgpBody,
+            State::Header => {}
+            _ => self.clear_tag(),
+        }
+        self.take(1);
+        self.at_line_start = true;
+        None
+    }
+
+    fn end_header(&mut self) {
+        self.in_header = false;
+        self.clear_tag();
+        match self.parts.part().part_type {
+            PartType::Html => self.state = State::Html,
+            PartType::Message => {
+                self.begin_header();
+                self.parts.push_message();
+            }
+            _ => self.state = State::Text,
+        }
+    }
+
+    /// Four numbers up to 255 with dots; the end.
+    fn address(&mut self, start: usize) -> Option<usize> {
+        let mut at = start;
+        for field in 0..4 {
+            let len = self.number(at)?;
+            at += len;
+            if field < 3 {
+                if self.peek(at) != Some(b'.') {
+                    return None;
+                }
+                at += 1;
+            }
+        }
+        Some(at)
+    }
+
+    /// How long the number up to 255 at `start` is: no more is looked at than may belong to it.
+    fn number(&mut self, start: usize) -> Option<usize> {
+        let first = self.peek(start).filter(u8::is_ascii_digit)?;
+        let Some(second) = self.peek(start + 1).filter(u8::is_ascii_digit) else { return Some(1) };
+        let is_low = first < b'2' || (first == b'2' && second <= b'5');
+        if !is_low {
+            return Some(2);
+        }
+        match self.peek(start + 2).filter(u8::is_ascii_digit) {
+            Some(third) if first < b'2' || second < b'5' || third <= b'5' => Some(3),
+            _ => Some(2),
+        }
+    }
+
+    fn money(&mut self) -> Option<(Found, usize, usize)> {
+        let mut end = self.digits(1);
+        if end == 1 {
+            return self.skip(1);
+        }
+        if self.peek(end) == Some(b'.') {
+            let cents = self.digits(end + 1);
+            end = if cents > end + 1 { cents } else { end };
+        }
+        self.found(Found::Money, end)
+    }
+
+    pub(super) fn digits(&mut self, start: usize) -> usize {
+        let mut end = start;
+        while self.peek(end).is_some_and(|byte| byte.is_ascii_digit()) {
+            end += 1;
+        }
+        end
+    }
+
+    /// Boundaries, the lines around PGP signatures, and the end of a strict comment.
+    fn dash(&mut self) -> Option<(Found, usize, usize)> {
+        if self.state == State::StrictComment && self.is_at(0, b"-->") {
+            self.state = State::Html;
+            return self.skip(3);
+        }
+        if !self.at_line_start || self.peek(1) != Some(b'-') {
+            return self.skip(1);
+        }
+        for (line, state) in [
+            (&b"-----BEGIN PGP SIGNATURE-----"[..], State::PgpHead),
+            (b"-----END PGP SIGNATURE-----", State::Text),
+        ] {
+            if self.is_at(0, line) && self.is_line_end(line.len()) {
+                if !self.is_interrupted {
+                    self.state = state;
+                    // The line is read again, no longer as the start of a line.
+                    self.at_line_start = false;
+                }
+                return None;
+            }
+        }
+        let end = self.run(2, BOUNDARY);
+        let is_whole = end > 2 && self.is_line_end(end) && self.text.get(end - 1) != Some(b' ');
+        if self.is_interrupted {
+            return None;
+        }
+        if is_whole && self.parts.take_boundary(&self.text.rest()[..end]) {
+            self.begin_header();
+            return self.skip(end);
+        }
+        self.skip(if is_whole { 2 } else { 1 })
+    }
+
+    /// Words: their first byte is a letter.
+    fn word(&mut self) -> Option<(Found, usize, usize)> {
+        let run = self.run(1, MID);
+        let text = self.text.rest();
+        let back = text[..run].iter().rposition(|&byte| classes::is(byte, BACK));
+        // The first byte is a letter, so there is one.
+        let len = back.map_or(1, |last| last + 1);
+        if run >= LOOKAHEAD_LEN_MAX {
+            return self.endless_word(run);
+        }
+        let next = self.peek(run);
+        if self.is_interrupted {
+            return None;
+        }
+        match self.state {
+            State::Header => self.header_word(run, len, next),
+            State::Html if len == run && next == Some(b'<') => self.word_before_tags(len),
+            State::Html if len == run && next == Some(b'&') => self.entity(len),
+            State::OtherTag | State::LooseComment | State::StrictComment | State::PgpBody => {
+                self.skip(len)
+            }
+            _ => self.plain_word(len),
+        }
+    }
+
+    pub(super) fn plain_word(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+        self.found(Found::Word, len)
+    }
+
+    /// Passes over a word that is longer than may be looked at, to its end.
+    fn endless_word(&mut self, run: usize) -> Option<(Found, usize, usize)> {
+        let mut run = run;
+        while run > 0 && !self.is_interrupted {
+            self.take(run);
+            run = self.run(0, MID);
+        }
+        None
+    }
+
+    /// Blanks of a header: a queue id follows `id` (RFC 5321 §4.4), on the next line perhaps.
+    fn queue_id(&mut self) -> Option<(Found, usize, usize)> {
+        if !self.is_at(1, b"id") {
+            return self.skip(1);
+        }
+        let mut start = 3;
+        while self.peek(start).is_some_and(|byte| byte == b'\n' || classes::is(byte, BLANK)) {
+            start += 1;
+        }
+        let is_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        let mut end = start;
+        if start > 3 && self.peek(end) == Some(b'<') {
+            end += 1;
+        }
+        let id_start = end;
+        while start > 3 && self.peek(end).is_some_and(is_id) {
+            end += 1;
+        }
+        if end == id_start {
+            return self.skip(1);
+        }
+        if self.peek(end) == Some(b'>') {
+            end += 1;
+        }
+        self.found(Found::QueueId, end)
+    }
+}
