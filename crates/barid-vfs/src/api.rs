@@ -329,6 +329,12 @@ pub trait File: Debug + Send + Sync {
     /// Releases a lock.
     fn unlock(&self, kind: LockKind) -> io::Result<()>;
 
+    /// Tells the system that a range will be read soon, so that it may fetch it meanwhile. A hint:
+    /// nothing waits, and nothing is promised.
+    fn prefetch(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Sets the permission bits, whatever the umask. Without effect where there are none.
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let _ = mode;

@@ -327,6 +327,11 @@ impl<H: Hook> File for LayerFile<H> {
         self.inner.unlock(kind)
     }
 
+    /// A hint changes nothing, and so is neither counted nor made to fail.
+    fn prefetch(&self, offset: u64, len: u64) {
+        self.inner.prefetch(offset, len);
+    }
+
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.hook.before(CallKind::Name, &self.path)?;
         self.inner.set_mode(mode)
