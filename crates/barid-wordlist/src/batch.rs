@@ -1,0 +1,268 @@
+//! Changes that are made together.
+
+use crate::entry::{Class, Counts, Entry, keys};
+use crate::limits::TOKEN_LEN_MAX;
+use crate::{Error, Result};
+
+/// What is done about messages that receipts say were trained before, or never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conflicts {
+    /// The batch is refused.
+    #[default]
+    Refuse,
+    /// The batch is applied, and they are told.
+    Report,
+}
+
+/// Changes that are made together, those of one token in the order in which they were added.
+///
+/// All tokens lie in one buffer that is kept by [`Batch::clear`], so that filling a batch again
+/// allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    date: u32,
+    conflicts: Conflicts,
+    bytes: Vec<u8>,
+    changes: Vec<Span>,
+    trainings: Vec<Training>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    len: u16,
+    op: Op,
+}
+
+/// What happens to a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Counts are added, then taken off.
+    Change { add: Counts, sub: Counts, date: u32 },
+    /// As a token that is called otherwise from now on: added, with the later date.
+    Join(Entry),
+    /// Whatever was there.
+    Set(Entry),
+}
+
+/// What happens to a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Training {
+    pub(crate) content: u128,
+    /// What it was trained as; taken back if `profile` is `None`.
+    pub(crate) class: Class,
+    pub(crate) profile: Option<u8>,
+}
+
+/// Counts that did not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bent {
+    pub(crate) saturated: u64,
+    pub(crate) floored: u64,
+}
+
+impl Batch {
+    /// An empty batch; its changes are of `date`, YYYYMMDD, or 0 for tokens without dates.
+    pub fn new(date: u32) -> Self {
+        Self { date, ..Self::default() }
+    }
+
+    /// What to do about conflicts with receipts.
+    #[must_use]
+    pub fn on_conflict(self, conflicts: Conflicts) -> Self {
+        Self { conflicts, ..self }
+    }
+
+    /// Counts messages with a token: first `add` is added, then `sub` is taken off, down to zero.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a token that is empty, too long or has a NUL.
+    pub fn change(&mut self, token: &[u8], add: Counts, sub: Counts) -> Result<()> {
+        self.push(token, Op::Change { add, sub, date: self.date })
+    }
+
+    /// Adds counts of a date of their own.
+    ///
+    /// # Errors
+    /// As [`Batch::change`].
+    pub fn add_dated(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+        let Entry { date, .. } = entry;
+        self.push(token, Op::Change { add: entry.counts(), sub: Counts::default(), date })
+    }
+
+    /// Adds counts; the later date stays.
+    ///
+    /// # Errors
+    /// As [`Batch::change`].
+    pub fn join(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+        self.push(token, Op::Join(entry))
+    }
+
+    /// Gives a token an entry, whatever it had.
+    ///
+    /// # Errors
+    /// As [`Batch::change`].
+    pub fn set(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+        self.push(token, Op::Set(entry))
+    }
+
+    /// Counts messages of the whole list, as [`Batch::change`].
+    ///
+    /// # Errors
+    /// As [`Batch::change`].
+    pub fn messages(&mut self, add: Counts, sub: Counts) -> Result<()> {
+        self.change(keys::MSG_COUNT, add, sub)
+    }
+
+    /// Writes the receipt of a message that is trained by this batch.
+    pub fn train(&mut self, content: u128, class: Class, profile: u8) {
+        self.trainings.push(Training { content, class, profile: Some(profile) });
+    }
+
+    /// Takes back the receipt of a message whose training this batch takes back.
+    pub fn untrain(&mut self, content: u128, class: Class) {
+        self.trainings.push(Training { content, class, profile: None });
+    }
+
+    fn push(&mut self, token: &[u8], op: Op) -> Result<()> {
+        let refused = |what| Err(Error::Refused { what });
+        if token.is_empty() || token.len() > TOKEN_LEN_MAX {
+            return refused("a token of no length, or too long");
+        }
+        if token.contains(&0) {
+            return refused("a token with a NUL");
+        }
+        let Ok(start) = u32::try_from(self.bytes.len()) else {
+            return refused("a batch of more than 4 GB");
+        };
+        self.bytes.extend_from_slice(token);
+        self.changes.push(Span { start, len: token.len() as u16, op });
+        Ok(())
+    }
+
+    /// Forgets all changes, and keeps the memory and the date.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.changes.clear();
+        self.trainings.clear();
+    }
+
+    /// How many changes of tokens there are.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.trainings.is_empty()
+    }
+
+    /// Bytes of all tokens.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn date(&self) -> u32 {
+        self.date
+    }
+
+    pub(crate) fn conflicts(&self) -> Conflicts {
+        self.conflicts
+    }
+
+    pub(crate) fn trainings(&self) -> &[Training] {
+        &self.trainings
+    }
+
+    /// The changes in the order of the tokens' bytes; those of one token in their order.
+    pub(crate) fn sorted(&self) -> Vec<(&[u8], Op)> {
+        let of = |span: &Span| {
+            let start = span.start as usize;
+            (&self.bytes[start..start + usize::from(span.len)], span.op)
+        };
+        let mut changes: Vec<(&[u8], Op)> = self.changes.iter().map(of).collect();
+        if !changes.is_sorted_by_key(|(token, _)| *token) {
+            changes.sort_by(|one, two| one.0.cmp(two.0));
+        }
+        changes
+    }
+}
+
+impl Op {
+    /// What becomes of an entry, or of none.
+    pub(crate) fn apply(self, before: Option<Entry>, bent: &mut Bent) -> Entry {
+        match self {
+            Self::Set(entry) => entry,
+            Self::Join(entry) => {
+                let had = before.unwrap_or_default();
+                let date = had.date.max(entry.date);
+                let spam = add(had.spam, entry.spam, bent);
+                Entry { spam, ham: add(had.ham, entry.ham, bent), date }
+            }
+            Self::Change { add: more, sub: less, date } => {
+                let had = before.unwrap_or_default();
+                let (spam, ham) = (add(had.spam, more.spam, bent), add(had.ham, more.ham, bent));
+                let (spam, ham) = (sub(spam, less.spam, bent), sub(ham, less.ham, bent));
+                Entry { spam, ham, date }
+            }
+        }
+    }
+}
+
+fn add(count: u32, more: u32, bent: &mut Bent) -> u32 {
+    count.checked_add(more).unwrap_or_else(|| {
+        bent.saturated += 1;
+        u32::MAX
+    })
+}
+
+fn sub(count: u32, less: u32, bent: &mut Bent) -> u32 {
+    count.checked_sub(less).unwrap_or_else(|| {
+        bent.floored += 1;
+        0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_stay_within_their_bounds() {
+        let check = |op: Op, before: Option<Entry>, after: (u32, u32, u32), bent: (u64, u64)| {
+            let mut found = Bent::default();
+            let entry = op.apply(before, &mut found);
+            assert_eq!((entry.spam, entry.ham, entry.date), after);
+            assert_eq!((found.saturated, found.floored), bent);
+        };
+        let change = |add, sub| Op::Change { add, sub, date: 7 };
+        let had = Some(Entry { spam: 2, ham: u32::MAX - 1, date: 9 });
+        let (none, one) = (Counts::default(), Counts::new(1, 1));
+        check(change(one, none), None, (1, 1, 7), (0, 0));
+        check(change(one, none), had, (3, u32::MAX, 7), (0, 0));
+        check(change(Counts::new(0, 2), none), had, (2, u32::MAX, 7), (1, 0));
+        check(change(none, Counts::new(3, 3)), had, (0, u32::MAX - 4, 7), (0, 1));
+        check(change(none, one), None, (0, 0, 7), (0, 2));
+        check(Op::Join(Entry { spam: 1, ham: 0, date: 8 }), had, (3, u32::MAX - 1, 9), (0, 0));
+        check(Op::Set(Entry { spam: 1, ham: 0, date: 8 }), had, (1, 0, 8), (0, 0));
+    }
+
+    #[test]
+    fn changes_are_sorted_and_keep_their_order() {
+        let mut batch = Batch::new(1);
+        for (token, spam) in [(&b"b"[..], 1), (b"a", 2), (b"b", 3), (b"ab", 4)] {
+            batch.change(token, Counts::new(spam, 0), Counts::default()).unwrap();
+        }
+        let spam = |op| match op {
+            Op::Change { add, .. } => add.spam,
+            Op::Join(_) | Op::Set(_) => 0,
+        };
+        let found: Vec<_> = batch.sorted().into_iter().map(|(t, op)| (t, spam(op))).collect();
+        assert_eq!(found, [(&b"a"[..], 2), (b"ab", 4), (b"b", 1), (b"b", 3)]);
+        for bad in [&b""[..], b"a\0b", &[b'x'; TOKEN_LEN_MAX + 1]] {
+            assert!(batch.set(bad, Entry::default()).is_err());
+        }
+        batch.clear();
+        assert!(batch.is_empty());
+    }
+}

@@ -1,0 +1,258 @@
+//! Replacing a table: what merging, large batches and rewriting come to.
+//!
+//! Order: the new log, durable; the second name of a table that stays behind; the folder; the new
+//! table, written whole, fsynced, renamed (the commit point), the folder again; only then the files
+//! of before go. A crash before the rename leaves a log and a name that nobody asks for.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use barid_vfs::Vfs;
+
+use super::Native;
+use super::header::Header;
+use super::log::Log;
+use super::table::{self, Writer};
+use super::view::{View, base_path, beside, log_path};
+use crate::batch::{Bent, Op};
+use crate::entry::is_receipt;
+use crate::error::At;
+use crate::limits::SEEDS_MAX;
+use crate::{Entry, Error, Receipt, Result};
+
+/// The first table of a list.
+pub(crate) fn begin(
+    vfs: &dyn Vfs,
+    path: &Path,
+    mut header: Header,
+    entries: &[(&[u8], Entry)],
+) -> Result<()> {
+    header.day = today(vfs);
+    Log::create(vfs, &log_path(path, header.generation), &header.log())?;
+    let folder = folder_of(path);
+    vfs.sync_dir(folder).at(folder)?;
+    table::write(vfs, path, &mut header, &mut |writer| {
+        entries.iter().try_for_each(|(token, entry)| writer.push(token, *entry))
+    })
+}
+
+fn today(vfs: &dyn Vfs) -> u32 {
+    u32::try_from(vfs.now().unix_seconds() / 86_400).unwrap_or(0)
+}
+
+/// The folder that holds a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+impl Native {
+    /// Merges everything into one table, with changes, and without what `drops` says by its number.
+    pub(super) fn commit_whole(
+        &mut self,
+        ops: &[(&[u8], Op)],
+        drops: &dyn Fn(usize) -> bool,
+        bent: &mut Bent,
+    ) -> Result<()> {
+        let changes = !ops.is_empty();
+        self.replace(0, changes, &mut |view, writer| {
+            *bent = Bent::default();
+            merge(view, ops, drops, bent, writer)
+        })
+    }
+
+    /// Merges the log, and changes, into the table that overrides the last one.
+    pub(super) fn commit_delta(&mut self, changes: &[(&[u8], Entry)]) -> Result<()> {
+        let header = &self.view.top.header;
+        let base = match header.base {
+            0 => self.stay_behind(header.generation)?,
+            base => base,
+        };
+        if base == 0 {
+            let ops: Vec<_> = changes.iter().map(|(token, to)| (*token, Op::Set(*to))).collect();
+            return self.commit_whole(&ops, &|_| false, &mut Bent::default());
+        }
+        self.replace(base, !changes.is_empty(), &mut |view, writer| {
+            view.each_newer(changes, &mut |token, entry| {
+                writer.push(token, entry)?;
+                Ok(true)
+            })
+        })
+    }
+
+    /// Gives the table a name by its generation; 0 where there are no second names.
+    fn stay_behind(&self, generation: u64) -> Result<u64> {
+        let path = base_path(&self.path, generation);
+        let linked = match self.vfs.hard_link(&self.path, &path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                self.vfs.remove_file(&path).at(&path)?;
+                self.vfs.hard_link(&self.path, &path)
+            }
+            linked => linked,
+        };
+        match linked {
+            Ok(()) => Ok(generation),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::TooManyLinks
+                ) =>
+            {
+                Ok(0)
+            }
+            Err(error) => Err(error).at(&path),
+        }
+    }
+
+    /// Puts a new table in place; `fill` may be asked more than once.
+    fn replace(
+        &mut self,
+        base: u64,
+        changes: bool,
+        fill: &mut dyn FnMut(&mut View, &mut Writer<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (vfs, path, view) = (&*self.vfs, &*self.path, &mut self.view);
+        let old = view.top.header.clone();
+        let mut header = Header {
+            generation: old.generation + 1,
+            base,
+            sequence: view.log.sequence + u64::from(changes),
+            seed: old.seed,
+            day: today(vfs),
+            id: old.id,
+            ..Header::default()
+        };
+        Log::create(vfs, &log_path(path, header.generation), &header.log())?;
+        let folder = folder_of(path);
+        vfs.sync_dir(folder).at(folder)?;
+        let mut written = Err(Error::Collision);
+        for _ in 0..SEEDS_MAX {
+            if !matches!(written, Err(Error::Collision)) {
+                break;
+            }
+            written = table::write(vfs, path, &mut header, &mut |writer| {
+                fill(view, writer)?;
+                keep_damaged(vfs, path, view);
+                Ok(())
+            });
+            header.seed = header.seed.wrapping_add(1);
+        }
+        // What failed may have been the last step, so that the new table is there all the same.
+        self.poison(written)?;
+        self.clean_up(header.generation, base);
+        let view = View::open(&self.vfs, &self.path);
+        self.view = self.poison(view)?;
+        self.damage.clear();
+        self.collect_damage();
+        Ok(())
+    }
+
+    /// Removes the files of other generations. What cannot be removed is litter.
+    fn clean_up(&self, generation: u64, base: u64) {
+        let name = |path: PathBuf| path.file_name().map(OsStr::to_owned).unwrap_or_default();
+        let stay = [name(log_path(&self.path, generation)), name(base_path(&self.path, base))];
+        let own = name(self.path.clone());
+        let folder = folder_of(&self.path);
+        let mut litter = Vec::new();
+        let Ok(dir) = self.vfs.open_dir(folder) else { return };
+        let listed = dir.list(&mut |found, _| {
+            let rest = found.strip_prefix(own.as_bytes()).unwrap_or_default();
+            let is_ours = [&b".log-"[..], b".base-"].iter().any(|kind| {
+                let number = rest.strip_prefix(*kind).unwrap_or_default();
+                !number.is_empty() && number.iter().all(u8::is_ascii_digit)
+            });
+            if is_ours && stay.iter().all(|stays| stays.as_bytes() != found) {
+                litter.push(folder.join(OsStr::from_bytes(found)));
+            }
+        });
+        if listed.is_ok() {
+            litter.iter().for_each(|path| drop(self.vfs.remove_file(path)));
+        }
+    }
+}
+
+/// Gives damaged files a name that stays. Where that fails, so it is.
+fn keep_damaged(vfs: &dyn Vfs, path: &Path, view: &View) {
+    let generation = view.top.header.generation;
+    for damage in view.damage() {
+        let kind = match &damage.path {
+            found if *found == *path => "table",
+            found if *found == view.log.path => "log",
+            _ => "base",
+        };
+        let kept = beside(path, &format!("damaged-{kind}-{generation}"));
+        drop(vfs.hard_link(&damage.path, &kept));
+    }
+}
+
+/// Everything, with changes and without what is dropped.
+fn merge(
+    view: &mut View,
+    ops: &[(&[u8], Op)],
+    drops: &dyn Fn(usize) -> bool,
+    bent: &mut Bent,
+    writer: &mut Writer<'_>,
+) -> Result<()> {
+    let mut rest = ops;
+    let mut nth = 0;
+    view.each(&mut |token, entry| {
+        rest = added(rest, Some(token), bent, writer)?;
+        let had = (!drops(nth)).then_some(entry);
+        nth += 1;
+        let (entry, left) = changed(rest, token, had, bent);
+        rest = left;
+        if let Some(entry) = entry {
+            put(writer, token, entry)?;
+        }
+        Ok(true)
+    })?;
+    added(rest, None, bent, writer)?;
+    Ok(())
+}
+
+/// Writes the tokens of changes that are not in the list, up to `before`; what is left.
+fn added<'a, 'b>(
+    mut rest: &'a [(&'b [u8], Op)],
+    before: Option<&[u8]>,
+    bent: &mut Bent,
+    writer: &mut Writer<'_>,
+) -> Result<&'a [(&'b [u8], Op)]> {
+    while let Some((token, _)) = rest.first()
+        && before.is_none_or(|before| *token < before)
+    {
+        let (entry, left) = changed(rest, token, None, bent);
+        if let Some(entry) = entry {
+            put(writer, token, entry)?;
+        }
+        rest = left;
+    }
+    Ok(rest)
+}
+
+/// What the changes of a token make of it, and the changes behind them.
+fn changed<'a, 'b>(
+    mut rest: &'a [(&'b [u8], Op)],
+    token: &[u8],
+    mut entry: Option<Entry>,
+    bent: &mut Bent,
+) -> (Option<Entry>, &'a [(&'b [u8], Op)]) {
+    while let Some(((own, op), left)) = rest.split_first()
+        && *own == token
+    {
+        entry = Some(op.apply(entry, bent));
+        rest = left;
+    }
+    (entry, rest)
+}
+
+/// Receipts that were taken back are not kept any longer.
+fn put(writer: &mut Writer<'_>, token: &[u8], entry: Entry) -> Result<()> {
+    match is_receipt(token) && Receipt::of_counts(entry.counts()).is_none() {
+        true => Ok(()),
+        false => writer.push(token, entry),
+    }
+}

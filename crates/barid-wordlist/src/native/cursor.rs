@@ -1,0 +1,164 @@
+//! Walking tables and changes in the order of their tokens, the newer before the older.
+
+use super::header::BLOCKS_OFFSET;
+use super::sorted::{BLOCK_LEN, Tokens};
+use super::table::Table;
+use crate::limits::CHUNK_LEN;
+use crate::{Entry, Result};
+
+/// Walks a table from end to end, past what is damaged.
+#[derive(Debug)]
+struct Cursor<'a> {
+    table: &'a mut Table,
+    /// Blocks, and the number of the first and of that after the last.
+    chunk: Vec<u8>,
+    first: u32,
+    end: u32,
+    /// The block that comes next.
+    next: u32,
+    /// What is left of the block before that: the last date, tokens, and where they are.
+    date: u32,
+    left: u16,
+    at: usize,
+    until: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(table: &'a mut Table) -> Self {
+        let (chunk, first, end, next) = (Vec::new(), 0, 0, 0);
+        Self { table, chunk, first, end, next, date: 0, left: 0, at: 0, until: 0 }
+    }
+
+    #[inline]
+    fn advance(&mut self, token: &mut Vec<u8>) -> Result<Option<Entry>> {
+        loop {
+            if self.left > 0 {
+                let rest = &self.chunk[self.at..self.until];
+                let mut all = Tokens::resume(self.table.header.day, self.date, self.left, rest);
+                if let Some(entry) = all.next(token) {
+                    let (date, left, rest) = all.pause();
+                    (self.date, self.left, self.at) = (date, left, self.until - rest.len());
+                    return Ok(Some(entry));
+                }
+                self.left = 0;
+            }
+            if self.next == self.end && !self.fill()? {
+                return Ok(None);
+            }
+            self.begin(token);
+        }
+    }
+
+    /// Begins with the next block of the chunk.
+    fn begin(&mut self, token: &mut Vec<u8>) {
+        token.clear();
+        let start = (self.next - self.first) as usize * BLOCK_LEN;
+        let block = &self.chunk[start..start + BLOCK_LEN];
+        match Tokens::of(&self.table.header, self.next, block) {
+            Some(tokens) => {
+                let (date, left, rest) = tokens.pause();
+                (self.date, self.left) = (date, left);
+                self.at = start + Tokens::OFFSET;
+                self.until = self.at + rest.len();
+            }
+            None => {
+                let offset = BLOCKS_OFFSET + u64::from(self.next) * BLOCK_LEN as u64;
+                self.table.damaged(offset, "tokens in order");
+            }
+        }
+        self.next += 1;
+    }
+
+    fn fill(&mut self) -> Result<bool> {
+        let blocks = self.table.header.sorted_blocks - self.end;
+        let blocks = blocks.min((CHUNK_LEN / BLOCK_LEN) as u32);
+        self.table.read_sorted(self.end, blocks, &mut self.chunk)?;
+        (self.first, self.end) = (self.end, self.end + blocks);
+        Ok(blocks > 0)
+    }
+}
+
+/// Tokens in order, from one place.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    from: From<'a>,
+    token: Vec<u8>,
+    entry: Option<Entry>,
+}
+
+#[derive(Debug)]
+enum From<'a> {
+    Table(Cursor<'a>),
+    Changes(std::slice::Iter<'a, (&'a [u8], Entry)>),
+}
+
+impl<'a> Source<'a> {
+    /// All of a table.
+    pub(crate) fn table(table: &'a mut Table) -> Result<Self> {
+        Self::new(From::Table(Cursor::new(table)))
+    }
+
+    /// Tokens that are in order.
+    pub(crate) fn changes(changes: &'a [(&'a [u8], Entry)]) -> Result<Self> {
+        Self::new(From::Changes(changes.iter()))
+    }
+
+    fn new(from: From<'a>) -> Result<Self> {
+        let mut source = Self { from, token: Vec::new(), entry: None };
+        source.advance()?;
+        Ok(source)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        self.entry = match &mut self.from {
+            From::Table(cursor) => cursor.advance(&mut self.token)?,
+            From::Changes(changes) => changes.next().map(|(token, entry)| {
+                self.token.clear();
+                self.token.extend_from_slice(token);
+                *entry
+            }),
+        };
+        Ok(())
+    }
+}
+
+/// Shows every token of all sources, in order, with the entry of the first source that has it;
+/// until `visit` says `false`.
+pub(crate) fn each(
+    mut sources: Vec<Source<'_>>,
+    visit: &mut dyn FnMut(&[u8], Entry) -> Result<bool>,
+) -> Result<()> {
+    while sources.len() > 1 {
+        sources.retain(|source| source.entry.is_some());
+        let mut least = 0;
+        let mut alike = false;
+        for other in 1..sources.len() {
+            match sources[other].token.cmp(&sources[least].token) {
+                std::cmp::Ordering::Less => (least, alike) = (other, false),
+                std::cmp::Ordering::Equal => alike = true,
+                std::cmp::Ordering::Greater => {}
+            }
+        }
+        let Some(source) = sources.get_mut(least) else { return Ok(()) };
+        let Some(entry) = source.entry else { return Ok(()) };
+        if !visit(&source.token, entry)? {
+            return Ok(());
+        }
+        let (source, others) = sources[least..].split_first_mut().expect("because it is there");
+        for other in others.iter_mut().filter(|_| alike) {
+            if other.entry.is_some() && other.token == source.token {
+                other.advance()?;
+            }
+        }
+        source.advance()?;
+    }
+    let Some(mut source) = sources.pop() else { return Ok(()) };
+    while let Some(entry) = source.entry {
+        if !visit(&source.token, entry)? {
+            break;
+        }
+        source.advance()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! The hashed part of a table: the counts of every token, found by its hash with one read.
+//!
+//! Blocks of [`BLOCK_LEN`] bytes. The hash of a token says its home block and, within that, a
+//! number of 46 bits, the tag. Blocks are filled in the order of the hashes; what does not fit at
+//! home goes to the next block, at most three further on, and the home is marked. Tokens of a list
+//! that would have the same place and tag are avoided by another seed, so a token that is in the
+//! list is never taken for another; one that is not there is with a chance below one in 10^11.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::header::{Header, Part, u16_at, u32_at, u64_at};
+use crate::{Counts, varint};
+
+/// The length of a block.
+pub(crate) const BLOCK_LEN: usize = 1024;
+/// Checksum (4), tokens (2), whether the next block has more (2).
+const HEAD_LEN: usize = 8;
+/// Bytes of a tag: its bits, and before them how far from home it is, the farthest first.
+const TAG_LEN: usize = 6;
+const TAG_BITS: u32 = 46;
+/// How far from home a token may be.
+const DISTANCE_MAX: u64 = 3;
+/// How full blocks are, in percent.
+const FILL: u64 = 87;
+
+/// A token that is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hashed {
+    pub(crate) hash: u64,
+    pub(crate) counts: Counts,
+}
+
+/// Why a hashed part could not be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collision;
+
+/// The hash of a token.
+pub(crate) fn hash(header: &Header, token: &[u8]) -> u64 {
+    xxh3_64_with_seed(token, header.seed)
+}
+
+/// Home and tag.
+fn place(hash: u64, blocks: u32) -> (u32, u64) {
+    let product = u128::from(hash) * u128::from(blocks);
+    ((product >> 64) as u32, product as u64 >> (64 - TAG_BITS))
+}
+
+fn sum(header: &Header, block: u32, bytes: &[u8]) -> u32 {
+    xxh3_64_with_seed(&bytes[4..], header.block_seed(Part::Hashed, block)) as u32
+}
+
+/// The blocks of all tokens, appended to `out`; tells the header how many they are.
+pub(crate) fn build(
+    header: &mut Header,
+    mut tokens: Vec<Hashed>,
+    out: &mut Vec<u8>,
+) -> Result<(), Collision> {
+    tokens.sort_unstable_by_key(|token| token.hash);
+    let len =
+        |token: &Hashed| TAG_LEN + varint::len(token.counts.spam) + varint::len(token.counts.ham);
+    let total: u64 = tokens.iter().map(|token| len(token) as u64).sum();
+    let mut homes = (total * 100).div_ceil((BLOCK_LEN - HEAD_LEN) as u64 * FILL).max(1) as u32;
+    let start = out.len();
+    loop {
+        match fill(header, &tokens, homes, out) {
+            Filled::Blocks(blocks) => {
+                (header.hashed_blocks, header.homes) = (blocks, homes);
+                return Ok(());
+            }
+            Filled::Collision => return Err(Collision),
+            // So uneven only where there are few.
+            Filled::TooFar => homes += homes / 8 + 1,
+        }
+        out.truncate(start);
+    }
+}
+
+enum Filled {
+    Blocks(u32),
+    Collision,
+    TooFar,
+}
+
+fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Filled {
+    let (mut tags, mut values) = (Vec::new(), Vec::new());
+    let (mut block, mut next) = (0_u32, 0);
+    let mut last = None;
+    while block < homes || next < tokens.len() {
+        tags.clear();
+        values.clear();
+        let mut more = false;
+        while let Some(token) = tokens.get(next) {
+            // The blocks behind the last home are nobody's home.
+            let (home, tag) = place(token.hash, homes);
+            if home > block {
+                break;
+            }
+            let distance = u64::from(block - home);
+            if distance > DISTANCE_MAX {
+                return Filled::TooFar;
+            }
+            let Counts { spam, ham } = token.counts;
+            let len = TAG_LEN + varint::len(spam) + varint::len(ham);
+            if HEAD_LEN + tags.len() + values.len() + len > BLOCK_LEN {
+                more = true;
+                break;
+            }
+            if last == Some((home, tag)) {
+                return Filled::Collision;
+            }
+            last = Some((home, tag));
+            let key = (DISTANCE_MAX - distance) << TAG_BITS | tag;
+            tags.extend_from_slice(&key.to_le_bytes()[..TAG_LEN]);
+            varint::put(&mut values, u64::from(spam));
+            varint::put(&mut values, u64::from(ham));
+            next += 1;
+        }
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&((tags.len() / TAG_LEN) as u16).to_le_bytes());
+        out.extend_from_slice(&u16::from(more).to_le_bytes());
+        out.extend_from_slice(&tags);
+        out.extend_from_slice(&values);
+        out.resize(start + BLOCK_LEN, 0);
+        let sum = sum(header, block, &out[start..]);
+        out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
+        block += 1;
+    }
+    Filled::Blocks(block)
+}
+
+/// What a block says of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It has it.
+    Found(Counts),
+    /// The list has not.
+    Absent,
+    /// The next block may.
+    Next,
+    /// It is not as it was written.
+    Damaged,
+}
+
+/// Whether a block is as it was written.
+pub(crate) fn is_sound(header: &Header, block: u32, bytes: &[u8]) -> bool {
+    u32_at(bytes, 0) == sum(header, block, bytes)
+        && HEAD_LEN + usize::from(u16_at(bytes, 4)) * (TAG_LEN + 2) <= BLOCK_LEN
+}
+
+/// The home of a hash.
+pub(crate) fn home(header: &Header, hash: u64) -> u32 {
+    place(hash, header.homes).0
+}
+
+/// Looks into a block that is sound and `distance` from the home of the hash.
+#[inline]
+pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> Answer {
+    let count = usize::from(u16_at(bytes, 4));
+    let (_, tag) = place(hash, header.homes);
+    let wanted = DISTANCE_MAX.saturating_sub(u64::from(distance)) << TAG_BITS | tag;
+    let tag_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * TAG_LEN) & ((1 << 48) - 1);
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high) / 2;
+        // Eight bytes are read for six; behind the tags are two bytes at least for each.
+        if tag_at(middle) < wanted { low = middle + 1 } else { high = middle }
+    }
+    if low == count || tag_at(low) != wanted {
+        return match u16_at(bytes, 6) {
+            1 if u64::from(distance) < DISTANCE_MAX && low == count => Answer::Next,
+            _ => Answer::Absent,
+        };
+    }
+    let mut values = skip(&bytes[HEAD_LEN + count * TAG_LEN..], 2 * low);
+    let spam = varint::take_u32(&mut values);
+    match (spam, varint::take_u32(&mut values)) {
+        (Some(spam), Some(ham)) => Answer::Found(Counts { spam, ham }),
+        _ => Answer::Damaged,
+    }
+}
+
+/// What is behind so many numbers: bytes below 128 end one.
+#[inline]
+fn skip(bytes: &[u8], numbers: usize) -> &[u8] {
+    let (mut at, mut left) = (0, numbers);
+    while left >= 8 && at + 8 <= bytes.len() {
+        let ends = !u64_at(bytes, at) & 0x8080_8080_8080_8080;
+        left -= ends.count_ones() as usize;
+        at += 8;
+    }
+    while left > 0 && at < bytes.len() {
+        left -= usize::from(bytes[at] < 0x80);
+        at += 1;
+    }
+    &bytes[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(header: &Header, bytes: &[u8], hash: u64) -> Answer {
+        let home = home(header, hash);
+        for distance in 0.. {
+            let start = (home + distance) as usize * BLOCK_LEN;
+            match find(header, hash, distance, &bytes[start..start + BLOCK_LEN]) {
+                Answer::Next => {}
+                answer => return answer,
+            }
+        }
+        Answer::Absent
+    }
+
+    fn check(count: u32, bits: u32) {
+        let mut header = Header { generation: 9, seed: 4, ..Header::default() };
+        let token = |number: u32| number.to_le_bytes();
+        let counts = |number: u32| {
+            Counts::new(number.wrapping_mul(0x9e37_79b9) >> (32 - bits), number % 3 * number)
+        };
+        let hashed = |header: &Header, number: u32| Hashed {
+            hash: hash(header, &token(number)),
+            counts: counts(number),
+        };
+        let all = (0..count).map(|number| hashed(&header, number)).collect();
+        let mut out = Vec::new();
+        build(&mut header, all, &mut out).unwrap();
+        assert_eq!(out.len(), header.hashed_blocks as usize * BLOCK_LEN);
+        for (block, bytes) in out.chunks(BLOCK_LEN).enumerate() {
+            assert!(is_sound(&header, block as u32, bytes));
+        }
+        for number in 0..count {
+            let found = look(&header, &out, hash(&header, &token(number)));
+            assert_eq!(found, Answer::Found(counts(number)), "{number} of {count}");
+            let other = hash(&header, &token(number | 1 << 31));
+            assert_eq!(look(&header, &out, other), Answer::Absent);
+        }
+    }
+
+    #[test]
+    fn every_token_is_found_and_no_other() {
+        check(0, 1);
+        for count in [1, 2, 50, 127, 128, 300, 5_000] {
+            check(count, 1);
+            check(count, 32);
+        }
+        check(100_000, 4);
+    }
+
+    #[test]
+    fn two_of_one_hash_are_told() {
+        let mut header = Header::default();
+        let token = Hashed { hash: 7, counts: Counts::default() };
+        assert_eq!(build(&mut header, vec![token, token], &mut Vec::new()), Err(Collision));
+    }
+
+    #[test]
+    fn numbers_are_skipped() {
+        let numbers: Vec<u64> = (0..200).map(|n| 1 << (n % 30)).collect();
+        let mut bytes = Vec::new();
+        numbers.iter().for_each(|number| varint::put(&mut bytes, *number));
+        for (nth, number) in numbers.iter().enumerate() {
+            assert_eq!(varint::take(&mut skip(&bytes, nth)), Some(*number));
+        }
+    }
+}

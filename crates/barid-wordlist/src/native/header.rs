@@ -1,0 +1,211 @@
+//! The heads of a table and of a log, and what both need: numbers and checksums.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What a table begins with.
+const TABLE_MAGIC: [u8; 8] = *b"baridWRD";
+/// What a log begins with.
+const LOG_MAGIC: [u8; 8] = *b"baridWLG";
+/// The version of both.
+const VERSION: u32 = 1;
+/// The length of a table's header. A copy of it ends the file.
+pub(crate) const HEADER_LEN: usize = 128;
+/// Where a table's first block begins.
+pub(crate) const BLOCKS_OFFSET: u64 = 4096;
+/// The length of a log's header.
+pub(crate) const LOG_HEADER_LEN: usize = 64;
+
+/// The number at `at`, which must be there.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// The number at `at`, which must be there.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// The number at `at`, which must be there.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// What a table says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Of this table, and of the log before it.
+    pub(crate) generation: u64,
+    /// That of the table behind this one, which this one overrides; 0 if there is none.
+    pub(crate) base: u64,
+    /// The number of the last change in it.
+    pub(crate) sequence: u64,
+    /// What tokens are hashed with.
+    pub(crate) seed: u64,
+    pub(crate) entries: u64,
+    pub(crate) sorted_blocks: u32,
+    pub(crate) hashed_blocks: u32,
+    /// How many of these are homes: the others hold what did not fit into the last.
+    pub(crate) homes: u32,
+    /// Where the hashed part begins; the sorted part begins at [`BLOCKS_OFFSET`].
+    pub(crate) hashed_offset: u64,
+    /// What dates are counted from.
+    pub(crate) day: u32,
+    /// Of the list, through all generations.
+    pub(crate) id: [u8; 16],
+}
+
+/// Why bytes are no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoHeader {
+    Damaged,
+    Version(u32),
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&TABLE_MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(HEADER_LEN as u32).to_le_bytes());
+        let numbers = [
+            self.generation,
+            self.base,
+            self.sequence,
+            self.seed,
+            self.entries,
+            u64::from(self.sorted_blocks) | u64::from(self.hashed_blocks) << 32,
+            self.hashed_offset,
+            u64::from(self.day) | u64::from(self.homes) << 32,
+        ];
+        for (place, number) in bytes[16..80].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[80..96].copy_from_slice(&self.id);
+        finish(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, NoHeader> {
+        check(bytes, TABLE_MAGIC)?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&bytes[80..96]);
+        Ok(Self {
+            generation: u64_at(bytes, 16),
+            base: u64_at(bytes, 24),
+            sequence: u64_at(bytes, 32),
+            seed: u64_at(bytes, 40),
+            entries: u64_at(bytes, 48),
+            sorted_blocks: u32_at(bytes, 56),
+            hashed_blocks: u32_at(bytes, 60),
+            hashed_offset: u64_at(bytes, 64),
+            day: u32_at(bytes, 72),
+            homes: u32_at(bytes, 76),
+            id,
+        })
+    }
+
+    /// How long the file is.
+    pub(crate) fn file_len(&self) -> u64 {
+        let hashed = u64::from(self.hashed_blocks) * super::hashed::BLOCK_LEN as u64;
+        self.hashed_offset + hashed + HEADER_LEN as u64
+    }
+
+    /// What the log before this table says of itself.
+    pub(crate) fn log(&self) -> LogHeader {
+        LogHeader { generation: self.generation, sequence: self.sequence, id: self.id }
+    }
+
+    /// What the checksum of a block begins from, so that it is known in its place only.
+    pub(crate) fn block_seed(&self, part: Part, block: u32) -> u64 {
+        self.generation.rotate_left(33) ^ u64::from(block) << 1 ^ part as u64
+    }
+}
+
+/// A part of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Sorted = 0,
+    Hashed = 1,
+}
+
+/// What a log says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogHeader {
+    pub(crate) generation: u64,
+    /// The number of the last change before the log.
+    pub(crate) sequence: u64,
+    pub(crate) id: [u8; 16],
+}
+
+impl LogHeader {
+    pub(crate) fn encode(&self) -> [u8; LOG_HEADER_LEN] {
+        let mut bytes = [0; LOG_HEADER_LEN];
+        bytes[..8].copy_from_slice(&LOG_MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(LOG_HEADER_LEN as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[32..48].copy_from_slice(&self.id);
+        finish(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, NoHeader> {
+        let bytes = bytes.get(..LOG_HEADER_LEN).ok_or(NoHeader::Damaged)?;
+        check(bytes, LOG_MAGIC)?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&bytes[32..48]);
+        Ok(Self { generation: u64_at(bytes, 16), sequence: u64_at(bytes, 24), id })
+    }
+
+    /// What the checksums of its records begin from, so that a record counts in its log only.
+    pub(crate) fn salt(&self) -> u64 {
+        xxh3_64_with_seed(&self.id, self.generation)
+    }
+}
+
+/// Writes the checksum into the last eight bytes.
+fn finish(bytes: &mut [u8]) {
+    let at = bytes.len() - 8;
+    let sum = xxh3_64_with_seed(&bytes[..at], 0);
+    bytes[at..].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn check(bytes: &[u8], magic: [u8; 8]) -> Result<(), NoHeader> {
+    let at = bytes.len() - 8;
+    if bytes[..8] != magic || u64_at(bytes, at) != xxh3_64_with_seed(&bytes[..at], 0) {
+        return Err(NoHeader::Damaged);
+    }
+    match u32_at(bytes, 8) {
+        VERSION => Ok(()),
+        version => Err(NoHeader::Version(version)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_and_no_byte_may_change() {
+        let header = Header { generation: 3, base: 2, id: [7; 16], day: 9, ..Header::default() };
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes), Ok(header));
+        let log = LogHeader { generation: 4, sequence: 5, id: [8; 16] };
+        assert_eq!(LogHeader::decode(&log.encode()), Ok(log.clone()));
+        for at in 0..HEADER_LEN {
+            let mut bytes = bytes;
+            bytes[at] ^= 1;
+            assert_eq!(Header::decode(&bytes), Err(NoHeader::Damaged));
+        }
+        let mut later = bytes;
+        later[8] = 2;
+        finish(&mut later);
+        assert_eq!(Header::decode(&later), Err(NoHeader::Version(2)));
+        assert_eq!(LogHeader::decode(&log.encode()[..63]), Err(NoHeader::Damaged));
+    }
+}

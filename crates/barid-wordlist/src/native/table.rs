@@ -1,0 +1,370 @@
+//! A table file: read by hash, by token or from end to end; written once, whole.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
+
+use super::hashed::{self, Answer, Collision, Hashed};
+use super::header::{BLOCKS_OFFSET, HEADER_LEN, Header, NoHeader};
+use super::sorted::{self, Builder, Tokens};
+use crate::error::At;
+use crate::limits::{
+    CHUNK_LEN, COLD, DAMAGE_MAX, ENTRIES_MAX, KEPT_LEN_MAX, PREFETCH_LEN_MAX, WHOLE_LEN_MAX,
+};
+use crate::{Counts, Damage, Entry, Error, Result};
+
+/// Permission bits of all files of a list.
+pub(crate) const FILE_MODE: u32 = 0o600;
+
+/// A table that is open.
+#[derive(Debug)]
+pub(crate) struct Table {
+    vfs: Arc<dyn Vfs>,
+    pub(crate) path: PathBuf,
+    file: Box<dyn File>,
+    pub(crate) header: Header,
+    pub(crate) inode: u64,
+    hashed: HashedBlocks,
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// What is in memory of the hashed part.
+#[derive(Debug)]
+enum HashedBlocks {
+    /// Nothing: there was no question yet.
+    None,
+    /// Some blocks, at these places in `bytes`.
+    Some { places: HashMap<u32, u32>, bytes: Vec<u8> },
+    /// All, and which of them are damaged.
+    All { bytes: Vec<u8>, bad: Vec<u32> },
+}
+
+impl Table {
+    /// Opens a table. Costs an `open`, an `fstat` and a read.
+    pub(crate) fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let file = match vfs.open(path, OpenOptions::READ) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NotFound { path: path.to_owned() });
+            }
+            opened => opened.at(path)?,
+        };
+        let metadata = file.metadata().at(path)?;
+        let mut damage = Vec::new();
+        let header = read_header(&*file, path, metadata.size, &mut damage)?;
+        if metadata.size != header.file_len() {
+            let offset = metadata.size;
+            damage.push(Damage { path: path.to_owned(), offset, what: "the end of the table" });
+        }
+        let (vfs, path, hashed) = (Arc::clone(vfs), path.to_owned(), HashedBlocks::None);
+        Ok(Self { vfs, path, file, header, inode: metadata.inode, hashed, damage })
+    }
+
+    pub(crate) fn damaged(&mut self, offset: u64, what: &'static str) {
+        let damage = Damage { path: self.path.clone(), offset, what };
+        if self.damage.len() < DAMAGE_MAX && !self.damage.contains(&damage) {
+            self.damage.push(damage);
+        }
+    }
+
+    fn hashed_len(&self) -> u64 {
+        u64::from(self.header.hashed_blocks) * hashed::BLOCK_LEN as u64
+    }
+
+    /// Finds tokens that have no counts yet.
+    pub(crate) fn find(&mut self, tokens: &[&[u8]], found: &mut [Option<Counts>]) -> Result<()> {
+        if self.header.entries == 0 {
+            return Ok(());
+        }
+        let first = matches!(self.hashed, HashedBlocks::None);
+        if first && self.hashed_len() <= WHOLE_LEN_MAX {
+            self.load_all()?;
+        } else if let HashedBlocks::Some { bytes, .. } = &self.hashed {
+            if bytes.len() as u64 * 2 > self.hashed_len() && self.hashed_len() <= KEPT_LEN_MAX {
+                self.load_all()?;
+            } else if bytes.len() as u64 > KEPT_LEN_MAX {
+                self.hashed = HashedBlocks::Some { places: HashMap::new(), bytes: Vec::new() };
+            }
+        }
+        if first && !matches!(self.hashed, HashedBlocks::All { .. }) {
+            self.fetch(tokens, found)?;
+        }
+        let mut block = [0; hashed::BLOCK_LEN];
+        let header = self.header.clone();
+        for (token, found) in tokens.iter().zip(found).filter(|(_, found)| found.is_none()) {
+            *found = self.find_one(&header, token, &mut block)?;
+        }
+        if first && matches!(self.hashed, HashedBlocks::None) {
+            self.hashed = HashedBlocks::Some { places: HashMap::new(), bytes: Vec::new() };
+        }
+        Ok(())
+    }
+
+    /// Where the first block had to be fetched from the disk, has all others fetched at once.
+    fn fetch(&mut self, tokens: &[&[u8]], found: &[Option<Counts>]) -> Result<()> {
+        let header = &self.header;
+        let mut missing = tokens.iter().zip(found).filter(|(_, found)| found.is_none());
+        let offset = |token: &[u8]| {
+            let home = hashed::home(header, hashed::hash(header, token));
+            header.hashed_offset + u64::from(home) * hashed::BLOCK_LEN as u64
+        };
+        let Some((token, _)) = missing.next() else { return Ok(()) };
+        let before = self.vfs.now().unix_nanos;
+        let read = self.file.read_at(&mut [0; hashed::BLOCK_LEN], offset(token));
+        read.at(&self.path)?;
+        let nanos = self.vfs.now().unix_nanos.saturating_sub(before);
+        if nanos < COLD.as_nanos() as i64 {
+            return Ok(());
+        }
+        if self.hashed_len() <= PREFETCH_LEN_MAX {
+            self.file.prefetch(header.hashed_offset, self.hashed_len());
+        } else {
+            missing.for_each(|(token, _)| {
+                self.file.prefetch(offset(token), hashed::BLOCK_LEN as u64);
+            });
+        }
+        Ok(())
+    }
+
+    fn find_one(
+        &mut self,
+        header: &Header,
+        token: &[u8],
+        block: &mut [u8; hashed::BLOCK_LEN],
+    ) -> Result<Option<Counts>> {
+        let hash = hashed::hash(header, token);
+        let home = hashed::home(header, hash);
+        for (distance, number) in (home..header.hashed_blocks).enumerate() {
+            let answer = match self.block(number, block)? {
+                Some(bytes) => hashed::find(header, hash, distance as u32, bytes),
+                None => Answer::Damaged,
+            };
+            match answer {
+                Answer::Found(counts) => return Ok(Some(counts)),
+                Answer::Absent => return Ok(None),
+                Answer::Next => {}
+                Answer::Damaged => {
+                    let before = u64::from(number) * hashed::BLOCK_LEN as u64;
+                    self.damaged(header.hashed_offset + before, "counts by hash");
+                    return Ok(self.entry(token)?.map(Entry::counts));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a block; `false` if it is damaged.
+    fn read_block(&self, number: u32, block: &mut [u8]) -> Result<bool> {
+        let offset = self.header.hashed_offset + u64::from(number) * hashed::BLOCK_LEN as u64;
+        let len = self.file.read_full_at(block, offset).at(&self.path)?;
+        Ok(len == block.len() && hashed::is_sound(&self.header, number, block))
+    }
+
+    /// A block, which is kept unless this is the first question; `None` if it is damaged.
+    fn block<'a>(&'a mut self, number: u32, block: &'a mut [u8]) -> Result<Option<&'a [u8]>> {
+        let place = match &self.hashed {
+            HashedBlocks::None => return Ok(self.read_block(number, block)?.then_some(block)),
+            HashedBlocks::All { bad, .. } => match bad.binary_search(&number) {
+                Ok(_) => return Ok(None),
+                Err(_) => Some(number),
+            },
+            HashedBlocks::Some { places, .. } => places.get(&number).copied(),
+        };
+        let sound = place.is_some() || self.read_block(number, block)?;
+        let (HashedBlocks::All { bytes, .. } | HashedBlocks::Some { bytes, .. }) = &mut self.hashed
+        else {
+            return Ok(None);
+        };
+        let place = place.unwrap_or((bytes.len() / hashed::BLOCK_LEN) as u32);
+        let start = place as usize * hashed::BLOCK_LEN;
+        if sound && start == bytes.len() {
+            bytes.extend_from_slice(block);
+            if let HashedBlocks::Some { places, .. } = &mut self.hashed {
+                places.insert(number, place);
+            }
+        }
+        let (HashedBlocks::All { bytes, .. } | HashedBlocks::Some { bytes, .. }) = &self.hashed
+        else {
+            return Ok(None);
+        };
+        Ok(bytes.get(start..start + hashed::BLOCK_LEN).filter(|_| sound))
+    }
+
+    fn load_all(&mut self) -> Result<()> {
+        let mut bytes = vec![0; self.hashed_len() as usize];
+        let read = self.file.read_full_at(&mut bytes, self.header.hashed_offset);
+        read.at(&self.path)?;
+        let blocks = bytes.chunks_exact(hashed::BLOCK_LEN).enumerate();
+        let blocks = blocks.map(|(number, block)| (number as u32, block));
+        let bad = blocks.filter(|(number, block)| !hashed::is_sound(&self.header, *number, block));
+        let bad = bad.map(|(number, _)| number).collect();
+        self.hashed = HashedBlocks::All { bytes, bad };
+        Ok(())
+    }
+
+    /// All that is there of a token. Reads as many blocks as the number of all has bits.
+    pub(crate) fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        let (mut low, mut high) = (0, self.header.sorted_blocks);
+        let (mut block, mut found) = (vec![0; sorted::BLOCK_LEN], Vec::new());
+        // The last block whose first token is not behind the one wanted.
+        while high - low > 1 {
+            let mut middle = (low + high) / 2;
+            while middle < high && !self.first_of(middle, &mut block, &mut found)? {
+                middle += 1;
+            }
+            match middle < high && found[..] <= *token {
+                true => low = middle,
+                false if middle == high => high = (low + high) / 2,
+                false => high = middle,
+            }
+        }
+        for number in low..self.header.sorted_blocks {
+            if !self.first_of(number, &mut block, &mut found)? {
+                continue;
+            }
+            let Some(mut tokens) = Tokens::of(&self.header, number, &block) else { continue };
+            found.clear();
+            while let Some(entry) = tokens.next(&mut found) {
+                match found[..].cmp(token) {
+                    Ordering::Less => {}
+                    Ordering::Equal => return Ok(Some(entry)),
+                    Ordering::Greater => return Ok(None),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a block and its first token; `false` if it is damaged.
+    fn first_of(&mut self, number: u32, block: &mut [u8], token: &mut Vec<u8>) -> Result<bool> {
+        let offset = BLOCKS_OFFSET + u64::from(number) * sorted::BLOCK_LEN as u64;
+        let len = self.file.read_full_at(block, offset).at(&self.path)?;
+        token.clear();
+        let tokens = (len == block.len()).then(|| Tokens::of(&self.header, number, block));
+        let sound = tokens.flatten().and_then(|mut tokens| tokens.next(token)).is_some();
+        if !sound {
+            self.damaged(offset, "tokens in order");
+        }
+        Ok(sound)
+    }
+
+    /// Reads sorted blocks from `first` on; what the file does not have is zero.
+    pub(crate) fn read_sorted(&self, first: u32, blocks: u32, bytes: &mut Vec<u8>) -> Result<()> {
+        let offset = BLOCKS_OFFSET + u64::from(first) * sorted::BLOCK_LEN as u64;
+        bytes.clear();
+        bytes.resize(blocks as usize * sorted::BLOCK_LEN, 0);
+        self.file.read_full_at(bytes, offset).at(&self.path)?;
+        Ok(())
+    }
+}
+
+fn read_header(
+    file: &dyn File,
+    path: &Path,
+    size: u64,
+    damage: &mut Vec<Damage>,
+) -> Result<Header> {
+    let mut bytes = [0; HEADER_LEN];
+    let mut first = None;
+    // The copy ends the file.
+    for offset in [0, size.saturating_sub(HEADER_LEN as u64)] {
+        let len = file.read_full_at(&mut bytes, offset).at(path)?;
+        let decoded = match len {
+            HEADER_LEN => Header::decode(&bytes),
+            _ => Err(NoHeader::Damaged),
+        };
+        match decoded {
+            Ok(header) => {
+                if first.is_some() {
+                    damage.push(Damage { path: path.to_owned(), offset: 0, what: "header" });
+                }
+                return Ok(header);
+            }
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    match first {
+        Some(NoHeader::Version(version)) => Err(Error::Version { path: path.to_owned(), version }),
+        _ => Err(Error::Damaged { path: path.to_owned(), what: "no header of a word list" }),
+    }
+}
+
+/// What a new table is to say of itself; the rest comes from what is written.
+pub(crate) fn write(
+    vfs: &dyn Vfs,
+    path: &Path,
+    header: &mut Header,
+    fill: &mut dyn FnMut(&mut Writer<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut failed = None;
+    let written = atomic_replace(vfs, path, FILE_MODE, true, |file| {
+        let mut writer = Writer::new(file, path, header);
+        let done = fill(&mut writer).and_then(|()| writer.finish());
+        done.map_err(|error| {
+            failed = Some(error);
+            std::io::ErrorKind::Other.into()
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => written.map(drop).at(path),
+    }
+}
+
+/// Fills a new table.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    file: &'a dyn File,
+    path: &'a Path,
+    header: &'a mut Header,
+    sorted: Builder,
+    hashed: Vec<Hashed>,
+    out: Vec<u8>,
+    offset: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(file: &'a dyn File, path: &'a Path, header: &'a mut Header) -> Self {
+        let sorted = Builder::new(header);
+        let (hashed, out, offset) = (Vec::new(), Vec::new(), BLOCKS_OFFSET);
+        Self { file, path, header, sorted, hashed, out, offset }
+    }
+
+    /// Appends a token, which comes after all before it.
+    pub(crate) fn push(&mut self, token: &[u8], entry: Entry) -> Result<()> {
+        self.sorted.push(self.header, token, entry, &mut self.out);
+        let hash = hashed::hash(self.header, token);
+        self.hashed.push(Hashed { hash, counts: entry.counts() });
+        if self.hashed.len() as u64 > ENTRIES_MAX {
+            return Err(Error::Refused { what: "more tokens than a list can hold" });
+        }
+        if self.out.len() >= CHUNK_LEN { self.write_out() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.out, self.offset).at(self.path)?;
+        self.offset += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// The header is written last.
+    ///
+    /// # Errors
+    /// [`Error::Collision`]: another seed is to be tried.
+    fn finish(self) -> Result<()> {
+        let Self { file, path, header, sorted, hashed, mut out, offset } = self;
+        header.entries = hashed.len() as u64;
+        header.sorted_blocks = sorted.finish(header, &mut out);
+        header.hashed_offset = offset + out.len() as u64;
+        if hashed::build(header, hashed, &mut out) == Err(Collision) {
+            return Err(Error::Collision);
+        }
+        let encoded = header.encode();
+        out.extend_from_slice(&encoded);
+        file.write_all_at(&out, offset).at(path)?;
+        file.write_all_at(&encoded, 0).at(path)
+    }
+}

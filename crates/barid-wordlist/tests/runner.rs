@@ -1,0 +1,11 @@
+//! The tests of the crate as one binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests, which print what they covered"
+)]
+
+mod crash;
+mod damage;
+mod model;
+mod world;
