@@ -3,9 +3,13 @@
 //! This crate is pure and knows no storage. [`Tokenizer`] reads a message and hands out its
 //! tokens; [`Options`] say how, and [`Profile::Bogofilter`] makes bogofilter's tokens exactly.
 
+mod distinct;
 pub mod limits;
 mod options;
+mod score;
 mod tokenizer;
 
+pub use distinct::Distinct;
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
+pub use score::{Counts, Evidence, Explanation, Parameters, Row, Score, Scorer, Status, chi2q};
 pub use tokenizer::{Facts, Tokenizer};

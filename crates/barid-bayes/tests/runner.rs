@@ -5,6 +5,7 @@
 
 mod mutations;
 mod peer;
+mod scores;
 mod tokens;
 
 #[test]

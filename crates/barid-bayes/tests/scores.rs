@@ -1,0 +1,177 @@
+//! Word lists and scores of real mail, equal to bogofilter's.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use barid_bayes::{Counts, Distinct, Evidence, Options, Parameters, Scorer, Status, Tokenizer};
+use barid_testkit::peers::Bogofilter;
+use barid_testkit::{Scratch, corpora};
+
+/// What bogofilter learned, and what it may be asked.
+struct Trained {
+    peer: Bogofilter,
+    scratch: Scratch,
+    counts: BTreeMap<Vec<u8>, Counts>,
+    totals: Counts,
+    others: Vec<PathBuf>,
+}
+
+impl Trained {
+    /// Registers every `every`th message of the corpus, spam and ham, and reads what was counted.
+    fn new(every: usize) -> Option<Self> {
+        let peer = Bogofilter::new()?;
+        let scratch = Scratch::new("bayes").unwrap();
+        let (mut spam, mut ham, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, file) in corpora::files("spamassassin")?.into_iter().enumerate() {
+            let is_spam = file.components().any(|part| part.as_os_str() == "spam");
+            match index % every {
+                0 if is_spam => spam.push(file),
+                0 => ham.push(file),
+                _ => others.push(file),
+            }
+        }
+        for (flag, files) in [("-s", &spam), ("-n", &ham)] {
+            let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+            let output = peer.filter(scratch.path(), &["-b", flag], names.join("\n").as_bytes());
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let mut trained =
+            Self { peer, scratch, counts: BTreeMap::new(), totals: Counts::default(), others };
+        trained.load();
+        assert_eq!(trained.totals, Counts { spam: spam.len() as u32, ham: ham.len() as u32 });
+        trained.check_counts(&spam, &ham);
+        Some(trained)
+    }
+
+    fn load(&mut self) {
+        let list = self.scratch.path().join("wordlist.db").into_os_string();
+        let dump = self.peer.util(&["-d".into(), list], b"").unwrap().stdout;
+        for line in dump.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let mut fields = line.rsplitn(4, |byte| *byte == b' ').skip(1);
+            let mut number =
+                || -> u32 { String::from_utf8_lossy(fields.next().unwrap()).parse().unwrap() };
+            let (ham, spam) = (number(), number());
+            let token = fields.next().unwrap();
+            match token {
+                b".MSG_COUNT" => self.totals = Counts { spam, ham },
+                _ if token.starts_with(b".") => {}
+                _ => drop(self.counts.insert(token.to_vec(), Counts { spam, ham })),
+            }
+        }
+    }
+
+    /// Our tokens of what was registered give the same counts.
+    fn check_counts(&self, spam: &[PathBuf], ham: &[PathBuf]) {
+        let mut tokenizer = Tokenizer::new(Options::default());
+        let mut distinct = Distinct::new();
+        let mut counts: BTreeMap<Vec<u8>, Counts> = BTreeMap::new();
+        for (files, is_spam) in [(spam, true), (ham, false)] {
+            for file in files {
+                distinct.read(&mut tokenizer, &corpora::read(file).unwrap());
+                for token in distinct.iter() {
+                    let entry = counts.entry(token.to_vec()).or_default();
+                    *if is_spam { &mut entry.spam } else { &mut entry.ham } += 1;
+                }
+            }
+        }
+        let differ: Vec<_> = counts
+            .iter()
+            .filter(|(token, counts)| self.counts.get(*token) != Some(counts))
+            .map(|(token, counts)| (String::from_utf8_lossy(token), counts))
+            .collect();
+        assert!(differ.is_empty(), "{} differ: {:?}", differ.len(), &differ[..differ.len().min(9)]);
+        assert_eq!(counts.len(), self.counts.len());
+        eprintln!("{} tokens counted alike", counts.len());
+    }
+
+    fn evidence(&self, token: &[u8]) -> Evidence {
+        let counts = self.counts.get(token).copied().unwrap_or_default();
+        Evidence { counts, totals: self.totals }
+    }
+
+    /// Scores messages on both sides.
+    fn check_scores(&self, files: &[PathBuf], args: &[&str], parameters: Parameters) {
+        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let args = [&["-b", "-TT"], args].concat();
+        let output = self.peer.filter(self.scratch.path(), &args, names.join("\n").as_bytes());
+        let output = String::from_utf8(output.unwrap().stdout).unwrap();
+        let mut tokenizer = Tokenizer::new(Options::default());
+        let (mut distinct, mut scorer) = (Distinct::new(), Scorer::new());
+        let mut lines = output.lines();
+        let mut seen = [0; 3];
+        for (file, name) in files.iter().zip(&names) {
+            distinct.read(&mut tokenizer, &corpora::read(file).unwrap());
+            distinct.sort();
+            let tokens = distinct.iter().map(|token| self.evidence(token).counts);
+            let score = scorer.score(&parameters, self.totals, tokens);
+            let theirs = lines.next().unwrap_or_else(|| panic!("no answer for {name}"));
+            let number: f64 = theirs.rsplit(' ').next().unwrap().parse().unwrap();
+            let error = (score.spamicity - number).abs();
+            assert!(error <= 1e-12, "{name} {args:?}: {} and {theirs}", score.spamicity);
+            seen[score.status as usize] += 1;
+        }
+        assert_eq!(lines.next(), None);
+        eprintln!("{args:?}: {} scores alike, of them {seen:?} spam, ham, unsure", files.len());
+        assert!(seen.into_iter().sum::<usize>() > 100, "{seen:?}");
+    }
+}
+
+#[test]
+fn scores_of_spam_and_ham() {
+    let Some(trained) = Trained::new(3) else { return };
+    let default = Parameters::default();
+    let mut files = trained.others.clone();
+    files.extend(corpora::files("csdmc2010").unwrap());
+    trained.check_scores(&files, &[], default);
+    let few: Vec<_> = files.into_iter().step_by(9).collect();
+    let sp_esf = Parameters { sp_esf: 0.7, ns_esf: 0.37, ..default };
+    trained.check_scores(&few, &["--sp-esf=0.7", "--ns-esf=0.37"], sp_esf);
+    let wide = Parameters { min_dev: 0.02, robs: 0.1, robx: 0.4, ..default };
+    trained.check_scores(&few, &["-m", "0.02,0.1,0.4"], wide);
+    let above = Parameters { sp_esf: 1.3, ns_esf: 1.0, ..default };
+    trained.check_scores(&few, &["--sp-esf=1.3"], above);
+    let fixed = Parameters { token_count: 30, ..default };
+    trained.check_scores(&few, &["--token-count=30"], fixed);
+    let bounds = Parameters { token_count_min: 20, token_count_max: 60, ..default };
+    trained.check_scores(&few, &["--token-count-min=20", "--token-count-max=60"], bounds);
+}
+
+#[test]
+fn tables_of_explanations() {
+    let Some(trained) = Trained::new(10) else { return };
+    let mut tokenizer = Tokenizer::new(Options::default());
+    let (mut distinct, mut scorer) = (Distinct::new(), Scorer::new());
+    let parameters = Parameters::default();
+    let mut lines = 0;
+    for file in trained.others.iter().step_by(40) {
+        let message = corpora::read(file).unwrap();
+        let output = trained.peer.filter(trained.scratch.path(), &["-vvv"], &message).unwrap();
+        distinct.read(&mut tokenizer, &message);
+        distinct.sort();
+        let tokens = distinct.iter().map(|token| (token, trained.evidence(token)));
+        let explanation = scorer.explain(&parameters, tokens);
+        let mut table = Vec::new();
+        let status = match explanation.score.status {
+            Status::Spam => "Spam",
+            Status::Ham => "Ham",
+            Status::Unsure => "Unsure",
+        };
+        explanation.write_table(&parameters, "  ", 30, &mut table);
+        let head = format!(
+            "X-Bogosity: {status}, tests=bogofilter, spamicity={:.6}, version=1.2.5\n",
+            explanation.score.spamicity
+        );
+        let ours = [head.into_bytes(), table].concat();
+        let differ = ours
+            .split(|byte| *byte == b'\n')
+            .zip(output.stdout.split(|byte| *byte == b'\n'))
+            .find(|(ours, theirs)| ours != theirs)
+            .map(|(ours, theirs)| [ours, theirs].map(String::from_utf8_lossy));
+        assert_eq!(differ, None, "{}", file.display());
+        assert_eq!(ours.len(), output.stdout.len(), "{}", file.display());
+        lines += explanation.rows.len();
+    }
+    eprintln!("{lines} lines of tables alike");
+    assert!(lines > 10_000, "{lines}");
+}
