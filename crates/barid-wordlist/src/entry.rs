@@ -92,6 +92,13 @@ pub(crate) fn receipt_key(content: u128) -> [u8; RECEIPT_KEY_LEN] {
     key
 }
 
+/// The hash of the content that a receipt is of.
+pub(crate) fn content_of(key: &[u8]) -> Option<u128> {
+    let key: &[u8; RECEIPT_KEY_LEN] = key.try_into().ok()?;
+    let (zero, content) = key.split_first()?;
+    (*zero == 0).then(|| content.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)))
+}
+
 /// Whether a key is that of a receipt, which is shown to nobody.
 pub(crate) fn is_receipt(key: &[u8]) -> bool {
     key.first() == Some(&0)
@@ -136,6 +143,7 @@ mod tests {
             assert_eq!(Receipt::of_counts(receipt.to_entry().counts()), Some(receipt));
         }
         assert_eq!(Receipt::of_counts(Counts::default()), None);
+        assert_eq!(content_of(&receipt_key(1 << 100 | 7)), Some(1 << 100 | 7));
         assert!(is_receipt(&receipt_key(u128::MAX)) && !is_receipt(keys::MSG_COUNT));
     }
 }

@@ -3,6 +3,7 @@
 //! A [`WordList`] answers counts of many tokens at once, takes a [`Batch`] of changes whole or not
 //! at all, and shows everything in the order of the tokens' bytes. [`Native`] is barid's own: one
 //! table that is never changed in place, and a log before it (`docs/formats/wordlist.md`).
+//! [`dump`], [`load`], [`maintain`], [`merge`] and [`robx`] do what `bogoutil` does.
 
 mod batch;
 mod date;
@@ -10,7 +11,10 @@ mod entry;
 mod error;
 pub mod limits;
 mod list;
+mod maintain;
 mod native;
+mod robx;
+mod text;
 mod varint;
 
 pub use batch::{Batch, Conflicts};
@@ -18,4 +22,7 @@ pub use date::{date_of, day_of};
 pub use entry::{Class, Counts, Entry, Receipt, keys};
 pub use error::{Damage, Error, Result};
 pub use list::{Change, Conflict, Decide, Rewritten, Updated, Visit, WordList};
+pub use maintain::{Maintain, Merged, maintain, merge, oldest};
 pub use native::{Created, Native};
+pub use robx::{Robx, robx, store_robx};
+pub use text::{Load, Loaded, dump, load};

@@ -31,5 +31,9 @@ pub const SEEDS_MAX: u32 = 8;
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes that are read or written at once when a whole table is.
 pub const CHUNK_LEN: usize = 512 * 1024;
+/// The longest line of a dump that is loaded; bogoutil's is 511.
+pub const LINE_LEN_MAX: usize = 4_096;
+/// Bytes of tokens that [`crate::load`] and [`crate::merge`] bring in with one batch.
+pub const BATCH_LEN: usize = 256 * 1024 * 1024;
 /// What is told of damage; more is counted by nobody.
 pub const DAMAGE_MAX: usize = 100;

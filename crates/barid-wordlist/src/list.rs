@@ -57,6 +57,15 @@ pub trait WordList {
     /// As [`WordList::refresh`].
     fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()>;
 
+    /// Shows all receipts: the hash of the content, and what it says. There may be none.
+    ///
+    /// # Errors
+    /// As [`WordList::refresh`].
+    fn scan_receipts(&mut self, visit: &mut dyn FnMut(u128, Receipt)) -> Result<()> {
+        let _ = visit;
+        Ok(())
+    }
+
     /// Lets `decide` judge every token, [`keys`] included, once; makes the changes all or none
     /// where the list can, durable when this returns. Also makes the list as compact as it can be.
     ///

@@ -8,4 +8,5 @@
 mod crash;
 mod damage;
 mod model;
+mod text;
 mod world;

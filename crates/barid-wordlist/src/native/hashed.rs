@@ -20,6 +20,8 @@ const TAG_LEN: usize = 6;
 const TAG_BITS: u32 = 46;
 /// How far from home a token may be.
 const DISTANCE_MAX: u64 = 3;
+/// What the memory gives at once.
+const LINE_LEN: usize = 64;
 /// How full blocks are, in percent.
 const FILL: u64 = 87;
 
@@ -153,6 +155,24 @@ pub(crate) fn home(header: &Header, hash: u64) -> u32 {
     place(hash, header.homes).0
 }
 
+/// Reads what [`find`] will read, as far as that can be guessed, of all parts in memory: many of
+/// these wait for the memory together, where many of those would wait in turn.
+#[inline]
+pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
+    let (home, tag) = place(hash, header.homes);
+    let Some(block) = bytes.chunks_exact(BLOCK_LEN).nth(home as usize) else { return 0 };
+    let fill = BLOCK_LEN * FILL as usize / 100;
+    let count = (header.entries / u64::from(header.homes.max(1))) as usize;
+    let values = HEAD_LEN + count * TAG_LEN;
+    let part = |len: usize| (tag as u128 * len as u128 >> TAG_BITS) as usize;
+    let mut seen = block[0] ^ block[(HEAD_LEN + part(count * TAG_LEN)) % BLOCK_LEN];
+    let until = values + part(fill.saturating_sub(values));
+    for at in (values..until + LINE_LEN).step_by(LINE_LEN) {
+        seen ^= block[at % BLOCK_LEN];
+    }
+    seen
+}
+
 /// Looks into a block that is sound and `distance` from the home of the hash.
 #[inline]
 pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> Answer {
@@ -160,11 +180,14 @@ pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> A
     let (_, tag) = place(hash, header.homes);
     let wanted = DISTANCE_MAX.saturating_sub(u64::from(distance)) << TAG_BITS | tag;
     let tag_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * TAG_LEN) & ((1 << 48) - 1);
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high) / 2;
-        // Eight bytes are read for six; behind the tags are two bytes at least for each.
-        if tag_at(middle) < wanted { low = middle + 1 } else { high = middle }
+    // Tags are spread evenly, so the place is known but for a few. Eight bytes are read for six:
+    // behind the tags are two bytes at least for each.
+    let mut low = (tag as u128 * count as u128 >> TAG_BITS) as usize;
+    while low > 0 && tag_at(low - 1) >= wanted {
+        low -= 1;
+    }
+    while low < count && tag_at(low) < wanted {
+        low += 1;
     }
     if low == count || tag_at(low) != wanted {
         return match u16_at(bytes, 6) {
@@ -185,8 +208,8 @@ pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> A
 fn skip(bytes: &[u8], numbers: usize) -> &[u8] {
     let (mut at, mut left) = (0, numbers);
     while left >= 8 && at + 8 <= bytes.len() {
-        let ends = !u64_at(bytes, at) & 0x8080_8080_8080_8080;
-        left -= ends.count_ones() as usize;
+        let ends = (!u64_at(bytes, at) & 0x8080_8080_8080_8080) >> 7;
+        left -= (ends.wrapping_mul(0x0101_0101_0101_0101) >> 56) as usize;
         at += 8;
     }
     while left > 0 && at < bytes.len() {

@@ -28,7 +28,7 @@ use self::header::Header;
 use self::table::FILE_MODE;
 use self::view::{View, beside};
 use crate::batch::{Bent, Op, Training};
-use crate::entry::{is_receipt, keys, receipt_key};
+use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOCK_TIMEOUT, LOG_LEN_FULL, LOG_LEN_MAX};
 use crate::{
@@ -315,6 +315,15 @@ impl WordList for Native {
         let done = self.view.each(&mut |token, entry| Ok(is_receipt(token) || visit(token, entry)));
         self.collect_damage();
         done
+    }
+
+    fn scan_receipts(&mut self, visit: &mut dyn FnMut(u128, Receipt)) -> Result<()> {
+        // Receipts come before all tokens.
+        self.view.each(&mut |key, entry| {
+            let receipt = content_of(key).zip(Receipt::of_counts(entry.counts()));
+            receipt.into_iter().for_each(|(content, receipt)| visit(content, receipt));
+            Ok(is_receipt(key))
+        })
     }
 
     /// The commit point is the rename of the new table.
