@@ -1,30 +1,38 @@
 //! Classes of bytes. Bytes from 0x80 on count as letters, whatever the charset.
 
-pub(super) const FRONT: u8 = 1;
-pub(super) const MID: u8 = 2;
-pub(super) const BACK: u8 = 4;
-pub(super) const BLANK: u8 = 8;
-pub(super) const BOUNDARY: u8 = 16;
-pub(super) const ALNUM: u8 = 32;
-pub(super) const HEX: u8 = 64;
-/// Of no meaning by itself in any state, at no place of a line.
-pub(super) const IDLE: u8 = 128;
+use super::work;
 
-static CLASSES: [u8; 256] = classes();
+pub(super) const FRONT: u16 = 1;
+pub(super) const MID: u16 = 2;
+pub(super) const BACK: u16 = 4;
+pub(super) const BLANK: u16 = 8;
+pub(super) const BOUNDARY: u16 = 16;
+pub(super) const ALNUM: u16 = 32;
+pub(super) const HEX: u16 = 64;
+/// Of no meaning by itself: in any state, in text, in HTML, and in tags. `-` is among the last
+/// three, although it has a meaning at the start of a line and in strict comments.
+pub(super) const IDLE: u16 = 128;
+pub(super) const IDLE_TEXT: u16 = 256;
+pub(super) const IDLE_HTML: u16 = 512;
+pub(super) const IDLE_TAG: u16 = 1024;
+
+static CLASSES: [u16; 256] = classes();
 
 /// Whether a byte is in one of the classes.
 #[inline]
-pub(super) fn is(byte: u8, classes: u8) -> bool {
+pub(super) fn is(byte: u8, classes: u16) -> bool {
     CLASSES[usize::from(byte)] & classes != 0
 }
 
 /// The length of the run of bytes in the classes at the start of `text`.
 #[inline]
-pub(super) fn run(text: &[u8], classes: u8) -> usize {
-    text.iter().position(|&byte| !is(byte, classes)).unwrap_or(text.len())
+pub(super) fn run(text: &[u8], classes: u16) -> usize {
+    let len = text.iter().position(|&byte| !is(byte, classes)).unwrap_or(text.len());
+    work::note(len + 1);
+    len
 }
 
-const fn classes() -> [u8; 256] {
+const fn classes() -> [u16; 256] {
     let mut table = [0; 256];
     let mut index = 0;
     while index < 256 {
@@ -53,7 +61,16 @@ const fn classes() -> [u8; 256] {
             class |= HEX;
         }
         if !letter && !byte.is_ascii_digit() && !is_mark(byte) {
-            class |= IDLE;
+            class |= IDLE | IDLE_TEXT | IDLE_HTML | IDLE_TAG;
+        }
+        if matches!(byte, b' ' | b'\t' | b'=' | b'-') {
+            class |= IDLE_TEXT | IDLE_HTML | IDLE_TAG;
+        }
+        if matches!(byte, b'>' | b'/') {
+            class |= IDLE_TEXT | IDLE_HTML;
+        }
+        if matches!(byte, b'&') {
+            class |= IDLE_TEXT | IDLE_TAG;
         }
         table[index] = class;
         index += 1;
@@ -69,4 +86,23 @@ const fn is_boundary_mark(byte: u8) -> bool {
 /// What some rule begins with.
 const fn is_mark(byte: u8) -> bool {
     matches!(byte, b'\n' | b'<' | b'>' | b'[' | b'$' | b'-' | b'=' | b' ' | b'\t' | b'&' | b'/')
+}
+
+/// The length of the run of [`MID`] bytes at the start of `text`, and up to the last [`BACK`] in
+/// it.
+#[inline]
+pub(super) fn word(text: &[u8]) -> (usize, usize) {
+    let mut back = 0;
+    for (index, &byte) in text.iter().enumerate() {
+        let class = CLASSES[usize::from(byte)];
+        if class & MID == 0 {
+            work::note(index + 1);
+            return (index, back);
+        }
+        if class & BACK != 0 {
+            back = index + 1;
+        }
+    }
+    work::note(text.len() + 1);
+    (text.len(), back)
 }

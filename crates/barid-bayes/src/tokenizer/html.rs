@@ -139,9 +139,11 @@ impl Scan<'_> {
         let mut last = None;
         let mut at = DOCTYPE.len();
         loop {
-            let place = self.text.place(at);
-            if self.no_bracket.contains(&place) {
-                at += (self.no_bracket.end - place) as usize;
+            // Where nothing more follows was found out once.
+            let mut start = self.text.place(at);
+            if self.no_bracket.contains(&start) {
+                at += (self.no_bracket.end - start) as usize;
+                start = self.no_bracket.start;
             }
             match self.find(at, b'>', true) {
                 Some(found) => {
@@ -153,7 +155,7 @@ impl Scan<'_> {
                     let rest = self.text.rest();
                     let line_end = memchr::memchr(b'\n', rest.get(at..).unwrap_or_default());
                     let end = line_end.map_or(rest.len(), |len| at + len);
-                    self.no_bracket = self.text.place(at)..self.text.place(end.max(at));
+                    self.no_bracket = start..self.text.place(end.max(at));
                     return last;
                 }
             }

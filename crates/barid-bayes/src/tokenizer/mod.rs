@@ -14,8 +14,10 @@ mod joined;
 mod lines;
 mod mime;
 mod scan;
+mod simple;
 mod text;
 mod verp;
+mod work;
 
 pub use facts::Facts;
 
@@ -40,6 +42,7 @@ pub struct Tokenizer {
     parts: Parts,
     line: Vec<u8>,
     token: Vec<u8>,
+    full: Vec<u8>,
     subnet: Vec<u8>,
     joined: Joined,
     facts: Facts,
@@ -57,6 +60,7 @@ impl Tokenizer {
             parts: Parts::default(),
             line: Vec::new(),
             token: Vec::new(),
+            full: Vec::new(),
             subnet: Vec::new(),
             joined,
             facts: Facts::default(),
@@ -101,8 +105,13 @@ impl Tokenizer {
             no_bracket: 0..0,
         };
         scan.begin_header();
-        let mut delivery =
-            Delivery { is_address: false, subnet: &mut self.subnet, token: &mut self.token, each };
+        let mut delivery = Delivery {
+            is_address: false,
+            subnet: &mut self.subnet,
+            token: &mut self.token,
+            full: &mut self.full,
+            each,
+        };
         while delivery.step(&mut scan) {}
     }
 
@@ -118,8 +127,9 @@ struct Delivery<'a> {
     is_address: bool,
     /// The address whose networks come next, with `block_on_subnets`.
     subnet: &'a mut Vec<u8>,
-    /// The token with its prefix.
     token: &'a mut Vec<u8>,
+    /// The token with its prefix.
+    full: &'a mut Vec<u8>,
     each: &'a mut dyn FnMut(&[u8]),
 }
 
@@ -127,6 +137,7 @@ impl Delivery<'_> {
     /// Delivers the next token, and the joined ones that end with it; `false` at the end.
     fn step(&mut self, scan: &mut Scan<'_>) -> bool {
         if !self.next_network(scan) {
+            self.simple_words(scan);
             let Some((found, len, taken)) = scan.next() else { return false };
             let is_kept = self.take(scan, found, len);
             scan.take(taken);
@@ -140,8 +151,10 @@ impl Delivery<'_> {
         if prefix.is_empty() {
             (self.each)(self.token);
         } else if self.token.len() + prefix.len() <= len_max {
-            self.token.splice(..0, prefix.iter().copied());
-            (self.each)(self.token);
+            self.full.clear();
+            self.full.extend_from_slice(prefix);
+            self.full.extend_from_slice(self.token);
+            (self.each)(self.full);
         }
         loop {
             self.token.clear();

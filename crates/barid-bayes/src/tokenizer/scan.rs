@@ -5,11 +5,14 @@
 //! rule: it gives up ([`Scan::is_interrupted`]), and matching begins again in the new state.
 
 use super::charset::Charset;
-use super::classes::{self, BACK, BLANK, BOUNDARY, IDLE, MID};
+use super::classes::{
+    self, BACK, BLANK, BOUNDARY, FRONT, IDLE, IDLE_HTML, IDLE_TAG, IDLE_TEXT, MID,
+};
 use super::facts::Facts;
 use super::joined::Joined;
 use super::mime::{PartType, Parts};
 use super::text::Text;
+use super::work;
 use crate::limits::{LOOKAHEAD_LEN_MAX, RESCANS_FREE, RESCANS_PER_BYTE};
 use crate::options::{Options, Profile};
 
@@ -132,7 +135,7 @@ impl Scan<'_> {
 
     /// The end of the run of bytes in the classes from `start` on.
     #[inline]
-    pub(super) fn run(&mut self, start: usize, classes: u8) -> usize {
+    pub(super) fn run(&mut self, start: usize, classes: u16) -> usize {
         let mut end = start;
         loop {
             end += classes::run(self.text.rest().get(end..).unwrap_or_default(), classes);
@@ -151,6 +154,7 @@ impl Scan<'_> {
                 true => memchr::memchr2(wanted, b'\n', rest),
                 false => memchr::memchr(wanted, rest),
             };
+            work::note(found.unwrap_or(rest.len()));
             if let Some(at) = found {
                 return (rest[at] == wanted).then_some(from + at);
             }
@@ -228,17 +232,49 @@ impl Scan<'_> {
             self.is_interrupted = false;
             let first = self.peek(0)?;
             self.is_interrupted = false;
-            if classes::is(first, IDLE) {
-                let len = classes::run(self.text.rest(), IDLE);
-                self.take(len);
+            if classes::is(first, FRONT) {
+                let found = self.word();
+                if found.is_some() {
+                    return found;
+                }
                 continue;
             }
-            let found =
-                if classes::is(first, classes::FRONT) { self.word() } else { self.mark(first) };
+            if self.skip_idle(first) {
+                continue;
+            }
+            let found = self.mark(first);
             if found.is_some() {
                 return found;
             }
         }
+    }
+
+    /// Passes over what has no meaning in this state; whether there was any.
+    #[inline]
+    fn skip_idle(&mut self, first: u8) -> bool {
+        let idle = match self.state {
+            State::Header | State::StrictComment => IDLE,
+            _ if first == b'-' && self.at_line_start => IDLE,
+            State::Text | State::PgpHead | State::PgpBody => IDLE_TEXT,
+            State::Html => IDLE_HTML,
+            State::Tag | State::OtherTag | State::LooseComment => IDLE_TAG,
+        };
+        let len = classes::run(self.text.rest(), idle);
+        if len > 0 {
+            self.take(len);
+        }
+        len > 0
+    }
+
+    /// Numbers that can be no part of an address.
+    fn skip_number(&mut self) -> bool {
+        let text = self.text.rest();
+        let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let is_number = text.get(len).is_some_and(|byte| *byte != b'.');
+        if is_number {
+            self.take(len);
+        }
+        is_number
     }
 
     /// The rules that begin with something else than a letter.
@@ -246,6 +282,9 @@ impl Scan<'_> {
         match first {
             b'\n' => return self.line_end(),
             b'0'..=b'9' => {
+                if self.skip_number() {
+                    return None;
+                }
                 if let Some(len) = self.address(0) {
                     return self.found(Found::Address, len);
                 }
@@ -397,12 +436,15 @@ impl Scan<'_> {
     }
 
     /// Words: their first byte is a letter.
+    #[inline]
     fn word(&mut self) -> Option<(Found, usize, usize)> {
-        let run = self.run(1, MID);
-        let text = self.text.rest();
-        let back = text[..run].iter().rposition(|&byte| classes::is(byte, BACK));
-        // The first byte is a letter, so there is one.
-        let len = back.map_or(1, |last| last + 1);
+        let (mut run, mut len) = classes::word(self.text.rest());
+        if self.text.get(run).is_none() {
+            // It may go on in the next line.
+            run = self.run(run, MID);
+            let back = self.text.rest()[..run].iter().rposition(|&byte| classes::is(byte, BACK));
+            len = back.map_or(1, |last| last + 1);
+        }
         if run >= LOOKAHEAD_LEN_MAX {
             return self.endless_word(run);
         }

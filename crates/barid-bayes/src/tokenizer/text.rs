@@ -4,6 +4,7 @@
 //! again. The sizes of bogofilter's own buffer are followed in numbers, because how much of a line
 //! it reads at once depends on them.
 
+use super::work;
 use crate::limits::{BUFFER_KEPT_LEN, RAW_PIECE_LEN};
 
 /// Free bytes kept in front for what is pushed back.
@@ -45,6 +46,7 @@ impl Text {
 
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<u8> {
+        work::note(1);
         self.bytes.get(self.start + index).copied()
     }
 
@@ -62,16 +64,19 @@ impl Text {
 
     /// Moves the first `len` bytes behind the following ones up to `end`.
     pub(super) fn rotate(&mut self, len: usize, end: usize) {
+        work::note(end);
         self.note_push_back(self.start + end, end);
         self.bytes[self.start..self.start + end].rotate_left(len);
     }
 
     /// Puts `text` in front, to be scanned again in place of what was just consumed.
     pub(super) fn push_back(&mut self, text: &[u8]) {
+        work::note(text.len());
         self.note_push_back(self.start, text.len());
         if self.start < text.len() {
             let room = text.len() + HEADROOM;
             let old = self.bytes.len();
+            work::note(old - self.start);
             self.bytes.resize(old + room, 0);
             self.bytes.copy_within(self.start..old, self.start + room);
             self.start += room;
@@ -98,6 +103,7 @@ impl Text {
             self.bytes.truncate(HEADROOM);
             self.start = HEADROOM;
         } else if self.start > CONSUMED_MAX && self.start > waiting {
+            work::note(waiting);
             self.bytes.copy_within(self.start.., HEADROOM);
             self.bytes.truncate(HEADROOM + waiting);
             self.start = HEADROOM;

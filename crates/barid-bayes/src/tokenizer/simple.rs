@@ -1,0 +1,87 @@
+//! The quick way through plain words, which most of a message is made of.
+//!
+//! It does what the rules of `scan` would do, as long as nothing but words and bytes without
+//! meaning follow, all of them in lines that were read already.
+
+use super::classes::{self, BLANK, FRONT, IDLE, IDLE_HTML, IDLE_TAG, IDLE_TEXT};
+use super::scan::{Scan, State};
+use super::{Delivery, is_text};
+
+impl Delivery<'_> {
+    /// Delivers words up to something else.
+    pub(super) fn simple_words(&mut self, scan: &mut Scan<'_>) {
+        let options = scan.options;
+        let is_simple = options.multi_token_count < 2 && !options.replace_non_ascii;
+        if !is_simple || self.is_address {
+            return;
+        }
+        let Some(idle) = idle(scan) else { return };
+        let (is_header, is_html) = (scan.state == State::Header, scan.state == State::Html);
+        let prefix = scan.tag.map_or(&b""[..], super::Tag::prefix);
+        let len_max =
+            if is_kept(scan) { options.token_len_bound().saturating_sub(prefix.len()) } else { 0 };
+        let lens = options.token_len_min..=len_max;
+        let text = scan.text.rest();
+        let mut at = 0;
+        while let Some(&first) = text.get(at) {
+            if !classes::is(first, FRONT) {
+                if !classes::is(first, idle) {
+                    let is_blank = is_header && classes::is(first, BLANK);
+                    if !is_blank || may_be_id(text.get(at + 1)) {
+                        break;
+                    }
+                }
+                at += 1;
+                continue;
+            }
+            let (run, len) = classes::word(&text[at..]);
+            match text.get(at + run) {
+                None => break,
+                Some(b'=' | b'#') if is_header => break,
+                Some(b'<' | b'&') if is_html => break,
+                Some(_) => {}
+            }
+            if lens.contains(&len) {
+                let word = &text[at..at + len];
+                if prefix.is_empty() {
+                    (self.each)(word);
+                } else {
+                    self.full.clear();
+                    self.full.extend_from_slice(prefix);
+                    self.full.extend_from_slice(word);
+                    (self.each)(self.full);
+                }
+            }
+            // What is left of the run begins no word and no rule.
+            at += run;
+        }
+        if at > 0 {
+            scan.take(at);
+        }
+    }
+}
+
+/// The bytes without meaning where the scanner is; `None` where words have more meaning than
+/// usual.
+fn idle(scan: &Scan<'_>) -> Option<u16> {
+    match scan.state {
+        State::Header if scan.at_line_start => None,
+        State::Header => Some(IDLE),
+        State::StrictComment => None,
+        _ if scan.at_line_start && scan.text.get(0) == Some(b'-') => None,
+        State::Text | State::PgpHead | State::PgpBody => Some(IDLE_TEXT),
+        State::Html => Some(IDLE_HTML),
+        State::Tag | State::OtherTag | State::LooseComment => Some(IDLE_TAG),
+    }
+}
+
+/// Whether words count where the scanner is.
+fn is_kept(scan: &Scan<'_>) -> bool {
+    is_text(scan) && matches!(scan.state, State::Header | State::Text | State::Html | State::Tag)
+        || scan.state == State::PgpHead && is_text(scan)
+}
+
+/// Whether a queue id may follow a blank of a header: `id` comes next, or a line that is not read.
+fn may_be_id(next: Option<&u8>) -> bool {
+    matches!(next, None | Some(b'i' | b'I'))
+}

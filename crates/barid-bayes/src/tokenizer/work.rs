@@ -1,0 +1,166 @@
+//! How much work was done: counted in tests, which hold it against the length of the message.
+
+/// Notes that so many bytes were looked at or moved.
+#[inline]
+pub(super) fn note(bytes: usize) {
+    #[cfg(test)]
+    WORK.with(|work| work.set(work.get() + bytes as u64));
+    #[cfg(not(test))]
+    let _ = bytes;
+}
+
+#[cfg(test)]
+thread_local! {
+    static WORK: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WORK;
+    use crate::limits::LOOKAHEAD_LEN_MAX;
+    use crate::options::{Options, Profile};
+    use crate::tokenizer::Tokenizer;
+
+    /// Bytes of the shorter of two messages of a kind.
+    const LEN: usize = 150_000;
+
+    fn work_of(message: &[u8], profile: Profile) -> u64 {
+        let mut tokenizer = Tokenizer::new(Options::new(profile));
+        WORK.with(|work| work.set(0));
+        tokenizer.tokens(message, &mut |_| {});
+        let room = tokenizer.text.end().capacity();
+        assert!(room < 4 * LOOKAHEAD_LEN_MAX, "{room} bytes of text");
+        WORK.with(std::cell::Cell::get)
+    }
+
+    /// Twice the message takes about twice the work, and not much for each byte.
+    fn check(head: &str, again: &str, tail: &str) {
+        let message = |len: usize| {
+            [head.as_bytes(), &again.as_bytes().repeat(len / again.len()), tail.as_bytes()].concat()
+        };
+        for profile in [Profile::Bogofilter, Profile::Modern] {
+            let (short, long) = (message(LEN), message(2 * LEN));
+            let work = [&short, &long].map(|message| work_of(message, profile));
+            let is_linear = work[1] <= 2 * work[0] + work[0] / 4 + 10_000;
+            let per_byte = work[1] / long.len() as u64;
+            assert!(is_linear && per_byte < 120, "{head:?} {again:?}: {work:?}, {per_byte}");
+        }
+    }
+
+    const HTML: &str = "Content-Type: text/html\n\n";
+
+    #[test]
+    fn words_without_end() {
+        check("", "a", "");
+        check("\n", "a", "");
+        check("\n", "a.", "");
+        check("\n", "a--", "\n");
+        check("\n", "abcdefghi ", "");
+        check("\n", "1.1.1.", "\n");
+        check("\n", "$1.", "\n");
+        check(HTML, "a", "<");
+        check("Subject: ", "a=", "\n");
+        check("Subject: ", "a-1#", "\n");
+        check("Subject: ", "a-1#", "=x@");
+        check("Subject: ", "a-x#", "=x@y");
+        check("Subject: ", "a-1#b-", "=x@y");
+        check("Subject: ", "a-1#b-c=", "\n");
+    }
+
+    #[test]
+    fn header_lines_without_end() {
+        check("Message-Id: ", "a", "");
+        check("", "Message-Id: a\n", "");
+        check("", "X-Bogosity: a\n b\n", "");
+        check("X-Bogosity: a\n", " ", "");
+        check("Received: x", " id ", "");
+        check("Received: x", " id\n", "");
+        check("Received: x id", " ", "\n");
+        check("Received: x id", "\n ", "\n");
+        check("", "Content-Type: text/html\n", "");
+        check("X: ", "boundary=", "");
+        check("X: ", "charset=", "");
+        check("X: ", "name=\"", "");
+        check("X: boundary=", " ", "");
+        check("", "a\n", "");
+        check("", " \n", "");
+    }
+
+    #[test]
+    fn encoded_words_without_end() {
+        check("X: ", "=?a?q?", "");
+        check("X: ", "=?utf-8?q?=41?= ", "");
+        check("X: ", "=?utf-8?q?=41?=\n ", "");
+        check("X: ", "=?utf-8?q?=3D=3Fus?=", "");
+        check("X: =?utf-8?q?", "=3D=3Fx=3Fq=3F", "?=");
+        check("X: ", "=?utf-8?b?PT94P3E/YT89?=", "");
+        check("X: ", "a=?utf-8?q?a?=", "");
+    }
+
+    #[test]
+    fn tags_without_end() {
+        check(HTML, "<b>", "");
+        check(HTML, "a<b>", "");
+        check(HTML, "a<b>", "<");
+        check(HTML, "a<b><b>", " ");
+        check(HTML, "a<b> ", "");
+        check(HTML, "<", "");
+        check(HTML, "a<", "");
+        check(HTML, "<a ", "");
+        check(HTML, "a<b\n", ">");
+        check(HTML, "a<!--", "");
+        check(HTML, "<!-- a>", "");
+        check(HTML, "a<p>", "");
+        check(HTML, "a<b>b<i>c<u", "");
+        check(&(HTML.to_owned() + "a"), "<b>", "<c");
+        check(HTML, "<!DOCTYPE HTML PUBLIC ", "");
+        check(HTML, "<a /%41<!DOCTYPE HTML PUBLIC ", "");
+        check(HTML, "<a /%3e<!DOCTYPE HTML PUBLIC ", "");
+        check("\n", "<!DOCTYPE HTML PUBLIC a", "\n");
+    }
+
+    #[test]
+    fn entities_and_escapes_without_end() {
+        check(HTML, "&#97;", "");
+        check(HTML, "a&#97;", "");
+        check(HTML, "&#x", "");
+        check(HTML, "&#1", "");
+        check(HTML, "a&#300;", "");
+        check(HTML, "&#", "");
+        check(HTML, "&#38;#38;", "");
+        check(&(HTML.to_owned() + "<a "), "/%41", "");
+        check(&(HTML.to_owned() + "<a /"), "a%61", "");
+        check(&(HTML.to_owned() + "<a /"), "%25", "");
+        check(&(HTML.to_owned() + "<a "), "/", "");
+    }
+
+    #[test]
+    fn parts_without_end() {
+        let multipart = "Content-Type: multipart/mixed; boundary=b\n\n";
+        check(multipart, "--b\n\na\n", "");
+        check(multipart, "--b\nContent-Type: multipart/mixed; boundary=b\n\n", "");
+        check(multipart, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n", "");
+        check(multipart, "--\n", "");
+        check(multipart, "--b--\n", "");
+        check("", "Content-Type: message/rfc822\n\n", "");
+        check("", "Content-Type: multipart/x; boundary=a\n\n--a\n", "");
+        check(multipart, "-----BEGIN PGP SIGNATURE-----\n", "");
+        check(multipart, "-----BEGIN PGP SIGNATURE-----\n\n-----END PGP SIGNATURE-----\n", "");
+        check("Content-Transfer-Encoding: base64\n\n", "YWFhYWFh\n", "");
+        check("Content-Transfer-Encoding: quoted-printable\n\n", "=", "");
+    }
+
+    #[test]
+    fn deep_parts_are_many_comparisons_at_most() {
+        // Every container has another boundary of one length, and none is the one of the lines.
+        let mut message = String::new();
+        for depth in 0..1_000 {
+            let header =
+                format!("Content-Type: multipart/x; boundary=b{depth:04}\n\n--b{depth:04}\n");
+            message.push_str(&header);
+        }
+        message.push_str(&"--b9999\n".repeat(10_000));
+        let work = work_of(message.as_bytes(), Profile::Bogofilter);
+        assert!(work < 10_000 * 40 + 1_000_000, "{work}");
+    }
+}
