@@ -78,8 +78,15 @@ pub(super) const PADDING_KEPT: usize = 8;
 pub(super) const ABSORB_MAX: usize = 8 * 1024;
 
 /// Bytes of expunged messages that become padding of the next ones; more are moved over or
-/// collapsed.
-pub(super) const ABSORB_TOTAL_MAX: u64 = 64 * 1024;
+/// collapsed. Where much follows it is more.
+pub(super) const ABSORB_TOTAL_MIN: u64 = 64 * 1024;
+
+/// However much follows, no more becomes padding.
+pub(super) const ABSORB_TOTAL_MAX: u64 = 2 * 1024 * 1024;
+
+/// A collapse takes all that follows from the page cache, which takes as long as it takes to write
+/// this part of it.
+pub(super) const COLLAPSE_FRACTION: u64 = 1024;
 
 /// How far ahead is looked for padding to use or to fill.
 pub(super) const LOOKAHEAD_LEN: u64 = 8 * 1024 * 1024;

@@ -15,7 +15,8 @@ use super::pages::Pages;
 use super::prepare::{Prepared, pseudo_item};
 use super::room::{self, Length, Mode, Search};
 use crate::mbox::layout::{
-    COLLAPSE_MIN, COLLAPSES_MAX, MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
+    ABSORB_TOTAL_MAX, ABSORB_TOTAL_MIN, COLLAPSE_FRACTION, COLLAPSE_MIN, COLLAPSES_MAX,
+    MMDF_SEPARATOR, MOVE_FRACTION, Notes, UNWRITABLE_MAX,
 };
 use crate::mbox::status::Separators;
 use crate::{ChangeSet, Error, Known, Location, MovedMessage, Result, Shift};
@@ -400,7 +401,12 @@ impl<'p> Planner<'p> {
         if is_much || kept == self.tools.cursor.len() {
             return Ok((Mode::Move, nothing));
         }
-        let mut can = |surplus| self.search.can_absorb(&self.context, kept, surplus);
+        let worth = behind / COLLAPSE_FRACTION;
+        let absorbed_max = worth.clamp(ABSORB_TOTAL_MIN, ABSORB_TOTAL_MAX);
+        let mut can = |surplus| self.search.can_absorb(&self.context, kept, surplus, absorbed_max);
+        if surplus <= worth && can(surplus)? {
+            return Ok((Mode::Local, nothing));
+        }
         if let Some(block) = self.context.input.collapse.filter(|block| *block > 0)
             && surplus >= COLLAPSE_MIN
             && self.collapses < COLLAPSES_MAX

@@ -5,9 +5,7 @@
 use super::measure::{Context, Measured, Tools};
 use super::plan::PlanInput;
 use crate::Result;
-use crate::mbox::layout::{
-    ABSORB_MAX, ABSORB_TOTAL_MAX, LOOKAHEAD_LEN, PADDING_KEPT, PADDING_LEN, PLAIN_GROWTH_MAX,
-};
+use crate::mbox::layout::{ABSORB_MAX, LOOKAHEAD_LEN, PADDING_KEPT, PADDING_LEN, PLAIN_GROWTH_MAX};
 
 /// How the shift is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,18 +158,20 @@ impl<'p> Search<'p> {
         Ok(Found::Enough)
     }
 
-    /// Whether the messages from `next` on can absorb `surplus` bytes.
+    /// Whether the messages from `next` on can absorb `surplus` bytes, and no more than `most` with
+    /// what else is expunged among them.
     pub(super) fn can_absorb(
         &mut self,
         context: &Context<'_>,
         next: u32,
         surplus: u64,
+        most: u64,
     ) -> Result<bool> {
         let (mut next, mut surplus, mut start) = (next, surplus, None);
         while surplus > 0 {
             let Some(item) = self.tools.cursor.get(next)? else { return Ok(false) };
             let passed = item.offset.saturating_sub(*start.get_or_insert(item.offset));
-            if passed > LOOKAHEAD_LEN || surplus > ABSORB_TOTAL_MAX {
+            if passed > LOOKAHEAD_LEN || surplus > most {
                 return Ok(false);
             }
             if context.targets.is_expunged(next) {

@@ -4,7 +4,9 @@ use barid_types::{Flag, FlagSet, Keyword, Uid};
 
 use super::support::{Done, World};
 use crate::mbox::Variant;
-use crate::mbox::layout::{ABSORB_MAX, HEADER_LEN_MAX, PADDING_LEN};
+use crate::mbox::layout::{
+    ABSORB_MAX, COLLAPSE_FRACTION, COLLAPSE_MIN, HEADER_LEN_MAX, PADDING_LEN,
+};
 use crate::{ChangeSet, Error, FlagChange};
 
 const FROM: &str = "From a@b.c Thu Nov  9 10:11:12 2023\n";
@@ -177,6 +179,18 @@ fn a_big_message_is_collapsed() {
     assert_eq!(done.collapsed, 23 * 4096);
     assert!(done.copied < 200 && done.inserted < 2 * 4096 + 200);
     assert!(done.planned.shifts.iter().any(|shift| shift.old_offset > 100_000));
+}
+
+#[test]
+fn a_big_message_that_much_follows_becomes_padding() {
+    let follows = COLLAPSE_FRACTION as usize * (COLLAPSE_MIN as usize + 3_000);
+    let lens = [&[10, COLLAPSE_MIN as usize + 1_000][..], &[10; 12], &[follows]].concat();
+    let mut world = World::new(Variant::Mboxo, ours(40, &lens).as_bytes());
+    world.block = Some(4096);
+    let done = world.apply(&expunged([2]));
+    assert_eq!(done.collapsed, 0);
+    assert!(done.planned.shifts.iter().all(|shift| shift.old_offset < 200_000));
+    assert!(done.copied < 10_000, "{} bytes moved", done.copied);
 }
 
 #[test]
