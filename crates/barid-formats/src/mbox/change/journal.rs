@@ -64,6 +64,17 @@ pub(super) struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// Looks whether there is room for so many bytes more.
+    pub(super) fn check_space(&self, needed: u64) -> Result<()> {
+        match self.vfs.free_space(self.mailbox) {
+            Ok(free) if free < needed => {
+                Err(Error::NoSpace { path: self.mailbox.to_owned(), needed, free })
+            }
+            // Where it cannot be told, it will be seen.
+            _ => Ok(()),
+        }
+    }
+
     /// The place beside the mailbox.
     pub(super) fn beside(&self) -> PathBuf {
         let name = self.mailbox.file_name().unwrap_or_default().as_bytes();

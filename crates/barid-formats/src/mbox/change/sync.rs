@@ -158,6 +158,8 @@ fn dry_run(
     figures.bytes_appended = len_of(mailbox, appends);
     figures.size_after += figures.bytes_appended;
     figures.barriers += if appends.is_empty() { 0 } else { 2 };
+    let growth = figures.size_after.saturating_sub(figures.size_before);
+    places.check_space(growth + figures.bytes_journaled)?;
     let Planned { gone, unwritable, unwritable_count, expunged, shifts, .. } = planned;
     let report = SyncReport {
         gone,

@@ -244,6 +244,20 @@ fn a_dry_run_writes_nothing_and_says_what_would_be() {
 }
 
 #[test]
+fn a_dry_run_says_that_there_is_no_room() {
+    let disk = barid_vfs::MemVfs::new();
+    let world = World::on(std::sync::Arc::new(disk.clone()));
+    world.write(format!("{FROM}Subject: a\n\nbody\n\n").repeat(200).as_bytes());
+    let known = world.scan();
+    let changes = ChangeSet { write_uids: true, ..ChangeSet::default() };
+    let mut context = SyncContext::new(&known);
+    context.dry_run = true;
+    disk.set_free_space(Some(5000));
+    let result = world.mailbox().sync(&changes, &[], &mut context);
+    assert!(matches!(result, Err(Error::NoSpace { free: 5000, .. })), "{result:?}");
+}
+
+#[test]
 fn nothing_is_unfinished_where_nothing_was_begun() {
     let world = world(3);
     assert_eq!(world.mailbox().unfinished(Some(Path::new("/state"))).unwrap(), None);
