@@ -1,8 +1,8 @@
 //! What a native word list costs: `wordlist-cost DIR [TOKENS]...`, usually 10000 500000 5000000.
 //!
-//! Prints for each size: bytes of the files and per token, and the medians of looking up 300 tokens
-//! by a handle that is opened for it, by one that stays, of training a message, of a dump; and of the first
-//! with the table out of the system's cache.
+//! Prints for each size: bytes of the files and per token, and medians of opening, of looking up
+//! 300 tokens by a handle that is opened for it, by one that stays, of training a message, of a
+//! dump; and of the first with the table out of the system's cache.
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 //! A [`WordList`] answers counts of many tokens at once, takes a [`Batch`] of changes whole or not
 //! at all, and shows everything in the order of the tokens' bytes. [`Native`] is barid's own: one
 //! table that is never changed in place, and a log before it (`docs/formats/wordlist.md`).
-//! [`dump`], [`load`], [`maintain`], [`merge`] and [`robx`] do what `bogoutil` does.
+//! [`OnStore`] is any store of `barid-kv` in bogofilter's record form, bogofilter's own files
+//! included. [`dump`], [`load`], [`maintain`], [`merge`] and [`robx`] do what `bogoutil` does.
 
 mod batch;
 mod date;
@@ -14,6 +15,7 @@ mod list;
 mod maintain;
 mod native;
 mod robx;
+mod store;
 mod text;
 mod varint;
 
@@ -25,4 +27,5 @@ pub use list::{Change, Conflict, Decide, Rewritten, Updated, Visit, WordList};
 pub use maintain::{Maintain, Merged, maintain, merge, oldest};
 pub use native::{Created, Native};
 pub use robx::{Robx, robx, store_robx};
+pub use store::{OnStore, Sharing};
 pub use text::{Load, Loaded, dump, load};

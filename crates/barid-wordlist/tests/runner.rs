@@ -5,8 +5,12 @@
     reason = "tests, which print what they covered"
 )]
 
+mod bogofilter;
+mod child;
 mod crash;
 mod damage;
 mod model;
+mod processes;
+mod stores;
 mod text;
 mod world;

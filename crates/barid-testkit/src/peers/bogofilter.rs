@@ -37,6 +37,15 @@ impl Bogofilter {
         found
     }
 
+    /// Finds the programs of another build, by the names that Debian gives them
+    /// (`bogofilter-tokyocabinet`). Packages of two builds cannot be installed together, so that
+    /// nothing is said or fails where they are missing.
+    pub fn of_build(build: &str) -> Option<Self> {
+        let name = |tool: &str| program(&format!("{tool}-{build}"));
+        let [filter, lexer, util] = ["bogofilter", "bogolexer", "bogoutil"].map(name);
+        Some(Self { filter: filter?, lexer: lexer?, util: util? })
+    }
+
     /// Runs `bogofilter` on the word list in a folder.
     ///
     /// # Errors

@@ -164,7 +164,7 @@ pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
     let fill = BLOCK_LEN * FILL as usize / 100;
     let count = (header.entries / u64::from(header.homes.max(1))) as usize;
     let values = HEAD_LEN + count * TAG_LEN;
-    let part = |len: usize| (tag as u128 * len as u128 >> TAG_BITS) as usize;
+    let part = |len: usize| ((u128::from(tag) * len as u128) >> TAG_BITS) as usize;
     let mut seen = block[0] ^ block[(HEAD_LEN + part(count * TAG_LEN)) % BLOCK_LEN];
     let until = values + part(fill.saturating_sub(values));
     for at in (values..until + LINE_LEN).step_by(LINE_LEN) {
@@ -182,7 +182,7 @@ pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> A
     let tag_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * TAG_LEN) & ((1 << 48) - 1);
     // Tags are spread evenly, so the place is known but for a few. Eight bytes are read for six:
     // behind the tags are two bytes at least for each.
-    let mut low = (tag as u128 * count as u128 >> TAG_BITS) as usize;
+    let mut low = ((u128::from(tag) * count as u128) >> TAG_BITS) as usize;
     while low > 0 && tag_at(low - 1) >= wanted {
         low -= 1;
     }

@@ -1,0 +1,327 @@
+//! A word list in a store of `barid-kv`, in bogofilter's record form.
+//!
+//! A key is a token; its value two or three numbers of 32 bits: spam, ham, and the date unless
+//! that is 0. A list of our own ([`Sharing::Own`]) is read and written under the rules of
+//! [`barid_kv::Store`], and has receipts. One that bogofilter made ([`Sharing::Bogofilter`]) is
+//! read and written in place, by the library that bogofilter has, under the lock that bogofilter
+//! takes of the file itself; nothing but what bogofilter would write is written.
+
+mod record;
+mod session;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_kv::Choice;
+use barid_vfs::Vfs;
+
+use self::record::Order;
+use self::session::Writing;
+use crate::batch::{Bent, Op, Training};
+use crate::entry::{content_of, is_receipt, keys, receipt_key};
+use crate::error::At;
+use crate::{
+    Batch, Change, Conflict, Conflicts, Counts, Created, Decide, Entry, Error, Receipt, Result,
+    Rewritten, Updated, Visit, WordList,
+};
+
+/// Where the generation of a list of our own is kept.
+const GENERATION: &[u8] = b"\0g";
+
+/// Who else uses a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// We alone.
+    Own,
+    /// bogofilter, whose file it is.
+    Bogofilter,
+}
+
+/// A word list in a store. Every call is a session of its own: it waits for writers.
+#[derive(Debug)]
+pub struct OnStore {
+    place: session::Place,
+    generation: u64,
+}
+
+impl OnStore {
+    /// Opens a list. What a file of bogofilter is made of, `choice` must say: its Berkeley DB build
+    /// writes bdb, its Tokyo Cabinet build tokyocabinet.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Store`], [`Error::Unsupported`] for a Berkeley DB file that is
+    /// part of an environment with transactions.
+    pub fn open(vfs: Arc<dyn Vfs>, path: &Path, choice: Choice, sharing: Sharing) -> Result<Self> {
+        let place = session::Place::new(vfs, path, choice, sharing);
+        place.check()?;
+        let mut list = Self { place, generation: 0 };
+        list.refresh()?;
+        Ok(list)
+    }
+
+    /// Makes a new list.
+    ///
+    /// # Errors
+    /// As [`OnStore::open`]; [`Error::Store`] if something is there.
+    pub fn create(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        choice: Choice,
+        sharing: Sharing,
+        created: &Created,
+    ) -> Result<Self> {
+        let place = session::Place::new(vfs, path, choice, sharing);
+        let mut writing = place.create()?;
+        let mut batch = barid_kv::Batch::new();
+        let mut put = |key, spam| {
+            let entry = Entry { spam, ham: 0, date: created.date };
+            batch.put_with(key, |bytes| place.order.put(bytes, entry));
+        };
+        if let Some(encoding) = created.encoding {
+            put(keys::ENCODING, encoding);
+            put(keys::WORDLIST_VERSION, keys::VERSION);
+        }
+        if sharing == Sharing::Own {
+            put(GENERATION, 1);
+        }
+        writing.apply(&batch)?;
+        writing.close()?;
+        Self::open(Arc::clone(&place.vfs), path, choice, sharing)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    fn own(&self) -> bool {
+        self.place.sharing == Sharing::Own
+    }
+
+    /// What the list's generation is by now; of a file of bogofilter its time.
+    fn generation_in(&self, get: &mut Get<'_>) -> Result<u64> {
+        if self.own() {
+            let entry = get(GENERATION)?.unwrap_or_default();
+            return Ok(u64::from(entry.ham) << 32 | u64::from(entry.spam));
+        }
+        let modified = self.place.vfs.metadata(&self.place.path).at(&self.place.path)?.modified;
+        Ok(modified.unix_nanos.unsigned_abs())
+    }
+
+    /// What receipts become, and what they say otherwise.
+    fn train(&self, batch: &Batch, generation: u64, writing: &mut Writing) -> Result<Trained> {
+        let mut trained = Trained::default();
+        if batch.trainings().is_empty() {
+            return Ok(trained);
+        }
+        if !self.own() {
+            return Err(self.without_receipts());
+        }
+        let mut known: HashMap<u128, Option<Receipt>> = HashMap::new();
+        for training in batch.trainings() {
+            let Training { content, class, profile } = *training;
+            let found = match known.get(&content) {
+                Some(found) => *found,
+                None => writing
+                    .get(&receipt_key(content))?
+                    .map(Entry::counts)
+                    .and_then(Receipt::of_counts),
+            };
+            let expected = match profile {
+                Some(_) => found.is_none(),
+                None => found.is_some_and(|found| found.class == class),
+            };
+            if !expected {
+                trained.conflicts.push(Conflict { content, found });
+            }
+            let (generation, date) = (generation as u32, batch.date());
+            let now = profile.map(|profile| Receipt { class, profile, generation, date });
+            known.insert(content, now);
+        }
+        trained.receipts = known.into_iter().collect();
+        trained.receipts.sort_unstable_by_key(|(content, _)| *content);
+        Ok(trained)
+    }
+
+    fn without_receipts(&self) -> Error {
+        let what = "a word list of bogofilter has no receipts";
+        Error::Unsupported { path: self.place.path.clone(), what }
+    }
+
+    /// Writes the generation that follows, and ends the session.
+    fn finish(&mut self, mut writing: Writing, mut batch: barid_kv::Batch) -> Result<u64> {
+        if self.own() {
+            let next = self.generation_in(&mut |key| writing.get(key))? + 1;
+            let entry = Entry { spam: next as u32, ham: (next >> 32) as u32, date: 0 };
+            batch.put_with(GENERATION, |bytes| Order::Little.put(bytes, entry));
+        }
+        writing.apply(&batch)?;
+        writing.close()?;
+        self.refresh()?;
+        Ok(self.generation)
+    }
+}
+
+type Get<'a> = dyn FnMut(&[u8]) -> Result<Option<Entry>> + 'a;
+
+/// What becomes of receipts.
+#[derive(Debug, Default)]
+struct Trained {
+    receipts: Vec<(u128, Option<Receipt>)>,
+    conflicts: Vec<Conflict>,
+}
+
+impl WordList for OnStore {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn refresh(&mut self) -> Result<bool> {
+        let before = self.generation;
+        self.generation = match self.own() {
+            true => {
+                let mut reading = self.place.read()?;
+                self.generation_in(&mut |key| reading.get(key))?
+            }
+            false => self.generation_in(&mut |_| Ok(None))?,
+        };
+        Ok(self.generation != before)
+    }
+
+    /// Tokens are looked up in the order of their bytes, so that pages are read once.
+    fn counts(&mut self, tokens: &[&[u8]], counts: &mut [Counts]) -> Result<()> {
+        assert!(counts.len() >= tokens.len(), "a place for every token");
+        let mut order: Vec<usize> = (0..tokens.len()).collect();
+        if !tokens.is_sorted() {
+            order.sort_unstable_by_key(|nth| tokens[*nth]);
+        }
+        let mut reading = self.place.read()?;
+        for nth in order {
+            counts[nth] = reading.get(tokens[nth])?.unwrap_or_default().counts();
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        self.place.read()?.get(token)
+    }
+
+    fn receipts(&mut self, contents: &[u128]) -> Result<Vec<Option<Receipt>>> {
+        if !self.own() {
+            return Err(self.without_receipts());
+        }
+        let mut reading = self.place.read()?;
+        let mut receipt = |content: &u128| -> Result<Option<Receipt>> {
+            let entry = reading.get(&receipt_key(*content))?;
+            Ok(entry.map(Entry::counts).and_then(Receipt::of_counts))
+        };
+        contents.iter().map(&mut receipt).collect()
+    }
+
+    /// The commit point, and what a crash leaves, is the store's; see
+    /// [`barid_kv::Capabilities::atomic`].
+    fn update(&mut self, batch: &Batch) -> Result<Updated> {
+        let mut writing = self.place.write()?;
+        let before = self.generation_in(&mut |key| writing.get(key))?;
+        let trained = match self.train(batch, before + 1, &mut writing) {
+            Ok(trained) => trained,
+            // A session that is not closed leaves a list that nobody vouches for.
+            Err(error) => return writing.close().and(Err(error)),
+        };
+        if !trained.conflicts.is_empty() && batch.conflicts() == Conflicts::Refuse {
+            return writing.close().and(Err(Error::Conflicts(trained.conflicts)));
+        }
+        let mut updated = Updated { conflicts: trained.conflicts, ..Updated::default() };
+        if batch.is_empty() {
+            updated.generation = before;
+            return writing.close().map(|()| updated);
+        }
+        let order = self.place.order;
+        let mut changes = barid_kv::Batch::new();
+        for (content, receipt) in trained.receipts {
+            match receipt {
+                Some(receipt) => changes.put_with(&receipt_key(content), |bytes| {
+                    order.put(bytes, receipt.to_entry());
+                }),
+                None => changes.delete(&receipt_key(content)),
+            }
+        }
+        let mut bent = Bent::default();
+        let mut last: Option<(&[u8], Entry)> = None;
+        for (token, op) in batch.sorted() {
+            let had = match last {
+                Some((before, entry)) if before == token => Some(entry),
+                _ => {
+                    if let Some((token, entry)) = last {
+                        changes.put_with(token, |bytes| order.put(bytes, entry));
+                    }
+                    writing.get(token)?
+                }
+            };
+            last = Some((token, Op::apply(op, had, &mut bent)));
+        }
+        if let Some((token, entry)) = last {
+            changes.put_with(token, |bytes| order.put(bytes, entry));
+        }
+        updated.generation = self.finish(writing, changes)?;
+        (updated.saturated, updated.floored) = (bent.saturated, bent.floored);
+        Ok(updated)
+    }
+
+    fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        let mut show = |key: &[u8], entry| is_receipt(key) || visit(key, entry);
+        self.place.read()?.scan(&mut show)
+    }
+
+    fn scan_receipts(&mut self, visit: &mut dyn FnMut(u128, Receipt)) -> Result<()> {
+        self.place.read()?.scan(&mut |key, entry| {
+            let receipt = content_of(key).zip(Receipt::of_counts(entry.counts()));
+            receipt.into_iter().for_each(|(content, receipt)| visit(content, receipt));
+            true
+        })
+    }
+
+    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
+        let mut writing = self.place.write()?;
+        let mut rewritten = Rewritten::default();
+        let (mut dropped, mut joins) = (Vec::new(), Vec::new());
+        let mut set: HashMap<Vec<u8>, Entry> = HashMap::new();
+        writing.scan(&mut |key, entry| {
+            if is_receipt(key) {
+                return true;
+            }
+            match decide(key, entry) {
+                Change::Keep => rewritten.kept += 1,
+                Change::Drop => dropped.push(key.to_vec()),
+                Change::Set(entry) => drop(set.insert(key.to_vec(), entry)),
+                Change::Rename(name) => joins.push((key.to_vec(), name, entry)),
+            }
+            true
+        })?;
+        rewritten.dropped = dropped.len() as u64;
+        rewritten.changed = (set.len() + joins.len()) as u64;
+        if rewritten.dropped + rewritten.changed == 0 {
+            return writing.close().map(|()| rewritten);
+        }
+        let order = self.place.order;
+        let mut changes = barid_kv::Batch::new();
+        let gone = joins.iter().map(|(token, ..)| token).chain(&dropped);
+        let gone: std::collections::HashSet<&Vec<u8>> = gone.collect();
+        gone.iter().for_each(|token| changes.delete(token));
+        for (_, name, entry) in &joins {
+            let had = match set.get(name) {
+                Some(entry) => Some(*entry),
+                None if gone.contains(name) => None,
+                None => writing.get(name)?,
+            };
+            let entry = Op::Join(*entry).apply(had, &mut Bent::default());
+            set.insert(name.clone(), entry);
+        }
+        for (token, entry) in &set {
+            changes.put_with(token, |bytes| order.put(bytes, *entry));
+        }
+        self.finish(writing, changes)?;
+        Ok(rewritten)
+    }
+}

@@ -1,0 +1,61 @@
+//! The value of a token, as bogofilter has it.
+
+use crate::Entry;
+
+/// In which order the bytes of a number are: that of the machine that made the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    /// That of this machine.
+    pub(crate) const HERE: Self =
+        if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
+    /// Appends a value; the date only if there is one.
+    pub(crate) fn put(self, bytes: &mut Vec<u8>, entry: Entry) {
+        let numbers = [entry.spam, entry.ham, entry.date];
+        let len = if entry.date == 0 { 2 } else { 3 };
+        for number in &numbers[..len] {
+            bytes.extend_from_slice(&match self {
+                Self::Little => number.to_le_bytes(),
+                Self::Big => number.to_be_bytes(),
+            });
+        }
+    }
+
+    /// Reads a value; what is not there is 0.
+    pub(crate) fn take(self, bytes: &[u8]) -> Entry {
+        let number = |nth: usize| {
+            let number = bytes.get(nth * 4..).and_then(|rest| rest.first_chunk());
+            number.map_or(0, |number| match self {
+                Self::Little => u32::from_le_bytes(*number),
+                Self::Big => u32::from_be_bytes(*number),
+            })
+        };
+        Entry { spam: number(0), ham: number(1), date: number(2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back() {
+        let check = |order: Order, entry: Entry, expected: &[u8]| {
+            let mut bytes = Vec::new();
+            order.put(&mut bytes, entry);
+            assert_eq!(bytes, expected);
+            assert_eq!(order.take(&bytes), entry);
+        };
+        let entry = |spam, ham, date| Entry { spam, ham, date };
+        check(Order::Little, entry(1, 2, 3), &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        check(Order::Big, entry(1, 2, 3), &[0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3]);
+        check(Order::Little, entry(1, 2, 0), &[1, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(Order::Little.take(&[5, 0, 0, 0]), entry(5, 0, 0));
+        assert_eq!(Order::Little.take(&[5, 0]), entry(0, 0, 0));
+    }
+}

@@ -1,0 +1,226 @@
+//! Sessions of reading and writing, under our lock or under bogofilter's.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_kv::{Choice, KvRead, KvWrite, Purpose, Reader, Store, Writer};
+use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file};
+
+use super::Sharing;
+use super::record::Order;
+use crate::error::At;
+use crate::limits::LOCK_TIMEOUT;
+use crate::{Entry, Error, Result};
+
+/// The store that keeps the order of bytes of the machine that made the file.
+const BDB: &str = "bdb";
+/// Where a file of Berkeley DB says what it is, in its own order of bytes.
+const BDB_MAGIC_OFFSET: u64 = 12;
+/// What it says if the most significant byte comes first.
+const BDB_MAGIC_BIG: [u8; 4] = [0, 5, 0x31, 0x62];
+/// What stands beside a file of Berkeley DB that has transactions.
+const BDB_LOG: &[u8] = b"log.";
+
+/// A list and how it is used.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) path: PathBuf,
+    pub(super) sharing: Sharing,
+    pub(super) order: Order,
+    choice: Choice,
+    store: Store,
+}
+
+/// A session of reading.
+#[derive(Debug)]
+pub(super) struct Reading {
+    order: Order,
+    open: Read,
+}
+
+#[derive(Debug)]
+enum Read {
+    Own(Reader),
+    /// The lock is given back last.
+    Shared {
+        kv: Box<dyn KvRead>,
+        _lock: Box<dyn File>,
+    },
+}
+
+/// A session of writing.
+#[derive(Debug)]
+pub(super) struct Writing {
+    order: Order,
+    open: Write,
+}
+
+#[derive(Debug)]
+enum Write {
+    Own(Writer),
+    /// A new file has no lock yet.
+    Shared(Box<dyn KvWrite>, Option<Box<dyn File>>),
+}
+
+impl Place {
+    pub(super) fn new(vfs: Arc<dyn Vfs>, path: &Path, choice: Choice, sharing: Sharing) -> Self {
+        let store = Store::new(Arc::clone(&vfs), path.to_owned(), choice).durable();
+        let order = match sharing {
+            Sharing::Own => Order::Little,
+            Sharing::Bogofilter => Order::HERE,
+        };
+        Self { vfs, path: path.to_owned(), sharing, order, choice, store }
+    }
+
+    /// Looks at what is there before a library does.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.vfs.symlink_metadata(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NotFound { path: self.path.clone() });
+            }
+            found => drop(found.at(&self.path)?),
+        }
+        if self.sharing == Sharing::Own || self.choice.kv.name() != BDB {
+            return Ok(());
+        }
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut has_log = false;
+        let mut look = |name: &[u8], _| {
+            let number = name.strip_prefix(BDB_LOG).unwrap_or_default();
+            has_log |= number.len() == 10 && number.iter().all(u8::is_ascii_digit);
+        };
+        self.vfs.open_dir(folder).and_then(|dir| dir.list(&mut look)).at(folder)?;
+        if has_log {
+            let what = "it is part of a Berkeley DB environment with transactions: \
+                        dump it with bogoutil -d and load that";
+            return Err(Error::Unsupported { path: self.path.clone(), what });
+        }
+        Ok(())
+    }
+
+    fn kv_place(&self) -> barid_kv::Place<'_> {
+        let Self { vfs, path, choice, .. } = self;
+        barid_kv::Place { vfs, path, builtin: choice.builtin, durable: true }
+    }
+
+    /// The lock that bogofilter takes, of the whole file.
+    fn lock(&self, mode: LockMode) -> Result<Box<dyn File>> {
+        let options = match mode {
+            LockMode::Shared => OpenOptions::READ,
+            LockMode::Exclusive => OpenOptions::WRITE,
+        };
+        let file = self.vfs.open(&self.path, options).at(&self.path)?;
+        let how = (LockKind::Fcntl, mode);
+        match lock_file(&*self.vfs, &*file, &self.path, how, LOCK_TIMEOUT) {
+            Ok(()) => Ok(file),
+            Err(LockError::Io { path, source }) => Err(Error::Io { path, source }),
+            Err(_) => Err(Error::Busy { path: self.path.clone() }),
+        }
+    }
+
+    /// The order of bytes of a file that is locked.
+    fn order(&self, file: &dyn File) -> Order {
+        let mut magic = [0; 4];
+        let read = file.read_full_at(&mut magic, BDB_MAGIC_OFFSET);
+        match self.choice.kv.name() == BDB && read.is_ok() && magic == BDB_MAGIC_BIG {
+            true => Order::Big,
+            false => self.order,
+        }
+    }
+
+    pub(super) fn read(&self) -> Result<Reading> {
+        if self.sharing == Sharing::Own {
+            return Ok(Reading { order: self.order, open: Read::Own(self.store.read()?) });
+        }
+        let lock = self.lock(LockMode::Shared)?;
+        let order = self.order(&*lock);
+        let kv = self.choice.kv.read(&self.kv_place())?;
+        Ok(Reading { order, open: Read::Shared { kv, _lock: lock } })
+    }
+
+    pub(super) fn write(&mut self) -> Result<Writing> {
+        if self.sharing == Sharing::Own {
+            return Ok(Writing { order: self.order, open: Write::Own(self.store.write()?) });
+        }
+        let lock = self.lock(LockMode::Exclusive)?;
+        self.order = self.order(&*lock);
+        let kv = self.choice.kv.write(&self.kv_place(), Purpose::Update)?;
+        Ok(Writing { order: self.order, open: Write::Shared(kv, Some(lock)) })
+    }
+
+    pub(super) fn create(&self) -> Result<Writing> {
+        let open = match self.sharing {
+            Sharing::Own => Write::Own(self.store.create()?),
+            Sharing::Bogofilter => {
+                Write::Shared(self.choice.kv.write(&self.kv_place(), Purpose::Create)?, None)
+            }
+        };
+        Ok(Writing { order: self.order, open })
+    }
+}
+
+impl Reading {
+    /// All that is there of a token.
+    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        let (mut found, order) = (None, self.order);
+        let mut take = |value: &[u8]| found = Some(order.take(value));
+        match &mut self.open {
+            Read::Own(reader) => reader.get(token, &mut take)?,
+            Read::Shared { kv, .. } => !token.is_empty() && kv.get(token, &mut take)?,
+        };
+        Ok(found)
+    }
+
+    /// Shows everything.
+    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
+        let order = self.order;
+        let mut visit = |key: &[u8], value: &[u8]| visit(key, order.take(value));
+        match &mut self.open {
+            Read::Own(reader) => Ok(reader.scan(b"", &mut visit)?),
+            Read::Shared { kv, .. } => Ok(kv.scan(b"", &mut visit)?),
+        }
+    }
+}
+
+impl Writing {
+    /// All that is there of a token.
+    pub(super) fn get(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        let (mut found, order) = (None, self.order);
+        let mut take = |value: &[u8]| found = Some(order.take(value));
+        match &mut self.open {
+            Write::Own(writer) => writer.get(token, &mut take)?,
+            Write::Shared(kv, _) => kv.get(token, &mut take)?,
+        };
+        Ok(found)
+    }
+
+    /// Shows everything.
+    pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
+        let order = self.order;
+        let mut visit = |key: &[u8], value: &[u8]| visit(key, order.take(value));
+        match &mut self.open {
+            Write::Own(writer) => Ok(writer.scan(b"", &mut visit)?),
+            Write::Shared(kv, _) => Ok(kv.scan(b"", &mut visit)?),
+        }
+    }
+
+    pub(super) fn apply(&mut self, batch: &barid_kv::Batch) -> Result<()> {
+        match &mut self.open {
+            Write::Own(writer) => Ok(writer.apply(batch)?),
+            Write::Shared(kv, _) => Ok(kv.apply(batch)?),
+        }
+    }
+
+    pub(super) fn close(self) -> Result<()> {
+        match self.open {
+            Write::Own(writer) => Ok(writer.close()?),
+            Write::Shared(kv, lock) => {
+                kv.close()?;
+                drop(lock);
+                Ok(())
+            }
+        }
+    }
+}
