@@ -188,7 +188,10 @@ impl Scan<'_> {
     /// that is unknown.
     fn set_charset(&mut self, start: usize, end: usize) {
         let value = &self.text.rest()[start..end];
-        let found = Charset::of_parameter(value, self.charset_default);
+        let found = match self.is_modern() {
+            true => Charset::of_parameter_modern(value),
+            false => Charset::of_parameter(value, self.charset_default),
+        };
         self.parts.part_mut().has_charset = found.is_some();
         self.charset = found.unwrap_or(self.charset_default);
     }

@@ -200,6 +200,9 @@ impl Scan<'_> {
     /// `&#101;` behind a word of `len` bytes, or of none: a printable ASCII character is put in its
     /// place, and it is scanned again together with the word.
     pub(super) fn entity(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+        if self.is_modern() {
+            return self.entity_modern(len);
+        }
         let Some((end, value)) = self.entity_value(len) else {
             return if len > 0 { self.plain_word(len) } else { self.skip(1) };
         };

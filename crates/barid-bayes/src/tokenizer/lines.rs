@@ -8,7 +8,7 @@ use super::decode;
 use super::mime::{Encoding, PartType};
 use super::scan::Scan;
 use crate::limits::LINE_PIECE_LEN;
-use crate::options::{Profile, WordEncoding};
+use crate::options::WordEncoding;
 
 /// A fill of bogofilter's buffer that never makes it fear to run full.
 const WINDOW_EASY_LEN: usize = 1000;
@@ -77,6 +77,9 @@ impl<'a> Scan<'a> {
         if line.len() > 2 && line.starts_with(b"--") && self.parts.take_boundary(line) {
             self.begin_header();
             self.is_interrupted = true;
+            if self.is_modern() {
+                self.charset = self.charset_default;
+            }
         }
         let own = self.options.spam_header_name.as_bytes();
         while self.in_header
@@ -125,8 +128,10 @@ impl<'a> Scan<'a> {
 
     fn convert(&mut self, line: &[u8], room: usize) {
         let bounds = Bounds { room, replacement: self.options.replace_non_ascii.then_some(b'?') };
-        let is_modern = self.options.profile == Profile::Modern;
-        if is_modern && !line.is_ascii() && self.may_be_utf8() && std::str::from_utf8(line).is_ok()
+        if self.is_modern()
+            && !line.is_ascii()
+            && self.may_be_utf8()
+            && std::str::from_utf8(line).is_ok()
         {
             return Charset::Utf8.convert(line, self.text.end(), bounds);
         }

@@ -7,12 +7,14 @@ mod charset;
 mod classes;
 mod decode;
 mod encoded_word;
+mod entities;
 mod facts;
 mod header;
 mod html;
 mod joined;
 mod lines;
 mod mime;
+mod modern;
 mod scan;
 mod simple;
 mod text;
@@ -42,6 +44,7 @@ pub struct Tokenizer {
     parts: Parts,
     line: Vec<u8>,
     token: Vec<u8>,
+    previous: Vec<u8>,
     full: Vec<u8>,
     subnet: Vec<u8>,
     joined: Joined,
@@ -61,6 +64,7 @@ impl Tokenizer {
             line: Vec::new(),
             token: Vec::new(),
             full: Vec::new(),
+            previous: Vec::new(),
             subnet: Vec::new(),
             joined,
             facts: Facts::default(),
@@ -82,6 +86,7 @@ impl Tokenizer {
         self.joined.reset();
         self.facts.reset();
         self.subnet.clear();
+        self.previous.clear();
         self.line.shrink_to(BUFFER_KEPT_LEN);
         let mut scan = Scan {
             options: &self.options,
@@ -109,6 +114,8 @@ impl Tokenizer {
             is_address: false,
             subnet: &mut self.subnet,
             token: &mut self.token,
+            previous: &mut self.previous,
+            previous_tag: None,
             full: &mut self.full,
             each,
         };
@@ -128,6 +135,9 @@ struct Delivery<'a> {
     /// The address whose networks come next, with `block_on_subnets`.
     subnet: &'a mut Vec<u8>,
     token: &'a mut Vec<u8>,
+    /// The word before it and its tag, where pairs are made.
+    previous: &'a mut Vec<u8>,
+    previous_tag: Option<Tag>,
     /// The token with its prefix.
     full: &'a mut Vec<u8>,
     each: &'a mut dyn FnMut(&[u8]),
@@ -139,28 +149,47 @@ impl Delivery<'_> {
         if !self.next_network(scan) {
             self.simple_words(scan);
             let Some((found, len, taken)) = scan.next() else { return false };
+            if scan.is_modern() && matches!(found, Found::Word | Found::Host) {
+                self.modern_word(scan, found, len);
+                scan.take(taken);
+                return true;
+            }
+            if scan.is_modern() && found == Found::Line {
+                self.line(&scan.text.rest()[..taken], len);
+            }
             let is_kept = self.take(scan, found, len);
             scan.take(taken);
             if !is_kept {
                 return true;
             }
         }
+        self.deliver(scan);
+        true
+    }
+
+    /// Delivers the token, and the joined ones that end with it.
+    fn deliver(&mut self, scan: &mut Scan<'_>) {
         scan.joined.push(self.token);
-        let len_max = scan.options.token_len_bound();
         let prefix = self.prefix(scan);
+        let counted = if scan.is_modern() { 0 } else { prefix.len() };
         if prefix.is_empty() {
             (self.each)(self.token);
-        } else if self.token.len() + prefix.len() <= len_max {
+        } else if self.token.len() + counted <= scan.options.token_len_bound() {
             self.full.clear();
             self.full.extend_from_slice(prefix);
             self.full.extend_from_slice(self.token);
             (self.each)(self.full);
         }
+        if scan.is_modern() && scan.options.multi_token_bound() < 2 {
+            let word = std::mem::take(self.token);
+            self.more(scan.tag, &word);
+            *self.token = word;
+        }
         loop {
             self.token.clear();
             self.token.extend_from_slice(prefix);
             if !scan.joined.next(self.token) {
-                return true;
+                return;
             }
             (self.each)(self.token);
         }
@@ -208,6 +237,7 @@ impl Delivery<'_> {
                 return false;
             }
             Found::Line if !options.header_prefixes => return false,
+            Found::Host => return false,
             Found::Word | Found::Line if len < options.token_len_min => return false,
             Found::Word | Found::Line | Found::Money => {
                 if len > len_max || !is_text(scan) {
@@ -220,7 +250,12 @@ impl Delivery<'_> {
                 self.token.extend_from_slice(text);
                 verp::without_id(self.token);
             }
-            Found::Address => self.address(text, options),
+            Found::Address => {
+                if scan.is_modern() && scan.is_host() {
+                    self.hosts(scan, len);
+                }
+                self.address(text, options);
+            }
             Found::AddressLiteral => {
                 let address = &text[1..len - 1];
                 if scan.tag == Some(Tag::Received) && scan.parts.parent_type().is_none() {

@@ -40,6 +40,8 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Word,
+    /// A host in a tag whose words do not count.
+    Host,
     Money,
     Address,
     /// An address in brackets.
@@ -456,6 +458,7 @@ impl Scan<'_> {
             State::Header => self.header_word(run, len, next),
             State::Html if len == run && next == Some(b'<') => self.word_before_tags(len),
             State::Html if len == run && next == Some(b'&') => self.entity(len),
+            State::OtherTag if self.is_modern() && self.is_host() => self.found(Found::Host, len),
             State::OtherTag | State::LooseComment | State::StrictComment | State::PgpBody => {
                 self.skip(len)
             }

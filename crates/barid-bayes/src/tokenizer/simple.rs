@@ -12,14 +12,18 @@ impl Delivery<'_> {
     pub(super) fn simple_words(&mut self, scan: &mut Scan<'_>) {
         let options = scan.options;
         let is_simple = options.multi_token_count < 2 && !options.replace_non_ascii;
+        let is_modern = scan.is_modern();
         if !is_simple || self.is_address {
             return;
         }
         let Some(idle) = idle(scan) else { return };
         let (is_header, is_html) = (scan.state == State::Header, scan.state == State::Html);
         let prefix = scan.tag.map_or(&b""[..], super::Tag::prefix);
-        let len_max =
-            if is_kept(scan) { options.token_len_bound().saturating_sub(prefix.len()) } else { 0 };
+        let len_max = if is_kept(scan) {
+            options.token_len_bound().saturating_sub(if is_modern { 0 } else { prefix.len() })
+        } else {
+            0
+        };
         let lens = options.token_len_min..=len_max;
         let text = scan.text.rest();
         let mut at = 0;
@@ -41,6 +45,12 @@ impl Delivery<'_> {
                 Some(b'<' | b'&') if is_html => break,
                 Some(_) => {}
             }
+            let is_special = |word: &[u8]| {
+                scan.text.is_behind(at, b"://") || word.iter().any(|byte| *byte >= 0xE3)
+            };
+            if is_modern && is_special(&text[at..at + len]) {
+                break;
+            }
             if lens.contains(&len) {
                 let word = &text[at..at + len];
                 if prefix.is_empty() {
@@ -50,6 +60,9 @@ impl Delivery<'_> {
                     self.full.extend_from_slice(prefix);
                     self.full.extend_from_slice(word);
                     (self.each)(self.full);
+                }
+                if is_modern {
+                    self.more(scan.tag, word);
                 }
             }
             // What is left of the run begins no word and no rule.

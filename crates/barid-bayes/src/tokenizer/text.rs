@@ -50,6 +50,12 @@ impl Text {
         self.bytes.get(self.start + index).copied()
     }
 
+    /// Whether `end` stands before the byte at `index`, as far as what was consumed is still
+    /// there.
+    pub(super) fn is_behind(&self, index: usize, end: &[u8]) -> bool {
+        self.bytes[..self.start + index].ends_with(end)
+    }
+
     #[inline]
     pub(super) fn consume(&mut self, len: usize) {
         self.start += len;

@@ -110,6 +110,18 @@ impl Charset {
         if &name[..len] == b"default" { Some(default) } else { Self::named(&name[..len]) }
     }
 
+    /// Finds a charset by the value of a `charset=` parameter, and what is meant by it: those who
+    /// say ISO-8859-1 or GB2312 write windows-1252 and GBK.
+    pub(super) fn of_parameter_modern(value: &[u8]) -> Option<Self> {
+        let value = value.strip_prefix(b"\"").unwrap_or(value);
+        let value = value.strip_suffix(b"\"").unwrap_or(value);
+        match Self::named(value)? {
+            Self::Latin1 => Self::named(b"CP1252"),
+            Self::Multi(_) if value.eq_ignore_ascii_case(b"gb2312") => Self::named(b"GBK"),
+            found => Some(found),
+        }
+    }
+
     /// Converts a line to the end of `to`.
     pub(super) fn convert(&mut self, line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
         let is_plain = !matches!(self, Self::Multi(multi) if !multi.keeps_ascii());

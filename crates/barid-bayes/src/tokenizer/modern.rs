@@ -1,0 +1,333 @@
+//! What the modern profile does otherwise: characters of HTML, words of scripts without spaces,
+//! hosts of addresses in the web, and what is added to words: their small letters, pairs in
+//! headers.
+
+use super::classes::{self, BACK, FRONT, HEX};
+use super::entities::{self, NAME_LEN_MAX};
+use super::scan::{Found, Scan, Tag};
+use super::{Delivery, decode};
+
+/// Longest number of a character that is looked at.
+const NUMBER_LEN_MAX: usize = 8;
+/// Longest token of a host or a zone, its prefix aside.
+const HOST_LEN_MAX: usize = 60;
+
+impl Scan<'_> {
+    /// A character of HTML behind a word of `len` bytes, or of none: it is put in its place, a
+    /// space for what is no letter, nothing for what has no width, and scanned again with the
+    /// word.
+    pub(super) fn entity_modern(&mut self, len: usize) -> Option<(Found, usize, usize)> {
+        let found = self.entity_character(len);
+        if self.is_interrupted {
+            return None;
+        }
+        let Some((end, character)) = found.filter(|_| self.rescans_left > 0) else {
+            return if len > 0 { self.plain_word(len) } else { self.skip(1) };
+        };
+        let mut again = std::mem::take(self.line);
+        again.clear();
+        again.extend_from_slice(&self.text.rest()[..len]);
+        let mut utf8 = [0; 4];
+        match character {
+            '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' => {}
+            // It must not begin a tag or a character of its own.
+            ' '..='~' if !matches!(character, '<' | '>' | '&') => again.push(character as u8),
+            _ if character.is_alphanumeric() => {
+                again.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
+            }
+            _ => again.push(b' '),
+        }
+        self.take(end);
+        self.push_back(&again);
+        *self.line = again;
+        None
+    }
+
+    /// The end of `&...;` at `start`, and what it stands for.
+    fn entity_character(&mut self, start: usize) -> Option<(usize, char)> {
+        if self.peek(start + 1) != Some(b'#') {
+            let mut end = start + 1;
+            while end <= start + NAME_LEN_MAX
+                && self.peek(end).is_some_and(|byte| byte.is_ascii_alphanumeric())
+            {
+                end += 1;
+            }
+            let character = entities::named(&self.text.rest()[start + 1..end])?;
+            let is_ended = self.peek(end) == Some(b';');
+            return Some((end + usize::from(is_ended), character));
+        }
+        let is_hex = matches!(self.peek(start + 2), Some(b'x' | b'X'));
+        let digits = start + 2 + usize::from(is_hex);
+        let mut end = digits;
+        let is_digit =
+            |byte: u8| if is_hex { classes::is(byte, HEX) } else { byte.is_ascii_digit() };
+        while end < digits + NUMBER_LEN_MAX && self.peek(end).is_some_and(is_digit) {
+            end += 1;
+        }
+        let text = &self.text.rest()[digits..end];
+        if text.is_empty() {
+            return None;
+        }
+        let base = if is_hex { 16 } else { 10 };
+        let number = text.iter().fold(0_u32, |number, &digit| {
+            number.wrapping_mul(base).wrapping_add(decode::hex(digit).unwrap_or(0).into())
+        });
+        let is_ended = self.peek(end) == Some(b';');
+        Some((end + usize::from(is_ended), entities::numbered(number)))
+    }
+
+    /// Whether the host of an address in the web comes next.
+    pub(super) fn is_host(&self) -> bool {
+        self.text.is_behind(0, b"://")
+    }
+}
+
+impl Delivery<'_> {
+    /// Delivers a word of `len` bytes: what it is as a host, and the words it is made of.
+    pub(super) fn modern_word(&mut self, scan: &mut Scan<'_>, found: Found, len: usize) {
+        if scan.is_host() {
+            self.hosts(scan, len);
+        }
+        if found == Found::Host {
+            return;
+        }
+        let is_kept = super::is_text(scan);
+        let text = scan.text.rest();
+        if !is_kept {
+            return;
+        }
+        if text[..len].iter().all(|byte| *byte < 0xE3) {
+            return self.modern_part(scan, 0, len);
+        }
+        let mut start = 0;
+        while start < len {
+            let (end, is_dense) = segment(&scan.text.rest()[start..len]);
+            let end = start + end;
+            if is_dense {
+                self.pairs(scan, start, end);
+            } else {
+                self.modern_part(scan, start, end);
+            }
+            start = end;
+        }
+    }
+
+    /// Delivers a word between two places, if there is one.
+    fn modern_part(&mut self, scan: &mut Scan<'_>, start: usize, end: usize) {
+        let text = &scan.text.rest()[start..end];
+        let first = text.iter().position(|&byte| classes::is(byte, FRONT));
+        let last = text.iter().rposition(|&byte| classes::is(byte, BACK));
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let word = text.get(first..=last).unwrap_or_default();
+        let lens = scan.options.token_len_min..=scan.options.token_len_bound();
+        if lens.contains(&word.len()) {
+            self.token.clear();
+            self.token.extend_from_slice(word);
+            self.deliver(scan);
+        }
+    }
+
+    /// Delivers each two characters that follow one another, or the only one.
+    fn pairs(&mut self, scan: &mut Scan<'_>, start: usize, end: usize) {
+        let mut at = start;
+        loop {
+            let text = &scan.text.rest()[at..end];
+            let first = character_len(text);
+            let second = text.get(first..).map_or(0, character_len);
+            if second == 0 && at > start {
+                return;
+            }
+            self.token.clear();
+            self.token.extend_from_slice(&text[..first + second]);
+            self.deliver(scan);
+            if second == 0 {
+                return;
+            }
+            at += first;
+        }
+    }
+
+    /// Delivers the domain of a host: its last two names, in small letters. Most of them tell more
+    /// than the host, which is a word too.
+    pub(super) fn hosts(&mut self, scan: &Scan<'_>, len: usize) {
+        let host = &scan.text.rest()[..len];
+        let is_name = host.iter().any(|byte| !byte.is_ascii_digit() && *byte != b'.');
+        let dots = host.iter().enumerate().rev().filter(|(_, byte)| **byte == b'.');
+        let start = dots.map(|(at, _)| at + 1).nth(1).filter(|_| is_name);
+        self.small(b"url:", &host[start.unwrap_or(0)..]);
+    }
+
+    /// Delivers a name in small letters, unless it is too long to be one.
+    fn small(&mut self, prefix: &[u8], name: &[u8]) {
+        if name.len() > HOST_LEN_MAX {
+            return;
+        }
+        self.full.clear();
+        self.full.extend_from_slice(prefix);
+        self.full.extend(name.iter().map(u8::to_ascii_lowercase));
+        (self.each)(self.full);
+    }
+
+    /// Delivers what lines tell whose words do not count: where `Date` was written, by its zone,
+    /// and the host of `Message-ID`. `line` begins with a name of `name_len` bytes.
+    pub(super) fn line(&mut self, line: &[u8], name_len: usize) {
+        let (name, value) = line.split_at(name_len);
+        if name.eq_ignore_ascii_case(b"date") {
+            let mut words = value.split(|byte| *byte == b' ');
+            let zone = words.find(|word| word.len() >= 5 && matches!(word[0], b'+' | b'-'));
+            if let Some(zone) = zone {
+                self.small(b"zone:", zone);
+            }
+        } else if name.eq_ignore_ascii_case(b"message-id") {
+            let host = memchr::memchr(b'@', value).map(|at| &value[at + 1..]);
+            let host = host.unwrap_or(b"none");
+            let len = memchr::memchr(b'>', host).unwrap_or(host.len());
+            self.small(b"mid:", &host[..len]);
+        }
+    }
+
+    /// Delivers what is added to a word: itself in small letters, and in headers that tell much
+    /// the pair of it and the word before.
+    pub(super) fn more(&mut self, tag: Option<Tag>, word: &[u8]) {
+        let prefix = tag.map_or(&b""[..], Tag::prefix);
+        if word.iter().any(u8::is_ascii_uppercase) {
+            self.full.clear();
+            self.full.extend_from_slice(prefix);
+            self.full.extend(word.iter().map(u8::to_ascii_lowercase));
+            (self.each)(self.full);
+        }
+        let is_paired = matches!(
+            tag,
+            Some(Tag::To | Tag::From | Tag::ReturnPath | Tag::Subject | Tag::Received)
+        );
+        if is_paired && self.previous_tag == tag && !self.previous.is_empty() {
+            self.full.clear();
+            self.full.extend_from_slice(prefix);
+            self.full.extend_from_slice(self.previous);
+            self.full.push(b'*');
+            self.full.extend_from_slice(word);
+            (self.each)(self.full);
+        }
+        self.previous_tag = tag;
+        self.previous.clear();
+        if is_paired {
+            self.previous.extend_from_slice(word);
+        }
+    }
+}
+
+/// The length of the first character.
+fn character_len(text: &[u8]) -> usize {
+    let len = match text.first() {
+        None => 0,
+        Some(..0xC0) => 1,
+        Some(..0xE0) => 2,
+        Some(..0xF0) => 3,
+        Some(_) => 4,
+    };
+    len.min(text.len())
+}
+
+/// How far characters of a script without spaces go from the start, or others.
+fn segment(text: &[u8]) -> (usize, bool) {
+    let is_dense = is_dense(text);
+    let mut end = 0;
+    while end < text.len() && self::is_dense(&text[end..]) == is_dense {
+        end += character_len(&text[end..]);
+    }
+    (end, is_dense)
+}
+
+/// Whether the first character is of a script without spaces (Chinese, Japanese), or of one with
+/// so many endings that pairs tell more (Korean).
+fn is_dense(text: &[u8]) -> bool {
+    let bytes = &text[..character_len(text)];
+    let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
+    character.is_some_and(|character| {
+        matches!(
+            character,
+            '\u{3040}'..='\u{30FF}'
+                | '\u{3400}'..='\u{4DBF}'
+                | '\u{4E00}'..='\u{9FFF}'
+                | '\u{AC00}'..='\u{D7AF}'
+                | '\u{F900}'..='\u{FAFF}'
+                | '\u{20000}'..='\u{3FFFF}'
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::{Options, Profile};
+    use crate::tokenizer::Tokenizer;
+
+    fn check(message: &str, expected: &str) {
+        check_bytes(message.as_bytes(), expected);
+    }
+
+    fn check_bytes(message: &[u8], expected: &str) {
+        let mut tokens = Vec::new();
+        let mut tokenizer = Tokenizer::new(Options::new(Profile::Modern));
+        tokenizer.tokens(message, &mut |token| tokens.push(token.to_vec()));
+        let tokens = tokens.join(&b' ');
+        assert_eq!(String::from_utf8_lossy(&tokens), expected, "{message:?}");
+    }
+
+    /// The tokens of a text in HTML, without those of its header.
+    fn check_html(text: &str, expected: &str) {
+        let head = "head:Content-Type head:content-type head:text head:html ";
+        check(&format!("Content-Type: text/html\n\n{text}"), &(head.to_owned() + expected));
+    }
+
+    #[test]
+    fn tags_that_break_the_text() {
+        check_html("two<br/>three<b>four</b>", "two threefour");
+        check_html("<title>my title</title><p>one</p>two<tr>six", "title one two six");
+    }
+
+    #[test]
+    fn characters_of_html() {
+        check_html("caf&eacute; na&#239;ve &amp;more one&nbsp;two", "café naïve more one two");
+        check_html("via&shy;gra f&#x200b;ree &#102;ive &lt;b&gt;old", "viagra free five old");
+        check_html("a&b; &none; &#; &#99999999; &amp;lt;bold", "none bold");
+    }
+
+    #[test]
+    fn text_that_does_not_say_its_charset() {
+        check("X: café\n\ncafé\n", "head:café café");
+        check_bytes(b"\ncaf\xE9\n", "café");
+        check_bytes(
+            b"Content-type: text/plain; charset=iso-8859-1\n\n\x93one\x94",
+            "head:Content-type head:content-type head:text head:plain head:charset \
+             head:iso-8859-1 \u{201C}one\u{201D}",
+        );
+    }
+
+    #[test]
+    fn words_of_headers() {
+        let long = "abcdefghijklmnopqrstuvwxyzabcd";
+        check(&format!("X: {long} {long}e\n\n"), &format!("head:{long}"));
+        check("Subject: Buy now\nTo: you\n", "subj:Buy subj:buy subj:now subj:Buy*now to:you");
+        check(
+            "Date: Mon, 1 Jan 2001 12:00:00 +0800\nMessage-Id: <a@B.example>\n",
+            "zone:+0800 head:Date head:date mid:b.example head:Message-Id head:message-id",
+        );
+    }
+
+    #[test]
+    fn hosts_of_the_web() {
+        check(
+            "\nhttp://www.Example.com/path",
+            "http url:example.com www.Example.com www.example.com path",
+        );
+        check("\nhttp://1.2.3.4/", "http url:1.2.3.4 1.2.3.4");
+        check_html("<form action=\"http://a.b.example/x\">", "url:b.example");
+    }
+
+    #[test]
+    fn scripts_without_spaces() {
+        check("\n你好吗 好\n", "你好 好吗 好");
+        check("\nabc東京def\n", "abc 東京 def");
+        check("\n안녕하세요\n", "안녕 녕하 하세 세요");
+    }
+}
