@@ -1,4 +1,5 @@
-//! What a native word list costs: `wordlist-cost DIR [TOKENS]...`, usually 10000 500000 5000000.
+//! What a native word list costs: `wordlist-cost DIR [TOKENS|DUMP]...`, usually 10000 500000
+//! 5000000 tokens that are made up; or those of a dump of `bogoutil -d`.
 //!
 //! Prints for each size: bytes of the files and per token, and medians of opening, of looking up
 //! 300 tokens by a handle that is opened for it, by one that stays, of training a message, of a
@@ -22,10 +23,9 @@ const RUNS: usize = 101;
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let dir = PathBuf::from(args.next().ok_or("which folder?")?);
-    let mut sizes: Vec<u32> =
-        args.map(|size| size.parse()).collect::<std::result::Result<_, _>>()?;
-    if sizes.is_empty() {
-        sizes = vec![10_000, 500_000, 5_000_000];
+    let mut given: Vec<String> = args.collect();
+    if given.is_empty() {
+        given = ["10000", "500000", "5000000"].map(str::to_owned).to_vec();
     }
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     vfs.create_dir_all(&dir, 0o700)?;
@@ -42,7 +42,10 @@ fn main() -> Result<()> {
         "dump ms",
         "cold ms"
     );
-    sizes.iter().try_for_each(|size| run(&vfs, &dir, *size))
+    given.iter().try_for_each(|given| match given.parse() {
+        Ok(size) => run(&vfs, &dir, &(0..size).map(entry).collect::<Vec<_>>()),
+        Err(_) => run(&vfs, &dir, &read(&*vfs, Path::new(given))?),
+    })
 }
 
 /// A token of a length and a prefix as they are in mail.
@@ -64,15 +67,41 @@ fn base36(mut number: u32) -> Vec<u8> {
     text
 }
 
-fn run(vfs: &Arc<dyn Vfs>, dir: &Path, size: u32) -> Result<()> {
+/// A token and its counts: half of all were seen once.
+fn entry(number: u32) -> (Vec<u8>, Counts) {
+    let mut random = fastrand::Rng::with_seed(!u64::from(number));
+    let spam = 1 << random.u32(0..12).saturating_sub(5);
+    let counts = if random.bool() { Counts::new(spam, 0) } else { Counts::new(1, spam - 1) };
+    (token(number), counts)
+}
+
+/// The tokens of a dump.
+fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<(Vec<u8>, Counts)>> {
+    let text = vfs.read(path, 1 << 32)?;
+    let entry = |line: &[u8]| -> Option<(Vec<u8>, Counts)> {
+        let mut columns = line.split(|byte| *byte == b' ');
+        let token = columns.next()?.to_vec();
+        let mut number = || std::str::from_utf8(columns.next()?).ok()?.parse().ok();
+        Some((token, Counts::new(number()?, number()?)))
+    };
+    Ok(text.split(|byte| *byte == b'\n').filter_map(entry).collect())
+}
+
+fn run(vfs: &Arc<dyn Vfs>, dir: &Path, entries: &[(Vec<u8>, Counts)]) -> Result<()> {
+    let size = entries.len();
     let path = dir.join(format!("list-{size}"));
-    let built = build(vfs, &path, size)?;
+    let built = build(vfs, &path, entries)?;
     let bytes = vfs.metadata(&path)?.size;
     let mut random = fastrand::Rng::with_seed(7);
     // Most tokens of a message are in the list.
     let mut message = || -> Vec<Vec<u8>> {
-        let numbers = (0..LOOKUPS).map(|_| random.u32(0..size + size / 8));
-        let mut tokens: Vec<Vec<u8>> = numbers.map(token).collect();
+        let mut tokens: Vec<Vec<u8>> = (0..LOOKUPS)
+            .map(|nth| {
+                let mut token = entries[random.usize(0..size)].0.clone();
+                token.extend_from_slice(if nth % 8 == 0 { b"?" } else { b"" });
+                token
+            })
+            .collect();
         tokens.sort_unstable();
         tokens
     };
@@ -109,7 +138,7 @@ fn run(vfs: &Arc<dyn Vfs>, dir: &Path, size: u32) -> Result<()> {
     let trained = median(&messages[..31], |message| train(&mut staying, message))?;
     println!(
         "{size:>9} {bytes:>10} {:>6.1} {:>8.2} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>9.2}",
-        bytes as f64 / f64::from(size),
+        bytes as f64 / size as f64,
         built.as_secs_f64(),
         us(opened),
         us(once_warm),
@@ -125,16 +154,12 @@ fn us(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-fn build(vfs: &Arc<dyn Vfs>, path: &Path, size: u32) -> Result<Duration> {
-    let created = Created { date: DATE, encoding: Some(2) };
+fn build(vfs: &Arc<dyn Vfs>, path: &Path, entries: &[(Vec<u8>, Counts)]) -> Result<Duration> {
+    let created = Created { date: DATE, encoding: None };
     let mut list = Native::open_or_create(Arc::clone(vfs), path, &created)?;
     let mut batch = Batch::new(DATE);
-    let mut random = fastrand::Rng::with_seed(1);
-    for number in 0..size {
-        // Half of all tokens were seen once.
-        let spam = 1 << random.u32(0..12).saturating_sub(5);
-        let counts = if random.bool() { Counts::new(spam, 0) } else { Counts::new(1, spam - 1) };
-        batch.change(&token(number), counts, Counts::default())?;
+    for (token, counts) in entries {
+        batch.change(token, *counts, Counts::default())?;
     }
     let start = Instant::now();
     list.update(&batch)?;

@@ -9,6 +9,7 @@ mod bogofilter;
 mod child;
 mod crash;
 mod damage;
+mod fixture;
 mod model;
 mod processes;
 mod stores;
