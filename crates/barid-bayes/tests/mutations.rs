@@ -9,6 +9,8 @@ use crate::peer;
 
 /// How many mutated messages are compared.
 const MUTATIONS: usize = 10_000;
+/// How many large messages are compared.
+const LARGE: u64 = 100;
 /// Longer messages are cut off, so that the changes are not lost in them.
 const MESSAGE_LEN_MAX: usize = 6_000;
 
@@ -113,12 +115,11 @@ impl Source {
             message.insert(0, b'X');
         }
         // A count file in the place of mail.
-        let count = memchr_count(&message);
-        if count { b"Subject: words\n\nwords\n".to_vec() } else { message }
+        if is_count_file(&message) { b"Subject: words\n\nwords\n".to_vec() } else { message }
     }
 }
 
-fn memchr_count(message: &[u8]) -> bool {
+fn is_count_file(message: &[u8]) -> bool {
     message.windows(10).any(|window| window.eq_ignore_ascii_case(b".MSG_COUNT"))
 }
 
@@ -233,4 +234,91 @@ fn mutated_messages() {
     }
     eprintln!("{} mutated messages, {tokens} tokens, all equal", seeds.len());
     assert!(seeds.len() == 1 || tokens > MUTATIONS * 100, "only {tokens} tokens");
+}
+
+/// Pieces of large messages, many of them without an end.
+const PIECES: &[&[u8]] = &[
+    b"alpha",
+    b"caf\xE9",
+    b"x.y.z",
+    b"\n",
+    b" ",
+    b"$12.50",
+    b"1.2.3.4",
+    b"&#65;",
+    b"&amp;",
+    b"longlonglonglonglonglonglonglonglong",
+    b"na\xC3\xAFve",
+    b"\n--b\n",
+    b"<",
+    b"<!--",
+    b"=3D",
+    b"=\n",
+    b"a=41=",
+    b"\"",
+    b"\n\n",
+];
+const ENDS: &[&[u8]] = &[b"<b>", b"</b>", b"-->", b">"];
+
+/// Some `len` bytes of pieces.
+fn pieces(rng: &mut Rng, len: usize, lists: &[&[&[u8]]]) -> Vec<u8> {
+    let all: Vec<_> = lists.iter().flat_map(|list| list.iter()).collect();
+    let mut text = Vec::new();
+    while text.len() < len {
+        text.extend_from_slice(all[rng.usize(..all.len())]);
+        text.extend_from_slice([&b" "[..], b"", b"", b"\n"][rng.usize(..4)]);
+    }
+    text
+}
+
+/// A message with a tag, a line or a word that bogofilter's buffer can hardly hold, or cannot.
+fn large(rng: &mut Rng) -> Vec<u8> {
+    let subject = [&b"Subject: "[..], &pieces(rng, 5_000, &[PIECES])].concat();
+    let head = [
+        &b"Content-Type: text/html"[..],
+        b"Content-Type: text/html; charset=windows-1251",
+        b"Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: quoted-printable",
+        b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html",
+        b"Content-Type: text/html; charset=gb2312",
+        &subject,
+    ][rng.usize(..6)];
+    let repeated =
+        |rng: &mut Rng, byte: u8, min: usize, max: usize| vec![byte; rng.usize(min..max)];
+    let body = match rng.u8(..6) {
+        0 => [&b"word<"[..], &pieces(rng, 40_000, &[PIECES]), b">after "].concat(),
+        1 => [&b"word<b"[..], &repeated(rng, b'x', 15_000, 40_000), b">joined "].concat(),
+        2 => {
+            let line = pieces(rng, rng.clone().usize(12_000..18_000), &[PIECES]);
+            let line: Vec<u8> = line.into_iter().filter(|byte| *byte != b'\n').collect();
+            [&repeated(rng, b'a', 100, 50_000)[..], b" tag<i ", &line, b">end\n"].concat()
+        }
+        3 => [&b"<b "[..], &repeated(rng, 0xE9, 1_000, 20_000), b">", &b"word<i>".repeat(2_000)]
+            .concat(),
+        4 => {
+            let tag = pieces(rng, rng.clone().usize(14_000..17_000), &[PIECES]);
+            let (one, two) = (repeated(rng, b'y', 50, 3_000), repeated(rng, b'z', 2_000, 2_001));
+            [&b"x<u "[..], &tag, &one, b"\n", &two, b"\n", &pieces(rng, 3_000, &[PIECES]), b">"]
+                .concat()
+        }
+        _ => {
+            let one = repeated(rng, b'q', 14_000, 16_500);
+            let (two, three) = (repeated(rng, b'r', 60, 4_000), repeated(rng, b's', 60, 2_000));
+            [&b"w<"[..], &one, b"\n", &two, b"\n", &three, b" \n", &pieces(rng, 3_000, &[PIECES])]
+                .concat()
+        }
+    };
+    let tail = pieces(rng, 3_000, &[PIECES, ENDS]);
+    [head, b"\n\n", &body, &tail].concat()
+}
+
+#[test]
+fn large_messages() {
+    let Some(peer) = Bogofilter::new() else { return };
+    let mut tokens = 0;
+    for seed in 0..LARGE {
+        let message = large(&mut Rng::with_seed(seed));
+        tokens += peer::check(&peer, &[], &message, &format!("seed {seed}"));
+    }
+    eprintln!("{LARGE} large messages, {tokens} tokens, all equal");
+    assert!(tokens > 10_000, "{tokens}");
 }

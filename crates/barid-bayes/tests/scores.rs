@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use barid_bayes::{Counts, Distinct, Evidence, Options, Parameters, Scorer, Status, Tokenizer};
+use barid_bayes::{
+    Counts, Distinct, Evidence, Explanation, Options, Parameters, Scorer, Status, Tokenizer,
+};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora};
 
@@ -137,41 +139,79 @@ fn scores_of_spam_and_ham() {
     trained.check_scores(&few, &["--token-count-min=20", "--token-count-max=60"], bounds);
 }
 
-#[test]
-fn tables_of_explanations() {
-    let Some(trained) = Trained::new(10) else { return };
+/// What is printed about every message, by bogofilter and by us, as often as there is a line.
+fn check_printed(trained: &Trained, args: &[&str], print: impl Fn(&Explanation<'_>, &mut Vec<u8>)) {
     let mut tokenizer = Tokenizer::new(Options::default());
     let (mut distinct, mut scorer) = (Distinct::new(), Scorer::new());
     let parameters = Parameters::default();
     let mut lines = 0;
     for file in trained.others.iter().step_by(40) {
         let message = corpora::read(file).unwrap();
-        let output = trained.peer.filter(trained.scratch.path(), &["-vvv"], &message).unwrap();
+        let output = trained.peer.filter(trained.scratch.path(), args, &message).unwrap();
         distinct.read(&mut tokenizer, &message);
         distinct.sort();
         let tokens = distinct.iter().map(|token| (token, trained.evidence(token)));
         let explanation = scorer.explain(&parameters, tokens);
-        let mut table = Vec::new();
         let status = match explanation.score.status {
             Status::Spam => "Spam",
             Status::Ham => "Ham",
             Status::Unsure => "Unsure",
         };
-        explanation.write_table(&parameters, "  ", 30, &mut table);
         let head = format!(
             "X-Bogosity: {status}, tests=bogofilter, spamicity={:.6}, version=1.2.5\n",
             explanation.score.spamicity
         );
-        let ours = [head.into_bytes(), table].concat();
-        let differ = ours
-            .split(|byte| *byte == b'\n')
-            .zip(output.stdout.split(|byte| *byte == b'\n'))
-            .find(|(ours, theirs)| ours != theirs)
-            .map(|(ours, theirs)| [ours, theirs].map(String::from_utf8_lossy));
-        assert_eq!(differ, None, "{}", file.display());
-        assert_eq!(ours.len(), output.stdout.len(), "{}", file.display());
-        lines += explanation.rows.len();
+        let mut ours = head.into_bytes();
+        print(&explanation, &mut ours);
+        let split = |text: &[u8]| -> Vec<String> {
+            let lines = text.split(|byte| *byte == b'\n');
+            lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+        };
+        let (ours, theirs) = (split(&ours), split(&output.stdout));
+        let differ = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+        assert_eq!(differ, None, "{} {args:?}", file.display());
+        assert_eq!(ours.len(), theirs.len(), "{} {args:?}", file.display());
+        lines += ours.len();
     }
-    eprintln!("{lines} lines of tables alike");
-    assert!(lines > 10_000, "{lines}");
+    eprintln!("{args:?}: {lines} lines alike");
+    assert!(lines > 1_000, "{lines}");
+}
+
+#[test]
+fn what_is_printed_about_scores() {
+    let Some(trained) = Trained::new(10) else { return };
+    let parameters = Parameters::default();
+    check_printed(&trained, &["-vvv"], |explanation, to| {
+        explanation.write_table(&parameters, "  ", 30, to);
+    });
+    check_printed(&trained, &["-vv"], |explanation, to| {
+        explanation.write_histogram(&parameters, "  ", to);
+    });
+    check_printed(&trained, &["-v", "-R"], |explanation, to| {
+        explanation.write_r_table(&parameters, "  ", 30, to);
+    });
+    check_facts(&trained);
+}
+
+/// Message ids, queue ids and addresses.
+fn check_facts(trained: &Trained) {
+    let mut tokenizer = Tokenizer::new(Options::default());
+    let mut known = [0; 3];
+    for file in trained.others.iter().step_by(10) {
+        let message = corpora::read(file).unwrap();
+        let args = ["-t", "--terse-format=%I|%Q|%A"];
+        let output = trained.peer.filter(trained.scratch.path(), &args, &message).unwrap();
+        tokenizer.tokens(&message, &mut |_| {});
+        let facts = tokenizer.facts();
+        let ours = [&facts.message_id, &facts.queue_id, &facts.address]
+            .map(|fact| if fact.is_empty() { b"UNKNOWN" } else { fact.as_slice() });
+        for (count, fact) in known.iter_mut().zip(ours) {
+            *count += usize::from(fact != b"UNKNOWN");
+        }
+        let ours = [&ours.join(&b'|')[..], b"\n"].concat();
+        let [ours, theirs] = [&ours, &output.stdout].map(|line| String::from_utf8_lossy(line));
+        assert_eq!(ours, theirs, "{}", file.display());
+    }
+    eprintln!("{known:?} message ids, queue ids and addresses alike");
+    assert!(known.into_iter().all(|count| count > 50), "{known:?}");
 }

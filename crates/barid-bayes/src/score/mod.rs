@@ -5,6 +5,7 @@
 
 mod chi;
 mod explain;
+mod format;
 mod parameters;
 
 pub use chi::chi2q;

@@ -176,11 +176,25 @@ impl Scan<'_> {
         if end == len || self.rescans_left == 0 {
             return self.plain_word(len);
         }
+        let cut = self.shorten(len);
+        let (len, end) = (len - cut, end - cut);
         self.text.rotate(len, end);
         self.rescans_left = self.rescans_left.saturating_sub(end as u64);
         self.no_bracket.start = self.no_bracket.start.max(self.text.place(end));
         self.at_line_start = false;
         None
+    }
+
+    /// Makes the word of `len` bytes in front shorter if it is too long for a token whatever
+    /// follows: so it costs little to join it with more. How much it is shorter.
+    fn shorten(&mut self, len: usize) -> usize {
+        let kept = self.options.token_len_bound() + 1;
+        if self.is_modern() || len <= kept {
+            return 0;
+        }
+        self.text.consume(len - kept);
+        self.text.fill(kept, b'a');
+        len - kept
     }
 
     /// The complete tags from `start` on, one behind the other.
@@ -212,6 +226,8 @@ impl Scan<'_> {
         if self.rescans_left == 0 {
             return if len > 0 { self.plain_word(len) } else { self.skip(end) };
         }
+        let cut = self.shorten(len);
+        let (len, end) = (len - cut, end - cut);
         let mut again = std::mem::take(self.line);
         again.clear();
         let text = self.text.rest();

@@ -68,6 +68,11 @@ impl Text {
         self.added.saturating_sub(behind)
     }
 
+    /// Overwrites the first `len` bytes.
+    pub(super) fn fill(&mut self, len: usize, byte: u8) {
+        self.bytes[self.start..self.start + len].fill(byte);
+    }
+
     /// Moves the first `len` bytes behind the following ones up to `end`.
     pub(super) fn rotate(&mut self, len: usize, end: usize) {
         work::note(end);
