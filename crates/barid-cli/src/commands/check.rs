@@ -171,7 +171,10 @@ fn summary(name: &[u8], found: &CheckReport, done: Option<&RepairReport>, bad: u
         )),
         Some(_) => lines.push("nothing was repaired".to_owned()),
         None if found.is_too_large => {
-            lines.push("a repair would have to write more than 200 MB at once".to_owned());
+            lines.push(
+                "a repair would have to write more than 200 MB at once, or keep more than it can"
+                    .to_owned(),
+            );
         }
         None if found.is_repairable => lines.push(
             "`barid check --repair` mends what can be mended, and `--undo` undoes that".to_owned(),

@@ -147,8 +147,9 @@ pub fn repair(
     let mut done: Option<RepairReport> = None;
     for round in 0..limits::ROUNDS_MAX {
         let diagnosis = look(&*doctor, &held, options)?;
-        if diagnosis.is_too_large {
-            let what = "the repair would have to write more than 200 MB at once";
+        if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
+            let what = "the repair would have to write more than 200 MB at once, or to keep \
+                        more than could be put back";
             return Err(Error::Unsupported { path: doctor.path().to_owned(), what });
         }
         let (found, plan) = report(&*doctor, diagnosis);
@@ -223,6 +224,7 @@ fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diag
 
 fn report(doctor: &dyn Doctor, diagnosis: Diagnosis) -> (CheckReport, super::plan::Plan) {
     let Diagnosis { damages, more, messages, plan, is_too_large } = diagnosis;
+    let is_too_large = is_too_large || plan.is_too_large();
     let is_unfinished = damages.iter().any(|damage| damage.kind == "unfinished");
     let is_repairable = !plan.is_empty() || is_unfinished;
     let format = doctor.format();

@@ -416,7 +416,47 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::{Edit, Piece};
     use super::*;
+
+    #[test]
+    fn a_plan_tells_how_much_is_to_be_kept() {
+        let piece = || Piece { offset: 1, old: b"ab".to_vec(), new: b"abc".to_vec() };
+        let edit = Edit {
+            name: b"box".to_vec(),
+            old_size: 9,
+            new_size: 8,
+            old_hash: 0,
+            new_hash: 0,
+            pieces: vec![piece(), piece()],
+            cut: b"x".to_vec(),
+        };
+        let modified = Timestamp { unix_nanos: 0 };
+        let whole = || Whole { bytes: b"whole".to_vec(), mode: 0, modified };
+        let path = || PathBuf::from("a/".repeat(2000));
+        let new = Vec::new();
+        for step in [
+            Step::Write { path: path(), old: Some(whole()), new: new.clone(), mode: 0 },
+            Step::Write { path: path(), old: None, new, mode: 0 },
+            Step::Remove { path: path(), old: whole() },
+            Step::Rename { from: path(), to: path(), size: 5 },
+            Step::MakeDir { path: path(), mode: 0 },
+        ] {
+            // So many that what is always there counts for little.
+            let plan = Plan { edits: Vec::new(), steps: vec![step; 500] };
+            check(&plan);
+        }
+        check(&Plan { edits: vec![edit], steps: Vec::new() });
+    }
+
+    fn check(plan: &Plan) {
+        let mailbox = PathBuf::from("m".repeat(4095));
+        let manifest = Manifest::of(plan, &mailbox, Timestamp { unix_nanos: 0 }, false);
+        let (entries, kept, most) = plan.to_keep();
+        assert_eq!(entries, manifest.entries.len() as u64);
+        assert_eq!(kept, manifest.kept_len);
+        assert!(most >= manifest.to_bytes().len() as u64, "{plan:?}");
+    }
 
     #[test]
     fn a_manifest_is_read_as_it_was_written() {

@@ -7,9 +7,18 @@ use std::path::{Path, PathBuf};
 use barid_vfs::{File, Timestamp, Vfs};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::limits::{EDIT_LEN_MAX, FILE_LEN_MAX, READ_LEN};
+use super::limits::{
+    EDIT_LEN_MAX, FILE_LEN_MAX, KEPT_LEN_MAX, MANIFEST_LEN_MAX, READ_LEN, STEPS_MAX,
+};
 use crate::redo::FileChange;
 use crate::{Error, Result};
+
+/// The most that an entry of a manifest takes besides its paths and pieces.
+const ENTRY_LEN: usize = 80;
+/// What a piece takes in a manifest.
+const PIECE_LEN: usize = 24;
+/// The most that a manifest takes besides its entries: the path of the mailbox and some numbers.
+const HEAD_LEN: usize = 8192;
 
 /// Everything that a repair does, in order: first all edits at once, then one step after the other.
 #[derive(Debug, Default)]
@@ -21,6 +30,33 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn is_empty(&self) -> bool {
         self.edits.is_empty() && self.steps.is_empty()
+    }
+
+    /// Whether it is more than can be kept, and read again to undo it.
+    pub(crate) fn is_too_large(&self) -> bool {
+        let (entries, kept, manifest) = self.to_keep();
+        entries > u64::from(STEPS_MAX) || kept > KEPT_LEN_MAX || manifest > MANIFEST_LEN_MAX
+    }
+
+    /// The entries of its manifest, the bytes that are kept, and the most that the manifest takes.
+    pub(super) fn to_keep(&self) -> (u64, u64, u64) {
+        let (mut kept, mut manifest) = (0, HEAD_LEN);
+        for edit in &self.edits {
+            kept += edit.pieces.iter().map(|piece| piece.old.len()).sum::<usize>() + edit.cut.len();
+            manifest += ENTRY_LEN + edit.name.len() + PIECE_LEN * (edit.pieces.len() + 1);
+        }
+        for step in &self.steps {
+            let (paths, old) = match step {
+                Step::Write { path, old, .. } => ([Some(path), None], old.as_ref()),
+                Step::Remove { path, old } => ([Some(path), None], Some(old)),
+                Step::Rename { from, to, .. } => ([Some(from), Some(to)], None),
+                Step::MakeDir { path, .. } => ([Some(path), None], None),
+            };
+            kept += old.map_or(0, |old| old.bytes.len());
+            let paths = paths.into_iter().flatten().map(|path| path.as_os_str().len());
+            manifest += ENTRY_LEN + paths.sum::<usize>();
+        }
+        ((self.edits.len() + self.steps.len()) as u64, kept as u64, manifest as u64)
     }
 }
 
@@ -254,6 +290,14 @@ mod tests {
         file.set_len(edit.old_size.min(edit.new_size)).unwrap();
         file.write_all_at(&edit.cut, edit.new_size).unwrap();
         assert_eq!(vfs.read(Path::new("/f"), 99).unwrap(), b"0123456789");
+    }
+
+    #[test]
+    fn what_could_not_be_read_back_is_too_large() {
+        let step = |number: u32| Step::MakeDir { path: number.to_string().into(), mode: 0 };
+        let steps = |count| Plan { edits: Vec::new(), steps: (0..count).map(step).collect() };
+        assert!(!steps(STEPS_MAX).is_too_large());
+        assert!(steps(STEPS_MAX + 1).is_too_large());
     }
 
     #[test]
