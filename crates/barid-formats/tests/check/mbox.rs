@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::world::{Box_, Case, Expected, expect, texts};
+use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const FILE: &str = "box";
 type Damage = fn(&mut Box_, &mut Rng) -> Expected;
@@ -181,4 +181,20 @@ pub(super) fn cases() -> Vec<Case> {
         Case { format: "mboxcl", name, build, damage }
     });
     mbox.chain(mboxcl).chain(mmdf).collect()
+}
+
+#[test]
+fn a_body_whose_length_is_right_stays() {
+    let body = "forwarded:\n\nFr#m bob@example.org Tue Jan  1 10:00:00 2019\n\
+                Date: Tue, 1 Jan 2019 10:00:00 +0000\nFrom: bob@example.org\nTo: ann\n\ntext\n";
+    let separator = "From ann@example.org Tue Jan  1 10:00:00 2019\n";
+    let message = format!("{separator}Subject: 1\nContent-Length: {}\n\n{body}\n", body.len());
+    let mailbox = Box_::new("mboxcl2:/mail/box", "/mail", Vec::new());
+    mailbox.put(FILE, message.repeat(2).as_bytes());
+    let view = View::of(&mailbox.disk, &mailbox.spec);
+    assert_eq!(view.check().unwrap().damages, []);
+    assert_eq!(view.repair().unwrap().kept, None);
+    let without = message.replace("Content-Length", "X-Length").repeat(2);
+    mailbox.put(FILE, without.as_bytes());
+    assert!(view.check().unwrap().damages.iter().any(|damage| damage.kind == "separator"));
 }

@@ -72,6 +72,9 @@ fn look_at_message(
     if walked.length_lies && !look.is_mmdf() {
         content_length(look, walked, start);
     }
+    if owned.content_length.is_some() && !walked.length_lies && !look.is_mmdf() {
+        look.bodies.push(end..end + walked.body_len);
+    }
     base(look, walked, start, is_first, whole);
     let uid = field(header, start, b"X-UID");
     Message { uid: owned.uid.unwrap_or(0), uid_at: uid }

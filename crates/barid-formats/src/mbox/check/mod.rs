@@ -54,7 +54,11 @@ impl Doctor for MboxMailbox {
         let end = size_without_nuls(&*file, size).map_err(at())?;
         let (diagnosis, fixes) = (Diagnosis::default(), Fixes::default());
         let lengths = Vec::new();
-        let mut look = Look { mailbox: self, path, file: &*file, end, diagnosis, fixes, lengths };
+        let (suspects, bodies) = (Vec::new(), Vec::new());
+        let mailbox = self;
+        let file = &*file;
+        let mut look =
+            Look { mailbox, path, file, end, diagnosis, fixes, lengths, suspects, bodies };
         if end < size {
             let what = format!("{} zeros stand behind the last message", size - end);
             let damage = look.damage("zeros-at-end", Severity::Warning, end).what(what);
@@ -64,7 +68,7 @@ impl Doctor for MboxMailbox {
         look.lengths();
         let Look { mut diagnosis, fixes, .. } = look;
         let name = path.file_name().unwrap_or_default().as_bytes();
-        match Edit::assemble(name, &*file, &fixes.segments(size)).map_err(at())? {
+        match Edit::assemble(name, file, &fixes.segments(size)).map_err(at())? {
             Some(edit) if edit.is_empty() => {}
             Some(edit) => diagnosis.plan.edits.push(edit),
             None => diagnosis.is_too_large = true,
@@ -108,6 +112,17 @@ struct Look<'a> {
     fixes: Fixes,
     /// Lengths of bodies that lead nowhere.
     lengths: Vec<Length>,
+    /// What looks wrong, unless it stands in one of the bodies.
+    suspects: Vec<Suspect>,
+    /// Bodies that end where their length says, ascending.
+    bodies: Vec<Range<u64>>,
+}
+
+/// What looks wrong, and the bytes that would mend it.
+struct Suspect {
+    range: Range<u64>,
+    bytes: Vec<u8>,
+    damage: Damage,
 }
 
 /// A length of a body that leads nowhere.
@@ -127,6 +142,23 @@ impl<'a> Look<'a> {
     fn fix(&mut self, range: Range<u64>, bytes: &[u8], damage: Damage) {
         self.diagnosis.note(damage);
         self.fixes.0.push((range, bytes.to_vec()));
+    }
+
+    /// Takes note of what may be damage.
+    fn suspect(&mut self, range: Range<u64>, bytes: &[u8], damage: Damage) {
+        self.suspects.push(Suspect { range, bytes: bytes.to_vec(), damage });
+    }
+
+    /// What stands in a body whose length is right is text of a message, whatever it looks like.
+    fn settle(&mut self) {
+        let rest = std::mem::take(&mut self.fixes);
+        for Suspect { range, bytes, damage } in std::mem::take(&mut self.suspects) {
+            let at = self.bodies.partition_point(|body| body.end < range.end);
+            if self.bodies.get(at).is_none_or(|body| range.start < body.start) {
+                self.fix(range, &bytes, damage);
+            }
+        }
+        self.fixes.0.extend(rest.0);
     }
 
     fn is_mmdf(&self) -> bool {
@@ -169,6 +201,7 @@ impl<'a> Look<'a> {
             look_at_messages(self, first)?;
             self.last_line()?;
         }
+        self.settle();
         Ok(())
     }
 

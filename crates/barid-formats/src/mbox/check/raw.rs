@@ -67,7 +67,7 @@ fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64, before: u64) 
             if rest.starts_with(b"From ") || rest.starts_with(b"\x01\x01\x01\x01\n") {
                 let is_line = start == 0 && from == 0 || bytes[..start].ends_with(b"\n");
                 let line_end: &[u8] = if is_line { b"" } else { b"\n" };
-                look.fix(offset..end, line_end, damage.repair("they are taken out"));
+                look.suspect(offset..end, line_end, damage.repair("they are taken out"));
             } else {
                 look.diagnosis.note(damage);
             }
@@ -96,7 +96,8 @@ fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
         let what = "the line looks like the separator before a message, but it is none";
         let damage = look.damage("separator", Severity::Error, offset).what(what);
         let range = offset..offset + len as u64;
-        look.fix(range, &fresh, damage.repair("it becomes one, so that the message is shown"));
+        let damage = damage.repair("it becomes one, so that the message is shown");
+        look.suspect(range, &fresh, damage);
     }
 }
 
