@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::world::{Box_, Case, Expected, expect, texts};
+use super::world::{Box_, Case, Expected, View, expect, texts};
 
 const DATA: &str = ".mix5f000001";
 const META: &str = ".mixmeta";
@@ -235,4 +235,42 @@ pub(super) fn cases() -> Vec<Case> {
         .iter()
         .map(|(name, damage)| Case { format: "mix", name, build, damage: *damage })
         .collect()
+}
+
+/// A message that was appended and given up stands before the one that got its UID then.
+fn with_two_of_one_uid(rng: &mut Rng) -> (Box_, u64) {
+    let mailbox = build(rng);
+    let first = data_at(&mailbox, 1);
+    let given_up = b":msg:00000002:20190101100000+0000:00000010:\r\nSubject: no\r\n\r\n.";
+    mailbox.splice(DATA, first as usize..first as usize, given_up);
+    let index = String::from_utf8(mailbox.get(INDEX)).unwrap();
+    let moved = |line: &str| match line.get(47..57) {
+        Some(place) if !place.starts_with(":00000000:") => {
+            let pos = u64::from_str_radix(&line[48..56], 16).unwrap() + given_up.len() as u64;
+            format!("{}{pos:08x}{}\r\n", &line[..48], &line[56..])
+        }
+        _ => format!("{line}\r\n"),
+    };
+    let index: String = index.lines().map(moved).collect();
+    mailbox.put(INDEX, index.as_bytes());
+    (mailbox, first + given_up.len() as u64)
+}
+
+#[test]
+fn of_two_messages_with_one_uid_the_later_one_counts() {
+    type Harm = fn(&Box_);
+    let harms: [Harm; 3] = [
+        |mailbox| mailbox.remove(INDEX),
+        |mailbox| mailbox.splice(INDEX, index_at(1) as usize..index_at(2) as usize, b""),
+        |mailbox| mailbox.patch(INDEX, index_at(1) + 39, b"6"),
+    ];
+    for (number, harm) in harms.into_iter().enumerate() {
+        let (mailbox, place) = with_two_of_one_uid(&mut Rng::with_seed(5));
+        let view = View::of(&mailbox.disk, &mailbox.spec);
+        assert_eq!(view.check().unwrap().damages, [], "{number}");
+        let index = mailbox.get(INDEX);
+        harm(&mailbox);
+        assert!(view.repair().unwrap().kept.is_some(), "{number}");
+        assert_eq!(mailbox.get(INDEX)[11..], index[11..], "{number}: {place:x}");
+    }
 }

@@ -3,6 +3,7 @@
 //! The index says where each message stands, and the line there says so too. Where they disagree,
 //! the one is right that fits what stands around it: messages follow each other without a gap.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use barid_vfs::{File, OpenOptions};
@@ -57,7 +58,9 @@ impl Indexed {
             look.record(at)?;
         }
         look.find_lost(statuses, is_incomplete);
-        indexed.messages.sort_unstable_by_key(|message| message.uid);
+        // Of two messages with one UID the later one was written last.
+        let place = |message: &Message| Reverse((message.file, message.pos));
+        indexed.messages.sort_unstable_by_key(|message| (message.uid, place(message)));
         indexed.messages.dedup_by_key(|message| message.uid);
         indexed.lines.values_mut().for_each(|lines| lines.sort_unstable());
         Ok(indexed)
@@ -153,6 +156,12 @@ impl<'a> Data<'a> {
             data.files.insert(number, (file, size));
         }
         Ok(data)
+    }
+
+    /// The message of a UID that was written last: one before it with the same UID was given up.
+    fn last_of(&self, uid: u32) -> Option<Message> {
+        let found = self.by_uid.get(&uid)?;
+        found.iter().max_by_key(|message| (message.file, message.pos)).copied()
     }
 
     /// Whether a message begins at a place, or the file ends.
@@ -315,11 +324,11 @@ impl Look<'_> {
             self.indexed.is_damaged = true;
             return Ok(());
         }
-        if let Some([found, ..]) = self.data.by_uid.get(&message.uid).map(Vec::as_slice) {
+        if let Some(found) = self.data.last_of(message.uid) {
             let (pos, name) = (found.pos, data_name(found.file));
             let what = format!("the message does not stand there, but at {pos} of {name}");
             let damage = self.of_index(at, "index-place", Severity::Error).what(what);
-            self.mended(*found, damage.repair("the index gets the place of the message"));
+            self.mended(found, damage.repair("the index gets the place of the message"));
             return Ok(());
         }
         let Some((_, size)) = self.data.files.get(&message.file) else {
@@ -388,7 +397,7 @@ impl Look<'_> {
         let mut known: Vec<u32> = self.indexed.messages.iter().map(|message| message.uid).collect();
         known.sort_unstable();
         let mut found: Vec<&Message> = self.data.at.values().collect();
-        found.sort_by_key(|message| message.uid);
+        found.sort_by_key(|message| (message.uid, Reverse((message.file, message.pos))));
         found.dedup_by_key(|message| message.uid);
         for message in found {
             let is_wanted =
