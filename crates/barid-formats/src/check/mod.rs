@@ -29,7 +29,7 @@ pub use damage::{Damage, Severity};
 pub use doctor::{CheckOptions, CheckReport, RepairReport, UndoReport, check, open, repair, undo};
 pub(crate) use doctor::{Doctor, Held, Purpose};
 pub(crate) use plan::{Edit, Segment, Step};
-pub(crate) use rising::Uids;
+pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, Uids, new_uidvalidity};
 
 /// The date in the header of a message.
 pub(crate) fn sent_date(header: &[u8]) -> Option<barid_types::InternalDate> {

@@ -1,4 +1,14 @@
-//! UIDs must rise: which of them can stay.
+//! UIDs must rise: which of them can stay, and when none means anything any more.
+
+/// What is told where UIDs that stay could come to mean other messages.
+pub(crate) const DOUBT: &str = "UIDs that messages had may be given to other messages";
+/// What is done about it.
+pub(crate) const NEW_UIDVALIDITY: &str = "the mailbox gets a new UIDVALIDITY";
+
+/// A UIDVALIDITY above `old`: the seconds since 1970, if those are.
+pub(crate) fn new_uidvalidity(now: u32, old: u32) -> u32 {
+    old.checked_add(1).map_or(now, |next| next.max(now))
+}
 
 /// UIDs as they are found, in the order of messages, and what is known besides.
 pub(crate) struct Uids<'a> {
@@ -17,6 +27,8 @@ pub(crate) struct Mended {
     pub(crate) changed: Vec<usize>,
     /// UIDs had to be made up, so that a new UIDVALIDITY is due.
     pub(crate) is_void: bool,
+    /// A UID that goes may be given again, so that a new UIDVALIDITY is due.
+    pub(crate) is_reused: bool,
     /// The last UID that was given out.
     pub(crate) last: u32,
 }
@@ -59,12 +71,15 @@ impl Uids<'_> {
             (1..).zip(&mut uids).for_each(|(number, uid)| *uid = number);
         }
         let changed = (0..uids.len()).filter(|at| uids[*at] != self.found[*at]).collect();
+        let is_reused =
+            (0..uids.len()).any(|at| uids[at] != self.found[at] && self.found[at] > last);
         let last = if is_void { uids.len() as u32 } else { last };
-        Mended { uids, changed, is_void, last }
+        Mended { uids, changed, is_void, is_reused, last }
     }
 
     /// The longest series that rises, of UIDs that can be: none, and those far above the last that
-    /// was given out, cannot. Of two alike the first stays.
+    /// was given out, cannot. Of two alike the first stays, and is certain where it can have had no
+    /// other.
     pub(crate) fn longest_rise(&self) -> Rise {
         let (levels, length) = self.levels();
         let mut places = vec![0; length];
@@ -72,15 +87,24 @@ impl Uids<'_> {
         let mut greatest = vec![0; length];
         greatest.push(u64::MAX);
         let mut is_certain = vec![true; length];
+        let mut is_alike = vec![false; length];
         for (at, level) in levels.iter().enumerate().rev() {
             let (Some(level), uid) = (level.checked_sub(1), u64::from(self.found[at])) else {
                 continue;
             };
             if uid < greatest[level + 1] {
+                is_alike[level] |= greatest[level] == uid;
                 is_certain[level] &= greatest[level] == 0 || greatest[level] == uid;
                 greatest[level] = greatest[level].max(uid);
                 places[level] = at;
             }
+        }
+        let (mut below, mut is_below_certain) = (0, true);
+        for (level, at) in places.iter().enumerate() {
+            let uid = self.found[*at];
+            let has_room = uid > below + 1 || !is_below_certain;
+            is_certain[level] &= !is_alike[level] || !has_room;
+            (below, is_below_certain) = (uid, is_certain[level]);
         }
         Rise { places, is_certain }
     }
@@ -135,6 +159,26 @@ mod tests {
         check(&[5, 2, 9], Some(9), &[1, 2, 3], true);
         check(&[1, 3, 2, 4], Some(4), &[1, 2, 3, 4], true);
         check(&[5, 6, 4, 9], Some(9), &[1, 2, 3, 4], true);
-        check(&[3, 3], Some(3), &[3, 0], false);
+        check(&[2, 3, 3], Some(3), &[2, 3, 0], false);
+        // The first may have been the one before, the second the one that both have.
+        check(&[3, 3], Some(3), &[1, 2], true);
+        check(&[1, 3, 3, 5], Some(5), &[1, 2, 3, 4], true);
+    }
+
+    #[test]
+    fn a_uid_that_goes_may_come_again_for_another_message() {
+        let is_reused = |found: &[u32], last| Uids { found, last }.mend().is_reused;
+        assert!(is_reused(&[1, 2, 0xffff_fff0], Some(3)));
+        assert!(is_reused(&[1, 9, 3, 4], Some(4)));
+        assert!(!is_reused(&[1, 9, 3, 4], Some(9)));
+        assert!(!is_reused(&[2, 3, 3], Some(3)));
+        assert!(!is_reused(&[1, 2, 3], Some(1)));
+    }
+
+    #[test]
+    fn a_new_uidvalidity_is_greater() {
+        assert_eq!(new_uidvalidity(9, 0), 9);
+        assert_eq!(new_uidvalidity(9, 20), 21);
+        assert_eq!(new_uidvalidity(9, u32::MAX), 9);
     }
 }

@@ -5,7 +5,7 @@
 //! How much is tried, the environment variable `BARID_CRASH_POINTS` tells: 2,000 crash points
 //! without it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use barid_vfs::{CrashVfs, MemVfs};
@@ -97,20 +97,40 @@ fn crash(
     Ok(tried)
 }
 
+/// The kinds of damage of a case: format, kind, whether a repair mends it.
+pub(super) fn kinds(case: &Case, seed: u64) -> BTreeSet<(&'static str, &'static str, bool)> {
+    let mut rng = Rng::with_seed(seed);
+    let mut mailbox = (case.build)(&mut rng);
+    (case.damage)(&mut mailbox, &mut rng);
+    let found = View::of(&mailbox.disk, &mailbox.spec).check().expect("because nothing fails");
+    let format = match case.format {
+        "mmdf" | "mboxcl" => "mbox",
+        format => format,
+    };
+    found.damages.iter().map(|damage| (format, damage.kind, damage.repair.is_some())).collect()
+}
+
 fn hunt(what: &str, hunt: impl Fn(&Scenario, usize) -> Result<usize, String>) {
     let cases = cases();
     let most = (points() / cases.len()).max(4);
     let (mut tried, mut failed) = (0, Vec::new());
+    let mut missed = super::kinds();
+    missed.retain(|(_, _, is_mended)| *is_mended);
     for (number, case) in cases.iter().enumerate() {
         let seed = number as u64 % 8;
         let Some(scenario) = Scenario::of(case, seed) else { continue };
         match hunt(&scenario, most) {
-            Ok(count) => tried += count,
+            Ok(count) => {
+                tried += count;
+                let kinds = kinds(case, seed);
+                missed.retain(|kind| !kinds.contains(kind));
+            }
             Err(error) => failed.push(format!("{} {}, {seed}: {error}", case.format, case.name)),
         }
     }
     println!("{what}: {tried} crash points");
     assert!(failed.is_empty(), "{}:\n{}", failed.len(), failed.join("\n"));
+    assert!(missed.is_empty(), "never interrupted: {missed:?}");
     assert!(tried >= 2 * cases.len(), "{tried}");
 }
 

@@ -137,6 +137,21 @@ const CASES: &[(&str, Damage)] = &[
         mailbox.patch(UIDLIST, at as u64, b"\0");
         expect("uidlist-line", UIDLIST, at as u64)
     }),
+    ("last line of the UIDs", |mailbox, _| {
+        let at = line(mailbox, mailbox.texts.len() - 1);
+        mailbox.patch(UIDLIST, at as u64, b"\0");
+        expect("uidvalidity", UIDLIST, 0)
+    }),
+    ("next UID is no number", |mailbox, _| {
+        mailbox.patch(UIDLIST, 15, b"x");
+        expect("uidlist-header", UIDLIST, 0)
+    }),
+    ("UIDs cut in a UID", |mailbox, _| {
+        let at = line(mailbox, mailbox.texts.len() - 1);
+        let len = mailbox.get(UIDLIST).len();
+        mailbox.splice(UIDLIST, at + 1..len, b"");
+        expect("uidvalidity", UIDLIST, 0)
+    }),
     ("UID twice", |mailbox, rng| {
         let number = some(mailbox, rng);
         let at = line(mailbox, number);
@@ -174,6 +189,11 @@ const CASES: &[(&str, Damage)] = &[
     ("keyword twice", |mailbox, _| {
         mailbox.patch(KEYWORDS, 14, b"7 todo\n");
         expect("keywords-twice", KEYWORDS, 14)
+    }),
+    ("keyword without a name", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        rename(mailbox, &name(number), &format!("cur/{}:2,Sz", base(number)));
+        expect("keyword-name", KEYWORDS, None).hopeless()
     }),
     ("folder among the messages", |mailbox, _| {
         mailbox.disk.create_dir(&mailbox.path("cur/folder"), 0o700).unwrap();

@@ -130,6 +130,14 @@ const CASES: &[(&str, Damage)] = &[
         mailbox.patch(FILE, mailbox.find(FILE, " todo") as u64 - 1, b"1");
         expect("uid-last", FILE, None)
     }),
+    ("UIDVALIDITY in a later message", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        let field = at + b"From ann@example.org Tue Jan  1 10:00:00 2019\n".len();
+        mailbox.splice(FILE, field..field, b"X-IMAPbase: 1700000000 0000000009\n");
+        let value = field + b"X-IMAPbase:".len();
+        expect("imapbase-place", FILE, value as u64).hopeless()
+    }),
     ("UIDVALIDITY is no number", |mailbox, _| {
         let at = mailbox.find(FILE, " 1700000000");
         mailbox.patch(FILE, at as u64 + 4, b"x");

@@ -47,6 +47,10 @@ const CASES: &[(&str, Damage)] = &[
         mailbox.disk.rename(&mailbox.path(&from), &mailbox.path(&to)).unwrap();
         expect("name", &to, None)
     }),
+    ("folder with the name of a message", |mailbox, _| {
+        mailbox.disk.create_dir(&mailbox.path("77"), 0o700).unwrap();
+        expect("not-a-file", "77", None).hopeless()
+    }),
     ("append cut", |mailbox, _| {
         mailbox.put(".barid-append-7", b"half of it");
         mailbox.disk.sleep(Duration::from_secs(48 * 3600));

@@ -76,6 +76,10 @@ const CASES: &[(&str, Damage)] = &[
         mailbox.patch(META, 23, b"x");
         expect("uid-last", META, 22)
     }),
+    ("data file for new messages", |mailbox, _| {
+        mailbox.patch(META, 34, b"x");
+        expect("meta-current", META, 33)
+    }),
     ("last UID is too small", |mailbox, _| {
         mailbox.patch(META, 23, b"00000001");
         expect("uid-last", META, None)
@@ -220,6 +224,24 @@ const CASES: &[(&str, Damage)] = &[
         let data = mailbox.get(DATA);
         mailbox.put(DATA, &data[..data_at(mailbox, at) as usize + 20]);
         expect("data-short", INDEX, index_at(at)).lost([at])
+    }),
+    ("place in the index and line before the message", |mailbox, rng| {
+        let at = some(mailbox, rng);
+        let offset = data_at(mailbox, at);
+        mailbox.patch(DATA, offset, &[0; 45]);
+        let place = format!("{:08x}", offset + 5);
+        mailbox.patch(INDEX, index_at(at) + 48, place.as_bytes());
+        expect("message-lost", INDEX, index_at(at)).lost([at])
+    }),
+    ("date in the index", |mailbox, rng| {
+        let at = some(mailbox, rng);
+        mailbox.patch(INDEX, index_at(at) + 10, b"2017");
+        expect("date", INDEX, index_at(at)).hopeless()
+    }),
+    ("status of no message", |mailbox, _| {
+        let end = status_at(mailbox.texts.len());
+        mailbox.patch(STATUS, end, b":00000040:00000000:0010:5f000010:\r\n");
+        expect("status-orphan", STATUS, None).hopeless()
     }),
     ("message overwritten with its line", |mailbox, rng| {
         let at = some(mailbox, rng);

@@ -8,7 +8,9 @@ use barid_types::{Keyword, UidValidity};
 use super::super::Maildir;
 use super::super::layout::{KEYWORDS, KEYWORDS_LEN_MAX, LETTERS, UIDLIST, UIDLIST_LEN_MAX};
 use super::super::name;
-use crate::check::{Damage, Diagnosis, Severity, Step, Uids};
+use crate::check::{
+    DOUBT, Damage, Diagnosis, NEW_UIDVALIDITY, Severity, Step, Uids, new_uidvalidity,
+};
 use crate::{Error, Result};
 
 /// Looks at both.
@@ -47,6 +49,12 @@ struct List {
     uidnext: Option<u32>,
     lines: Vec<Line>,
     is_damaged: bool,
+    /// Where the last line stood whose UID cannot be read.
+    unreadable: Option<u64>,
+    /// The highest UID of lines that are left out.
+    highest: u32,
+    /// UIDs that were given out may not be known: a new UIDVALIDITY is due.
+    is_void: bool,
 }
 
 /// A line that can be read.
@@ -63,7 +71,16 @@ impl List {
         let path = maildir.path.join(UIDLIST);
         let damage = |kind, severity| Damage::new(kind, severity, &path);
         let (header, uidvalidity, uidnext, lines) = (None, None, None, Vec::new());
-        let mut list = Self { header, uidvalidity, uidnext, lines, is_damaged: false };
+        let mut list = Self {
+            header,
+            uidvalidity,
+            uidnext,
+            lines,
+            is_damaged: false,
+            unreadable: None,
+            highest: 0,
+            is_void: false,
+        };
         let mut at = 0;
         let mut version = 3;
         for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -71,6 +88,7 @@ impl List {
             at += line.len();
             let Some(line) = line.strip_suffix(b"\n") else {
                 list.is_damaged = true;
+                list.leave_out(line, offset);
                 let what = "the last line has no end, and does not count";
                 let damage = damage("uidlist-end", Severity::Warning).at(offset).what(what);
                 diagnosis.note(damage.repair("it is left out"));
@@ -98,6 +116,7 @@ impl List {
                 }
                 Err(what) => {
                     list.is_damaged = true;
+                    list.leave_out(line, offset);
                     let what = format!("{what}, so that all UIDs are void");
                     let damage = damage("uidlist-line", Severity::Error).at(offset).what(what);
                     diagnosis.note(damage.repair("the line is left out"));
@@ -105,7 +124,33 @@ impl List {
             }
         }
         list.order(&path, diagnosis);
+        list.doubt(!text.is_empty(), &path, diagnosis);
         list
+    }
+
+    /// Takes note of a line that cannot be read: digits and a space are a UID.
+    fn leave_out(&mut self, line: &[u8], offset: u64) {
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let uid = std::str::from_utf8(&line[..digits]).ok().and_then(|digits| digits.parse().ok());
+        match uid.filter(|_| line.get(digits) == Some(&b' ')) {
+            Some(uid) => self.highest = self.highest.max(uid),
+            None => self.unreadable = Some(offset),
+        }
+    }
+
+    /// Whether UIDs may have been given out that the list does not show any more. Dovecot does not
+    /// write the first line anew with every line behind it.
+    fn doubt(&mut self, has_text: bool, path: &Path, diagnosis: &mut Diagnosis) {
+        let (last_at, last) = self.lines.last().map_or((0, 0), |line| (line.offset, line.uid));
+        let next = self.uidnext.unwrap_or(0).max(last.saturating_add(1));
+        self.is_void |= has_text && self.uidnext.unwrap_or(0) == 0
+            || self.unreadable.is_some_and(|at| at > last_at)
+            || self.highest >= next;
+        self.is_damaged |= self.is_void;
+        if self.is_void && self.uidvalidity.is_some() {
+            let damage = Damage::new("uidvalidity", Severity::Error, path).at(0).what(DOUBT);
+            diagnosis.note(damage.repair(NEW_UIDVALIDITY));
+        }
     }
 
     /// Whether the first line is sound.
@@ -139,26 +184,21 @@ impl List {
         let uids = Uids { found: &found, last: None };
         let mended = uids.mend();
         // A file whose line goes gets a new UID: nothing else becomes void.
-        let mut is_kept = vec![!mended.is_void; found.len()];
+        let mut is_kept = vec![false; found.len()];
         let rise = uids.longest_rise();
         for (at, is_certain) in rise.places.into_iter().zip(rise.is_certain) {
             is_kept[at] = is_certain;
         }
-        for (at, line) in self.lines.iter_mut().enumerate() {
-            let uid = if mended.is_void { line.uid } else { mended.uids[at] };
-            if is_kept[at] && uid == line.uid {
-                continue;
-            }
+        self.highest = found.iter().copied().fold(self.highest, u32::max);
+        for (at, line) in self.lines.iter_mut().enumerate().filter(|(at, _)| !is_kept[*at]) {
             self.is_damaged = true;
             let what = "the UID does not rise, so that all UIDs are void";
             let damage = damage("uidlist-order", Severity::Error).at(line.offset).of(line.uid);
             let damage = damage.what(what);
             diagnosis.note(damage.repair("the line gets the UID between its neighbours', or goes"));
-            is_kept[at] = !mended.is_void && uid > 0;
-            line.uid = uid;
+            line.uid = if mended.is_void { 0 } else { mended.uids[at] };
         }
-        let mut kept = is_kept.iter();
-        self.lines.retain(|_| *kept.next().unwrap_or(&true));
+        self.lines.retain(|line| line.uid > 0);
         let mut last: HashMap<Vec<u8>, u32> = HashMap::with_capacity(self.lines.len());
         for line in &self.lines {
             last.insert(name::base(&line.name).to_vec(), line.uid);
@@ -179,13 +219,20 @@ impl List {
         }
     }
 
+    /// A UIDVALIDITY above that which it has.
+    fn new_uidvalidity(&self, maildir: &Maildir) -> u32 {
+        let now = maildir.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        new_uidvalidity(now, self.uidvalidity.unwrap_or(0))
+    }
+
     fn text(&self, maildir: &Maildir) -> Result<Vec<u8>> {
         let last = self.lines.last().map_or(0, |line| line.uid);
         let mut text = match &self.header {
-            Some(header) => header.clone(),
+            Some(header) if !self.is_void => header.clone(),
+            Some(header) => with_uidvalidity(header, self.new_uidvalidity(maildir)),
             None => {
-                let now = maildir.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
-                let uidvalidity = self.uidvalidity.unwrap_or(now);
+                let known = self.uidvalidity.filter(|_| !self.is_void);
+                let uidvalidity = known.unwrap_or_else(|| self.new_uidvalidity(maildir));
                 let uidvalidity = UidValidity::new(uidvalidity).unwrap_or(UidValidity::MIN);
                 let uidnext = self.uidnext.unwrap_or(1).max(last.saturating_add(1));
                 let mut guid = [0; 16];
@@ -204,6 +251,18 @@ impl List {
         }
         Ok(text)
     }
+}
+
+/// A first line with another UIDVALIDITY.
+fn with_uidvalidity(header: &[u8], uidvalidity: u32) -> Vec<u8> {
+    let fields = header.split(|byte| *byte == b' ');
+    let fields: Vec<Vec<u8>> = fields
+        .map(|field| match field.first() {
+            Some(b'V') => format!("V{uidvalidity}").into_bytes(),
+            _ => field.to_vec(),
+        })
+        .collect();
+    fields.join(&b' ')
 }
 
 impl Line {

@@ -9,7 +9,7 @@ use super::super::layout::MMDF_SEPARATOR;
 use super::super::status::{Base, HeadEnd};
 use super::super::walk::{Next, Separator, Walked};
 use super::{Length, Look};
-use crate::check::{Severity, Uids};
+use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, Uids, new_uidvalidity};
 
 /// What is remembered of a message.
 struct Message {
@@ -185,14 +185,33 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
         let repair = "it gets the only UID that it can have, or a new one at the next opening";
         look.fix(range, &bytes, damage.what(what).repair(repair));
     }
-    if last > base.uid_last {
-        let what = format!("the last UID is {}, but a message has {last}", base.uid_last);
-        let damage = look.damage("uid-last", Severity::Warning, base_at.start).of(last).what(what);
-        let words: Vec<&str> =
-            base.keywords.names().iter().map(|keyword| keyword.as_str()).collect();
-        let words = if words.is_empty() { String::new() } else { format!(" {}", words.join(" ")) };
-        let value = format!("{} {last:010}{words}", base.validity);
-        let bytes = padded(&value, base_at);
-        look.fix(base_at.clone(), &bytes, damage.repair("it becomes that of the last message"));
+    let mut goes = found.iter().zip(&is_kept).filter(|(_, is_kept)| !**is_kept);
+    let is_doubtful = goes.any(|(uid, _)| *uid > last);
+    numbers(look, (base, base_at), last, is_doubtful);
+}
+
+/// The last UID that was given out, and the UIDVALIDITY where others may be given again.
+fn numbers(look: &mut Look<'_>, base: (&Base, &Range<u64>), last: u32, is_doubtful: bool) {
+    let (Base { validity, uid_last, keywords, .. }, base_at) = base;
+    let mut told = Vec::new();
+    let mut validity = validity.get();
+    if is_doubtful {
+        let damage = look.damage("uidvalidity", Severity::Error, base_at.start);
+        told.push(damage.what(DOUBT).repair(NEW_UIDVALIDITY));
+        let now = look.mailbox.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        validity = new_uidvalidity(now, validity);
     }
+    if last > *uid_last {
+        let what = format!("the last UID is {uid_last}, but a message has {last}");
+        let damage = look.damage("uid-last", Severity::Warning, base_at.start).of(last).what(what);
+        told.push(damage.repair("it becomes that of the last message"));
+    }
+    if told.is_empty() {
+        return;
+    }
+    told.into_iter().for_each(|damage| look.diagnosis.note(damage));
+    let words = keywords.names().iter().map(|keyword| format!(" {}", keyword.as_str()));
+    let words: String = words.collect();
+    let bytes = padded(&format!("{validity} {last:010}{words}"), base_at);
+    look.fixes.0.push((base_at.clone(), bytes));
 }

@@ -104,7 +104,8 @@ pub(super) fn look_at_header(
         names,
         pid: 0,
     };
-    let uid_last_is_sound = uid_last.is_some();
+    // What was added for missing digits is not what was there.
+    let uid_last_is_sound = uid_last.is_some() && size >= UID_LAST_OFFSET + 8;
     Ok(Head { read: header.clone(), header, uid_last_is_sound, old, names_are_damaged })
 }
 

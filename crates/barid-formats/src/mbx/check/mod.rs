@@ -14,9 +14,14 @@ use self::header::look_at_header;
 use self::lines::{Line, Lines};
 use super::MbxMailbox;
 use super::journal::file_name;
-use super::layout::{EXPUNGED, HEADER_LEN, Header, KEYWORDS_MAX, OLD, Record, SLIDE_LEN_MAX};
+use super::layout::{
+    EXPUNGED, HEADER_LEN, Header, KEYWORDS_MAX, OLD, Record, SLIDE_LEN_MAX, UIDVALIDITY_OFFSET,
+};
 use super::lock::{Permission, WriteLocks, lock_shared, wait_exclusive};
-use crate::check::{Damage, Diagnosis, Doctor, Edit, Held, Purpose, Segment, Severity, Uids};
+use crate::check::{
+    DOUBT, Damage, Diagnosis, Doctor, Edit, Held, NEW_UIDVALIDITY, Purpose, Segment, Severity,
+    Uids, new_uidvalidity,
+};
 use crate::{Error, Result};
 
 /// Flags that mean something.
@@ -177,7 +182,6 @@ fn look_at_uids(
     let found: Vec<u32> = lines.iter().map(|line| line.record.uid).collect();
     let last = head.uid_last_is_sound.then_some(head.header.uid_last);
     let mended = Uids { found: &found, last }.mend();
-    let is_unseen = |at: usize| found[at..].iter().all(|uid| *uid == 0);
     for &at in &mended.changed {
         let line = &mut lines[at];
         let (old, new) = (found[at], mended.uids[at]);
@@ -202,7 +206,6 @@ fn look_at_uids(
                 .repair(repair),
         );
     }
-    let _ = is_unseen;
     if head.uid_last_is_sound && mended.last > head.header.uid_last && !mended.is_void {
         diagnosis.note(
             Damage::new("uid-last", Severity::Warning, path)
@@ -218,9 +221,14 @@ fn look_at_uids(
     if !head.uid_last_is_sound || mended.last > head.header.uid_last || mended.is_void {
         head.set_uid_last(mended.last);
     }
-    if mended.is_void || head.header.uidvalidity == 0 {
-        let old = head.header.uidvalidity;
-        head.set_uidvalidity(now.max(old.saturating_add(1)));
+    let old = head.header.uidvalidity;
+    let is_doubtful = !head.uid_last_is_sound || mended.is_reused && !mended.is_void;
+    if is_doubtful && old > 0 {
+        let damage = Damage::new("uidvalidity", Severity::Error, path).at(UIDVALIDITY_OFFSET);
+        diagnosis.note(damage.what(DOUBT).repair(NEW_UIDVALIDITY));
+    }
+    if mended.is_void || is_doubtful || old == 0 {
+        head.set_uidvalidity(new_uidvalidity(now, old));
     }
     Ok(())
 }

@@ -26,6 +26,8 @@ pub(super) struct Indexed {
     pub(super) seq: u32,
     /// Ascending by UID.
     pub(super) messages: Vec<Message>,
+    /// The highest UID that it has named, of whatever message.
+    pub(super) highest: u32,
     pub(super) is_damaged: bool,
     pub(super) lines: FreshLines,
 }
@@ -50,9 +52,10 @@ impl Indexed {
     ) -> Result<Self> {
         let data = Data::read(mailbox)?;
         let (messages, lines) = (Vec::new(), BTreeMap::new());
-        let mut indexed = Self { seq: 0, messages, is_damaged: false, lines };
+        let mut indexed = Self { seq: 0, messages, highest: 0, is_damaged: false, lines };
         let (records, is_incomplete) = indexed.parse(mailbox, text, diagnosis);
         let records = indexed.in_order(mailbox, records, diagnosis);
+        indexed.highest = records.last().map_or(0, |(_, message)| message.uid);
         let mut look = Look { data: &data, records: &records, indexed: &mut indexed, diagnosis };
         for at in 0..records.len() {
             look.record(at)?;

@@ -6,19 +6,22 @@ use std::path::Path;
 use super::super::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
 use super::super::record::{self, Message, Status, take_sequence};
 use super::{damage, lines_of};
-use crate::check::{Diagnosis, Severity};
+use crate::check::{DOUBT, Diagnosis, NEW_UIDVALIDITY, Severity, new_uidvalidity};
 
 /// `.mixmeta`.
 pub(super) struct Meta {
     pub(super) meta: record::Meta,
     /// It is to be written anew.
     pub(super) is_damaged: bool,
+    /// The last UID can be read.
+    has_last: bool,
 }
 
 impl Meta {
     /// Looks at it.
     pub(super) fn look(folder: &Path, text: Option<&[u8]>, diagnosis: &mut Diagnosis) -> Self {
-        let mut meta = Self { meta: record::Meta::default(), is_damaged: false };
+        let (meta, is_damaged, has_last) = (record::Meta::default(), false, false);
+        let mut meta = Self { meta, is_damaged, has_last };
         let Some(text) = text else {
             let damage = damage(folder, META, "meta-missing", Severity::Error)
                 .what("there is no .mixmeta, so no program takes it for a mailbox")
@@ -81,7 +84,7 @@ impl Meta {
                 tell("meta-current", Severity::Error, &what, "it becomes that of the last message");
             }
             b'V' => self.meta.uidvalidity = number.unwrap_or(0),
-            b'L' => self.meta.uid_last = number.unwrap_or(0),
+            b'L' => (self.meta.uid_last, self.has_last) = (number.unwrap_or(0), true),
             b'N' => self.meta.current = number.unwrap_or(0),
             b'K' => {
                 let words = value.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -118,11 +121,13 @@ impl Meta {
         }
     }
 
-    /// Completes what is missing by what the messages say.
+    /// Completes what is missing by what the messages say; `highest` is the highest UID of the
+    /// index.
     pub(super) fn complete(
         &mut self,
         folder: &Path,
         messages: &[Message],
+        highest: u32,
         now: u32,
         diagnosis: &mut Diagnosis,
     ) {
@@ -130,13 +135,11 @@ impl Meta {
         let is_told = |kind: &str, diagnosis: &Diagnosis| {
             diagnosis.damages.iter().any(|d| d.kind == kind && d.file.ends_with(META))
         };
-        if self.meta.uidvalidity == 0 {
-            if !is_told("uidvalidity", diagnosis) && !is_told("meta-missing", diagnosis) {
-                let what = "there is no UIDVALIDITY";
-                let damage = damage("uidvalidity", Severity::Error).at(0).what(what);
-                diagnosis.note(damage.repair("the mailbox gets a new one"));
-            }
-            (self.meta.uidvalidity, self.is_damaged) = (now, true);
+        let is_void = self.meta.uidvalidity == 0;
+        if is_void && !is_told("uidvalidity", diagnosis) && !is_told("meta-missing", diagnosis) {
+            let damage = damage("uidvalidity", Severity::Error).at(0);
+            let damage = damage.what("there is no UIDVALIDITY");
+            diagnosis.note(damage.repair("the mailbox gets a new one"));
         }
         let last = messages.last().map_or(0, |last| last.uid);
         if last > self.meta.uid_last {
@@ -147,6 +150,15 @@ impl Meta {
                 diagnosis.note(damage.repair("it becomes that of the last message"));
             }
             (self.meta.uid_last, self.is_damaged) = (last, true);
+        }
+        let old = self.meta.uidvalidity;
+        let is_doubtful = !self.has_last || highest > self.meta.uid_last;
+        if is_doubtful && old > 0 {
+            let damage = damage("uidvalidity", Severity::Error).at(0).what(DOUBT);
+            diagnosis.note(damage.repair(NEW_UIDVALIDITY));
+        }
+        if is_doubtful || old == 0 {
+            (self.meta.uidvalidity, self.is_damaged) = (new_uidvalidity(now, old), true);
         }
         if self.meta.current == 0 && self.is_damaged {
             self.meta.current = messages.last().map_or(now, |last| last.file);

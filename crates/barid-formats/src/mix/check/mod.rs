@@ -50,9 +50,9 @@ impl Doctor for MixMailbox {
         let seqs = [meta.meta.seq, indexed.seq, statuses.seq];
         let now = self.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
         let seq = seqs.into_iter().fold(0, u32::max).saturating_add(1).max(now);
-        let Indexed { messages, is_damaged, lines, .. } = indexed;
+        let Indexed { messages, highest, is_damaged, lines, .. } = indexed;
         let messages = statuses.merge(&self.path, messages, &mut diagnosis);
-        meta.complete(&self.path, &messages, now, &mut diagnosis);
+        meta.complete(&self.path, &messages, highest, now, &mut diagnosis);
         diagnosis.messages = messages.len() as u64;
         for (number, line) in lines {
             self.plan_line(number, line, &mut diagnosis)?;
