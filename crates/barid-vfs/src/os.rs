@@ -67,14 +67,11 @@ impl Vfs for OsVfs {
     }
 
     /// At once (`renameat2(2)`); where the file system cannot, by a link that is made and one that
-    /// is removed.
+    /// is removed; where there are no links either, by looking first.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match retry_on_intr(|| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)) {
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                self.hard_link(from, to)?;
-                self.remove_file(from)
-            }
+            Err(Errno::INVAL | Errno::NOSYS) => link_and_remove(from, to),
             result => Ok(result?),
         }
     }
@@ -503,9 +500,62 @@ fn timespec(timestamp: Timestamp) -> Timespec {
     }
 }
 
+/// Renames where nothing has the new name, on a file system that cannot do that at once.
+fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+    match retry_on_intr(|| rustix::fs::link(from, to)) {
+        Ok(()) => OsVfs.remove_file(from),
+        Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => look_and_rename(from, to),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
+    match OsVfs.symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => OsVfs.rename(from, to),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_way_of_renaming_replaces_a_file() {
+        type Rename = fn(&Path, &Path) -> io::Result<()>;
+        let ways: [Rename; 3] =
+            [|from, to| OsVfs.rename_new(from, to), link_and_remove, look_and_rename];
+        let dir = std::env::temp_dir().join(format!("barid-rename-{}", std::process::id()));
+        OsVfs.create_dir(&dir, 0o700).unwrap();
+        let put = |name: &str, content: &[u8]| {
+            let path = dir.join(name);
+            OsVfs
+                .open(&path, OpenOptions::create(0o600))
+                .unwrap()
+                .write_all_at(content, 0)
+                .unwrap();
+            path
+        };
+        for rename in ways {
+            let (from, taken, free) = (put("from", b"1"), put("taken", b"2"), dir.join("free"));
+            assert_eq!(rename(&from, &taken).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(OsVfs.read(&taken, 9).unwrap(), b"2");
+            assert_eq!(OsVfs.read(&from, 9).unwrap(), b"1");
+            rename(&from, &free).unwrap();
+            assert_eq!(OsVfs.read(&free, 9).unwrap(), b"1");
+            assert_eq!(rename(&from, &dir.join("x")).unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert_eq!(OsVfs.metadata(&free).unwrap().links, 1);
+            OsVfs.remove_file(&free).unwrap();
+            OsVfs.remove_file(&taken).unwrap();
+        }
+        // What has no second name is renamed all the same.
+        let (from, to) = (dir.join("folder"), dir.join("other"));
+        OsVfs.create_dir(&from, 0o700).unwrap();
+        link_and_remove(&from, &to).unwrap();
+        OsVfs.remove_dir(&to).unwrap();
+        OsVfs.remove_dir(&dir).unwrap();
+    }
 
     #[test]
     fn a_fifo_in_a_mailbox_does_not_hang() {

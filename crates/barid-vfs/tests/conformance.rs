@@ -88,6 +88,21 @@ fn names_of_files() {
 }
 
 #[test]
+fn names_that_are_new() {
+    each("new names", |vfs, dir| {
+        let (one, two) = (dir.join("one"), dir.join("two"));
+        put(vfs, &one, b"1");
+        put(vfs, &two, b"2");
+        assert_eq!(kind(vfs.rename_new(&one, &two)), ErrorKind::AlreadyExists);
+        assert_eq!(vfs.read(&two, 9).unwrap(), b"2");
+        vfs.remove_file(&two).unwrap();
+        vfs.rename_new(&one, &two).unwrap();
+        assert_eq!(vfs.read(&two, 9).unwrap(), b"1");
+        assert_eq!(kind(vfs.rename_new(&one, &dir.join("three"))), ErrorKind::NotFound);
+    });
+}
+
+#[test]
 fn directories() {
     each("directories", |vfs, dir| {
         let sub = dir.join("a/b");
