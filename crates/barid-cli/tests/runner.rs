@@ -15,6 +15,7 @@ mod interrupted;
 mod ls;
 mod pending;
 mod real_mail;
+mod repair_killed;
 mod search;
 mod show;
 mod status;
