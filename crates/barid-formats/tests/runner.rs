@@ -12,3 +12,5 @@ mod mbox;
 mod mbx;
 #[cfg(test)]
 mod mix;
+#[cfg(test)]
+mod support;

@@ -1,164 +1,19 @@
-//! What these tests share: a mailbox on some disk, and what a cache would know of it.
+//! What these tests share: a mailbox on some disk.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use barid_formats::{
-    ChangeSet, EmptyKnown, Error, Known, KnownMessage, Location, Mailbox, MailboxSpec, MboxOptions,
-    NewMessage, ReadAs, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp,
-    SyncContext, SyncReport,
+    ChangeSet, EmptyKnown, Error, Known, Location, Mailbox, MailboxSpec, MboxOptions, NewMessage,
+    ReadAs, ScanContext, SyncContext, SyncReport,
 };
-use barid_state::{Access, Identity, Ledger, MessageKey};
-use barid_types::{
-    Flag, FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid, UidValidity,
-};
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
-/// A message as a sink got it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) uid: Uid,
-    pub(crate) location: Location<'static>,
-    pub(crate) size: u64,
-    pub(crate) header: Vec<u8>,
-    pub(crate) date: InternalDate,
-    pub(crate) flags: FlagSet,
-    pub(crate) mask: KeywordMask,
-    pub(crate) key: MessageKey,
-}
+pub(crate) use crate::support::{Cached, Seen};
 
-/// What a cache would know after a scan.
-#[derive(Clone, Debug)]
-pub(crate) struct Cached {
-    pub(crate) report: ScanReport,
-    pub(crate) seen: Vec<Seen>,
-}
-
-impl Cached {
-    pub(crate) fn uids(&self) -> Vec<u32> {
-        self.seen.iter().map(|seen| seen.uid.get()).collect()
-    }
-
-    /// Flags as letters, then keywords.
-    pub(crate) fn flags(&self) -> Vec<String> {
-        self.seen.iter().map(|seen| self.flags_of(seen)).collect()
-    }
-
-    pub(crate) fn flags_of(&self, seen: &Seen) -> String {
-        let letters = [
-            (Flag::Answered, "A"),
-            (Flag::Deleted, "D"),
-            (Flag::Flagged, "F"),
-            (Flag::Seen, "S"),
-            (Flag::Draft, "T"),
-            (Flag::Recent, "R"),
-        ];
-        let set = letters.iter().filter(|(flag, _)| seen.flags.contains(*flag));
-        let mut text: String = set.map(|(_, letter)| *letter).collect();
-        text.push('-');
-        for keyword in self.report.keywords.select(seen.mask) {
-            text.push(' ');
-            text.push_str(keyword.as_str());
-        }
-        text
-    }
-
-    /// What is known after a scan that was told of this one.
-    pub(crate) fn and(&self, next: Self) -> Self {
-        if next.report.reset {
-            return next;
-        }
-        let mut all = self.clone();
-        all.seen.retain(|seen| !next.report.expunged.contains(&seen.uid));
-        for changed in &next.report.changed {
-            let seen = all.seen.iter_mut().find(|seen| seen.uid == changed.uid).unwrap();
-            (seen.flags, seen.mask) = (changed.flags, changed.keywords);
-        }
-        all.seen.extend(next.seen);
-        all.report = next.report;
-        all
-    }
-}
-
-impl Known for Cached {
-    fn stamp(&self) -> Option<Stamp> {
-        Some(self.report.stamp)
-    }
-    fn state(&self) -> &[u8] {
-        &self.report.state
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        Some(self.report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        Some(self.report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
-        &self.report.keywords
-    }
-    fn len(&self) -> u32 {
-        self.seen.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> Result<(), SinkError> {
-        for seen in self.seen.iter().skip(first as usize) {
-            let message = KnownMessage {
-                uid: seen.uid,
-                flags: seen.flags,
-                keywords: seen.mask,
-                location: seen.location,
-                key: seen.key,
-            };
-            if !visit(&message) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[derive(Default)]
-struct Collect(Mutex<Vec<(u32, Vec<Seen>)>>);
-
-struct Chunk<'a>(u32, Vec<Seen>, &'a Collect);
-
-impl Sinks for Collect {
-    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
-        Box::new(Chunk(chunk, Vec::new(), self))
-    }
-}
-
-impl ScanSink for Chunk<'_> {
-    fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
-        else {
-            return Err("no span".into());
-        };
-        assert_eq!(header_len as usize, message.header.len());
-        assert_eq!(message.size, u64::from(header_len) + body_len);
-        assert_eq!(message.rfc822_size, Some(message.size));
-        self.1.push(Seen {
-            uid: message.uid.expect("because an mbx holds UIDs"),
-            location: Location::Span { offset, separator_len, header_len, body_len },
-            size: message.size,
-            header: message.header.to_vec(),
-            date: message.internal_date,
-            flags: message.flags,
-            mask: message.keywords,
-            key: message.key,
-        });
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), SinkError> {
-        self.2.0.lock().expect("because no sink panics").push((self.0, self.1));
-        Ok(())
-    }
-}
+use crate::support::new_ledger;
 
 /// A mailbox on a disk.
 #[derive(Clone)]
@@ -202,15 +57,8 @@ impl World {
         barid_formats::open_with(Arc::clone(&self.vfs), &spec, options)
     }
 
-    fn ledger(&self) -> Ledger {
-        let state: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        state.create_dir(Path::new("/state"), 0o700).unwrap();
-        let identity = Identity { id: 1, path: self.path.clone(), inode: 1 };
-        Ledger::open(state, Path::new("/state"), &identity, Access::ReadWrite).unwrap()
-    }
-
     pub(crate) fn try_scan(&self, known: &dyn Known) -> Result<Cached, Error> {
-        let mut ledger = self.ledger();
+        let mut ledger = new_ledger();
         let mut context = ScanContext {
             ledger: &mut ledger,
             read_only: self.read_only,
@@ -218,14 +66,16 @@ impl World {
             threads: 2,
             progress: None,
         };
-        let sinks = Collect::default();
-        let report = self.mailbox()?.scan(known, &sinks, &mut context)?;
-        let mut chunks = sinks.0.into_inner().expect("because no sink panics");
-        chunks.sort_by_key(|(chunk, _)| *chunk);
-        let seen: Vec<Seen> = chunks.into_iter().flat_map(|(_, seen)| seen).collect();
-        assert!(seen.is_sorted_by(|a, b| a.uid < b.uid), "UIDs ascend");
-        assert!(seen.last().is_none_or(|last| last.uid < report.uidnext));
-        Ok(Cached { report, seen })
+        let found = Cached::scan(&*self.mailbox()?, known, &mut context)?;
+        for Seen { location, size, rfc822_size, header, .. } in &found.seen {
+            let Location::Span { header_len, body_len, .. } = location else { panic!("no span") };
+            assert_eq!(*header_len as usize, header.len());
+            assert_eq!(*size, u64::from(*header_len) + body_len);
+            assert_eq!(*rfc822_size, Some(*size));
+        }
+        assert!(found.seen.is_sorted_by(|a, b| a.uid < b.uid), "UIDs ascend");
+        assert!(found.seen.last().is_none_or(|last| last.uid < found.report.uidnext));
+        Ok(found)
     }
 
     pub(crate) fn scan(&self) -> Cached {

@@ -45,7 +45,7 @@ fn appends_flags_and_expunges_are_seen_by_the_next_scan() {
     let report = mailbox.sync(&ChangeSet::default(), &messages).unwrap();
     assert_eq!(report.appended, (1..=5).map(|n| Some(uid(n))).collect::<Vec<_>>());
     let (report, known) = mailbox.rescan(&known);
-    assert_eq!((report.reset, known.messages.len()), (false, 5));
+    assert_eq!((report.reset, known.seen.len()), (false, 5));
     assert_eq!(known.report.uidnext, uid(6));
     let contents = mailbox.contents(&known);
     let third = &contents[&3];
@@ -89,7 +89,7 @@ fn appends_flags_and_expunges_are_seen_by_the_next_scan() {
 fn data_files_roll() {
     let (mailbox, _) = filled(&[700_000, 348_000, 400, 2_000_000, 5]);
     let known = mailbox.scan();
-    let file = |at: usize| match known.messages[at].location {
+    let file = |at: usize| match known.seen[at].location {
         Location::Span { offset, .. } => offset >> 32,
         Location::File { .. } => 0,
     };
@@ -118,7 +118,7 @@ fn gaps_stay_while_somebody_has_it_open() {
     mailbox.sync(&changes, &[]).unwrap();
     let (report, known) = mailbox.rescan(&known);
     // What has moved is taken anew.
-    assert_eq!((report.reset, known.messages.len()), (true, 1));
+    assert_eq!((report.reset, known.seen.len()), (true, 1));
     assert_eq!(size(&mailbox), known.report.size_bytes);
 }
 
@@ -162,7 +162,7 @@ fn a_cache_can_follow_every_change() {
     let mut known = mailbox.scan();
     let mut rng = fastrand::Rng::with_seed(3);
     for round in 0..60 {
-        let uids: Vec<u32> = known.messages.iter().map(|message| message.uid.get()).collect();
+        let uids: Vec<u32> = known.seen.iter().map(|message| message.uid.get()).collect();
         let mut chosen =
             |of: u32| uids.iter().copied().filter(|_| rng.u32(..of) == 0).collect::<Vec<_>>();
         let flags = FlagSet::EMPTY.with(Flag::Flagged);
@@ -192,7 +192,7 @@ fn many_messages_are_read_with_one_open() {
     let opened = || counting.counts().of(CallKind::Open);
     let before = opened();
     let read = |number: usize| {
-        let (location, mut buffer) = (&known.messages[number].location, Vec::new());
+        let (location, mut buffer) = (&known.seen[number].location, Vec::new());
         let stamp = &known.report.stamp;
         let read = mailbox.mailbox.read_known(location, ReadAs::Message, stamp, &mut buffer);
         assert_eq!(read.map(|_| buffer).unwrap(), texts[number].as_bytes());

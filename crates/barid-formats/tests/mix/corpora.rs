@@ -74,13 +74,13 @@ fn header_id(text: &str) -> Option<String> {
 fn pruned_and_empty_mailboxes_are_read() {
     let Some(pruned) = open("uw-pruned.mix") else { return };
     let cached = pruned.scan();
-    assert_eq!((cached.messages.len(), cached.report.defects.len()), (528, 0));
+    assert_eq!((cached.seen.len(), cached.report.defects.len()), (528, 0));
     assert_eq!(pruned.contents(&cached).len(), 528);
-    let unseen = cached.messages.iter().filter(|m| !m.flags.contains(Flag::Seen)).count();
+    let unseen = cached.seen.iter().filter(|m| !m.flags.contains(Flag::Seen)).count();
     assert_eq!(unseen, 267);
     let (report, _) = pruned.rescan(&cached);
     assert_eq!((report.reset, report.stats.messages_read), (false, 0));
     let empty = open("uw-empty.mix").unwrap();
-    assert_eq!(empty.scan().messages, []);
+    assert_eq!(empty.scan().seen, []);
     assert!(empty.scan().report.defects.is_empty());
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, ScanReport, SyncContext};
+use barid_formats::{ChangeSet, Error, MailboxSpec, NewMessage, ReadAs, SyncContext};
 use barid_types::{Flag, FlagSet};
 use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, Vfs};
 use fastrand::Rng;
@@ -85,7 +85,6 @@ impl Scenario {
         let mailbox = barid_formats::open(Arc::clone(&vfs), &spec)?;
         let mut mailbox = MixBox { vfs, path: PATH.into(), mailbox };
         let known = mailbox.scan_with(&barid_formats::EmptyKnown::default(), false)?;
-        let known = Cached { report: known.0, messages: known.1 };
         let appends: Vec<NewMessage<'_>> = self.appends.iter().map(|t| new_message(t)).collect();
         let mut context = SyncContext::new(&known);
         mailbox.mailbox.sync(&self.changes, &appends, &mut context).map(drop)
@@ -100,8 +99,7 @@ impl Scenario {
         if let Some(journal) = recovered.quarantined {
             return Err(format!("{} put aside", journal.display()));
         }
-        let scanned = mailbox.scan_with(&known, false).map_err(|error| error.to_string())?;
-        let cached = Cached { report: scanned.0, messages: scanned.1 };
+        let cached = mailbox.scan_with(&known, false).map_err(|error| error.to_string())?;
         if !cached.report.defects.is_empty() {
             return Err(format!("{:?}", cached.report.defects));
         }
@@ -178,7 +176,7 @@ fn mail_delivered_after_a_crash_stays() {
             let moves = moves.is_some_and(|all| memchr::memmem::find(&all, b".mix5f").is_some());
             // Of an index that is half written other programs make what they like.
             let nothing = barid_formats::EmptyKnown::default();
-            let is_whole = |(report, _): (ScanReport, Vec<_>)| report.defects.len() <= 1;
+            let is_whole = |found: Cached| found.report.defects.len() <= 1;
             let is_read = || mailbox.scan_with(&nothing, false).is_ok_and(is_whole);
             let is_sound = moves || crash == 1 && is_read();
             if !is_sound || !deliver(&mailbox, DELIVERED) {
@@ -280,7 +278,7 @@ fn what_is_half_moved_is_not_read() {
             let journal = disk.read(&unfinished.journal.unwrap(), 1 << 24).unwrap();
             let moves = memchr::memmem::find(&journal, b".mix5f000000").is_some();
             // As it was known before the change: afterwards it may be elsewhere.
-            let Some(message) = cached.messages.first() else { continue };
+            let Some(message) = cached.seen.first() else { continue };
             let (stamp, mut buffer) = (cached.report.stamp, Vec::new());
             let location = &message.location;
             let read = mailbox.mailbox.read_known(location, ReadAs::Message, &stamp, &mut buffer);

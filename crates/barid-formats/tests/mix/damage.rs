@@ -188,7 +188,7 @@ fn numbers_that_cannot_be_are_told() {
     let longer = first.replace(&format!(":{}:{}:", fields[6], fields[7]), ":ffffffff:00000010:");
     overwrite(&mailbox, ".mixindex", index.replace(first, &longer).as_bytes());
     let cached = mailbox.scan();
-    assert_eq!(cached.messages.len(), 10);
+    assert_eq!(cached.seen.len(), 10);
     assert_eq!(cached.report.defects.len(), 1, "{:?}", cached.report.defects);
 }
 
@@ -203,8 +203,8 @@ fn a_message_that_is_damaged_is_told_and_tried_again() {
     let unreadable: Vec<_> = cached.report.defects.iter().filter_map(|defect| defect.uid).collect();
     assert_eq!(unreadable, [uid(1)]);
     assert!(mailbox.mailbox.has_unread(&cached.report.state));
-    assert!(matches!(mailbox.read(&cached.messages[0]), Err(Error::MessageGone { .. })));
-    assert!(mailbox.read(&cached.messages[1]).is_ok());
+    assert!(matches!(mailbox.read(&cached.seen[0]), Err(Error::MessageGone { .. })));
+    assert!(mailbox.read(&cached.seen[1]).is_ok());
     overwrite(&mailbox, ".mix5f000000", &data);
     let (report, known) = mailbox.rescan(&cached);
     assert!(report.reset && report.defects.is_empty());
@@ -235,12 +235,11 @@ fn no_bytes_make_it_panic() {
             }
         }
         overwrite(&mailbox, name, &bytes);
-        if let Ok((report, messages)) =
-            mailbox.scan_with(&barid_formats::EmptyKnown::default(), false)
-        {
-            defects += report.defects.len();
-            for message in &messages {
-                let _ = mailbox.read(message);
+        let known = barid_formats::EmptyKnown::default();
+        if let Ok(found) = mailbox.scan_with(&known, false) {
+            defects += found.report.defects.len();
+            for seen in &found.seen {
+                let _ = mailbox.read(seen);
             }
         }
         overwrite(&mailbox, name, &files[name]);

@@ -2,110 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use barid_formats::{
-    ChangeSet, EmptyKnown, Error, FlagChange, Known, KnownMessage, Location, Mailbox, MailboxSpec,
-    MovedMessage, NewMessage, ReadAs, ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError,
-    Sinks, Stamp, SyncContext, SyncReport,
+    ChangeSet, EmptyKnown, Error, FlagChange, Known, Mailbox, MailboxSpec, MovedMessage,
+    NewMessage, ReadAs, ScanContext, ScanReport, SyncContext, SyncReport,
 };
-use barid_state::{Access, Identity, Ledger, MessageKey};
-use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
-use barid_vfs::{MemVfs, OpenOptions, Vfs};
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+use barid_vfs::{OpenOptions, Vfs};
 
-/// A message as it was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) uid: Uid,
-    pub(super) location: Location<'static>,
-    pub(super) size: u64,
-    pub(super) date: InternalDate,
-    pub(super) flags: FlagSet,
-    pub(super) mask: KeywordMask,
-    pub(super) key: MessageKey,
-}
+pub(super) use crate::support::{Cached, Seen};
 
-#[derive(Default)]
-struct Collect(Mutex<Vec<(u32, Vec<Message>)>>);
-
-struct Chunk<'a>(u32, Vec<Message>, &'a Collect);
-
-impl Sinks for Collect {
-    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
-        Box::new(Chunk(chunk, Vec::new(), self))
-    }
-}
-
-impl ScanSink for Chunk<'_> {
-    fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
-        else {
-            return Err("no span".into());
-        };
-        self.1.push(Message {
-            uid: message.uid.ok_or("no UID")?,
-            location: Location::Span { offset, separator_len, header_len, body_len },
-            size: message.size,
-            date: message.internal_date,
-            flags: message.flags,
-            mask: message.keywords,
-            key: message.key,
-        });
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), SinkError> {
-        self.2.0.lock().unwrap().push((self.0, self.1));
-        Ok(())
-    }
-}
-
-/// What a cache knows.
-#[derive(Clone, Debug)]
-pub(super) struct Cached {
-    pub(super) report: ScanReport,
-    pub(super) messages: Vec<Message>,
-}
-
-impl Known for Cached {
-    fn stamp(&self) -> Option<Stamp> {
-        Some(self.report.stamp)
-    }
-    fn state(&self) -> &[u8] {
-        &self.report.state
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        Some(self.report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        Some(self.report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
-        &self.report.keywords
-    }
-    fn len(&self) -> u32 {
-        self.messages.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> Result<(), SinkError> {
-        for message in self.messages.iter().skip(first as usize) {
-            let known = KnownMessage {
-                uid: message.uid,
-                flags: message.flags,
-                keywords: message.mask,
-                location: message.location,
-                key: message.key,
-            };
-            if !visit(&known) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
+use crate::support::new_ledger;
 
 /// What a message is to the world: its flags, its keywords, its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,16 +40,8 @@ impl MixBox {
         Self { vfs, path: path.to_owned(), mailbox }
     }
 
-    pub(super) fn scan_with(
-        &self,
-        known: &dyn Known,
-        full_check: bool,
-    ) -> Result<(ScanReport, Vec<Message>), Error> {
-        let state: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        state.create_dir(Path::new("/state"), 0o700).unwrap();
-        let identity = Identity { id: 1, path: self.path.clone(), inode: 1 };
-        let mut ledger =
-            Ledger::open(state, Path::new("/state"), &identity, Access::ReadWrite).unwrap();
+    pub(super) fn scan_with(&self, known: &dyn Known, full_check: bool) -> Result<Cached, Error> {
+        let mut ledger = new_ledger();
         let mut context = ScanContext {
             ledger: &mut ledger,
             read_only: false,
@@ -149,36 +49,26 @@ impl MixBox {
             threads: 2,
             progress: None,
         };
-        let sinks = Collect::default();
-        let report = self.mailbox.scan(known, &sinks, &mut context)?;
-        let mut chunks = sinks.0.into_inner().unwrap();
-        chunks.sort_by_key(|(chunk, _)| *chunk);
-        Ok((report, chunks.into_iter().flat_map(|(_, found)| found).collect()))
+        Cached::scan(&*self.mailbox, known, &mut context)
     }
 
     /// Scans without knowing anything.
     pub(super) fn scan(&self) -> Cached {
-        let (report, messages) = self.scan_with(&EmptyKnown::default(), false).unwrap();
-        assert!(report.reset);
-        Cached { report, messages }
+        let found = self.scan_with(&EmptyKnown::default(), false).unwrap();
+        assert!(found.report.reset);
+        found
     }
 
     /// Scans on what is known; what a cache would know then must be what a whole scan finds.
     pub(super) fn rescan(&self, known: &Cached) -> (ScanReport, Cached) {
-        let (report, new) = self.scan_with(known, false).unwrap();
-        let mut messages = if report.reset { Vec::new() } else { known.messages.clone() };
-        messages.retain(|message| !report.expunged.contains(&message.uid));
-        for changed in &report.changed {
-            let message = messages.iter_mut().find(|message| message.uid == changed.uid).unwrap();
-            (message.flags, message.mask) = (changed.flags, changed.keywords);
-        }
-        messages.extend(new);
-        let cached = Cached { report: report.clone(), messages };
+        let new = self.scan_with(known, false).unwrap();
+        let report = new.report.clone();
+        let cached = known.and(new);
         assert_eq!(self.contents(&cached), self.contents(&self.scan()));
         (report, cached)
     }
 
-    pub(super) fn read(&self, message: &Message) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(&self, message: &Seen) -> Result<Vec<u8>, Error> {
         let mut buffer = Vec::new();
         let header_len = self.mailbox.read(&message.location, ReadAs::Message, &mut buffer)?;
         assert!(header_len <= buffer.len());
@@ -187,7 +77,7 @@ impl MixBox {
 
     pub(super) fn try_contents(&self, cached: &Cached) -> Result<Contents, Error> {
         let mut contents = Contents::new();
-        for message in &cached.messages {
+        for message in &cached.seen {
             let text = self.read(message)?;
             assert_eq!(text.len() as u64, message.size);
             let keywords = cached.report.keywords.select(message.mask);
@@ -229,9 +119,9 @@ impl MixBox {
         let report = self.mailbox.sync(changes, appends, &mut context).unwrap();
         let synced = report.cache.clone().unwrap();
         let mut cached = known.clone();
-        cached.messages.retain(|message| !report.expunged.contains(&message.uid));
+        cached.seen.retain(|message| !report.expunged.contains(&message.uid));
         for moved in moved {
-            let found = cached.messages.iter_mut().find(|message| message.uid == moved.uid);
+            let found = cached.seen.iter_mut().find(|message| message.uid == moved.uid);
             let message = found.unwrap();
             (message.flags, message.mask) = (moved.flags, moved.keywords);
             message.location = moved.location;

@@ -1,16 +1,16 @@
 //! A mailbox as the crash world sees it: what a scan knows of it, and what is in its messages.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use barid_formats::{
-    EmptyKnown, Error, Known, KnownMessage, Location, Mailbox, MboxMailbox, MboxOptions, ReadAs,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp, Variant,
+    EmptyKnown, Error, Mailbox, MboxMailbox, MboxOptions, ReadAs, ScanContext, Variant,
 };
 use barid_message::strip_owned;
-use barid_state::{Access, Identity, Ledger, MessageKey};
-use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_state::{Access, Identity, Ledger};
 use barid_vfs::Vfs;
+
+pub(super) use crate::support::{Cached, Seen};
 
 /// Where the mailbox is.
 pub(super) const PATH: &str = "/mail/box";
@@ -28,109 +28,6 @@ pub(super) const SIZE_MAX: u64 = 1 << 26;
 pub(super) struct Spec {
     pub(super) variant: Variant,
     pub(super) options: MboxOptions,
-}
-
-/// A message as a scan gave it.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) location: Location<'static>,
-    pub(super) flags: FlagSet,
-    pub(super) mask: KeywordMask,
-    key: MessageKey,
-}
-
-/// What a cache would know after a scan.
-#[derive(Clone, Debug)]
-pub(super) struct Cached {
-    pub(super) report: ScanReport,
-    pub(super) seen: Vec<Seen>,
-}
-
-impl Known for Cached {
-    fn stamp(&self) -> Option<Stamp> {
-        Some(self.report.stamp)
-    }
-    fn state(&self) -> &[u8] {
-        &self.report.state
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        Some(self.report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        Some(self.report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
-        &self.report.keywords
-    }
-    fn len(&self) -> u32 {
-        self.seen.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> Result<(), SinkError> {
-        for (seen, uid) in self.seen.iter().zip(&self.report.new_uids).skip(first as usize) {
-            let message = KnownMessage {
-                uid: *uid,
-                flags: seen.flags,
-                keywords: seen.mask,
-                location: seen.location,
-                key: seen.key,
-            };
-            if !visit(&message) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Cached {
-    /// The UIDs, in order.
-    pub(super) fn uids(&self) -> &[Uid] {
-        &self.report.new_uids
-    }
-
-    /// The keywords of a message, sorted.
-    pub(super) fn keywords_of(&self, seen: &Seen) -> Vec<String> {
-        let names = self.report.keywords.select(seen.mask);
-        let mut names: Vec<String> = names.map(|name| name.as_str().to_owned()).collect();
-        names.sort();
-        names
-    }
-}
-
-#[derive(Default)]
-struct Collect(Mutex<Vec<(u32, Vec<Seen>)>>);
-
-struct Chunk<'a>(u32, Vec<Seen>, &'a Collect);
-
-impl Sinks for Collect {
-    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
-        Box::new(Chunk(chunk, Vec::new(), self))
-    }
-}
-
-impl ScanSink for Chunk<'_> {
-    fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
-        let Location::Span { offset, separator_len, header_len, body_len } = message.location
-        else {
-            return Err("no span".into());
-        };
-        self.1.push(Seen {
-            location: Location::Span { offset, separator_len, header_len, body_len },
-            flags: message.flags,
-            mask: message.keywords,
-            key: message.key,
-        });
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), SinkError> {
-        self.2.0.lock().expect("because no sink panics").push((self.0, self.1));
-        Ok(())
-    }
 }
 
 /// The mailbox on some disk.
@@ -155,14 +52,9 @@ pub(super) fn scan(vfs: &Arc<dyn Vfs>, spec: &Spec, folder: &str) -> Result<Cach
         threads: 1,
         progress: None,
     };
-    let sinks = Collect::default();
-    let report = open(vfs, spec)?.scan(&EmptyKnown::default(), &sinks, &mut context)?;
+    let found = Cached::scan(&open(vfs, spec)?, &EmptyKnown::default(), &mut context)?;
     ledger.commit()?;
-    let mut chunks = sinks.0.into_inner().expect("because no sink panics");
-    chunks.sort_by_key(|(chunk, _)| *chunk);
-    let seen: Vec<_> = chunks.into_iter().flat_map(|(_, seen)| seen).collect();
-    assert_eq!(seen.len(), report.new_uids.len());
-    Ok(Cached { report, seen })
+    Ok(found)
 }
 
 /// The same bytes of every message, in order: nothing that formats own, no line end at the end.

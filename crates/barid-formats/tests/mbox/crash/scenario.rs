@@ -152,7 +152,7 @@ impl Scenario {
 
     /// Draws what is to be changed.
     pub(super) fn change(&mut self, rng: &mut Rng) {
-        let uids = self.cached.uids().to_vec();
+        let uids = self.cached.report.new_uids.clone();
         let mut changes = ChangeSet::default();
         self.appends = Vec::new();
         let some = |rng: &mut Rng, of: u32| {
@@ -223,7 +223,7 @@ impl Scenario {
             Location::File { .. } => 0,
         };
         let large = self.cached.seen.iter().position(|seen| len(seen) >= file::LARGE_LEN);
-        self.changes.expunge = large.map(|at| self.cached.uids()[at]).into_iter().collect();
+        self.changes.expunge = large.map(|at| self.cached.seen[at].uid).into_iter().collect();
         self.changes.write_uids = false;
         if rng.bool() {
             self.changes.flags = FlagChanges::default();

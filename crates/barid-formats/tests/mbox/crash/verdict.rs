@@ -188,19 +188,19 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
     let texts = mailbox::texts(&vfs, &scenario.spec, &after).map_err(fail)?;
     let Scenario { cached, changes, .. } = scenario;
     let flags: BTreeMap<Uid, _> = changes.flags.iter().collect();
-    let mut found = after.seen.iter().zip(after.uids()).zip(&texts);
-    for ((seen, uid), text) in cached.seen.iter().zip(cached.uids()).zip(&scenario.texts) {
+    let mut found = after.seen.iter().zip(&texts);
+    for (seen, text) in cached.seen.iter().zip(&scenario.texts) {
+        let uid = &seen.uid;
         if changes.expunge.contains(uid) {
             continue;
         }
-        let ((now, now_uid), now_text) =
-            found.next().ok_or_else(|| format!("message {uid:?} is missing"))?;
+        let (now, now_text) = found.next().ok_or_else(|| format!("message {uid:?} is missing"))?;
         if now_text != text {
             let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
             return Err(format!("{uid:?} is not\n{}\nbut\n{}", shown(text), shown(now_text)));
         }
-        if now_uid != uid {
-            return Err(format!("{uid:?} became {now_uid:?}"));
+        if now.uid != *uid {
+            return Err(format!("{uid:?} became {:?}", now.uid));
         }
         let (mut wanted, mut keywords) = (seen.flags, cached.keywords_of(seen));
         if let Some(change) = flags.get(uid) {
@@ -223,7 +223,7 @@ fn check_messages(scenario: &Scenario, disk: &MemVfs, appends: &[Vec<u8>]) -> Re
         }
     }
     for text in scenario.delivered.iter().chain(appends) {
-        let ((_, _), found) = found.next().ok_or("an appended message is missing")?;
+        let (_, found) = found.next().ok_or("an appended message is missing")?;
         if with_lf(text.trim_ascii_end()) != with_lf(found) {
             return Err(format!("{} was appended", String::from_utf8_lossy(found)));
         }
