@@ -29,7 +29,7 @@ struct Scenario {
 }
 
 /// The files that are the mailbox: not locks, journals and what was half written by a crash.
-fn files(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+pub(super) fn files(disk: &MemVfs, folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut files = image(disk, folder);
     files.retain(|path, _| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

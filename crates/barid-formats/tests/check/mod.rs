@@ -8,6 +8,7 @@ mod mbox;
 mod mbx;
 mod mh;
 mod mix;
+mod peers;
 mod world;
 
 use std::collections::BTreeSet;
