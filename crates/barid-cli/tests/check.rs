@@ -48,6 +48,37 @@ fn damage_is_told_repaired_and_undone() {
 }
 
 #[test]
+fn what_is_kept_is_listed_and_forgotten() {
+    let world = World::new();
+    let damaged = [mbox(&MESSAGES).as_bytes(), &[0; 100]].concat();
+    let path = world.write("box.mbox", &damaged);
+    let run = world.run(&["check", "--list-kept", &path]);
+    assert_eq!((run.code, run.text().contains("no repair is kept")), (1, true), "{}", run.text());
+    assert_eq!(world.run(&["check", "--discard", &path]).code, 1);
+    world.ok(&["check", "--repair", &path]);
+    world.ok(&["check", "--undo", &path]);
+    world.ok(&["check", "--repair", &path]);
+    let kept = world.json(&["check", "--list-kept", &path]);
+    let told = |at: usize| {
+        (kept[at]["number"].as_u64(), kept[at]["state"].as_str(), kept[at]["changes"].as_u64())
+    };
+    assert_eq!(told(0), (Some(2), Some("kept"), Some(1)), "{kept:?}");
+    assert_eq!(told(1), (Some(1), Some("undone"), Some(1)), "{kept:?}");
+    assert_eq!(kept[0]["type"], "kept_repair");
+    assert!(kept[0]["bytes"].as_u64() > Some(100) && kept[0]["date"].is_string(), "{kept:?}");
+    let text = world.ok(&["check", "--list-kept", &path]);
+    assert_eq!(text.lines().count(), 3, "{text}");
+    let run = world.run(&["check", "--discard", "--read-only", &path]);
+    assert_eq!(run.code, 2);
+    assert!(world.ok(&["check", "--discard", &path]).contains("forgot 2 repairs"));
+    assert_eq!(world.run(&["check", "--undo", &path]).code, 1);
+    assert_eq!(world.run(&["check", "--list-kept", &path]).code, 1);
+    for more in ["--repair", "--undo", "--list-kept"] {
+        assert_eq!(world.run(&["check", "--discard", more, &path]).code, 2);
+    }
+}
+
+#[test]
 fn what_changed_since_is_not_undone() {
     let world = World::new();
     let path = world.write("box.mbox", &[mbox(&MESSAGES).as_bytes(), &[0; 100]].concat());

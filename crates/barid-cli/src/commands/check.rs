@@ -1,5 +1,7 @@
 //! `barid check`: what is wrong with a mailbox, mending it, and undoing that.
 
+mod kept;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +25,11 @@ Examples:
   barid check archive.mbx --repair --dry-run   what a repair would do
   barid check archive.mbx --repair
   barid check archive.mbx --undo               the bytes that were there before
+  barid check archive.mbx --list-kept          the repairs that can be undone
+  barid check archive.mbx --discard            forget what was there before
   barid check mbx:archive.mbx                  an mbx that does not begin as one any more
 
-Exit status: 2 if something is wrong that is not mended, 1 if there is no repair to undo.";
+Exit status: 2 if something is wrong that is not mended, 1 if no repair is kept.";
 
 /// Tell what is wrong with a mailbox, and mend it
 ///
@@ -41,14 +45,20 @@ pub(crate) struct CheckArgs {
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
     /// Mend what can be mended
-    #[arg(long)]
+    #[arg(long, group = "what")]
     repair: bool,
     /// Write nothing: say what would be done
-    #[arg(long, conflicts_with = "undo")]
+    #[arg(long, conflicts_with_all = ["undo", "list_kept", "discard"])]
     dry_run: bool,
     /// Undo the last repair, unless the mailbox changed since
-    #[arg(long, conflicts_with = "repair")]
+    #[arg(long, group = "what")]
     undo: bool,
+    /// List the repairs of which something is kept, the last first
+    #[arg(long, group = "what")]
+    list_kept: bool,
+    /// Forget what is kept of all repairs, which then cannot be undone
+    #[arg(long, group = "what")]
+    discard: bool,
     /// Wait no longer than TIME for another program's lock (as in 500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     lock_timeout: Duration,
@@ -60,6 +70,13 @@ pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Out
     let mut options = context.open_options()?;
     options.lock_timeout = args.lock_timeout;
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    if args.list_kept {
+        return kept::list(context, &args.mailbox, &check::kept_repairs(&vfs, &spec, &options)?);
+    }
+    if args.discard {
+        let count = check::discard_repairs(&vfs, &spec, &options)?;
+        return kept::discarded(context, &args.mailbox, count);
+    }
     if args.undo {
         context.has_changed.set(true);
         return undo(context, args, &vfs, &spec, &options);

@@ -17,9 +17,9 @@ use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"baridREP";
 const VERSION: u32 = 1;
-const MANIFEST: &str = "manifest";
-const UNDONE: &str = "undone";
-const KEPT: &str = "kept";
+pub(super) const MANIFEST: &str = "manifest";
+pub(super) const UNDONE: &str = "undone";
+pub(super) const KEPT: &str = "kept";
 
 /// What was done, and where its old bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,14 +230,8 @@ impl Kept {
 pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
     for number in numbers(vfs, side_dir)?.into_iter().rev() {
         let folder = side_dir.join(number.to_string());
-        let path = folder.join(MANIFEST);
-        let manifest = match vfs.read(&path, MANIFEST_LEN_MAX) {
-            Ok(bytes) => Manifest::parse(&bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::at(&path)(error)),
-        };
         // What was never kept whole was never begun.
-        let Some(manifest) = manifest else { continue };
+        let Some(manifest) = manifest(vfs, &folder.join(MANIFEST))? else { continue };
         let path = folder.join(KEPT);
         let bytes = vfs.read(&path, KEPT_LEN_MAX).map_err(Error::at(&path))?;
         if bytes.len() as u64 != manifest.kept_len || hash(&bytes) != manifest.kept_hash {
@@ -249,6 +243,15 @@ pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
     Ok(None)
 }
 
+/// A manifest; `None` if there is none that is whole.
+pub(super) fn manifest(vfs: &dyn Vfs, path: &Path) -> Result<Option<Manifest>> {
+    match vfs.read(path, MANIFEST_LEN_MAX) {
+        Ok(bytes) => Ok(Manifest::parse(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::at(path)(error)),
+    }
+}
+
 /// Takes note, durably, that a repair is undone.
 pub(super) fn mark_undone(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     let renamed = vfs.rename(&folder.join(MANIFEST), &folder.join(UNDONE));
@@ -256,7 +259,7 @@ pub(super) fn mark_undone(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
 }
 
 /// The numbers of the folders, ascending.
-fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
+pub(super) fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     let dir = match vfs.open_dir(side_dir) {
         Ok(dir) => dir,

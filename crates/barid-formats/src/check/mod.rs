@@ -20,6 +20,7 @@ mod carry;
 mod damage;
 mod doctor;
 mod keep;
+mod kept;
 mod limits;
 mod plan;
 mod rising;
@@ -28,6 +29,7 @@ pub(crate) use damage::Diagnosis;
 pub use damage::{Damage, Severity};
 pub use doctor::{CheckOptions, CheckReport, RepairReport, UndoReport, check, open, repair, undo};
 pub(crate) use doctor::{Doctor, Held, Purpose};
+pub use kept::{KeptRepair, KeptRepairState, discard_repairs, kept_repairs};
 pub(crate) use plan::{Edit, Segment, Step};
 pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, Uids, new_uidvalidity};
 

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use barid_formats::check::KeptRepairState;
 use barid_vfs::{CrashVfs, MemVfs};
 use fastrand::Rng;
 
@@ -167,4 +168,32 @@ fn an_undoing_may_be_interrupted() {
             scenario.can_be_repaired(found)
         })
     });
+}
+
+#[test]
+fn forgetting_repairs_may_be_interrupted() {
+    let case = cases().into_iter().find(|case| case.name == "first letters of a separator");
+    let scenario = Scenario::of(&case.unwrap(), 1).unwrap();
+    let disk = &scenario.mailbox.disk;
+    let view = scenario.view(disk);
+    view.repair().unwrap();
+    view.undo().unwrap();
+    view.repair().unwrap();
+    let discard = |disk: &MemVfs| assert_eq!(scenario.view(disk).discard().unwrap(), 2);
+    let tried = crash(disk, usize::MAX, discard, |found, is_done| {
+        let view = scenario.view(found);
+        if is_done && !view.kept().is_empty() {
+            return Err("acknowledged, but something is kept".to_owned());
+        }
+        // What is kept still is whole.
+        if view.kept().contains(&KeptRepairState::Kept) {
+            scenario.can_be_undone(&found.snapshot())?;
+        }
+        view.discard().map_err(|error| error.to_string())?;
+        match view.kept().len() + image(found, Path::new("/side/1")).len() {
+            0 => Ok(()),
+            left => Err(format!("{left} are left")),
+        }
+    });
+    assert!(tried.unwrap() > 9);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use barid_formats::check::{self, CheckOptions, CheckReport};
+use barid_formats::check::{self, CheckOptions, CheckReport, KeptRepairState};
 use barid_formats::{
     EmptyKnown, Error, Location, MailboxSpec, MboxOptions, ReadAs, ScanContext, ScanSink,
     ScannedMessage, SinkError, Sinks, SyncContext,
@@ -144,6 +144,16 @@ impl View {
 
     pub(super) fn undo(&self) -> Result<Option<check::UndoReport>, Error> {
         check::undo(&self.vfs, &self.spec, &Self::options(), Path::new(SIDE))
+    }
+
+    /// The states of the repairs that are kept, the last first.
+    pub(super) fn kept(&self) -> Vec<KeptRepairState> {
+        let all = check::kept_repairs(&*self.vfs, Path::new(SIDE)).unwrap();
+        all.iter().map(|kept| kept.state).collect()
+    }
+
+    pub(super) fn discard(&self) -> Result<u64, Error> {
+        check::discard_repairs(&*self.vfs, Path::new(SIDE))
     }
 
     /// Completes what a crash has interrupted.
@@ -305,6 +315,9 @@ pub(super) fn run(case: &Case, seed: u64) -> Result<(), String> {
         return Err(format!("not repaired: {:?}", repaired.found.damages));
     }
     survivors(&view, &mailbox.texts, &expected.lost)?;
+    if view.kept() != [KeptRepairState::Kept] {
+        return Err(format!("{:?} are kept", view.kept()));
+    }
     let again = view.check().map_err(text)?;
     if again.is_repairable {
         return Err(format!("something is still to be done: {:?}", again.damages));
@@ -313,9 +326,12 @@ pub(super) fn run(case: &Case, seed: u64) -> Result<(), String> {
     if undone.is_none() || image(&mailbox.disk, &mailbox.folder) != before {
         return Err("undone, but it is not what it was".to_owned());
     }
-    match view.undo().map_err(text)? {
-        None => Ok(()),
-        Some(_) => Err("undone twice".to_owned()),
+    if view.undo().map_err(text)?.is_some() || view.kept() != [KeptRepairState::Undone] {
+        return Err("undone twice".to_owned());
+    }
+    match (view.discard().map_err(text)?, view.kept().len()) {
+        (1, 0) => Ok(()),
+        left => Err(format!("forgotten and left: {left:?}")),
     }
 }
 

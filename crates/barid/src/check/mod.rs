@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use barid_formats::MailboxSpec;
 use barid_formats::check::{self, CheckOptions};
-pub use barid_formats::check::{CheckReport, Damage, RepairReport, Severity, UndoReport};
+pub use barid_formats::check::{
+    CheckReport, Damage, KeptRepair, KeptRepairState, RepairReport, Severity, UndoReport,
+};
 use barid_state::{Access, Identity, Ledger, Pending};
 use barid_vfs::Vfs;
 
@@ -54,6 +56,37 @@ pub fn undo_repair(
 ) -> Result<Option<UndoReport>> {
     let work = Work::begin(vfs, spec, options)?;
     Ok(check::undo(vfs, spec, &check_options(options), &work.side_dir)?)
+}
+
+/// The repairs of a mailbox of which something is kept, the last first.
+///
+/// # Errors
+/// There is nothing at the path; what the file system says.
+pub fn kept_repairs(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<Vec<KeptRepair>> {
+    let identity = Identity::of(&**vfs, &spec.path, false)?;
+    Ok(check::kept_repairs(&**vfs, &side_dir(&options.state_dir, &identity))?)
+}
+
+/// Forgets what is kept of all repairs of a mailbox; tells how many there were.
+///
+/// # Errors
+/// As [`kept_repairs`]; [`Error::ReadOnly`].
+pub fn discard_repairs(
+    vfs: &Arc<dyn Vfs>,
+    spec: &MailboxSpec,
+    options: &OpenOptions,
+) -> Result<u64> {
+    if options.read_only {
+        return Err(Error::ReadOnly { path: spec.path.clone() });
+    }
+    let identity = Identity::of(&**vfs, &spec.path, false)?;
+    let mut pending = Pending::open(Arc::clone(vfs), &options.state_dir, &identity)?;
+    pending.lock(PENDING_LOCK_TIMEOUT)?;
+    Ok(check::discard_repairs(&**vfs, &side_dir(&options.state_dir, &identity))?)
 }
 
 fn check_options(options: &OpenOptions) -> CheckOptions {
