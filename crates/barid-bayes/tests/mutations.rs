@@ -11,6 +11,19 @@ use crate::peer;
 const MUTATIONS: usize = 10_000;
 /// How many large messages are compared.
 const LARGE: u64 = 100;
+/// The options that they are read with in turn.
+const ARGS: [&[&str]; 10] = [
+    &[],
+    &[],
+    &[],
+    &[],
+    &[],
+    &["-n"],
+    &["--unicode=no"],
+    &["-H"],
+    &["--block-on-subnets=yes"],
+    &["--multi-token-count=2"],
+];
 /// Longer messages are cut off, so that the changes are not lost in them.
 const MESSAGE_LEN_MAX: usize = 6_000;
 
@@ -230,7 +243,8 @@ fn mutated_messages() {
     for seed in seeds.clone() {
         let mut rng = Rng::with_seed(seed as u64);
         let message = source.mutated(&mut rng);
-        tokens += peer::check(&peer, &[], &message, &format!("seed {seed}"));
+        let args = ARGS[seed % (2 * ARGS.len()) / 2];
+        tokens += peer::check(&peer, args, &message, &format!("seed {seed}"));
     }
     eprintln!("{} mutated messages, {tokens} tokens, all equal", seeds.len());
     assert!(seeds.len() == 1 || tokens > MUTATIONS * 100, "only {tokens} tokens");

@@ -65,7 +65,7 @@ impl Scan<'_> {
         let start = memchr::memmem::find(text, b"=?").unwrap_or(end);
         decoded.clear();
         decoded.extend_from_slice(&text[..start]);
-        let mut bytes = Vec::new();
+        let mut bytes = std::mem::take(self.word);
         let mut rest = &text[start..];
         while let Some((word, after)) = split_word(rest) {
             self.decode_word(word, &mut bytes, &mut decoded);
@@ -75,6 +75,7 @@ impl Scan<'_> {
         self.take(end);
         self.push_back(&decoded);
         *self.line = decoded;
+        *self.word = bytes;
         None
     }
 

@@ -43,6 +43,7 @@ pub struct Tokenizer {
     text: Text,
     parts: Parts,
     line: Vec<u8>,
+    word: Vec<u8>,
     token: Vec<u8>,
     previous: Vec<u8>,
     full: Vec<u8>,
@@ -62,6 +63,7 @@ impl Tokenizer {
             text: Text::default(),
             parts: Parts::default(),
             line: Vec::new(),
+            word: Vec::new(),
             token: Vec::new(),
             full: Vec::new(),
             previous: Vec::new(),
@@ -88,6 +90,7 @@ impl Tokenizer {
         self.subnet.clear();
         self.previous.clear();
         self.line.shrink_to(BUFFER_KEPT_LEN);
+        self.word.shrink_to(BUFFER_KEPT_LEN);
         let mut scan = Scan {
             options: &self.options,
             message,
@@ -95,6 +98,7 @@ impl Tokenizer {
             text: &mut self.text,
             parts: &mut self.parts,
             line: &mut self.line,
+            word: &mut self.word,
             joined: &mut self.joined,
             facts: &mut self.facts,
             charset: self.charset_default,

@@ -90,6 +90,8 @@ pub(super) struct Scan<'a> {
     pub(super) parts: &'a mut Parts,
     /// Room for a decoded line.
     pub(super) line: &'a mut Vec<u8>,
+    /// Room for a decoded word.
+    pub(super) word: &'a mut Vec<u8>,
     pub(super) joined: &'a mut Joined,
     pub(super) facts: &'a mut Facts,
     pub(super) charset: Charset,

@@ -166,14 +166,24 @@ fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: im
     }
 }
 
-/// Copies UTF-8 with its invalid bytes replaced.
+/// Copies UTF-8 with its invalid bytes replaced. As for the C library, four bytes may be a
+/// character beyond those that there are.
 fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
     let end = to.len().saturating_add(bounds.room);
-    for chunk in line.utf8_chunks() {
-        to.extend_from_slice(chunk.valid().as_bytes());
-        let replacement = bounds.replacement;
-        to.extend(chunk.invalid().iter().map(|&byte| replacement.unwrap_or(byte)));
+    let mut rest = line;
+    while let Err(error) = std::str::from_utf8(rest) {
+        let (valid, invalid) = rest.split_at(error.valid_up_to());
+        to.extend_from_slice(valid);
+        let is_beyond = matches!(invalid, [0xF4..=0xF7, 0x80..0xC0, 0x80..0xC0, 0x80..0xC0, ..]);
+        let (known, after) = invalid.split_at(if is_beyond { 4 } else { 0 });
+        to.extend_from_slice(known);
+        rest = after;
+        if !is_beyond && let Some((&byte, after)) = rest.split_first() {
+            to.push(bounds.replacement.unwrap_or(byte));
+            rest = after;
+        }
     }
+    to.extend_from_slice(rest);
     to.truncate(end);
 }
 
