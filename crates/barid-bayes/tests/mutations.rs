@@ -1,6 +1,7 @@
 //! Token streams of damaged mail, equal to `bogolexer -p`: real messages into which lines, tags,
 //! encodings and the like were put, cut and shuffled.
 
+use barid_bayes::{Options, Profile, Tokenizer};
 use barid_testkit::corpora;
 use barid_testkit::peers::Bogofilter;
 use fastrand::Rng;
@@ -248,6 +249,25 @@ fn mutated_messages() {
     }
     eprintln!("{} mutated messages, {tokens} tokens, all equal", seeds.len());
     assert!(seeds.len() == 1 || tokens > MUTATIONS * 100, "only {tokens} tokens");
+}
+
+/// The modern profile takes anything, and its tokens have bounds.
+#[test]
+fn modern_tokens() {
+    let Some(source) = Source::load() else { return };
+    let mut tokenizer = Tokenizer::new(Options::new(Profile::Modern));
+    let (mut tokens, mut longest) = (0, 0);
+    for seed in 0..MUTATIONS as u64 {
+        let message = source.mutated(&mut Rng::with_seed(seed));
+        tokenizer.tokens(&message, &mut |token| {
+            tokens += 1;
+            longest = longest.max(token.len());
+            assert!(!token.is_empty() && !token.contains(&b'\n'), "seed {seed}");
+        });
+    }
+    // A pair of words and its prefix, or a host and its prefix.
+    assert!(longest <= 30 + 1 + 30 + 5, "{longest}");
+    assert!(tokens > MUTATIONS * 100, "only {tokens} tokens");
 }
 
 /// Pieces of large messages, many of them without an end.
