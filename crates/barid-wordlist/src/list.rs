@@ -1,5 +1,7 @@
 //! What every word list is asked and what it answers.
 
+use std::fmt::Debug;
+
 use crate::entry::keys;
 use crate::{Batch, Counts, Damage, Entry, Error, Receipt, Result};
 
@@ -13,7 +15,7 @@ pub type Decide<'a> = dyn FnMut(&[u8], Entry) -> Change + 'a;
 ///
 /// Several handles, in any number of processes, may read and write one list: readers wait for
 /// nobody, writers for each other.
-pub trait WordList {
+pub trait WordList: Debug + Send {
     /// Grows with every change of the list; what it was for this handle's view.
     fn generation(&self) -> u64;
 
