@@ -148,11 +148,15 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Delivers the next token, and the joined ones that end with it; `false` at the end.
+    /// Delivers what comes next, if anything: a token and the joined ones that end with it, and
+    /// the simple words before. `false` at the end.
     fn step(&mut self, scan: &mut Scan<'_>) -> bool {
         if !self.next_network(scan) {
+            if !scan.is_ready() {
+                return false;
+            }
             self.simple_words(scan);
-            let Some((found, len, taken)) = scan.next() else { return false };
+            let Some((found, len, taken)) = scan.next() else { return true };
             if scan.is_modern() && matches!(found, Found::Word | Found::Host) {
                 self.modern_word(scan, found, len);
                 scan.take(taken);

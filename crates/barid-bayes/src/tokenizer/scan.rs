@@ -229,28 +229,26 @@ impl Scan<'_> {
         self.options.profile == Profile::Modern
     }
 
-    /// Applies the rules until one finds something: what, and how long it is. The text of it is
-    /// still in front; the caller takes the second length away.
+    /// Whether anything follows; its first line was read if so.
+    #[inline]
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.is_interrupted = false;
+        let is_ready = self.peek(0).is_some();
+        self.is_interrupted = false;
+        is_ready
+    }
+
+    /// Applies the rules once, after [`Scan::is_ready`]: what was found, if anything, how long it
+    /// is, and how much of the text it takes. That is still in front; the caller takes it away.
     pub(super) fn next(&mut self) -> Option<(Found, usize, usize)> {
-        loop {
-            self.is_interrupted = false;
-            let first = self.peek(0)?;
-            self.is_interrupted = false;
-            if classes::is(first, FRONT) {
-                let found = self.word();
-                if found.is_some() {
-                    return found;
-                }
-                continue;
-            }
-            if self.skip_idle(first) {
-                continue;
-            }
-            let found = self.mark(first);
-            if found.is_some() {
-                return found;
-            }
+        let first = self.text.get(0)?;
+        if classes::is(first, FRONT) {
+            return self.word();
         }
+        if self.skip_idle(first) {
+            return None;
+        }
+        self.mark(first)
     }
 
     /// Passes over what has no meaning in this state; whether there was any.

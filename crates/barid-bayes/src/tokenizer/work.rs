@@ -43,7 +43,7 @@ mod tests {
             let work = [&short, &long].map(|message| work_of(message, profile));
             let is_linear = work[1] <= 2 * work[0] + work[0] / 4 + 10_000;
             let per_byte = work[1] / long.len() as u64;
-            assert!(is_linear && per_byte < 120, "{head:?} {again:?}: {work:?}, {per_byte}");
+            assert!(is_linear && per_byte < 200, "{head:?} {again:?}: {work:?}, {per_byte}");
         }
     }
 
