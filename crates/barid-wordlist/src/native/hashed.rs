@@ -286,4 +286,23 @@ mod tests {
             assert_eq!(varint::take(&mut skip(&bytes, nth)), Some(*number));
         }
     }
+
+    #[test]
+    fn forged_blocks_are_answered() {
+        let header = Header { hashed_blocks: 3, homes: 2, entries: 99, ..Header::default() };
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut looked = 0;
+        for _ in 0..5_000 {
+            let mut block: Vec<u8> = (0..BLOCK_LEN).map(|_| random.u8(..)).collect();
+            block[4..6].copy_from_slice(&random.u16(0..140).to_le_bytes());
+            let sum = sum(&header, 1, &block);
+            block[..4].copy_from_slice(&sum.to_le_bytes());
+            if is_sound(&header, 1, &block) {
+                find(&header, random.u64(..), random.u32(0..9), &block);
+                touch(&header, random.u64(..), &block);
+                looked += 1;
+            }
+        }
+        assert!(looked > 4_000, "{looked}");
+    }
 }

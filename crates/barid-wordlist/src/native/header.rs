@@ -12,6 +12,8 @@ const VERSION: u32 = 1;
 pub(crate) const HEADER_LEN: usize = 128;
 /// Where a table's first block begins.
 pub(crate) const BLOCKS_OFFSET: u64 = 4096;
+/// No generation and no sequence number gets so far.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 /// The length of a log's header.
 pub(crate) const LOG_HEADER_LEN: usize = 64;
 
@@ -93,7 +95,7 @@ impl Header {
         check(bytes, TABLE_MAGIC)?;
         let mut id = [0; 16];
         id.copy_from_slice(&bytes[80..96]);
-        Ok(Self {
+        let header = Self {
             generation: u64_at(bytes, 16),
             base: u64_at(bytes, 24),
             sequence: u64_at(bytes, 32),
@@ -105,7 +107,12 @@ impl Header {
             day: u32_at(bytes, 72),
             homes: u32_at(bytes, 76),
             id,
-        })
+        };
+        let sorted = u64::from(header.sorted_blocks) * super::sorted::BLOCK_LEN as u64;
+        let fits = header.hashed_offset == BLOCKS_OFFSET + sorted
+            && header.homes <= header.hashed_blocks
+            && header.generation.max(header.base).max(header.sequence) < NUMBER_MAX;
+        if fits { Ok(header) } else { Err(NoHeader::Damaged) }
     }
 
     /// How long the file is.
@@ -192,9 +199,19 @@ mod tests {
 
     #[test]
     fn headers_come_back_and_no_byte_may_change() {
-        let header = Header { generation: 3, base: 2, id: [7; 16], day: 9, ..Header::default() };
+        let (id, hashed_offset) = ([7; 16], BLOCKS_OFFSET);
+        let header = Header { generation: 3, base: 2, id, hashed_offset, ..Header::default() };
         let bytes = header.encode();
-        assert_eq!(Header::decode(&bytes), Ok(header));
+        assert_eq!(Header::decode(&bytes), Ok(header.clone()));
+        for forged in [
+            Header { hashed_offset: u64::MAX, ..header.clone() },
+            Header { sorted_blocks: u32::MAX, ..header.clone() },
+            Header { homes: 1, ..header.clone() },
+            Header { generation: u64::MAX, ..header.clone() },
+            Header { sequence: u64::MAX, ..header.clone() },
+        ] {
+            assert_eq!(Header::decode(&forged.encode()), Err(NoHeader::Damaged));
+        }
         let log = LogHeader { generation: 4, sequence: 5, id: [8; 16] };
         assert_eq!(LogHeader::decode(&log.encode()), Ok(log.clone()));
         for at in 0..HEADER_LEN {

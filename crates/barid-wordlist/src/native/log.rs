@@ -12,7 +12,7 @@ use std::sync::Arc;
 use barid_vfs::{File, OpenOptions, Vfs};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::header::{LOG_HEADER_LEN, LogHeader, NoHeader, u32_at, u64_at};
+use super::header::{LOG_HEADER_LEN, LogHeader, NUMBER_MAX, NoHeader, u32_at, u64_at};
 use super::table::FILE_MODE;
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOG_LEN_FULL};
@@ -357,7 +357,8 @@ fn whole(bytes: &[u8], at: usize, salt: u64) -> Option<(usize, u64)> {
     let count = u32_at(record, 4) as usize;
     let fits = count * PLACE_LEN <= body.len() - HEAD_LEN;
     let sum = || u64_at(foot, 0) == xxh3_64_with_seed(body, salt);
-    (fits && sum()).then(|| (end, u64_at(record, 16)))
+    let sequence = u64_at(record, 16);
+    (fits && sequence < NUMBER_MAX && sum()).then_some((end, sequence))
 }
 
 /// Whether what is at the end can be a record that was being written: it ends early, or a sector of

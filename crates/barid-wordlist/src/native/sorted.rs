@@ -238,4 +238,27 @@ mod tests {
         }
         assert!(found == tokens);
     }
+
+    #[test]
+    fn forged_blocks_end() {
+        let header = Header { generation: 5, day: 20_779, ..Header::default() };
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut read = 0;
+        for _ in 0..2_000 {
+            let mut block: Vec<u8> = (0..BLOCK_LEN).map(|_| random.u8(..)).collect();
+            let used = random.u16(0..=(BLOCK_LEN - HEAD_LEN) as u16);
+            block[6..8].copy_from_slice(&used.to_le_bytes());
+            let low = random.u8(..);
+            block[HEAD_LEN..].iter_mut().for_each(|byte| *byte &= low | 7);
+            let sum = sum(&header, 1, &block);
+            block[..4].copy_from_slice(&sum.to_le_bytes());
+            let mut tokens = Tokens::of(&header, 1, &block).unwrap();
+            let mut token = Vec::new();
+            while tokens.next(&mut token).is_some() {
+                assert!(token.len() <= TOKEN_LEN_MAX);
+                read += 1;
+            }
+        }
+        assert!(read > 10_000, "{read}");
+    }
 }
