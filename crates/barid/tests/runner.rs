@@ -5,6 +5,8 @@
 mod arena;
 mod blocked;
 mod changing;
+mod converting;
+mod converting_crash;
 mod cost;
 mod crash;
 mod fetch_cached;
