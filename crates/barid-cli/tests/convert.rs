@@ -1,12 +1,40 @@
-//! `barid convert` and `barid copy`: proof files, and what is told.
+//! `barid convert` and `barid copy`: proof files, what is told, kills, and the ring of formats over
+//! real mail.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use barid_testkit::corpus::Corpus;
 use serde_json::{Value, json};
 
+use crate::real_mail::Mail;
 use crate::support::{World, mbox, parse_lines};
+
+/// The formats around the ring; of an mbox the variant whose quoting can be undone.
+const RING: [&str; 6] = ["maildir", "mboxrd", "mbx", "mix", "mh", "maildir"];
+/// Messages of the list that the ring goes over.
+const LIST_MIN: usize = 17_000;
+/// How often a conversion to each format is killed.
+const KILLS: usize = 12;
+/// Messages that are converted while that is done.
+const KILLED_LEN: u64 = 400;
 
 /// The lines of a proof file.
 fn proof(world: &World, name: &str) -> Vec<Value> {
     parse_lines(&String::from_utf8(world.read(name)).unwrap())
+}
+
+/// One side of every message of a proof file.
+fn side(lines: &[Value], key: &str) -> Vec<Value> {
+    let told = lines.iter().filter(|line| line["type"] == "proof");
+    told.map(|line| {
+        let side = &line[key];
+        let mut keywords: Vec<&str> =
+            side["keywords"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        keywords.sort_unstable();
+        json!([side["uid"], side["sha256"], side["flags"], keywords, side["internal_date"]])
+    })
+    .collect()
 }
 
 #[test]
@@ -105,4 +133,79 @@ fn a_folder_of_mailboxes_becomes_a_tree() {
     let (none, one, two) = (&json!(0), &json!(1), &json!(2));
     assert_eq!(found, [(one, none), (two, none), (none, one)]);
     assert!(!world.list("home/.local/state/barid").iter().any(|name| name.starts_with("convert")));
+}
+
+#[test]
+fn around_the_ring_real_mail_comes_back_as_it_was() {
+    let Some(mail) = Mail::of("dev-list-man", LIST_MIN) else { return };
+    let world = World::new();
+    let mut proofs: Vec<Vec<Value>> = Vec::new();
+    for (at, hop) in RING.windows(2).enumerate() {
+        let from = if at == 0 { mail.maildir() } else { format!("{}:ring{at}", hop[0]) };
+        let (to, file) = (format!("{}:ring{}", hop[1], at + 1), format!("proof{at}"));
+        let told = world.json(&["convert", &from, &to, "--proof", &file]);
+        let told = &told[0];
+        let losses = &told["losses"];
+        assert_eq!((&losses["uids"], &losses["uidvalidity"]), (&json!(0), &json!(false)), "{to}");
+        assert_eq!((&losses["quoted"], &losses["keywords"]), (&json!(0), &json!([])), "{to}");
+        proofs.push(proof(&world, &file));
+        // Enough space for all of them is not needed at once.
+        if at > 0 {
+            world.remove(&format!("ring{at}"));
+        }
+    }
+    let (first, last) = (side(&proofs[0], "before"), side(&proofs[4], "after"));
+    assert_eq!(first.len(), mail.messages.len());
+    let equal = first.iter().zip(&last).filter(|(first, last)| first == last).count();
+    println!("ring of five formats: {} messages, {equal} equal", first.len());
+    assert_eq!(first, last);
+}
+
+#[test]
+fn a_killed_conversion_goes_on() {
+    let world = World::new();
+    Corpus::new(5, KILLED_LEN).write_maildir(&world.path("box")).unwrap();
+    world.ok(&["status", "box"]);
+    let mut rng = fastrand::Rng::with_seed(12);
+    let mut killed = 0;
+    for format in ["mboxrd", "mbx", "mix", "mh", "maildir"] {
+        let started = Instant::now();
+        world.ok(&["convert", "box", &format!("{format}:{format}-whole")]);
+        let whole = started.elapsed();
+        for kill in 0..KILLS {
+            let name = format!("{format}-{kill}");
+            let target = format!("{format}:{name}");
+            let args = ["convert", "box", &target, "--proof", "proof"];
+            let mut command = world.command();
+            command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            std::thread::sleep(whole.mul_f32(rng.f32()).min(Duration::from_secs(20)));
+            child.kill().unwrap();
+            let is_killed = child.wait().unwrap().code().is_none();
+            killed += usize::from(is_killed);
+            let run = world.run(&args);
+            match is_killed {
+                true if run.code == 0 => {}
+                // It may have been killed when all was done.
+                _ => assert!(run.stderr.contains("is there already"), "{name}: {}", run.stderr),
+            }
+            let copy = format!("maildir:{name}-copy");
+            let told = world.json(&["convert", &target, &copy, "--proof", "proof"]);
+            assert_eq!(told[0]["proven"], json!({"same": KILLED_LEN, "differing": 0}), "{name}");
+            let listed = |path: &str| -> Vec<[Value; 4]> {
+                let keys = ["uid", "message_id", "flags", "keywords"];
+                let lines = world.json(&["ls", path]);
+                let mut lines: Vec<_> =
+                    lines.iter().map(|line| keys.map(|key| line[key].clone())).collect();
+                lines.sort_by_key(|line| line[0].as_u64());
+                lines
+            };
+            assert!(listed(&target) == listed("box"), "{name}");
+            for name in [name.clone(), format!("{name}-copy")] {
+                world.remove(&name);
+            }
+        }
+    }
+    println!("killed {killed} conversions");
+    assert!(killed >= 2 * KILLS);
 }
