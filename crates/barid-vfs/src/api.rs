@@ -386,6 +386,12 @@ pub trait Dir: Debug + Send + Sync {
     fn read_head(&self, name: &[u8], buffer: &mut [u8]) -> io::Result<(Metadata, usize)>;
     /// `lstat` of an entry.
     fn metadata(&self, name: &[u8]) -> io::Result<Metadata>;
+    /// Whether [`Dir::sync_file_system`] is to be had here. To be asked before files are written
+    /// that it is to make durable: a file that was closed may have lost its error.
+    ///
+    /// # Errors
+    /// What the system says of the file system.
+    fn syncs_file_system(&self) -> io::Result<bool>;
     /// Makes everything durable that was written to the file system of the directory (`syncfs`):
     /// contents and names of many files for the price of one barrier. Whatever others have written
     /// there meanwhile costs time, too.

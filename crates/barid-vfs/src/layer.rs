@@ -388,6 +388,10 @@ impl<H: Hook> Dir for LayerDir<H> {
         self.inner.metadata(name)
     }
 
+    fn syncs_file_system(&self) -> io::Result<bool> {
+        self.inner.syncs_file_system()
+    }
+
     fn sync_file_system(&self) -> io::Result<()> {
         let verdict = self.hook.before(CallKind::Sync, &self.path)?;
         verdict.sync(|| self.inner.sync_file_system())

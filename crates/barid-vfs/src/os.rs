@@ -309,10 +309,14 @@ impl Dir for OsDir {
         Ok(metadata_of(&retry_on_intr(|| rustix::fs::statat(&self.fd, name, flags))?))
     }
 
-    fn sync_file_system(&self) -> io::Result<()> {
+    fn syncs_file_system(&self) -> io::Result<bool> {
         let found = retry_on_intr(|| rustix::fs::fstatfs(&self.fd))?;
         let kind = u64::from(found.f_type as u32);
-        if !TELLS_OF_ERRORS.contains(&kind) || !kernel_is_at_least(5, 8) {
+        Ok(TELLS_OF_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
+    }
+
+    fn sync_file_system(&self) -> io::Result<()> {
+        if !self.syncs_file_system()? {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(retry_on_intr(|| rustix::fs::syncfs(&self.fd))?)

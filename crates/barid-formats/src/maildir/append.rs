@@ -89,7 +89,7 @@ fn write_all(
         deliveries.push(delivery);
         written?;
     }
-    files.finish(deliveries.iter().map(|delivery| delivery.tmp.as_path()))
+    files.finish()
 }
 
 /// The permission bits of new files: as in Dovecot those of the folder, so that who may read the

@@ -126,7 +126,7 @@ impl<'a> Drafts<'a> {
             for message in messages {
                 drafts.write_one(message, mode, &mut files)?;
             }
-            drafts.barriers = files.finish(drafts.files.iter().map(PathBuf::as_path))?;
+            drafts.barriers = files.finish()?;
         }
         Ok(drafts)
     }

@@ -219,7 +219,14 @@ impl Dir for MemDir {
         Ok(node.metadata())
     }
 
+    fn syncs_file_system(&self) -> io::Result<bool> {
+        Ok(self.vfs.shared.syncs_file_system.load(Ordering::Relaxed))
+    }
+
     fn sync_file_system(&self) -> io::Result<()> {
+        if !self.syncs_file_system()? {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         self.vfs.record(|| Op::SyncFileSystem);
         Ok(())
     }

@@ -52,6 +52,7 @@ struct Shared {
     xattrs: AtomicBool,
     hard_links: AtomicBool,
     collapse: AtomicBool,
+    syncs_file_system: AtomicBool,
     local: AtomicBool,
     boot_nanos: AtomicI64,
     collapses: AtomicBool,
@@ -85,6 +86,7 @@ impl MemVfs {
             xattrs: AtomicBool::new(true),
             hard_links: AtomicBool::new(true),
             collapse: AtomicBool::new(true),
+            syncs_file_system: AtomicBool::new(true),
             local: AtomicBool::new(true),
             boot_nanos: AtomicI64::new(now.unix_nanos),
             collapses: AtomicBool::new(true),
@@ -174,6 +176,11 @@ impl MemVfs {
     /// Sets whether [`File::collapse`] works; at first it does, in blocks of 4,096 bytes.
     pub fn set_collapse(&self, supported: bool) {
         self.shared.collapse.store(supported, Ordering::Relaxed);
+    }
+
+    /// Sets whether [`Dir::sync_file_system`](crate::Dir::sync_file_system) works; at first it does.
+    pub fn set_syncs_file_system(&self, supported: bool) {
+        self.shared.syncs_file_system.store(supported, Ordering::Relaxed);
     }
 
     /// Sets what is left of the disk, in bytes; at first, and with `None`, there is no bound. What
