@@ -39,7 +39,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.read.extend(other.read);
         self.bytes += other.bytes;
         self.unread |= other.unread;
@@ -53,27 +53,38 @@ impl Totals {
         }
     }
 
+    /// Notes a file that cannot be read; one that is gone is none.
     fn unreadable(&mut self, number: Number, error: &std::io::Error) {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return;
+        }
         self.unread = true;
         self.defect(DefectKind::Unreadable, None, format!("cannot be read: {number}: {error}"));
     }
 }
 
 impl Pass<'_> {
-    /// What the files `fresh` of the listing are; `None` of those that are gone or cannot be read.
-    pub(super) fn keys(&self, listing: &Listing) -> Result<Vec<Option<MessageKey>>> {
-        let keys = Mutex::new(vec![None; listing.fresh.len()]);
+    /// What the files `fresh` of the listing are; `None` of those that are gone or cannot be read,
+    /// which the totals tell.
+    pub(super) fn keys(&self, listing: &Listing) -> Result<(Vec<Option<MessageKey>>, Totals)> {
+        let keys = Mutex::new((vec![None; listing.fresh.len()], Totals::default()));
         let work = |reader: &mut HeadReader, _: u32, range: std::ops::Range<usize>| {
-            let mut found = Vec::with_capacity(range.len());
+            let (mut found, mut totals) = (Vec::with_capacity(range.len()), Totals::default());
             for at in &listing.fresh[range.clone()] {
                 let file = &listing.files[*at as usize];
                 found.push(match reader.read(self.dir, &name::file_name(file.number)) {
                     Ok(head) => Some(name::key(reader.header(&head), head.metadata.size)),
                     Err(source) if is_ours(&source) => return Err(self.error(file, source)),
-                    Err(_) => None,
+                    Err(error) => {
+                        totals.unreadable(file.number, &error);
+                        None
+                    }
                 });
             }
-            lock(&keys, |keys| keys[range].copy_from_slice(&found));
+            lock(&keys, |(keys, all)| {
+                keys[range].copy_from_slice(&found);
+                all.add(totals);
+            });
             Ok(())
         };
         let count = listing.fresh.len();
@@ -127,9 +138,7 @@ impl Pass<'_> {
             Ok(head) => head,
             Err(source) if is_ours(&source) => return Err(self.error(file, source)),
             Err(error) => {
-                if error.kind() != std::io::ErrorKind::NotFound {
-                    totals.unreadable(file.number, &error);
-                }
+                totals.unreadable(file.number, &error);
                 return Ok(());
             }
         };

@@ -63,6 +63,8 @@ struct Plan {
     void: Vec<Uid>,
     /// UIDs that the ledger has, of messages that were not seen.
     unclaimed: Vec<Uid>,
+    /// The messages that cannot be read, and so cannot be told from others.
+    unread: Totals,
     /// The stamp of the folder before it was listed.
     stamp: Stamp,
 }
@@ -84,14 +86,16 @@ impl Pass<'_> {
             return Ok(None);
         }
         let uidvalidity = ledger.uidvalidity.unwrap_or_else(|| self.new_uidvalidity(&ledger));
-        let plan = Plan { stamp, ..self.plan(&mut listing, &ledger, uidvalidity)? };
+        let Some(plan) = self.plan(&mut listing, &ledger, uidvalidity)? else { return Ok(None) };
+        let plan = Plan { stamp, ..plan };
         let mut sequences = Sequences::read(vfs, &self.folder.sequences)?;
         let mut table = self.before.keywords.clone();
         sequences.intern(&mut table);
         let view = sequences.view(&table);
-        let totals = self.read(&listing, &plan.jobs, &view, sinks, context.progress)?;
+        let mut totals = self.read(&listing, &plan.jobs, &view, sinks, context.progress)?;
         let uidnext = self.keep(&listing, &plan, &totals, &ledger, uidvalidity, context.ledger)?;
         let (expunged, changed) = self.differences(&listing, &view);
+        totals.add(plan.unread);
         let defects = defects(&sequences, totals.defects);
         let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
         Ok(Some(ScanReport {
@@ -124,13 +128,14 @@ impl Pass<'_> {
         read && !full_check && settled(0) && settled(1)
     }
 
-    /// Gives every new message its UID, and finds those again that are not new.
+    /// Gives every new message its UID, and finds those again that are not new. `None` if one has a
+    /// UID among those of known messages, which what was known has no room for.
     fn plan(
         &self,
         listing: &mut Listing,
         ledger: &LedgerView,
         uidvalidity: UidValidity,
-    ) -> Result<Plan> {
+    ) -> Result<Option<Plan>> {
         let mut next = match self.announced {
             Some((announced, next)) if announced == uidvalidity => next.get(),
             _ => 1,
@@ -138,17 +143,23 @@ impl Pass<'_> {
         if ledger.uidvalidity.is_some() {
             next = next.max(ledger.uidnext);
         }
-        next = next.max(self.before.last_uid().saturating_add(1));
+        let last_uid = self.before.last_uid();
+        next = next.max(last_uid.saturating_add(1));
         let mut candidates = Candidates::of(self.before, listing, ledger);
-        let mut keys = Vec::new();
+        let (mut keys, mut unread) = (None, Totals::default());
         if !candidates.is_empty() && !listing.fresh.is_empty() {
-            keys = self.keys(listing)?;
+            let found = self.keys(listing)?;
+            (keys, unread) = (Some(found.0), found.1);
         }
         let (mut jobs, mut nameless) = (Vec::new(), Vec::new());
         for (at, file) in std::mem::take(&mut listing.fresh).into_iter().enumerate() {
-            let key = keys.get(at).copied().flatten();
+            let key = keys.as_ref().and_then(|keys| keys[at]);
+            if keys.is_some() && key.is_none() {
+                continue;
+            }
             match key.and_then(|key| candidates.take(key)) {
                 Some(Lost::Row(row)) => listing.seen[row as usize] = Seen::Changed(file),
+                Some(Lost::Entry(uid)) if uid.get() <= last_uid => return Ok(None),
                 Some(Lost::Entry(uid)) => jobs.push(Job { uid, file, key }),
                 None => nameless.push((file, key)),
             }
@@ -160,14 +171,14 @@ impl Pass<'_> {
             next = next.saturating_add(1);
         }
         jobs.sort_unstable_by_key(|job| job.uid);
-        let is_listed = listing.dirs_listed > 0 && listing.is_complete;
+        let is_listed = listing.dirs_listed > 0 && listing.is_complete && !unread.unread;
         let unclaimed = match is_listed {
             true => candidates.unclaimed().collect(),
             false => Vec::new(),
         };
         let gone = self.before.rows.iter().zip(&listing.seen);
         let void = gone.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row.uid).collect();
-        Ok(Plan { jobs, void, unclaimed, stamp: Stamp::default() })
+        Ok(Some(Plan { jobs, void, unclaimed, unread, stamp: Stamp::default() }))
     }
 
     /// Whether no message can have come since the folder was listed.

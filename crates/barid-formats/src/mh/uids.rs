@@ -2,7 +2,8 @@
 //!
 //! A message that is known, or that the ledger has under another number, keeps its UID; of equal
 //! messages the lowest UID goes to the lowest number. All others get new UIDs in the order of their
-//! numbers. If the ledger is lost, so are all UIDs, and UIDVALIDITY rises.
+//! numbers, but those that cannot be read none: they may be what the ledger has. If the ledger is
+//! lost, so are all UIDs, and UIDVALIDITY rises.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -87,7 +88,7 @@ pub(super) enum Lost {
 pub(super) struct Candidates(HashMap<MessageKey, VecDeque<Lost>>);
 
 impl Candidates {
-    /// Those of a listing: known messages that were not seen, and what the ledger has beyond.
+    /// Those of a listing: known messages that were not seen, and what the ledger alone has.
     pub(super) fn of(before: &Before, listing: &Listing, ledger: &LedgerView) -> Self {
         let mut found: HashMap<MessageKey, VecDeque<Lost>> = HashMap::new();
         for (at, row) in before.rows.iter().enumerate() {
@@ -95,9 +96,12 @@ impl Candidates {
                 found.entry(row.key).or_default().push_back(Lost::Row(at as u32));
             }
         }
-        let last = before.last_uid();
-        let beyond = ledger.entries.partition_point(|entry| entry.uid.get() <= last);
-        for entry in &ledger.entries[beyond..] {
+        let mut rows = before.rows.iter().peekable();
+        for entry in &ledger.entries {
+            while rows.next_if(|row| row.uid < entry.uid).is_some() {}
+            if rows.next_if(|row| row.uid == entry.uid).is_some() {
+                continue;
+            }
             found.entry(entry.key).or_default().push_back(Lost::Entry(entry.uid));
         }
         Self(found)

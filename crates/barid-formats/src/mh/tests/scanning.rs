@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use barid_vfs::{Fault, FaultEffect, FaultVfs, MemVfs};
 
-use super::support::{World, uid};
+use super::support::{World, message, uid};
+use crate::{ChangeSet, NewMessage};
 
 fn world() -> World {
     World::new(Arc::new(MemVfs::new()))
@@ -174,6 +175,41 @@ fn what_cannot_be_read_is_tried_again() {
     let report = world.scan();
     assert_eq!(subjects(&world), ["2 b", "3 a"]);
     assert!(report.defects.is_empty());
+}
+
+#[test]
+fn what_cannot_be_read_keeps_the_uid_that_it_brought() {
+    for (number, rest) in [(1, [5, 9]), (2, [4, 9]), (3, [4, 5])] {
+        for again in [false, true] {
+            let disk = MemVfs::new();
+            let mut world = World::new(Arc::new(disk.clone()));
+            world.threads = 1;
+            world.scan();
+            let texts = ["Subject: a\n\n", "Subject: b\n\n", "Subject: c\n\n"];
+            let new = [(4, 0), (5, 1), (9, 2)].map(|(number, at)| NewMessage {
+                uid: Some(uid(number)),
+                ..message(texts[at].as_bytes())
+            });
+            world.sync(&ChangeSet::default(), &new).unwrap();
+            let denied = FaultEffect::Error(std::io::ErrorKind::PermissionDenied);
+            let fault = Fault::nth(0).of(barid_vfs::CallKind::Read).at(format!("/box/{number}"));
+            let fault = if again { fault.forever() } else { fault };
+            world.vfs = Arc::new(FaultVfs::new(disk.clone(), fault.with(denied)));
+            let report = world.scan();
+            assert_eq!(world.uids(), rest, "{number}");
+            assert!(report.defects[0].what.starts_with("cannot be read"), "{:?}", report.defects);
+            world.pass_time();
+            if again {
+                world.full_check = true;
+                world.scan();
+                assert_eq!(world.uids(), rest, "{number}");
+            }
+            world.vfs = Arc::new(disk);
+            world.scan();
+            assert_eq!(world.uids(), [4, 5, 9], "{number}");
+            assert_eq!(subjects(&world), ["4 a", "5 b", "9 c"]);
+        }
+    }
 }
 
 #[test]
