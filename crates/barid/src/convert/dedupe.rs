@@ -66,6 +66,23 @@ impl Deduper {
             }
         }
     }
+
+    /// A message that was to be kept is not: what is like it may be.
+    pub(super) fn forget(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
+        match self {
+            Self::Content(kept) => {
+                if kept.get(digest) == Some(&uid) {
+                    kept.remove(digest);
+                }
+            }
+            Self::MessageId(kept) => {
+                let Some(key) = id.map(xxh3_128) else { return };
+                if kept.get(&key).is_some_and(|(kept, _)| *kept == uid) {
+                    kept.remove(&key);
+                }
+            }
+        }
+    }
 }
 
 /// The message id of a text.

@@ -6,7 +6,7 @@ use barid_formats::{Error as FormatError, FlagChanges, Format, NewMessage};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
 use super::ProofSide;
-use super::dedupe::{Deduper, message_id_of};
+use super::dedupe::{Deduper, Dropped, message_id_of};
 use super::existing::{Existing, Found};
 use super::loss::{Hold, loses_senders};
 use super::reading::{Outcome, Read, read_each, sender_of};
@@ -35,6 +35,16 @@ struct Waiting {
     text: Vec<u8>,
     keywords: Vec<Keyword>,
     sender: Option<String>,
+    message_id: Option<Vec<u8>>,
+}
+
+/// A message that is like one that waits: it is dropped once that is stored, and else takes its
+/// place.
+struct Like {
+    /// How many messages waited before it.
+    behind: usize,
+    message: Prepared,
+    dropped: Dropped,
 }
 
 /// A message as a thread has prepared it.
@@ -90,6 +100,8 @@ pub(super) struct Transfer<'a, 't> {
     /// Messages that are in the target with other flags than in the source.
     changed: FlagChanges,
     waiting: Vec<Waiting>,
+    likes: Vec<Like>,
+    /// Bytes of both.
     waiting_len: usize,
     /// A message has come that the target has not, nor any after it.
     is_beyond: bool,
@@ -135,6 +147,7 @@ impl<'a, 't> Transfer<'a, 't> {
             names: KeywordTable::default(),
             changed: FlagChanges::default(),
             waiting: Vec::new(),
+            likes: Vec::new(),
             waiting_len: 0,
             is_beyond: false,
             total: 0,
@@ -200,14 +213,43 @@ impl<'a, 't> Transfer<'a, 't> {
         };
         self.report.messages += 1;
         self.progress();
-        let Prepared { read, digest, message_id, is_quoted } = prepared;
-        if let Some(deduper) = &mut self.deduper
-            && let Some(dropped) = deduper.drops(uid, &digest, message_id.as_deref())
-        {
-            self.report.dropped += 1;
-            (self.tell)(ConvertEvent::Dropped(&dropped));
-            return Ok(true);
+        match self.like_of(&prepared) {
+            Some(dropped) => self.take_like(prepared, dropped)?,
+            None => self.take_kept(prepared)?,
         }
+        self.is_stopped = self.options.is_stopped();
+        Ok(!self.deviates && !self.is_stopped)
+    }
+
+    /// Why a message is dropped; else it is kept from now on.
+    fn like_of(&mut self, message: &Prepared) -> Option<Dropped> {
+        let id = message.message_id.as_deref();
+        self.deduper.as_mut()?.drops(message.read.uid, &message.digest, id)
+    }
+
+    /// Takes a message that is like one before it, which is stored or waits.
+    fn take_like(&mut self, message: Prepared, dropped: Dropped) -> Result<()> {
+        if self.waiting.is_empty() {
+            self.tell_dropped(&dropped);
+            return Ok(());
+        }
+        self.waiting_len += message.read.text.len();
+        self.likes.push(Like { behind: self.waiting.len(), message, dropped });
+        match self.is_full(0) {
+            true => self.write(),
+            false => Ok(()),
+        }
+    }
+
+    fn tell_dropped(&mut self, dropped: &Dropped) {
+        self.report.dropped += 1;
+        (self.tell)(ConvertEvent::Dropped(dropped));
+    }
+
+    /// Takes a message that is to be in the target.
+    fn take_kept(&mut self, message: Prepared) -> Result<()> {
+        let Prepared { read, digest, message_id, is_quoted } = message;
+        let uid = read.uid;
         self.report.losses.zones += u64::from(self.hold.loses_zone(read.internal_date));
         self.report.losses.quoted += u64::from(is_quoted);
         let mut keywords = KeywordMask::default();
@@ -216,9 +258,10 @@ impl<'a, 't> Transfer<'a, 't> {
         }
         let Read { flags, internal_date, .. } = read;
         let entry = Entry { uid, digest, flags, keywords, internal_date, after: None };
-        let held = self.hold.keep(read.keywords);
+        let keywords = self.hold.keep(read.keywords);
+        let (text, sender, at) = (read.text, read.sender, self.entries.len());
         let wanted = self.is_ours.then_some(uid);
-        match self.existing.take(wanted, &entry, &held) {
+        match self.existing.take(wanted, &entry, &keywords) {
             Found::Same(after, change) => {
                 self.report.found += 1;
                 self.changed.extend(change.map(|change| (after, change)));
@@ -230,37 +273,33 @@ impl<'a, 't> Transfer<'a, 't> {
                     self.deviates = uid < self.target.status().uidnext;
                 }
                 self.is_beyond = true;
-                self.wait(entry, read.text, held, read.sender)?;
+                self.wait(entry, Waiting { entry: at, text, keywords, sender, message_id })?;
             }
             Found::Skipped => {
-                let (text, sender) = (read.text, read.sender);
-                let message = Waiting { entry: self.entries.len(), text, keywords: held, sender };
+                let message = Waiting { entry: at, text, keywords, sender, message_id };
                 self.entries.push(entry);
                 // If it cannot be stored, it is rightly not there.
                 self.deviates = self.append_one(&message)?;
             }
             Found::Other => self.deviates = true,
         }
-        self.is_stopped = self.options.is_stopped();
-        Ok(!self.deviates && !self.is_stopped)
+        Ok(())
+    }
+
+    /// Whether no more bytes can wait.
+    fn is_full(&self, more: usize) -> bool {
+        self.waiting_len + more > self.options.batch_len
+            || self.waiting.len() + self.likes.len() >= CONVERT_BATCH_MESSAGES
     }
 
     /// Adds a message to those that wait; writes them before there are too many.
-    fn wait(
-        &mut self,
-        entry: Entry,
-        text: Vec<u8>,
-        keywords: Vec<Keyword>,
-        sender: Option<String>,
-    ) -> Result<()> {
-        let is_full = self.waiting_len + text.len() > self.options.batch_len
-            || self.waiting.len() >= CONVERT_BATCH_MESSAGES;
-        if is_full && !self.deviates {
+    fn wait(&mut self, entry: Entry, message: Waiting) -> Result<()> {
+        self.entries.push(entry);
+        if self.is_full(message.text.len()) && !self.deviates {
             self.write()?;
         }
-        self.waiting_len += text.len();
-        self.waiting.push(Waiting { entry: self.entries.len(), text, keywords, sender });
-        self.entries.push(entry);
+        self.waiting_len += message.text.len();
+        self.waiting.push(message);
         Ok(())
     }
 
@@ -268,20 +307,45 @@ impl<'a, 't> Transfer<'a, 't> {
     fn write(&mut self) -> Result<()> {
         self.waiting_len = 0;
         let waiting = std::mem::take(&mut self.waiting);
+        let likes = std::mem::take(&mut self.likes);
         match self.append(&waiting) {
             // One of them cannot be stored; the others can.
-            Err(Error::Mailbox(FormatError::Unsupported { .. })) => {
-                waiting.iter().try_for_each(|message| self.append_one(message).map(|_| ()))
+            Err(Error::Mailbox(FormatError::Unsupported { .. })) => self.write_each(waiting, likes),
+            result => {
+                result?;
+                likes.iter().for_each(|like| self.tell_dropped(&like.dropped));
+                Ok(())
             }
-            result => result,
         }
     }
 
-    /// Writes one message; tells whether it can be stored.
+    /// Writes messages one by one. What is like one that cannot be stored takes its place.
+    fn write_each(&mut self, waiting: Vec<Waiting>, likes: Vec<Like>) -> Result<()> {
+        let mut likes = likes.into_iter().peekable();
+        for (at, message) in waiting.iter().enumerate() {
+            self.append_one(message)?;
+            while let Some(like) = likes.next_if(|like| like.behind == at + 1) {
+                match self.like_of(&like.message) {
+                    Some(dropped) => self.tell_dropped(&dropped),
+                    None => {
+                        self.take_kept(like.message)?;
+                        self.write()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one message; tells whether it can be stored. If not, nothing is like it.
     fn append_one(&mut self, message: &Waiting) -> Result<bool> {
         match self.append(std::slice::from_ref(message)) {
             Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
-                self.report.failed.push((self.entries[message.entry].uid, error));
+                let Entry { uid, digest, .. } = self.entries[message.entry];
+                if let Some(deduper) = &mut self.deduper {
+                    deduper.forget(uid, &digest, message.message_id.as_deref());
+                }
+                self.report.failed.push((uid, error));
                 Ok(false)
             }
             result => result.map(|()| true),
@@ -346,5 +410,83 @@ impl ConvertOptions {
     /// Whether the copy is to end.
     fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use barid_formats::{CreateOptions, MailboxSpec};
+    use barid_vfs::{MemVfs, Vfs};
+
+    use super::*;
+    use crate::{OpenOptions, create};
+
+    /// Takes messages, each a text and what it is known by; tells which are stored, which are
+    /// dropped and for which others, and which fail.
+    fn check(messages: &[(&str, u8)], stored: &[u32], dropped: &[(u32, u32)], failed: &[u32]) {
+        for dedupe in [Dedupe::Content, Dedupe::MessageId] {
+            for batch_len in [0, 3, usize::MAX] {
+                let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+                let state = Path::new("/state");
+                let open = OpenOptions::new(None, state.into());
+                let [source, mut target] =
+                    [("/from", Format::Mh), ("/to", Format::Mix)].map(|(path, format)| {
+                        let options = CreateOptions::default();
+                        create(&vfs, Path::new(path), format, &options, state).unwrap();
+                        let spec = MailboxSpec { path: path.into(), format: None };
+                        Mailbox::open_in(Arc::clone(&vfs), &spec, &open).unwrap()
+                    });
+                let options =
+                    ConvertOptions { dedupe: Some(dedupe), batch_len, ..ConvertOptions::default() };
+                let mut told = Vec::new();
+                let mut tell = |event: ConvertEvent<'_>| {
+                    if let ConvertEvent::Dropped(it) = event {
+                        told.push((it.uid.get(), it.like.get()));
+                    }
+                };
+                let transfer = Transfer::new(&source, &mut target, &options, &mut tell).unwrap();
+                let mut transfer = transfer.going_on(true).unwrap();
+                for (uid, (text, known_by)) in (1..).zip(messages) {
+                    let uid = Uid::new(uid).unwrap();
+                    let read = Read {
+                        uid,
+                        flags: FlagSet::EMPTY,
+                        keywords: Vec::new(),
+                        internal_date: InternalDate::default(),
+                        text: text.as_bytes().to_vec(),
+                        sender: None,
+                    };
+                    let (digest, message_id) = ([*known_by; 32], Some(vec![*known_by]));
+                    let made = Prepared { read, digest, message_id, is_quoted: false };
+                    assert!(transfer.take(uid, Outcome::Made(made)).unwrap());
+                }
+                transfer.write().unwrap();
+                let report = transfer.report;
+                let context = format!("{dedupe:?} {batch_len}");
+                let not_stored: Vec<u32> = report.failed.iter().map(|(uid, _)| uid.get()).collect();
+                assert_eq!(not_stored, failed, "{context}");
+                assert_eq!(report.dropped as usize, dropped.len(), "{context}");
+                assert_eq!(report.appended as usize, stored.len(), "{context}");
+                assert_eq!(told, dropped, "{context}");
+                assert_eq!(target.uids().unwrap(), stored, "{context}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_stored_takes_nothing_with_it() {
+        // A mix holds no message of no bytes.
+        check(&[("a", 1), ("b", 2), ("a", 1)], &[1, 2], &[(3, 1)], &[]);
+        check(&[("", 1), ("a", 1)], &[2], &[], &[1]);
+        check(
+            &[("", 1), ("a", 1), ("b", 2), ("", 1), ("b", 2), ("c", 3)],
+            &[2, 3, 6],
+            &[(4, 2), (5, 3)],
+            &[1],
+        );
+        check(&[("b", 2), ("", 1), ("", 1), ("a", 1), ("b", 2)], &[1, 4], &[(5, 1)], &[2, 3]);
     }
 }
