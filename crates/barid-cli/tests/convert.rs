@@ -2,7 +2,7 @@
 //! real mail.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use barid_testkit::corpus::Corpus;
 use serde_json::{Value, json};
@@ -15,9 +15,11 @@ const RING: [&str; 6] = ["maildir", "mboxrd", "mbx", "mix", "mh", "maildir"];
 /// Messages of the list that the ring goes over.
 const LIST_MIN: usize = 17_000;
 /// How often a conversion to each format is killed.
-const KILLS: usize = 12;
-/// Messages that are converted while that is done.
-const KILLED_LEN: u64 = 400;
+const KILLS: u32 = 25;
+/// Messages that are converted while that is done, beside a large one.
+const KILLED_LEN: u64 = 200;
+/// Bytes that a conversion writes together.
+const BATCH_LEN: usize = 16 << 20;
 
 /// The lines of a proof file.
 fn proof(world: &World, name: &str) -> Vec<Value> {
@@ -161,51 +163,97 @@ fn around_the_ring_real_mail_comes_back_as_it_was() {
     assert_eq!(first, last);
 }
 
-#[test]
-fn a_killed_conversion_goes_on() {
+/// What a mailbox lists, by UID: all that a conversion keeps and a listing tells.
+fn listed(world: &World, path: &str) -> Vec<[Value; 4]> {
+    let lines = world.json(&["ls", "--no-cache", path]);
+    let of = |line: &Value| {
+        let flags = line["flags"].as_array().unwrap().iter();
+        let flags: Vec<&Value> = flags.filter(|flag| **flag != json!("\\Recent")).collect();
+        [line["uid"].clone(), line["message_id"].clone(), json!(flags), line["keywords"].clone()]
+    };
+    let mut listed: Vec<_> = lines.iter().map(of).collect();
+    listed.sort_by_key(|message| message[0].as_u64());
+    listed
+}
+
+/// Kills conversions to a format wherever they are; the same command ends each.
+#[expect(clippy::print_stdout, reason = "how often they went on is worth a look")]
+fn check_killed(format: &str) {
     let world = World::new();
     Corpus::new(5, KILLED_LEN).write_maildir(&world.path("box")).unwrap();
-    world.ok(&["status", "box"]);
+    // It fills a batch, so that there are some before and after it.
+    let large = format!("Message-ID: <large@x>\n\n{}", "large\n".repeat(BATCH_LEN / 6));
+    let middle = Corpus::FIRST_DATE + i64::try_from(KILLED_LEN).unwrap() / 2 * 3_600;
+    world.deliver("box", &format!("cur/{middle}.large.host:2,S"), &large);
+    let expected = listed(&world, "box");
+    let target = format!("{format}:new");
+    let args = ["convert", "box", &target, "--proof", "proof"];
+    let started = Instant::now();
+    world.ok(&args);
+    let whole = started.elapsed();
+    let texts = side(&proof(&world, "proof"), "before");
+    assert_eq!(texts.len() as u64, KILLED_LEN + 1);
+    world.remove("new");
     let mut rng = fastrand::Rng::with_seed(12);
-    let mut killed = 0;
-    for format in ["mboxrd", "mbx", "mix", "mh", "maildir"] {
-        let started = Instant::now();
-        world.ok(&["convert", "box", &format!("{format}:{format}-whole")]);
-        let whole = started.elapsed();
-        for kill in 0..KILLS {
-            let name = format!("{format}-{kill}");
-            let target = format!("{format}:{name}");
-            let args = ["convert", "box", &target, "--proof", "proof"];
-            let mut command = world.command();
-            command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
-            let mut child = command.spawn().unwrap();
-            std::thread::sleep(whole.mul_f32(rng.f32()).min(Duration::from_secs(20)));
-            child.kill().unwrap();
-            let is_killed = child.wait().unwrap().code().is_none();
-            killed += usize::from(is_killed);
-            let run = world.run(&args);
-            match is_killed {
-                true if run.code == 0 => {}
-                // It may have been killed when all was done.
-                _ => assert!(run.stderr.contains("is there already"), "{name}: {}", run.stderr),
-            }
-            let copy = format!("maildir:{name}-copy");
-            let told = world.json(&["convert", &target, &copy, "--proof", "proof"]);
-            assert_eq!(told[0]["proven"], json!({"same": KILLED_LEN, "differing": 0}), "{name}");
-            let listed = |path: &str| -> Vec<[Value; 4]> {
-                let keys = ["uid", "message_id", "flags", "keywords"];
-                let lines = world.json(&["ls", path]);
-                let mut lines: Vec<_> =
-                    lines.iter().map(|line| keys.map(|key| line[key].clone())).collect();
-                lines.sort_by_key(|line| line[0].as_u64());
-                lines
-            };
-            assert!(listed(&target) == listed("box"), "{name}");
-            for name in [name.clone(), format!("{name}-copy")] {
-                world.remove(&name);
-            }
+    let (mut killed, mut went_on, mut late) = (0, 0, 0);
+    while killed < KILLS {
+        let mut command = world.command();
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(whole.mul_f32(rng.f32()));
+        child.kill().unwrap();
+        if child.wait().unwrap().code().is_none() {
+            killed += 1;
+        } else {
+            late += 1;
+            assert!(late < 4 * KILLS, "{format}: it ends before it is killed");
+        }
+        let context = format!("{format}, kill {killed}");
+        let again = world.run(&[&args[..], &["--json"]].concat());
+        if again.code == 0 {
+            let told = &parse_lines(&again.text())[0];
+            went_on += u32::from(told["found"] != json!(0));
+            assert_eq!(told["losses"]["uids"], 0, "{context}");
+        } else {
+            // All was in the target when it was killed.
+            let is_done = again.stderr.contains("is there already");
+            assert!(is_done, "{context}: {}", again.stderr);
+            world.ok(&["convert", &target, "maildir:copy", "--proof", "proof"]);
+            world.remove("copy");
+        }
+        let lines = proof(&world, "proof");
+        assert_eq!(side(&lines, "before"), texts, "{context}");
+        assert_eq!(side(&lines, "after"), texts, "{context}");
+        assert_eq!(listed(&world, &target), expected, "{context}");
+        for name in world.list(".").iter().filter(|name| name.starts_with("new")) {
+            world.remove(name);
         }
     }
-    println!("killed {killed} conversions");
-    assert!(killed >= 2 * KILLS);
+    println!("{format}: killed {killed} times, went on {went_on} times, {late} too late");
+    assert!(went_on > 0, "{format}");
+}
+
+#[test]
+fn a_killed_conversion_to_mbox_goes_on() {
+    check_killed("mboxrd");
+}
+
+#[test]
+fn a_killed_conversion_to_mbx_goes_on() {
+    check_killed("mbx");
+}
+
+#[test]
+fn a_killed_conversion_to_mix_goes_on() {
+    check_killed("mix");
+}
+
+#[test]
+fn a_killed_conversion_to_mh_goes_on() {
+    check_killed("mh");
+}
+
+#[test]
+fn a_killed_conversion_to_a_maildir_goes_on() {
+    check_killed("maildir");
 }
