@@ -19,7 +19,7 @@ const KILLS: u32 = 25;
 /// Messages that are converted while that is done, beside a large one.
 const KILLED_LEN: u64 = 200;
 /// Bytes that a conversion writes together.
-const BATCH_LEN: usize = 16 << 20;
+const BATCH_LEN: usize = 32 << 20;
 
 /// The lines of a proof file.
 fn proof(world: &World, name: &str) -> Vec<Value> {

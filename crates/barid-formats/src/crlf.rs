@@ -2,6 +2,9 @@
 
 /// Appends a text, with CRLF where it has LF alone; [`barid_message::crlf_size`] tells its length.
 pub(crate) fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
+    if barid_message::crlf_size(text) == text.len() as u64 {
+        return out.extend_from_slice(text);
+    }
     let mut from = 0;
     for at in memchr::memchr_iter(b'\n', text) {
         if at == 0 || text[at - 1] != b'\r' {

@@ -89,8 +89,9 @@ pub(crate) const CONVERT_BLOCK_LEN: u64 = 1 << 20;
 /// Messages of one such block, at most.
 pub(crate) const CONVERT_BLOCK_ROWS: usize = 1024;
 
-/// Blocks that a thread of a copy may be ahead.
-pub(crate) const CONVERT_BLOCKS_WAITING: usize = 4;
+/// Blocks that the threads of a copy may be ahead together: so many that they need not wait while a
+/// batch is made durable.
+pub(crate) const CONVERT_BLOCKS_WAITING: usize = 16;
 
 /// The most threads that read for a copy.
 pub(crate) const CONVERT_THREADS_MAX: usize = 16;
@@ -99,7 +100,7 @@ pub(crate) const CONVERT_THREADS_MAX: usize = 16;
 pub(crate) const CONVERT_ATTEMPTS_MAX: u32 = 4;
 
 /// Bytes of messages that are written together.
-pub(crate) const CONVERT_BATCH_LEN: usize = 16 << 20;
+pub(crate) const CONVERT_BATCH_LEN: usize = 32 << 20;
 
 /// Messages that are written together, at most.
 pub(crate) const CONVERT_BATCH_MESSAGES: usize = 16_384;

@@ -37,14 +37,15 @@ pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<
 
 /// Bytes up to and with the blank line, as c-client finds it: it does not see one behind CR CR LF.
 fn header_len(text: &[u8]) -> usize {
-    let mut state = 0;
-    for (at, byte) in text.iter().enumerate() {
-        state = match (state, byte) {
-            (0 | 2, b'\r') => state + 1,
-            (1, b'\n') => 2,
-            (3, b'\n') => return at + 1,
-            _ => 0,
-        };
+    let mut from = 0;
+    while let Some(found) = memchr::memmem::find(&text[from..], b"\r\n\r\n") {
+        let at = from + found;
+        let crs = text[..at].iter().rev().take_while(|byte| **byte == b'\r').count();
+        // Each CR behind another takes that for nothing, and is nothing itself.
+        if crs % 2 == 0 {
+            return at + 4;
+        }
+        from = at + 1;
     }
     text.len()
 }
@@ -238,6 +239,28 @@ mod tests {
             ("a\n\nb", 4),
         ] {
             assert_eq!(header_len(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn headers_end_where_its_automaton_does() {
+        let by_state = |text: &[u8]| {
+            let mut state = 0;
+            for (at, byte) in text.iter().enumerate() {
+                state = match (state, byte) {
+                    (0 | 2, b'\r') => state + 1,
+                    (1, b'\n') => 2,
+                    (3, b'\n') => return at + 1,
+                    _ => 0,
+                };
+            }
+            text.len()
+        };
+        let mut rng = fastrand::Rng::with_seed(4);
+        for _ in 0..20_000 {
+            let len = rng.usize(..16);
+            let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"\r\n\r\na").unwrap()).collect();
+            assert_eq!(header_len(&text), by_state(&text), "{:?}", String::from_utf8_lossy(&text));
         }
     }
 }

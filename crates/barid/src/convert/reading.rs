@@ -14,6 +14,9 @@ use crate::limits::{
 };
 use crate::{Error, Mailbox, Result};
 
+/// Room for what stands before a message where it is stored.
+const SEPARATOR_LEN: usize = 256;
+
 /// A message as it is read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
@@ -109,6 +112,7 @@ fn run<T: Send>(
         threads => threads,
     };
     let threads = threads.min(blocks.len()).clamp(1, CONVERT_THREADS_MAX);
+    let waiting = CONVERT_BLOCKS_WAITING / threads;
     let mut follow = |made: Result<Made<T>>, block: &Block| -> Result<Option<Stop>> {
         let made = made?;
         let count = made.outcomes.len();
@@ -122,7 +126,7 @@ fn run<T: Send>(
     thread::scope(|scope| {
         let receivers: Vec<Receiver<Result<Made<T>>>> = (0..threads)
             .map(|worker| {
-                let (sender, receiver) = sync_channel(CONVERT_BLOCKS_WAITING);
+                let (sender, receiver) = sync_channel(waiting);
                 let own: Vec<&Block> = blocks.iter().skip(worker).step_by(threads).collect();
                 scope.spawn(move || work(mailbox, &own, make, &sender));
                 receiver
@@ -208,7 +212,7 @@ fn read_block<T>(
 fn read_row(mailbox: &Mailbox, row: u32) -> Result<Read> {
     let core = mailbox.snapshot.core(row)?;
     let (flags, keywords, _) = mailbox.shown.of_message(&core);
-    let (mut name, mut text) = (Vec::new(), Vec::with_capacity(core.size as usize + 64));
+    let (mut name, mut text) = (Vec::new(), Vec::with_capacity(core.size as usize + SEPARATOR_LEN));
     let location = mailbox.snapshot.location(row, &mut name)?;
     let stamp = &mailbox.snapshot.meta().stamp;
     let header_len = mailbox.format.read_known(&location, ReadAs::Message, stamp, &mut text)?;

@@ -50,8 +50,22 @@ impl Texts {
         Self { form, strips: is_mbox(source), lines, quotes }
     }
 
+    /// What is to be stored of a text, and the digest of what is compared; `scratch` is
+    /// overwritten. Mostly both are the same bytes, which then are made once.
+    pub(super) fn prepare(self, text: Vec<u8>, scratch: &mut Vec<u8>) -> (Vec<u8>, Digest) {
+        let made = write_canonical(self.form, &text, scratch);
+        let digest = Sha256::digest(made.of(&text, scratch)).into();
+        let is_stored = self.lines == Lines::ToCrlf && !made.is_other;
+        let stored = match (is_stored, made.is_stripped) {
+            (true, None) => text,
+            (true, Some(is_stripped)) if self.strips || !is_stripped => std::mem::take(scratch),
+            _ => self.to_store(text),
+        };
+        (stored, digest)
+    }
+
     /// What is to be stored of a text.
-    pub(super) fn to_store(self, text: Vec<u8>) -> Vec<u8> {
+    fn to_store(self, text: Vec<u8>) -> Vec<u8> {
         let text = match strip_owned(&text) {
             Cow::Owned(stripped) if self.strips => stripped,
             _ => text,
@@ -77,8 +91,8 @@ impl Texts {
 
     /// The digest of a text; `scratch` is overwritten.
     pub(super) fn digest(self, text: &[u8], scratch: &mut Vec<u8>) -> Digest {
-        write_canonical(self.form, text, scratch);
-        Sha256::digest(&*scratch).into()
+        let made = write_canonical(self.form, text, scratch);
+        Sha256::digest(made.of(text, scratch)).into()
     }
 }
 
@@ -95,35 +109,68 @@ fn has_crlf(format: Format) -> bool {
     matches!(format, Format::Mbx | Format::Mix)
 }
 
-/// Writes the text that is compared.
-fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) {
+/// The text that is compared, as it was made.
+#[derive(Clone, Copy, Debug)]
+struct Canonical {
+    /// Whether fields that mailbox formats own were left out; `None` if it is the text itself, and
+    /// nothing was written.
+    is_stripped: Option<bool>,
+    /// More was done to it than that, and its lines ended with CRLF.
+    is_other: bool,
+}
+
+impl Canonical {
+    /// The text that is compared, of a text and what was written for it.
+    fn of<'a>(self, text: &'a [u8], written: &'a [u8]) -> &'a [u8] {
+        if self.is_stripped.is_some() { written } else { text }
+    }
+}
+
+/// Writes the text that is compared, unless it is the text itself.
+fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
     out.clear();
-    out.reserve(text.len() + text.len() / 24 + 16);
-    if form == Form::Whole {
-        return match text {
-            // See `Texts::to_store`.
-            [] => out.extend_from_slice(b"\r\n"),
-            text => push_crlf(text, out),
-        };
-    }
+    let mut made = Canonical { is_stripped: None, is_other: false };
+    let reserve = |out: &mut Vec<u8>| out.reserve(text.len() + text.len() / 24 + 16);
     let (mut from, mut end) = (0, 0);
-    let mut all = fields(text);
-    for field in all.by_ref() {
-        let name = field.name;
-        if is_owned_field(name) || name.eq_ignore_ascii_case(b"content-length") {
-            push_crlf(&text[from..field.offset], out);
-            from = field.end;
+    let mut has_blank_line = form == Form::Whole;
+    if form == Form::Same {
+        let mut all = fields(text);
+        for field in all.by_ref() {
+            let is_owned = is_owned_field(field.name);
+            if is_owned || field.name.eq_ignore_ascii_case(b"content-length") {
+                reserve(out);
+                push_crlf(&text[from..field.offset], out);
+                from = field.end;
+                made.is_other |= !is_owned;
+            }
+            end = field.end;
         }
-        end = field.end;
+        has_blank_line = all.offset() > end;
     }
-    let has_blank_line = all.offset() > end;
+    let is_ended = match form {
+        // See `Texts::to_store`.
+        Form::Whole => !text.is_empty(),
+        Form::Same => text.ends_with(b"\n") || from == text.len(),
+    };
+    if from == 0 && has_blank_line && is_ended && has_only_crlf(text) {
+        return made;
+    }
+    made.is_stripped = Some(from > 0);
+    made.is_other |= !is_ended || !has_blank_line;
+    reserve(out);
     push_crlf(&text[from..], out);
-    if !out.is_empty() && !out.ends_with(b"\n") {
+    if !is_ended {
         out.extend_from_slice(b"\r\n");
     }
     if !has_blank_line {
         out.extend_from_slice(b"\r\n");
     }
+    made
+}
+
+/// Whether every LF follows a CR.
+fn has_only_crlf(text: &[u8]) -> bool {
+    barid_message::crlf_size(text) == text.len() as u64
 }
 
 /// Appends a text with every LF that follows no CR made CRLF.
@@ -161,8 +208,8 @@ mod tests {
 
     fn canonical(form: Form, text: &str) -> String {
         let mut out = b"left over".to_vec();
-        write_canonical(form, text.as_bytes(), &mut out);
-        String::from_utf8(out).unwrap()
+        let made = write_canonical(form, text.as_bytes(), &mut out);
+        String::from_utf8(made.of(text.as_bytes(), &out).to_vec()).unwrap()
     }
 
     #[test]
@@ -220,6 +267,40 @@ mod tests {
         }
         check(Format::Mbx, Format::Mh, "\r\nx\r", "\nx\r");
         check(Format::Maildir, Format::Mbx, "", "\r\n");
+    }
+
+    #[test]
+    fn what_is_stored_is_made_with_the_digest() {
+        let parts = [
+            "A: b",
+            "Status: RO",
+            "X-UID: 1",
+            "Content-Length: 3",
+            " c",
+            "\n",
+            "\n",
+            "\n",
+            "\r\n",
+            "\r\n",
+            "\r",
+            "x",
+            "From y",
+        ];
+        let formats = [Format::Mboxrd, Format::Maildir, Format::Mh, Format::Mbx, Format::Mix];
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..20_000 {
+            let text: String = (0..rng.usize(..9)).map(|_| rng.choice(parts).unwrap()).collect();
+            for source in formats {
+                for target in formats {
+                    let texts = Texts::between(source, target);
+                    let mut scratch = b"left over".to_vec();
+                    let digest = texts.digest(text.as_bytes(), &mut scratch);
+                    let stored = texts.to_store(text.clone().into_bytes());
+                    let made = texts.prepare(text.clone().into_bytes(), &mut scratch);
+                    assert_eq!(made, (stored, digest), "{text:?} {source:?} {target:?}");
+                }
+            }
+        }
     }
 
     #[test]

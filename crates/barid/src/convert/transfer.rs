@@ -178,11 +178,11 @@ impl<'a, 't> Transfer<'a, 't> {
         let wants_id = self.options.dedupe == Some(Dedupe::MessageId);
         let wants_sender = self.has_senders;
         let make = move |mailbox: &Mailbox, mut read: Read, scratch: &mut Vec<u8>| {
-            let digest = texts.digest(&read.text, scratch);
             let message_id = if wants_id { message_id_of(&read.text) } else { None };
             let is_quoted = texts.is_quoted(&read.text);
             read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
-            read.text = texts.to_store(std::mem::take(&mut read.text));
+            let (text, digest) = texts.prepare(std::mem::take(&mut read.text), scratch);
+            read.text = text;
             Prepared { read, digest, message_id, is_quoted }
         };
         read_each(source, uids, &make, &mut |uid, outcome| self.take(uid, outcome))?;
