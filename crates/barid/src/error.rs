@@ -30,6 +30,9 @@ pub enum Error {
     /// The UID ledger.
     #[error(transparent)]
     State(#[from] barid_state::Error),
+    /// The spam filter's word list.
+    #[error(transparent)]
+    WordList(#[from] barid_wordlist::Error),
     /// The file system.
     #[error("{}: {source}", path.display())]
     Io {
@@ -210,6 +213,7 @@ impl Error {
             Self::State(barid_state::Error::Locked { .. })
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
+            Self::WordList(error) => of_word_list(error).0,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
@@ -295,9 +299,10 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// What to do where a conversion cannot go on.
+    /// What to do where a conversion cannot go on, or a word list cannot be used.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
+            Self::WordList(error) => return of_word_list(error).1,
             Self::ConversionRunning { .. } => "wait until it has ended",
             Self::TargetNotEmpty { .. } => {
                 "choose another place, or add the messages with `barid copy SRC all DST`"
@@ -327,6 +332,28 @@ impl Error {
                 "what is expunged is kept unless it is too large: see `barid expunge --keep-expunged`"
             }
         }
+    }
+}
+
+/// Whose turn it is after an error of a word list, and what to try next.
+fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static str>) {
+    use barid_wordlist::Error as List;
+    match error {
+        List::NotFound { .. } => (
+            ErrorKind::User,
+            Some("`barid spam train` makes one, or name another with --wordlist PATH"),
+        ),
+        List::Damaged { .. } => {
+            (ErrorKind::Corrupt, Some("move it away, and `barid spam load` a dump of it"))
+        }
+        List::Version { .. } | List::Unsupported { .. } => (ErrorKind::Config, None),
+        List::Store(barid_kv::Error::Unavailable { .. }) => (
+            ErrorKind::Config,
+            Some("`bogoutil -d LIST | barid spam load` makes a list of barid's own of it"),
+        ),
+        List::Busy { .. } => (ErrorKind::Io, Some("run it again when the other has done")),
+        List::Text { .. } | List::Refused { .. } | List::Conflicts(_) => (ErrorKind::User, None),
+        _ => (ErrorKind::Io, None),
     }
 }
 

@@ -48,6 +48,7 @@ mod read;
 mod recovery;
 mod search;
 mod shown;
+pub mod spam;
 mod status;
 pub mod stores;
 mod structures;
@@ -55,6 +56,7 @@ mod summary;
 mod threading;
 mod watch;
 
+pub use barid_bayes as bayes;
 pub use barid_cache::{CacheOptions, Record as Fields, StoreKind};
 pub use barid_formats::{
     Caps, CreateOptions, Error as FormatError, FlagChange, FlagChanges, Format, FormatName,
@@ -67,6 +69,7 @@ pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
+pub use barid_wordlist as wordlist;
 pub use change::{ChangeOptions, ChangeRequest, Changed, KeptExpunge, KeptState, Undo, WriteWhen};
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};

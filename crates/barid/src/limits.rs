@@ -113,3 +113,30 @@ pub(crate) const CONVERT_NOTE_LEN_MAX: u64 = 64 << 10;
 
 /// Unfinished conversions to one place that may be put aside.
 pub(crate) const CONVERT_ASIDE_MAX: u32 = 1000;
+
+/// Messages that a thread takes at once to read them for the spam filter, where they are files.
+pub(crate) const SPAM_CHUNK: usize = 8;
+
+/// Such chunks that a thread may be ahead.
+pub(crate) const SPAM_CHUNKS_WAITING: usize = 4;
+
+/// The most threads that read messages for the spam filter.
+pub(crate) const SPAM_THREADS_MAX: usize = 16;
+
+/// The largest file that is read as one message.
+pub(crate) const SPAM_FILE_LEN_MAX: u64 = 1 << 30;
+
+/// Bytes of the tokens of messages that are taught together.
+pub(crate) const SPAM_BATCH_LEN: usize = 64 << 20;
+
+/// Messages that are taught together, at most.
+pub(crate) const SPAM_BATCH_MESSAGES: usize = 65_536;
+
+/// How often messages that others have taught meanwhile are taken out of a batch.
+pub(crate) const SPAM_CONFLICTS_MAX: u32 = 100;
+
+/// Bytes of a buffer that a thread keeps for the next message.
+pub(crate) const SPAM_BUFFER_KEPT_LEN: usize = 4 << 20;
+
+/// Bytes of the scores of a mailbox that are read.
+pub(crate) const SPAM_SCORES_LEN_MAX: u64 = 512 << 20;

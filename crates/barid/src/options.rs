@@ -21,6 +21,10 @@ pub enum Work {
     Change,
     /// Copying messages to another mailbox.
     Convert,
+    /// Teaching messages to the spam filter.
+    Train,
+    /// Asking the spam filter.
+    Classify,
 }
 
 /// What progress is counted in.

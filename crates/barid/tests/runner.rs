@@ -26,6 +26,8 @@ mod reading;
 mod search;
 mod search_peer;
 mod search_programs;
+mod spam;
+mod spam_peer;
 mod uids;
 mod undo;
 mod unfinished;

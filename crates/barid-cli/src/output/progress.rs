@@ -83,11 +83,15 @@ impl Drop for ProgressLine {
 /// `reading  45 %  123 MB/s  3 s left`
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Change | Work::Convert if is_stopped => "ending after this step",
+        Work::Change | Work::Convert | Work::Train | Work::Classify if is_stopped => {
+            "ending after this step"
+        }
         Work::Scan => "reading",
         Work::Recover => "finishing an interrupted change",
         Work::Change => "writing",
         Work::Convert => "copying",
+        Work::Train => "learning",
+        Work::Classify => "classifying",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);

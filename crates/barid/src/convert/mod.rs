@@ -10,7 +10,7 @@ mod existing;
 mod loss;
 mod note;
 mod proof;
-mod reading;
+pub(crate) mod reading;
 mod target;
 mod text;
 mod transfer;

@@ -19,18 +19,18 @@ const SEPARATOR_LEN: usize = 256;
 
 /// A message as it is read.
 #[derive(Clone, Debug)]
-pub(super) struct Read {
-    pub(super) uid: Uid,
-    pub(super) flags: FlagSet,
-    pub(super) keywords: Vec<Keyword>,
-    pub(super) internal_date: InternalDate,
-    pub(super) text: Vec<u8>,
+pub(crate) struct Read {
+    pub(crate) uid: Uid,
+    pub(crate) flags: FlagSet,
+    pub(crate) keywords: Vec<Keyword>,
+    pub(crate) internal_date: InternalDate,
+    pub(crate) text: Vec<u8>,
     /// Who sent it, according to a From_ line.
-    pub(super) sender: Option<String>,
+    pub(crate) sender: Option<String>,
 }
 
 /// What became of a message.
-pub(super) enum Outcome<T> {
+pub(crate) enum Outcome<T> {
     /// It was read, and this was made of it.
     Made(T),
     /// It is not there any more.
@@ -40,17 +40,17 @@ pub(super) enum Outcome<T> {
 }
 
 /// Makes something of a message, in any thread; the buffer is for whatever use.
-pub(super) type Make<'a, T> = dyn Fn(&Mailbox, Read, &mut Vec<u8>) -> T + Sync + 'a;
+pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read, &mut Vec<u8>) -> T + Sync + 'a;
 
 /// Takes what was made, in order; `false` ends the reading.
-pub(super) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
+pub(crate) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
 
 /// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
 /// again and the reading goes on with it.
 ///
 /// # Errors
 /// [`Error::Renumbered`] if the UIDs mean other messages then; what the mailbox says, and `take`.
-pub(super) fn read_each<T: Send>(
+pub(crate) fn read_each<T: Send>(
     mailbox: &mut Mailbox,
     uids: &[Uid],
     make: &Make<'_, T>,

@@ -149,7 +149,7 @@ impl Structures {
 }
 
 /// Tells whether a message is the one that a structure was made of.
-fn check_of(core: &Core) -> u32 {
+pub(crate) fn check_of(core: &Core) -> u32 {
     let body_len = core.size.saturating_sub(core.header_len.into());
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&core.key.0.to_le_bytes());

@@ -1,0 +1,158 @@
+//! Asking what messages are.
+
+use barid_bayes::{Counts, Evidence, Parameters, Score, Status};
+use barid_wordlist::keys;
+
+use super::source::{At, Source, each};
+use super::worker::{Pool, Worker};
+use super::{AnyList, Filter};
+use crate::convert::reading::Outcome;
+use crate::{Result, Work};
+
+/// What the filter says of a message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Classified {
+    /// How likely it is spam, from 0 to 1.
+    pub spamicity: f64,
+    /// What that means.
+    pub status: Status,
+    /// How many tokens counted; `None` of a score that was kept.
+    pub used: Option<usize>,
+    /// The generation of the word list that was asked.
+    pub generation: u64,
+    /// Whether the score was kept from another time.
+    pub is_kept: bool,
+    /// What decided, if that was asked for.
+    pub explained: Option<Explained>,
+}
+
+/// Why a message has its score.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Explained {
+    /// How many messages were trained.
+    pub totals: Counts,
+    /// The tokens that counted, those that speak for ham first.
+    pub tokens: Vec<ExplainedToken>,
+}
+
+/// A token that counted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ExplainedToken {
+    /// The token.
+    pub token: Vec<u8>,
+    /// How many messages it was trained with.
+    pub counts: Counts,
+    /// How likely a message that holds it is spam.
+    pub probability: f64,
+}
+
+/// Told what each message is, in order; `Ok(None)` of one that is not there any more.
+pub type TellClassified<'a> = dyn FnMut(At, Result<Option<Classified>>) -> Result<()> + 'a;
+
+/// How messages are scored with the word list as it is now.
+pub(super) struct Rules {
+    pub(super) parameters: Parameters,
+    explains: bool,
+}
+
+impl Rules {
+    /// The parameters, with what the list holds.
+    pub(super) fn new(filter: &Filter, list: &mut AnyList, explains: bool) -> Result<Self> {
+        let robx = list.entry(keys::ROBX)?.map(|entry| f64::from(entry.spam) / 1e6);
+        Ok(Self { parameters: filter.options.parameters.filled_in(robx), explains })
+    }
+}
+
+impl Filter {
+    /// Says what messages are, all of them read.
+    ///
+    /// # Errors
+    /// What the word list, the mailbox and `tell` say; that a message cannot be read is told.
+    pub fn classify(
+        &self,
+        source: Source<'_>,
+        explains: bool,
+        tell: &mut TellClassified<'_>,
+    ) -> Result<()> {
+        let rules = Rules::new(self, &mut self.open_list()?, explains)?;
+        self.classify_by(&rules, source, tell)
+    }
+
+    pub(super) fn classify_by(
+        &self,
+        rules: &Rules,
+        source: Source<'_>,
+        tell: &mut TellClassified<'_>,
+    ) -> Result<()> {
+        let (pool, total) = (Pool::new(self), source.len());
+        let profile = self.options.profile;
+        let make = |message: &[u8]| {
+            pool.with(|worker| {
+                worker.read(message);
+                worker.tokenize(profile);
+                let _asking = pool.asking();
+                scored(worker, rules)
+            })
+        };
+        let mut done = 0;
+        each(&*self.vfs, source, self.options.threads, &make, &mut |at, outcome| {
+            done += 1;
+            self.tell(Work::Classify, done, total);
+            match outcome {
+                Outcome::Made(classified) => tell(at, Ok(Some(classified?)))?,
+                Outcome::Gone => tell(at, Ok(None))?,
+                Outcome::Unreadable(error) => tell(at, Err(error))?,
+            }
+            Ok(!self.is_stopped())
+        })
+    }
+
+    /// Says what one message is.
+    ///
+    /// # Errors
+    /// What the word list says.
+    pub fn classify_message(&self, message: &[u8], explains: bool) -> Result<Classified> {
+        let mut found = None;
+        self.classify(Source::Messages(&[message]), explains, &mut |_, classified| {
+            found = classified?;
+            Ok(())
+        })?;
+        Ok(found.expect("because the message was given"))
+    }
+}
+
+fn scored(worker: &mut Worker, rules: &Rules) -> Result<Classified> {
+    worker.sort();
+    worker.look_up()?;
+    let totals = counts(worker.list.totals()?);
+    let parameters = &rules.parameters;
+    let known = worker.counts.iter().map(|found| counts(*found));
+    let (score, explained) = match rules.explains {
+        false => (worker.scorer.score(parameters, totals, known), None),
+        true => {
+            let mut scorer = std::mem::take(&mut worker.scorer);
+            let evidence = known.map(|counts| Evidence { counts, totals });
+            let explanation = scorer.explain(parameters, worker.tokens().zip(evidence));
+            let used = explanation.rows.iter().filter(|row| row.is_used);
+            let tokens = used.map(|row| ExplainedToken {
+                token: row.token.to_vec(),
+                counts: row.evidence.counts,
+                probability: row.probability,
+            });
+            let explained = Explained { totals, tokens: tokens.collect() };
+            let score = explanation.score;
+            worker.scorer = scorer;
+            (score, Some(explained))
+        }
+    };
+    let Score { spamicity, status, used, .. } = score;
+    let generation = worker.list.generation();
+    Ok(Classified { spamicity, status, used: Some(used), generation, is_kept: false, explained })
+}
+
+fn counts(counts: barid_wordlist::Counts) -> Counts {
+    Counts { spam: counts.spam, ham: counts.ham }
+}

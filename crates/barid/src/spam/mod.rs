@@ -1,0 +1,206 @@
+//! The spam filter: teaching it messages, and asking it what others are.
+//!
+//! Messages are read and taken apart by as many threads as there are cores, and taken in order.
+//! What is taught is summed up and written together with a receipt for every message, so that no
+//! message counts twice and a training is taken back exactly (`docs/design/spam.md`).
+
+mod canonical;
+mod classify;
+mod moving;
+mod scores;
+mod source;
+mod sums;
+mod training;
+mod worker;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barid_bayes::{Parameters, Profile};
+use barid_formats::local_zone_minutes;
+use barid_kv::Choice;
+use barid_vfs::{OpenOptions, Vfs};
+use barid_wordlist::{Created, Native, OnStore, Sharing, WordList, date_of};
+
+pub use self::canonical::canonical_text;
+pub use self::classify::{Classified, Explained, ExplainedToken, TellClassified};
+pub use self::moving::MovedSpam;
+pub use self::scores::Scored;
+pub use self::source::{At, Source};
+pub use self::training::{Became, Lesson, TellTraining, Trained, Trainer};
+
+use crate::{Error, Progress, ProgressFn, Result, Unit, Work};
+
+/// How the filter works.
+#[derive(Clone)]
+pub struct SpamOptions {
+    /// Whose tokens are made of messages.
+    pub profile: Profile,
+    /// How they are scored; a `robx` of 0 stands for what the word list holds.
+    pub parameters: Parameters,
+    /// The date of what is taught, YYYYMMDD; today, if missing.
+    pub date: Option<u32>,
+    /// How many threads may work on files and messages in memory; 0 for as many as there are cores.
+    pub threads: usize,
+    /// Once true, long work ends after its current step.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Told how far long work is.
+    pub progress: Option<ProgressFn>,
+}
+
+impl Default for SpamOptions {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Bogofilter,
+            parameters: Parameters { robx: 0.0, ..Parameters::default() },
+            date: None,
+            threads: 0,
+            stop: None,
+            progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for SpamOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpamOptions")
+            .field("profile", &self.profile)
+            .field("parameters", &self.parameters)
+            .field("date", &self.date)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A spam filter with one word list, which need not be there yet.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    options: SpamOptions,
+}
+
+/// A word list that can be handed from thread to thread.
+pub type AnyList = Box<dyn WordList + Send>;
+
+/// What files of Tokyo Cabinet begin with.
+const TOKYO_MAGIC: &[u8] = b"ToKyO CaBiNeT";
+/// Where files of Berkeley DB say what they are.
+const BDB_MAGIC_OFFSET: usize = 12;
+/// What they say there if they are B-trees, in either order of bytes.
+const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
+
+/// What [`barid_wordlist::keys::ENCODING`] says of tokens in UTF-8.
+const UTF8: u32 = 2;
+
+impl Filter {
+    /// A filter with the word list at `path`. Reads nothing.
+    pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf, options: SpamOptions) -> Self {
+        Self { vfs, path, options }
+    }
+
+    /// Where the word list is if nothing else is said: in the folder of the state, which must
+    /// survive.
+    pub fn default_path(state_dir: &Path) -> PathBuf {
+        state_dir.join("spam").join("wordlist")
+    }
+
+    /// Where its word list is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How it works.
+    pub fn options(&self) -> &SpamOptions {
+        &self.options
+    }
+
+    /// Opens the word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB
+    /// and Tokyo Cabinet builds), which keeps no receipts.
+    ///
+    /// # Errors
+    /// [`barid_wordlist::Error::NotFound`], and what else [`Native::open`] and [`OnStore::open`]
+    /// say.
+    pub fn open_list(&self) -> Result<AnyList> {
+        let vfs = Arc::clone(&self.vfs);
+        match self.store_of_bogofilter() {
+            None => Ok(Box::new(Native::open(vfs, &self.path)?)),
+            Some(store) => {
+                let choice = Choice::parse(store).map_err(barid_wordlist::Error::from)?;
+                Ok(Box::new(OnStore::open(vfs, &self.path, choice, Sharing::Bogofilter)?))
+            }
+        }
+    }
+
+    /// What a file of bogofilter's is kept in, by its first bytes.
+    fn store_of_bogofilter(&self) -> Option<&'static str> {
+        let mut head = [0; 16];
+        let file = self.vfs.open(&self.path, OpenOptions::READ).ok()?;
+        let len = file.read_full_at(&mut head, 0).ok()?;
+        let head = &head[..len];
+        let at = |offset: usize, magic: &[u8]| {
+            head.get(offset..).is_some_and(|rest| rest.starts_with(magic))
+        };
+        match () {
+            () if at(0, TOKYO_MAGIC) => Some("tokyocabinet"),
+            () if BDB_MAGIC.iter().any(|magic| at(BDB_MAGIC_OFFSET, magic)) => Some("bdb"),
+            () => None,
+        }
+    }
+
+    /// Opens the word list, which is made with its folder if there is none; for a dump to be loaded
+    /// without any keys.
+    ///
+    /// # Errors
+    /// As [`Filter::open_list`]; what the file system says.
+    pub fn open_or_create_list(&self, for_dump: bool) -> Result<AnyList> {
+        match self.open_list() {
+            Err(Error::WordList(barid_wordlist::Error::NotFound { .. })) => {}
+            opened => return opened,
+        }
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = barid_vfs::create_dir_durable(&*self.vfs, folder, 0o700);
+            made.map_err(Error::at(folder))?;
+        }
+        let encoding = (!for_dump).then_some(UTF8);
+        let created = Created { date: self.date(), encoding };
+        let list = Native::open_or_create(Arc::clone(&self.vfs), &self.path, &created)?;
+        Ok(Box::new(list))
+    }
+
+    /// The date of what is taught now, YYYYMMDD.
+    pub fn date(&self) -> u32 {
+        self.options.date.unwrap_or_else(|| {
+            let seconds = self.vfs.now().unix_nanos.div_euclid(1_000_000_000);
+            let zone = i64::from(local_zone_minutes(&*self.vfs, seconds)) * 60;
+            let day = (seconds + zone).div_euclid(86_400);
+            u32::try_from(day).map_or(0, date_of)
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    fn tell(&self, work: Work, done: usize, total: usize) {
+        if let Some(progress) = &self.options.progress {
+            let (done, total) = (done as u64, total as u64);
+            progress(Progress { work, unit: Unit::Messages, done, total });
+        }
+    }
+}
+
+/// How receipts name a profile.
+fn number_of(profile: Profile) -> u8 {
+    match profile {
+        Profile::Bogofilter => 0,
+        Profile::Modern => 1,
+    }
+}
+
+/// The profile that a receipt names.
+fn profile_of(number: u8) -> Option<Profile> {
+    [Profile::Bogofilter, Profile::Modern].into_iter().find(|it| number_of(*it) == number)
+}

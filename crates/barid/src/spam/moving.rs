@@ -1,0 +1,157 @@
+//! Moving spam out of a mailbox so that nothing can be lost.
+//!
+//! A message is expunged only after its copy is durable. If that is interrupted in between, the
+//! next call finds the copy by its message id, compares the texts, and makes no second one.
+
+use std::collections::{HashMap, HashSet};
+
+use barid_bayes::Status;
+use barid_types::Uid;
+use barid_wordlist::{Class, Error as ListError};
+
+use super::canonical::{canonical_text, content_of};
+use super::classify::TellClassified;
+use super::source::{At, Source, each};
+use super::worker::Pool;
+use super::{Filter, Scored};
+use crate::convert::reading::Outcome;
+use crate::convert::{ConvertOptions, Converted, copy};
+use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, ReadAs, Result};
+
+/// What became of the spam of a mailbox.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct MovedSpam {
+    /// How many scores came from where.
+    pub scored: Scored,
+    /// Messages that are spam.
+    pub spam: u64,
+    /// Those of them that stay, since they were trained as ham.
+    pub trusted: u64,
+    /// Those of them that were in the folder already, from a call that was interrupted.
+    pub found: u64,
+    /// What was copied; `None` if nothing was to be.
+    pub copied: Option<Converted>,
+    /// What was expunged; `None` if nothing was to be.
+    pub changed: Option<Changed>,
+}
+
+impl Filter {
+    /// Classifies a mailbox, copies its spam to another, and expunges what was copied. With
+    /// [`ChangeOptions::dry_run`] it is only classified. **Commit points:** as
+    /// [`copy`](crate::convert::copy), then as [`Mailbox::change`].
+    ///
+    /// # Errors
+    /// As those, and as [`Filter::classify_mailbox`].
+    pub fn move_spam(
+        &self,
+        source: &mut Mailbox,
+        target: &mut Mailbox,
+        options: &ChangeOptions,
+        tell: &mut TellClassified<'_>,
+    ) -> Result<MovedSpam> {
+        if source.identity.id == target.identity.id {
+            let (path, what) = (target.path().to_owned(), "it is the mailbox itself");
+            return Err(Error::TargetInTheWay { path, what });
+        }
+        let uids: Vec<Uid> = source.uids()?.into_iter().filter_map(Uid::new).collect();
+        let mut spam = Vec::new();
+        let scored = self.classify_mailbox(source, &uids, false, &mut |at, found| {
+            if let (At::Uid(uid), Ok(Some(found))) = (at, &found)
+                && found.status == Status::Spam
+            {
+                spam.push(uid);
+            }
+            tell(at, found)
+        })?;
+        let mut moved = MovedSpam { scored, spam: spam.len() as u64, ..MovedSpam::default() };
+        let contents = self.untrusted(source, &spam)?;
+        moved.trusted = moved.spam - contents.len() as u64;
+        if contents.is_empty() || options.dry_run || self.is_stopped() {
+            return Ok(moved);
+        }
+        let mut expunge = already_there(source, target, &contents)?;
+        moved.found = expunge.len() as u64;
+        let there: HashSet<Uid> = expunge.iter().copied().collect();
+        let to_copy: Vec<Uid> =
+            contents.iter().map(|(uid, _)| *uid).filter(|uid| !there.contains(uid)).collect();
+        if !to_copy.is_empty() {
+            let (stop, progress) = (options.stop.clone(), options.progress.clone());
+            let how = ConvertOptions { stop, progress, ..ConvertOptions::default() };
+            let copied = copy(source, &to_copy, target, &how, &mut |_| {})?;
+            expunge.extend(copied.uids.iter().map(|(before, _)| *before));
+            moved.copied = Some(copied);
+        }
+        if !expunge.is_empty() {
+            let request = ChangeRequest { expunge, ..ChangeRequest::default() };
+            moved.changed = Some(source.change(&request, options)?);
+        }
+        Ok(moved)
+    }
+
+    /// Those messages that were not trained as ham, and what tells their texts apart.
+    fn untrusted(&self, mailbox: &mut Mailbox, uids: &[Uid]) -> Result<Vec<(Uid, u128)>> {
+        let pool = Pool::new(self);
+        let make = |message: &[u8]| {
+            pool.with(|worker| {
+                let content = content_of(worker.read(message));
+                let class = match worker.list.receipts(&[content]) {
+                    Ok(receipts) => receipts.first().copied().flatten().map(|it| it.class),
+                    Err(ListError::Unsupported { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                };
+                Ok((content, class))
+            })
+        };
+        let mut untrusted = Vec::new();
+        let source = Source::Mailbox(mailbox, uids);
+        each(&*self.vfs, source, 0, &make, &mut |at, outcome| {
+            if let (At::Uid(uid), Outcome::Made(made)) = (at, outcome) {
+                let (content, class) = made?;
+                if class != Some(Class::Ham) {
+                    untrusted.push((uid, content));
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(untrusted)
+    }
+}
+
+/// Which of these messages are in the other mailbox, found by their message ids.
+fn already_there(
+    source: &Mailbox,
+    target: &mut Mailbox,
+    contents: &[(Uid, u128)],
+) -> Result<Vec<Uid>> {
+    if target.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = Vec::with_capacity(contents.len());
+    for (uid, _) in contents {
+        rows.extend(source.row_of(*uid)?);
+    }
+    let mut wanted: HashMap<Vec<u8>, Vec<Uid>> = HashMap::new();
+    source.summaries(&rows, &mut |message| {
+        if let Some(id) = message.fields.message_id {
+            wanted.entry(id.to_vec()).or_default();
+        }
+        true
+    })?;
+    let all: Vec<u32> = (0..target.len()).collect();
+    target.summaries(&all, &mut |message| {
+        if let Some(uids) = message.fields.message_id.and_then(|id| wanted.get_mut(id)) {
+            uids.push(message.uid);
+        }
+        true
+    })?;
+    let mut there = HashSet::new();
+    for uid in wanted.into_values().flatten() {
+        match target.read(uid, ReadAs::Message) {
+            Ok(message) => drop(there.insert(content_of(&canonical_text(&message.bytes)))),
+            Err(Error::NoSuchMessage { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(contents.iter().filter(|(_, text)| there.contains(text)).map(|(uid, _)| *uid).collect())
+}
