@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, status,
-    thread, watch,
+    bench, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, spam,
+    status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -26,6 +26,7 @@ Examples:
   barid flag ~/Maildir 4711 +seen          mark it as read
   barid expunge archive.mbox 17            remove one; `barid undo` brings it back
   barid convert archive.mbox mix:archive   a mailbox in another format
+  barid spam classify ~/Maildir            which messages are spam, once it was taught some
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
@@ -125,6 +126,7 @@ pub(crate) enum Command {
     Sync(sync::SyncArgs),
     Undo(undo::UndoArgs),
     Check(check::CheckArgs),
+    Spam(spam::SpamArgs),
     Cache(cache::CacheArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
@@ -160,6 +162,7 @@ impl Command {
             Self::Sync(args) => sync::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Check(args) => check::run(context, args),
+            Self::Spam(args) => spam::run(context, args),
             Self::Cache(args) => cache::run(context, args),
             Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     NothingMatched,
     /// The work was done, but something could not be read; that was reported already.
     Incomplete,
+    /// Another code was asked for.
+    Code(u8),
 }
 
 /// An error of the program itself, with a way out.
@@ -90,6 +92,7 @@ pub(crate) fn finish(context: &mut Context, result: anyhow::Result<Outcome>) -> 
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingMatched) => ExitCode::from(1),
         Ok(Outcome::Incomplete) => ExitCode::from(2),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(context, &error);

@@ -44,3 +44,9 @@ pub(crate) const WATCH_ROWS: usize = 256;
 
 /// Messages that could not be copied, each reported.
 pub(crate) const FAILED_SHOWN: usize = 20;
+
+/// The largest file beginning with a From_ line that is looked through for a second message.
+pub(crate) const ONE_MESSAGE_LEN_MAX: u64 = 4 * 1024 * 1024;
+
+/// Messages whose subjects are looked up at once.
+pub(crate) const SUBJECT_ROWS: usize = 4096;

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 42] = [
     &[],
     &["status"],
     &["ls"],
@@ -20,6 +20,17 @@ const COMMANDS: [&[&str]; 31] = [
     &["sync"],
     &["undo"],
     &["check"],
+    &["spam"],
+    &["spam", "train"],
+    &["spam", "untrain"],
+    &["spam", "retrain"],
+    &["spam", "classify"],
+    &["spam", "move"],
+    &["spam", "dump"],
+    &["spam", "load"],
+    &["spam", "merge"],
+    &["spam", "maintain"],
+    &["spam", "stats"],
     &["cache"],
     &["cache", "populate"],
     &["cache", "status"],

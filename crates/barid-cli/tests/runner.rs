@@ -18,6 +18,7 @@ mod real_mail;
 mod repair_killed;
 mod search;
 mod show;
+mod spam;
 mod status;
 mod stopped;
 mod stores;

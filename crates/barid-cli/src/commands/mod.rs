@@ -13,6 +13,7 @@ pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod search;
 pub(crate) mod show;
+pub(crate) mod spam;
 pub(crate) mod status;
 pub(crate) mod thread;
 pub(crate) mod watch;

@@ -75,6 +75,15 @@ impl<'a> Json<'a> {
         self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
+    /// Writes a number with a fraction, to the last bit; `null` for what is no number.
+    pub(crate) fn real(&mut self, value: f64) {
+        if !value.is_finite() {
+            return self.null();
+        }
+        self.separate();
+        self.out.extend_from_slice(value.to_string().as_bytes());
+    }
+
     /// Writes milliseconds with three decimals.
     pub(crate) fn millis(&mut self, time: std::time::Duration) {
         self.separate();

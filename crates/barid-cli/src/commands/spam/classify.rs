@@ -1,0 +1,298 @@
+//! `barid spam classify`: what messages are.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use barid::bayes::Status;
+use barid::message::decode_words;
+use barid::spam::{At, Classified, Filter, Source, SpamOptions};
+use barid::{Mailbox, Uid};
+use clap::{Args, ValueHint};
+
+use super::input::{Input, inputs, read_stdin, select};
+use super::{ListArgs, ProfileArgs, ScoreArgs, is_set, name_of, stop_on_signal};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint, report};
+use crate::limits::SUBJECT_ROWS;
+use crate::mail::uids::UidRanges;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, grouped};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid spam classify ~/Maildir            a line for each message
+  barid spam classify --json ~/Maildir | jq 'select(.status == \"spam\") | .uid'
+  barid spam classify --explain < message.eml
+  barid spam classify --rescore ~/Maildir  read all again, with what was learned since
+
+The scores of a mailbox's messages are kept: the next time only messages without one are read,
+whatever was learned since.
+
+Exit status: 2 if a message could not be read; with --exit-code, that of bogofilter.";
+
+/// Tell which messages are spam
+///
+/// Prints what each message is, and its score: from 0 for ham to 1 for spam.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ClassifyArgs {
+    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
+    /// none, for one message on standard input
+    #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
+    names: Vec<OsString>,
+    /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
+    #[arg(long, value_name = "UIDS")]
+    uids: Option<UidRanges>,
+    /// Read all messages, also those whose scores are kept
+    #[arg(long)]
+    rescore: bool,
+    /// Tell the words that decided, those that speak for ham first, and read all messages
+    #[arg(long)]
+    explain: bool,
+    /// End with 0 for spam, 1 for ham, 2 for neither, as the last message is, and 3 after an error
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    score: ScoreArgs,
+}
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    last: Option<Status>,
+    failed: Vec<anyhow::Error>,
+    older: u64,
+}
+
+/// Classifies and prints.
+pub(crate) fn run(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
+    let done = classify(context, args);
+    match (done, args.exit_code) {
+        (done, false) => done,
+        (Ok(Outcome::Incomplete), true) => Ok(Outcome::Code(3)),
+        (Ok(outcome), true) => Ok(outcome),
+        (Err(error), true) => {
+            report(context, &error);
+            Ok(Outcome::Code(3))
+        }
+    }
+}
+
+fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcome> {
+    let inputs = inputs(&args.names)?;
+    if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
+        let message = "--uids is of the messages of one mailbox";
+        return Err(WithHint::error(message, "name one mailbox, with its format before it"));
+    }
+    let stop = stop_on_signal()?;
+    let mut found = Found::default();
+    for input in &inputs {
+        let (mut out, shown) = (Vec::new(), Arc::clone(&stop));
+        let mut is_out = Vec::new();
+        std::mem::swap(context.out.buffer(), &mut is_out);
+        let done = context.with_line(Some(shown), |progress| {
+            let options = SpamOptions {
+                profile: args.profile.profile.profile(),
+                parameters: args.score.parameters(),
+                stop: Some(Arc::clone(&stop)),
+                progress,
+                ..SpamOptions::default()
+            };
+            let filter = args.list.filter(context, options)?;
+            let printer = Printer { context, args, filter: &filter };
+            printer.input(input, &mut found, &mut out)
+        });
+        *context.out.buffer() = is_out;
+        context.out.block(&out)?;
+        done?;
+    }
+    if is_set(&stop) {
+        let hint = "run it again to go on: the scores of a mailbox's messages are kept";
+        return Err(WithHint::error("told to end before all messages were read", hint));
+    }
+    if found.older > 0 && !context.global.quiet {
+        let older = counted(found.older, "score");
+        let text = format!("{older} from before the filter last learned; --rescore reads all");
+        context.error_line("note", &text);
+    }
+    let is_whole = found.failed.is_empty();
+    found.failed.iter().for_each(|error| report(context, error));
+    Ok(match (found.last, is_whole) {
+        (_, false) => Outcome::Incomplete,
+        (Some(status), true) if args.exit_code => Outcome::Code(match status {
+            Status::Spam => 0,
+            Status::Ham => 1,
+            Status::Unsure => 2,
+        }),
+        _ => Outcome::Done,
+    })
+}
+
+/// Prints what the messages of an input are.
+struct Printer<'a> {
+    context: &'a Context,
+    args: &'a ClassifyArgs,
+    filter: &'a Filter,
+}
+
+impl Printer<'_> {
+    fn input(&self, input: &Input, found: &mut Found, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        match input {
+            Input::Mailbox(name) => self.mailbox(name, found, out),
+            Input::Files(files) => {
+                let source = Source::Files(files);
+                let explains = self.args.explain;
+                Ok(self.filter.classify(source, explains, &mut |at, classified| {
+                    let At::Index(index) = at else { return Ok(()) };
+                    let Some(file) = files.get(index) else { return Ok(()) };
+                    match classified {
+                        Ok(Some(classified)) => {
+                            found.last = Some(classified.status);
+                            self.file(file.as_os_str(), &classified, out);
+                        }
+                        Ok(None) => {}
+                        Err(error) => found.failed.push(error.into()),
+                    }
+                    Ok(())
+                })?)
+            }
+            Input::Stdin => {
+                let message = read_stdin(self.context)?;
+                let classified = self.filter.classify_message(&message, self.args.explain)?;
+                found.last = Some(classified.status);
+                self.file(OsStr::new("-"), &classified, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn mailbox(&self, name: &OsString, found: &mut Found, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        let mut mailbox = self.context.open(name)?;
+        let selected = select(&mailbox, self.args.uids.as_ref())?;
+        for uid in selected.missing {
+            let path = name.clone().into();
+            found.failed.push(barid::Error::NoSuchMessage { path, uid }.into());
+        }
+        let mut told: Vec<(Uid, Classified)> = Vec::new();
+        let tell = &mut |at: At, classified: barid::Result<Option<Classified>>| {
+            let At::Uid(uid) = at else { return Ok(()) };
+            match classified {
+                Ok(Some(classified)) => told.push((uid, classified)),
+                Ok(None) => {}
+                Err(error) => {
+                    let error = anyhow::Error::new(error).context(format!("UID {uid}"));
+                    found.failed.push(error);
+                }
+            }
+            Ok(())
+        };
+        if self.args.explain {
+            let source = Source::Mailbox(&mut mailbox, &selected.uids);
+            self.filter.classify(source, true, tell)?;
+        } else {
+            let (uids, rescore) = (&selected.uids, self.args.rescore);
+            let scored = self.filter.classify_mailbox(&mut mailbox, uids, rescore, tell)?;
+            found.older += scored.older;
+        }
+        found.last = told.last().map(|(_, classified)| classified.status).or(found.last);
+        self.print(name, &mailbox, &told, out)
+    }
+
+    fn print(
+        &self,
+        name: &OsStr,
+        mailbox: &Mailbox,
+        told: &[(Uid, Classified)],
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
+        if self.context.global.json {
+            for (uid, classified) in told {
+                self.json(name, Some(*uid), classified, out);
+            }
+            return Ok(());
+        }
+        for told in told.chunks(SUBJECT_ROWS) {
+            let mut rows = Vec::with_capacity(told.len());
+            for (uid, _) in told {
+                rows.extend(mailbox.row_of(*uid)?);
+            }
+            let mut subjects = Vec::with_capacity(rows.len());
+            mailbox.summaries(&rows, &mut |message| {
+                let subject = decode_words(message.fields.subject.unwrap_or_default());
+                subjects.push((message.uid, visible(subject.as_bytes())));
+                true
+            })?;
+            for (uid, classified) in told {
+                let at = subjects.binary_search_by_key(uid, |(uid, _)| *uid);
+                let subject = at.map_or("", |at| subjects[at].1.as_str());
+                self.line(&format!("{:>6}  ", uid.get()), classified, subject, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, name: &OsStr, classified: &Classified, out: &mut Vec<u8>) {
+        if self.context.global.json {
+            return self.json(name, None, classified, out);
+        }
+        let name = if name == "-" { String::new() } else { visible(name.as_encoded_bytes()) };
+        self.line("", classified, &name, out);
+    }
+
+    /// `    17  spam    1.000000  subject`
+    fn line(&self, before: &str, classified: &Classified, after: &str, out: &mut Vec<u8>) {
+        let Classified { spamicity, status, .. } = classified;
+        let text = format!("{before}{:<6}  {spamicity:.6}  {after}", name_of(*status));
+        out.extend_from_slice(text.trim_end().as_bytes());
+        out.push(b'\n');
+        let Some(explained) = &classified.explained else { return };
+        for token in &explained.tokens {
+            let text = format!(
+                "        {:.6}  {:>9} spam {:>9} ham  {}\n",
+                token.probability,
+                grouped(token.counts.spam.into()),
+                grouped(token.counts.ham.into()),
+                visible(&token.token)
+            );
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    fn json(&self, name: &OsStr, uid: Option<Uid>, found: &Classified, out: &mut Vec<u8>) {
+        let mut json = Json::line(out, "spam_score");
+        let key = if uid.is_some() { "mailbox" } else { "file" };
+        json.key(key).bytes(name.as_encoded_bytes());
+        if let Some(uid) = uid {
+            json.key("uid").number(uid.get().into());
+        }
+        json.key("status").str(name_of(found.status));
+        json.key("spamicity").real(found.spamicity);
+        json.key("kept").bool(found.is_kept);
+        json.key("generation").number(found.generation);
+        json.key("used");
+        match found.used {
+            Some(used) => json.number(used as u64),
+            None => json.null(),
+        }
+        if let Some(explained) = &found.explained {
+            json.key("spam_messages").number(explained.totals.spam.into());
+            json.key("ham_messages").number(explained.totals.ham.into());
+            json.key("tokens").open(b'[');
+            for token in &explained.tokens {
+                json.open(b'{');
+                json.key("token").bytes(&token.token);
+                json.key("spam").number(token.counts.spam.into());
+                json.key("ham").number(token.counts.ham.into());
+                json.key("probability").real(token.probability);
+                json.close(b'}');
+            }
+            json.close(b']');
+        }
+        json.end_line();
+    }
+}

@@ -1,0 +1,98 @@
+//! What is given to the filter: mailboxes, files with one message each, standard input.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use barid::vfs::{FileType, OpenOptions, OsVfs, Vfs as _};
+use barid::{Mailbox, Uid};
+
+use crate::context::{Context, parse_spec};
+use crate::exit::WithHint;
+use crate::limits::{MESSAGE_LEN_MAX, ONE_MESSAGE_LEN_MAX};
+use crate::mail::uids::{SelectedUids, UidRanges};
+
+/// Something with messages.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// A mailbox, as it was named.
+    Mailbox(OsString),
+    /// Files, each of which is a message.
+    Files(Vec<PathBuf>),
+    /// One message on standard input.
+    Stdin,
+}
+
+/// Sorts out what was named; nothing is standard input.
+pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
+    if names.is_empty() {
+        return Ok(vec![Input::Stdin]);
+    }
+    let mut inputs: Vec<Input> = Vec::new();
+    for name in names {
+        if name == "-" {
+            inputs.push(Input::Stdin);
+        } else if !is_message(name)? {
+            inputs.push(Input::Mailbox(name.clone()));
+        } else if let Some(Input::Files(files)) = inputs.last_mut() {
+            files.push(name.into());
+        } else {
+            inputs.push(Input::Files(vec![name.into()]));
+        }
+    }
+    Ok(inputs)
+}
+
+/// Whether a name is that of a file with one message. A file that begins with a From_ line is one
+/// if no second follows.
+fn is_message(name: &OsStr) -> anyhow::Result<bool> {
+    let spec = parse_spec(name);
+    if spec.format.is_some() {
+        return Ok(false);
+    }
+    let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
+    let metadata = OsVfs.metadata(&spec.path).map_err(at)?;
+    if metadata.file_type != FileType::File || metadata.size == 0 {
+        return Ok(false);
+    }
+    let mut head = [0; 5];
+    let read = OsVfs.open(&spec.path, OpenOptions::READ);
+    let len = read.and_then(|file| file.read_full_at(&mut head, 0)).map_err(at)?;
+    match &head[..len] {
+        b"From " if metadata.size <= ONE_MESSAGE_LEN_MAX => one_from_line(&spec.path).map_err(at),
+        b"From " | b"*mbx*" | b"\x01\x01\x01\x01\n" => Ok(false),
+        _ => Ok(true),
+    }
+}
+
+fn one_from_line(path: &Path) -> io::Result<bool> {
+    let bytes = OsVfs.read(path, ONE_MESSAGE_LEN_MAX)?;
+    let follows = |line: &[u8]| bytes.windows(line.len()).any(|window| window == line);
+    Ok(!follows(b"\n\nFrom ") && !follows(b"\n\r\nFrom "))
+}
+
+/// The message on standard input.
+pub(super) fn read_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {
+    if io::stdin().is_terminal() && !context.global.quiet {
+        context.error_line("note", "reading one message from standard input, up to ^D");
+    }
+    let mut bytes = Vec::new();
+    let at = |error: io::Error| anyhow::Error::new(error).context("standard input");
+    io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(at)?;
+    if bytes.len() > MESSAGE_LEN_MAX {
+        let message = "standard input: larger than any message that is read at once";
+        return Err(WithHint::error(message, "name a mailbox instead"));
+    }
+    Ok(bytes)
+}
+
+/// The messages of a mailbox that are meant: all, if none are named.
+pub(super) fn select(mailbox: &Mailbox, uids: Option<&UidRanges>) -> barid::Result<SelectedUids> {
+    match uids {
+        Some(ranges) => ranges.select(mailbox),
+        None => {
+            let uids = mailbox.uids()?.into_iter().filter_map(Uid::new).collect();
+            Ok(SelectedUids { uids, missing: Vec::new() })
+        }
+    }
+}

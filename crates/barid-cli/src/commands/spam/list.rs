@@ -1,0 +1,232 @@
+//! `barid spam dump`, `load`, `merge` and `stats`: the word list itself.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Cursor, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use barid::spam::{Filter, SpamOptions};
+use barid::vfs::{OsVfs, Vfs as _};
+use barid::wordlist::{self, Load, keys};
+use clap::{Args, ValueHint};
+
+use super::{DateArgs, ListArgs};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::{counted, grouped};
+use crate::output::sink::Sink;
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  barid spam dump > words.txt
+  barid spam dump | bogoutil -l ~/.bogofilter/wordlist.db
+  barid spam dump --wordlist other/words | sort -k2,2nr | head
+
+The lines are those of `bogoutil -d`: the word, how many spam and ham messages held it, the date.
+Which messages were taught is not among them.";
+
+const LOAD_EXAMPLES: &str = "\
+Examples:
+  barid spam load words.txt
+  bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
+  barid spam load --wordlist new/words words.txt
+
+A dump that is loaded into a list that was not there makes the same list.";
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  barid spam merge other/words             what the other list holds is added to this one
+  barid spam merge --wordlist all/words one/words two/words";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  barid spam stats
+  barid spam stats --json --wordlist other/words";
+
+/// The largest dump that is read from a file at once.
+const DUMP_LEN_MAX: u64 = 4 << 30;
+
+/// Print all words that were learned, as bogoutil does
+#[derive(Debug, Args)]
+#[command(after_long_help = DUMP_EXAMPLES)]
+pub(crate) struct DumpArgs {
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+/// Add the words of a dump, as bogoutil does
+#[derive(Debug, Args)]
+#[command(after_long_help = LOAD_EXAMPLES)]
+pub(crate) struct LoadArgs {
+    /// The dump; standard input, if missing or `-`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    date: DateArgs,
+}
+
+/// Add what other word lists hold
+///
+/// Counts are added up; messages that both lists were taught count twice, and are told.
+#[derive(Debug, Args)]
+#[command(after_long_help = MERGE_EXAMPLES)]
+pub(crate) struct MergeArgs {
+    /// The other lists
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::FilePath)]
+    others: Vec<OsString>,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    date: DateArgs,
+}
+
+/// Show what was learned, in numbers
+#[derive(Debug, Args)]
+#[command(after_long_help = STATS_EXAMPLES)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+fn options(date: &DateArgs) -> SpamOptions {
+    SpamOptions { date: date.date, ..SpamOptions::default() }
+}
+
+/// Standard output, as something to write to.
+struct Out<'a>(&'a mut Sink);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.block(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Dumps.
+pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Outcome> {
+    let mut list = args.list.filter(context, SpamOptions::default())?.open_list()?;
+    match wordlist::dump(&mut *list, &mut Out(&mut context.out), None) {
+        // What went wrong with standard output is known by its own kind.
+        Err(wordlist::Error::Stream(error)) => Err(error.into()),
+        done => done.map(|_| Outcome::Done).map_err(|error| barid::Error::from(error).into()),
+    }
+}
+
+/// Loads.
+pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Outcome> {
+    let mut input: Box<dyn BufRead> = match args.file.as_deref().filter(|file| *file != "-") {
+        None => Box::new(BufReader::new(io::stdin().lock())),
+        Some(path) => {
+            let bytes = OsVfs.read(path, DUMP_LEN_MAX);
+            let at = |error| anyhow::Error::new(error).context(path.display().to_string());
+            Box::new(Cursor::new(bytes.map_err(at)?))
+        }
+    };
+    let filter = args.list.filter(context, options(&args.date))?;
+    let mut list = filter.open_or_create_list(true)?;
+    let how = Load { today: filter.date(), all_keys: true, ..Load::default() };
+    let loaded = wordlist::load(&mut *list, &mut *input, &how).map_err(barid::Error::from)?;
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "spam_loaded");
+        json.key("tokens").number(loaded.tokens);
+        json.key("skipped").number(loaded.skipped);
+        json.end_line();
+        return Ok(Outcome::Done);
+    }
+    let skipped = match loaded.skipped {
+        0 => String::new(),
+        skipped => format!("; {} passed by", counted(skipped, "line")),
+    };
+    context.out.line(&format!("{} loaded{skipped}", counted(loaded.tokens, "word")))?;
+    Ok(Outcome::Done)
+}
+
+/// Merges.
+pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<Outcome> {
+    let filter = args.list.filter(context, options(&args.date))?;
+    let mut list = filter.open_or_create_list(false)?;
+    let (mut tokens, mut twice) = (0, 0);
+    for other in &args.others {
+        let other = Filter::new(Arc::new(OsVfs), other.into(), options(&args.date));
+        let mut from = other.open_list()?;
+        let merged = wordlist::merge(&mut *list, &mut *from, filter.date());
+        let merged = merged.map_err(barid::Error::from)?;
+        tokens += merged.tokens;
+        twice += merged.twice.len() as u64;
+    }
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "spam_merged");
+        json.key("tokens").number(tokens);
+        json.key("twice").number(twice);
+        json.end_line();
+        return Ok(Outcome::Done);
+    }
+    context.out.line(&format!("{} added", counted(tokens, "word")))?;
+    if twice > 0 {
+        let messages = counted(twice, "message");
+        context.warn(&format!("{messages} of both lists count twice now"));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Shows what was learned.
+pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<Outcome> {
+    let filter = args.list.filter(context, SpamOptions::default())?;
+    let mut list = filter.open_list()?;
+    let (mut tokens, mut once) = (0_u64, 0_u64);
+    let scanned = list.scan(&mut |token, entry| {
+        let counts = token.first() != Some(&b'.');
+        tokens += u64::from(counts);
+        once += u64::from(counts && u64::from(entry.spam) + u64::from(entry.ham) <= 1);
+        true
+    });
+    scanned.map_err(barid::Error::from)?;
+    let mut receipts = 0;
+    list.scan_receipts(&mut |_, _| receipts += 1).map_err(barid::Error::from)?;
+    let totals = list.totals().map_err(barid::Error::from)?;
+    let robx = list.entry(keys::ROBX).map_err(barid::Error::from)?;
+    let robx = robx.map(|entry| f64::from(entry.spam) / 1e6);
+    let (generation, damages) = (list.generation(), list.damage().len() as u64);
+    let name = filter.path().as_os_str().as_encoded_bytes();
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "spam_stats");
+        json.key("wordlist").bytes(name);
+        json.key("spam_messages").number(totals.spam.into());
+        json.key("ham_messages").number(totals.ham.into());
+        json.key("tokens").number(tokens);
+        json.key("tokens_once").number(once);
+        json.key("receipts").number(receipts);
+        json.key("robx");
+        match robx {
+            Some(robx) => json.real(robx),
+            None => json.null(),
+        }
+        json.key("generation").number(generation);
+        json.key("damages").number(damages);
+        json.end_line();
+    } else {
+        let out = &mut context.out;
+        out.line(&visible(name))?;
+        out.line(&format!("{:>12} spam messages", grouped(totals.spam.into())))?;
+        out.line(&format!("{:>12} ham messages", grouped(totals.ham.into())))?;
+        out.line(&format!("{:>12} of them can be taken back", grouped(receipts)))?;
+        out.line(&format!("{:>12} words", grouped(tokens)))?;
+        out.line(&format!("{:>12} of them seen in one message", grouped(once)))?;
+        if let Some(robx) = robx {
+            out.line(&format!("{robx:>12.6} for an unknown word"))?;
+        }
+    }
+    for damage in list.damage() {
+        let (path, what) = (damage.path.display(), damage.what);
+        context.warn(&format!("{path}: damaged at byte {}: {what}", damage.offset));
+    }
+    Ok(if damages > 0 { Outcome::Incomplete } else { Outcome::Done })
+}

@@ -1,0 +1,245 @@
+//! `barid spam`: the spam filter.
+
+mod classify;
+mod input;
+mod list;
+mod maintain;
+mod moving;
+mod train;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use barid::bayes::{Parameters, Profile, Status};
+use barid::spam::{Filter, SpamOptions};
+use barid::vfs::OsVfs;
+use barid::wordlist::day_of;
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::signals;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid spam train --spam ~/Maildir/.Junk  these are spam
+  barid spam train --ham ~/Maildir         and these are not
+  barid spam classify ~/Maildir            what is what; the next time only new mail is read
+  barid spam classify --explain < message.eml
+  barid spam retrain --ham ~/Maildir/.Junk --uids 17
+  barid spam move ~/Maildir --to ~/Maildir/.Junk
+  bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
+  barid spam stats                         what it has learned
+
+What the filter learned is in the folder of the state, which must be kept; --wordlist names another
+place.";
+
+/// Tell spam from ham: teach messages, and ask what others are
+///
+/// The filter counts in how many spam and ham messages each word was seen, as bogofilter does, and
+/// gives its scores. It remembers which messages it was taught, so that none counts twice and each
+/// can be taken back.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct SpamArgs {
+    #[command(subcommand)]
+    command: SpamCommand,
+}
+
+/// What to do with the filter.
+#[derive(Debug, Subcommand)]
+enum SpamCommand {
+    Train(train::TrainArgs),
+    Untrain(train::UntrainArgs),
+    Retrain(train::RetrainArgs),
+    Classify(classify::ClassifyArgs),
+    Move(moving::MoveArgs),
+    Dump(list::DumpArgs),
+    Load(list::LoadArgs),
+    Merge(list::MergeArgs),
+    Maintain(maintain::MaintainArgs),
+    Stats(list::StatsArgs),
+}
+
+/// Does what was asked.
+pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outcome> {
+    match &args.command {
+        SpamCommand::Train(args) => train::train(context, args),
+        SpamCommand::Untrain(args) => train::untrain(context, args),
+        SpamCommand::Retrain(args) => train::retrain(context, args),
+        SpamCommand::Classify(args) => classify::run(context, args),
+        SpamCommand::Move(args) => moving::run(context, args),
+        SpamCommand::Dump(args) => list::dump(context, args),
+        SpamCommand::Load(args) => list::load(context, args),
+        SpamCommand::Merge(args) => list::merge(context, args),
+        SpamCommand::Maintain(args) => maintain::run(context, args),
+        SpamCommand::Stats(args) => list::stats(context, args),
+    }
+}
+
+/// Which word list.
+#[derive(Clone, Debug, Args)]
+struct ListArgs {
+    /// Use the word list PATH; without it, the one in the folder of the state
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    wordlist: Option<PathBuf>,
+}
+
+impl ListArgs {
+    fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
+        match &self.wordlist {
+            Some(path) => Ok(path.clone()),
+            None => Ok(Filter::default_path(&context.state_dir()?)),
+        }
+    }
+
+    fn filter(&self, context: &Context, options: SpamOptions) -> anyhow::Result<Filter> {
+        Ok(Filter::new(Arc::new(OsVfs), self.path(context)?, options))
+    }
+}
+
+/// The date of what is learned.
+#[derive(Clone, Debug, Args)]
+struct DateArgs {
+    /// Date what is changed YYYYMMDD, or 0 for no date; today, if missing
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    date: Option<u32>,
+}
+
+/// How words are made of messages.
+#[derive(Clone, Debug, Args)]
+struct ProfileArgs {
+    /// Make words of messages this way; those of one list should be made in one
+    #[arg(long, value_enum, value_name = "PROFILE", default_value = "bogofilter")]
+    profile: ProfileName,
+}
+
+/// A profile by its name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    /// As bogofilter 1.2.5, word for word
+    Bogofilter,
+    /// The same without its faults
+    Modern,
+}
+
+impl ProfileName {
+    fn profile(self) -> Profile {
+        match self {
+            Self::Bogofilter => Profile::Bogofilter,
+            Self::Modern => Profile::Modern,
+        }
+    }
+}
+
+/// How messages are scored.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Scoring")]
+struct ScoreArgs {
+    /// Take a message with this score or more for spam
+    #[arg(long, value_name = "SCORE", default_value_t = 0.99, value_parser = parse_share)]
+    spam_cutoff: f64,
+    /// Take a message with this score or less for ham; 0: all that is no spam
+    #[arg(long, value_name = "SCORE", default_value_t = 0.45, value_parser = parse_share)]
+    ham_cutoff: f64,
+    /// Count words whose probability is farther than this from 0.5
+    #[arg(long, value_name = "DEV", default_value_t = 0.375, value_parser = parse_share)]
+    min_dev: f64,
+    /// Give an unknown word so much weight, in messages
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0178, value_parser = parse_positive)]
+    robs: f64,
+    /// Give an unknown word this probability; without it, what the list holds (`barid spam maintain
+    /// --robx`), else 0.52
+    #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
+    robx: Option<f64>,
+    /// The effective size factor of the evidence for spam
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_positive)]
+    sp_esf: f64,
+    /// The effective size factor of the evidence for ham
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_positive)]
+    ns_esf: f64,
+    /// Count the N words that are farthest from 0.5; 0: those beyond --min-dev
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    token_count: usize,
+    /// Count at least N words
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    token_count_min: usize,
+    /// Count at most N words
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    token_count_max: usize,
+}
+
+impl ScoreArgs {
+    fn parameters(&self) -> Parameters {
+        Parameters {
+            robx: self.robx.unwrap_or(0.0),
+            robs: self.robs,
+            min_dev: self.min_dev,
+            spam_cutoff: self.spam_cutoff,
+            ham_cutoff: self.ham_cutoff,
+            sp_esf: self.sp_esf,
+            ns_esf: self.ns_esf,
+            token_count: self.token_count,
+            token_count_min: self.token_count_min,
+            token_count_max: self.token_count_max,
+        }
+    }
+}
+
+fn parse_date(text: &str) -> Result<u32, String> {
+    let date = text.parse().ok().filter(|date| *date == 0 || day_of(*date).is_some());
+    date.ok_or_else(|| "a date is YYYYMMDD, as in 20261122, or 0".to_owned())
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+fn parse_positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "a number, 0 or more".to_owned())
+}
+
+/// From now on a signal asks for an end.
+fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop: Arc<AtomicBool> = Arc::default();
+    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+    Ok(stop)
+}
+
+fn is_set(stop: &AtomicBool) -> bool {
+    stop.load(Ordering::Relaxed)
+}
+
+/// What a message is, in a word.
+fn name_of(status: Status) -> &'static str {
+    match status {
+        Status::Spam => "spam",
+        Status::Ham => "ham",
+        Status::Unsure => "unsure",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_checked() {
+        let check = |text: &str, is_date: bool, is_share: bool, is_positive: bool| {
+            assert_eq!(parse_date(text).is_ok(), is_date, "{text}");
+            assert_eq!(parse_share(text).is_ok(), is_share, "{text}");
+            assert_eq!(parse_positive(text).is_ok(), is_positive, "{text}");
+        };
+        check("20261122", true, false, true);
+        check("20261131", false, false, true);
+        check("0", true, true, true);
+        check("0.5", false, true, true);
+        check("-0.5", false, false, false);
+        check("NaN", false, false, false);
+        check("inf", false, false, false);
+    }
+}

@@ -1,0 +1,142 @@
+//! `barid spam move`: spam goes to another mailbox.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use barid::ChangeOptions;
+use barid::spam::{At, Classified, MovedSpam, SpamOptions};
+use clap::{Args, ValueHint};
+
+use super::{ListArgs, ProfileArgs, ScoreArgs, is_set, stop_on_signal};
+use crate::commands::change::incoming::create_mailbox;
+use crate::commands::change::locks::LockArgs;
+use crate::context::{Context, parse_spec};
+use crate::exit::{Outcome, WithHint, report};
+use crate::output::json::Json;
+use crate::output::number::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  barid spam move ~/Maildir --to ~/Maildir/.Junk
+  barid spam move --dry-run inbox --to junk.mbox
+  barid spam move --create inbox --to maildir:junk
+
+A message is removed only when its copy is safe on the disk. One that was taught as ham stays
+(`barid spam retrain --ham`).
+
+Exit status: 2 if a message could not be read.";
+
+/// Move spam to another mailbox
+///
+/// Messages without a score are classified first.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct MoveArgs {
+    /// The mailbox to look through: a path, or FORMAT:PATH
+    #[arg(value_hint = ValueHint::AnyPath)]
+    mailbox: OsString,
+    /// The mailbox to move spam to: a path, or FORMAT:PATH
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::AnyPath)]
+    to: OsString,
+    /// Create the other mailbox if it is not there, in the format that stands before it; else a
+    /// Maildir if its name ends with `/`, or an mbox
+    #[arg(long, conflicts_with = "dry_run")]
+    create: bool,
+    /// Only tell how many messages would be moved
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    score: ScoreArgs,
+    #[command(flatten)]
+    locks: LockArgs,
+}
+
+/// Moves.
+pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outcome> {
+    if context.global.read_only && !args.dry_run {
+        return Err(WithHint::error(
+            "`barid spam move` changes mailboxes, and --read-only forbids it",
+            "leave out --read-only, or add --dry-run",
+        ));
+    }
+    if args.create {
+        create_mailbox(context, &args.to)?;
+    }
+    let stop = stop_on_signal()?;
+    let open = |name: &OsString| {
+        context.open_with(&parse_spec(name), &|options| {
+            options.read_only |= args.dry_run;
+            options.stop = Some(Arc::clone(&stop));
+            args.locks.apply(options);
+        })
+    };
+    let (mut source, mut target) = (open(&args.mailbox)?, open(&args.to)?);
+    context.has_changed.set(!args.dry_run);
+    let mut failed = Vec::new();
+    let moved = context.with_line(Some(Arc::clone(&stop)), |progress| {
+        let options = SpamOptions {
+            profile: args.profile.profile.profile(),
+            parameters: args.score.parameters(),
+            stop: Some(Arc::clone(&stop)),
+            progress: progress.clone(),
+            ..SpamOptions::default()
+        };
+        let change = ChangeOptions {
+            dry_run: args.dry_run,
+            stop: Some(Arc::clone(&stop)),
+            progress,
+            ..ChangeOptions::default()
+        };
+        let filter = args.list.filter(context, options)?;
+        let tell = &mut |at: At, found: barid::Result<Option<Classified>>| {
+            if let (At::Uid(uid), Err(error)) = (at, found) {
+                failed.push(anyhow::Error::new(error).context(format!("UID {uid}")));
+            }
+            Ok(())
+        };
+        anyhow::Ok(filter.move_spam(&mut source, &mut target, &change, tell)?)
+    })?;
+    print(context, args, &moved)?;
+    let not_copied = moved.copied.into_iter().flat_map(|copied| copied.failed);
+    failed.extend(
+        not_copied.map(|(uid, error)| anyhow::Error::new(error).context(format!("UID {uid}"))),
+    );
+    failed.iter().for_each(|error| report(context, error));
+    if is_set(&stop) {
+        let hint = "run it again to go on: nothing was lost";
+        return Err(WithHint::error("told to end before all was done", hint));
+    }
+    Ok(if failed.is_empty() { Outcome::Done } else { Outcome::Incomplete })
+}
+
+fn print(context: &mut Context, args: &MoveArgs, moved: &MovedSpam) -> anyhow::Result<()> {
+    let expunged = moved.changed.as_ref().map_or(0, |changed| u64::from(changed.expunged));
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "spam_moved");
+        json.key("mailbox").bytes(args.mailbox.as_encoded_bytes());
+        json.key("to").bytes(args.to.as_encoded_bytes());
+        json.key("read").number(moved.scored.read);
+        json.key("kept").number(moved.scored.kept);
+        json.key("spam").number(moved.spam);
+        json.key("trusted").number(moved.trusted);
+        json.key("moved").number(expunged);
+        json.key("dry_run").bool(args.dry_run);
+        json.end_line();
+        return Ok(());
+    }
+    let trusted = match moved.trusted {
+        0 => String::new(),
+        trusted => format!("; {} taught as ham stay", counted(trusted, "message")),
+    };
+    let text = match args.dry_run {
+        true => {
+            format!("{} would be moved{trusted}", counted(moved.spam - moved.trusted, "message"))
+        }
+        false => format!("{} moved{trusted}", counted(expunged, "message")),
+    };
+    Ok(context.out.line(&text)?)
+}

@@ -1,0 +1,340 @@
+//! `barid spam train`, `untrain` and `retrain`: what the filter learns.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use barid::spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
+use barid::wordlist::Class;
+use clap::{Args, ValueHint};
+
+use super::input::{Input, inputs, read_stdin, select};
+use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint, report};
+use crate::limits::FAILED_SHOWN;
+use crate::mail::uids::UidRanges;
+use crate::output::escape::visible;
+use crate::output::json::Json;
+use crate::output::number::counted;
+
+const TRAIN_EXAMPLES: &str = "\
+Examples:
+  barid spam train --spam ~/Maildir/.Junk
+  barid spam train --ham ~/Maildir archive.mbox
+  barid spam train --spam junk/*.eml
+  barid spam train --spam < message.eml
+
+A message that was taught before stays as it is, so a mailbox can be given again when there is more
+in it. If the command is interrupted, give it again.
+
+Exit status: 2 if a message could not be read.";
+
+const UNTRAIN_EXAMPLES: &str = "\
+Examples:
+  barid spam untrain ~/Maildir/.Junk --uids 17
+  barid spam untrain message.eml
+  barid spam untrain --spam old-junk.mbox  only what was taught as spam
+
+Exit status: 1 if none of the messages was taught, 2 if one could not be read.";
+
+const RETRAIN_EXAMPLES: &str = "\
+Examples:
+  barid spam retrain --ham ~/Maildir/.Junk --uids 17
+  barid spam retrain --spam missed.eml
+
+Exit status: 2 if a message could not be read.";
+
+/// Teach messages as spam or ham
+#[derive(Debug, Args)]
+#[command(after_long_help = TRAIN_EXAMPLES)]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    class: ClassArgs,
+    #[command(flatten)]
+    what: WhatArgs,
+}
+
+/// Take back what was taught of messages
+#[derive(Debug, Args)]
+#[command(after_long_help = UNTRAIN_EXAMPLES)]
+pub(crate) struct UntrainArgs {
+    /// Only of those that were taught as spam
+    #[arg(long, group = "class")]
+    spam: bool,
+    /// Only of those that were taught as ham
+    #[arg(long, group = "class")]
+    ham: bool,
+    #[command(flatten)]
+    what: WhatArgs,
+}
+
+/// Teach messages as spam or ham, whatever was taught of them before
+///
+/// What counted as the other class is moved, in one step.
+#[derive(Debug, Args)]
+#[command(after_long_help = RETRAIN_EXAMPLES)]
+pub(crate) struct RetrainArgs {
+    #[command(flatten)]
+    class: ClassArgs,
+    #[command(flatten)]
+    what: WhatArgs,
+}
+
+/// One class.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+struct ClassArgs {
+    /// They are spam
+    #[arg(long)]
+    spam: bool,
+    /// They are not
+    #[arg(long)]
+    ham: bool,
+}
+
+impl ClassArgs {
+    fn class(&self) -> Class {
+        if self.spam { Class::Spam } else { Class::Ham }
+    }
+}
+
+/// Which messages, and how.
+#[derive(Clone, Debug, Args)]
+struct WhatArgs {
+    /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
+    /// none, for one message on standard input
+    #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
+    names: Vec<OsString>,
+    /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
+    #[arg(long, value_name = "UIDS")]
+    uids: Option<UidRanges>,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    date: DateArgs,
+}
+
+/// Trains.
+pub(crate) fn train(context: &mut Context, args: &TrainArgs) -> anyhow::Result<Outcome> {
+    teach(context, Lesson::Train(args.class.class()), &args.what)
+}
+
+/// Takes back.
+pub(crate) fn untrain(context: &mut Context, args: &UntrainArgs) -> anyhow::Result<Outcome> {
+    let class = match (args.spam, args.ham) {
+        (true, _) => Some(Class::Spam),
+        (_, true) => Some(Class::Ham),
+        _ => None,
+    };
+    teach(context, Lesson::Untrain(class), &args.what)
+}
+
+/// Trains anew.
+pub(crate) fn retrain(context: &mut Context, args: &RetrainArgs) -> anyhow::Result<Outcome> {
+    teach(context, Lesson::Retrain(args.class.class()), &args.what)
+}
+
+/// What could not be read, or is told of single messages.
+#[derive(Default)]
+struct Told {
+    failed: Vec<(String, Became)>,
+    details: Vec<String>,
+    is_detailed: bool,
+}
+
+impl Told {
+    fn add(&mut self, name: String, became: Became) {
+        let what = match became {
+            Became::Unreadable(_) | Became::Unknown => return self.failed.push((name, became)),
+            _ if !self.is_detailed => return,
+            Became::Already(class) => format!("counts as {} already", name_of(class)),
+            Became::Otherwise(class) => format!("counts as {}, and stays so", name_of(class)),
+            Became::Never => "was never taught".to_owned(),
+            Became::Gone => "not there any more".to_owned(),
+            _ => return,
+        };
+        self.details.push(format!("{name}: {what}"));
+    }
+}
+
+fn teach(context: &mut Context, lesson: Lesson, args: &WhatArgs) -> anyhow::Result<Outcome> {
+    let inputs = inputs(&args.names)?;
+    if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
+        let message = "--uids is of the messages of one mailbox";
+        return Err(WithHint::error(message, "name one mailbox, with its format before it"));
+    }
+    let stop = stop_on_signal()?;
+    context.has_changed.set(true);
+    let mut told = Told { is_detailed: context.global.verbose, ..Told::default() };
+    let shown = Arc::clone(&stop);
+    let trained = context.with_line(Some(shown), |progress| {
+        let options = SpamOptions {
+            profile: args.profile.profile.profile(),
+            date: args.date.date,
+            stop: Some(stop),
+            progress,
+            ..SpamOptions::default()
+        };
+        let filter = args.list.filter(context, options)?;
+        let mut trainer = filter.trainer(lesson)?;
+        for input in &inputs {
+            take(context, &mut trainer, (input, args.uids.as_ref()), &mut told)?;
+        }
+        // What is only written now is not named: it changed something.
+        anyhow::Ok(trainer.finish(&mut |_, _| {})?)
+    })?;
+    print(context, lesson, &trained)?;
+    finish(context, lesson, &trained, told)
+}
+
+fn take(
+    context: &Context,
+    trainer: &mut Trainer<'_>,
+    (input, uids): (&Input, Option<&UidRanges>),
+    told: &mut Told,
+) -> anyhow::Result<()> {
+    match input {
+        Input::Mailbox(name) => {
+            let mut mailbox = context.open(name)?;
+            let selected = select(&mailbox, uids)?;
+            for uid in &selected.missing {
+                let path = name.clone().into();
+                let error = barid::Error::NoSuchMessage { path, uid: *uid };
+                told.failed.push((in_mailbox(name, *uid), Became::Unreadable(error)));
+            }
+            let source = Source::Mailbox(&mut mailbox, &selected.uids);
+            trainer.add(source, &mut |at, became| {
+                if let At::Uid(uid) = at {
+                    told.add(in_mailbox(name, uid), became);
+                }
+            })?;
+        }
+        Input::Files(files) => trainer.add(Source::Files(files), &mut |at, became| {
+            if let At::Index(index) = at
+                && let Some(file) = files.get(index)
+            {
+                told.add(file.display().to_string(), became);
+            }
+        })?,
+        Input::Stdin => {
+            let message = read_stdin(context)?;
+            let source = [&message[..]];
+            let tell = &mut |_, became| told.add("standard input".to_owned(), became);
+            trainer.add(Source::Messages(&source), tell)?;
+        }
+    }
+    Ok(())
+}
+
+fn in_mailbox(name: &OsStr, uid: barid::Uid) -> String {
+    format!("{}, UID {uid}", name.display())
+}
+
+fn name_of(class: Class) -> &'static str {
+    match class {
+        Class::Spam => "spam",
+        Class::Ham => "ham",
+    }
+}
+
+/// The lesson in words, and its class.
+fn words(lesson: Lesson) -> (&'static str, Option<&'static str>) {
+    match lesson {
+        Lesson::Train(class) => ("train", Some(name_of(class))),
+        Lesson::Untrain(class) => ("untrain", class.map(name_of)),
+        Lesson::Retrain(class) => ("retrain", Some(name_of(class))),
+    }
+}
+
+fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Result<()> {
+    let (verb, class) = words(lesson);
+    let counts = [
+        ("messages", trained.messages),
+        ("trained", trained.trained),
+        ("untrained", trained.untrained),
+        ("moved", trained.moved),
+        ("already", trained.already),
+        ("otherwise", trained.otherwise),
+        ("never", trained.never),
+        ("gone", trained.gone),
+        ("failed", trained.failed),
+    ];
+    if context.global.json {
+        let mut json = Json::line(context.out.buffer(), "spam_trained");
+        json.key("lesson").str(verb);
+        json.key("class");
+        match class {
+            Some(class) => json.str(class),
+            None => json.null(),
+        }
+        for (key, count) in counts {
+            json.key(key).number(count);
+        }
+        json.key("generation");
+        match trained.generation {
+            0 => json.null(),
+            generation => json.number(generation),
+        }
+        json.key("stopped").bool(trained.is_stopped);
+        json.end_line();
+        return Ok(());
+    }
+    let class = class.unwrap_or_default();
+    let told = [
+        (trained.trained, format!("learned as {class}")),
+        (trained.untrained, "taken back".to_owned()),
+        (trained.moved, format!("moved to {class}")),
+        (trained.already, format!("counted as {class} before")),
+        (trained.otherwise, "count as the other class, and stay so".to_owned()),
+        (trained.never, "never taught".to_owned()),
+    ];
+    let parts: Vec<String> = told
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", counted(count, "message")))
+        .collect();
+    let text = if parts.is_empty() { "no messages".to_owned() } else { parts.join("; ") };
+    Ok(context.out.line(&text)?)
+}
+
+fn finish(
+    context: &Context,
+    lesson: Lesson,
+    trained: &Trained,
+    told: Told,
+) -> anyhow::Result<Outcome> {
+    told.details.iter().for_each(|text| context.detail(text));
+    if trained.floored > 0 {
+        let counts = counted(trained.floored, "count");
+        context.warn(&format!("{counts} would have gone below zero: the list was changed by hand"));
+    }
+    let count = told.failed.len();
+    for (name, became) in told.failed.into_iter().take(FAILED_SHOWN) {
+        let error = match became {
+            Became::Unreadable(error) => anyhow::Error::new(error).context(name),
+            _ => WithHint::error(
+                format!("{name}: a later version of barid made its words"),
+                "take it back with that one",
+            ),
+        };
+        report(context, &error);
+    }
+    if count > FAILED_SHOWN {
+        let more = counted((count - FAILED_SHOWN) as u64, "more message");
+        context.error_line("error", &visible(format!("{more} could not be read").as_bytes()));
+    }
+    if trained.is_stopped {
+        return Err(WithHint::error(
+            "told to end before all messages were read",
+            "run it again to go on: what counts already is passed by",
+        ));
+    }
+    let is_in_vain = matches!(lesson, Lesson::Untrain(_)) && trained.untrained == 0;
+    Ok(match count {
+        0 if is_in_vain => Outcome::NothingMatched,
+        0 => Outcome::Done,
+        _ => Outcome::Incomplete,
+    })
+}

@@ -1,0 +1,184 @@
+//! `barid spam`.
+
+use std::path::Path;
+
+use barid_testkit::peers::Bogofilter;
+
+use crate::support::{World, mbox, parse_lines};
+
+/// Messages of a kind, each with words of its own.
+fn messages(word: &str, count: u32) -> Vec<String> {
+    let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
+    (0..count).map(message).collect()
+}
+
+/// A world whose filter knows spam about pills and ham about minutes.
+fn taught() -> World {
+    let world = World::new();
+    let pills = messages("pills", 20);
+    let pills: Vec<&str> = pills.iter().map(String::as_str).collect();
+    let spam = world.maildir("junk", &pills);
+    let ham = world.write("ham.mbox", mbox(&messages("minutes", 25)).as_bytes());
+    assert_eq!(world.ok(&["spam", "train", "--spam", &spam]), "20 messages learned as spam\n");
+    assert_eq!(world.ok(&["spam", "train", "--ham", &ham]), "25 messages learned as ham\n");
+    world
+}
+
+#[test]
+fn what_was_taught_is_told_and_not_taught_twice() {
+    let world = taught();
+    let again = world.json(&["spam", "train", "--spam", "junk"]);
+    assert_eq!((&again[0]["type"], &again[0]["already"]), (&"spam_trained".into(), &20.into()));
+    assert_eq!((&again[0]["trained"], &again[0]["generation"]), (&0.into(), &().into()));
+    let stats = world.json(&["spam", "stats"]);
+    assert_eq!((&stats[0]["spam_messages"], &stats[0]["ham_messages"]), (&20.into(), &25.into()));
+    assert_eq!(stats[0]["receipts"], 45);
+    let before = world.ok(&["spam", "dump"]);
+    assert!(before.contains("\npills 20 0 ") && before.contains("\nminutes 0 25 "), "{before}");
+
+    let one = world.write("one.eml", messages("pills", 1)[0].as_bytes());
+    let told = world.json(&["spam", "retrain", "--ham", &one]);
+    assert_eq!((&told[0]["moved"], &told[0]["class"]), (&1.into(), &"ham".into()));
+    assert!(world.ok(&["spam", "dump"]).contains("\npills 19 1 "));
+    assert_eq!(world.ok(&["spam", "retrain", "--spam", &one]), "1 message moved to spam\n");
+    assert_eq!(world.ok(&["spam", "dump"]), before);
+    assert_eq!(world.ok(&["spam", "untrain", &one]), "1 message taken back\n");
+    let run = world.run(&["spam", "untrain", &one]);
+    assert_eq!((run.code, run.text().as_str()), (1, "1 message never taught\n"));
+    let run = world.run(&["spam", "untrain", "--ham", "junk", "--verbose"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("counts as spam, and stays so"), "{}", run.stderr);
+    let text = messages("pills", 1).remove(0);
+    let run = world.run_with_input(&["spam", "train", "--spam"], text.as_bytes());
+    assert_eq!((run.code, run.text().as_str()), (0, "1 message learned as spam\n"));
+    assert_eq!(world.ok(&["spam", "dump"]), before);
+}
+
+#[test]
+fn messages_are_classified_wherever_they_are() {
+    let world = taught();
+    let spam = messages("pills", 30).remove(25);
+    let run = world.run_with_input(&["spam", "classify"], spam.as_bytes());
+    assert_eq!((run.code, run.text().split_whitespace().next()), (0, Some("spam")));
+    let ham = world.write("ham.eml", messages("minutes", 30)[27].as_bytes());
+    let other = world.write("other.eml", b"Subject: hello\n\nnothing known\n");
+    let text = world.ok(&["spam", "classify", &ham, &other]);
+    let words: Vec<&str> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(words, ["ham", "unsure"], "{text}");
+    for (file, code) in [(&ham, 1), (&other, 2), (&"missing".to_owned(), 3)] {
+        assert_eq!(world.run(&["spam", "classify", "--exit-code", file]).code, code, "{file}");
+    }
+    let run = world.run_with_input(&["spam", "classify", "--exit-code"], spam.as_bytes());
+    assert_eq!(run.code, 0);
+    let explained = world.ok(&["spam", "classify", "--explain", &ham]);
+    assert!(explained.contains("  25 ham  minutes\n"), "{explained}");
+    let explained = world.json(&["spam", "classify", "--explain", &ham]);
+    let tokens = explained[0]["tokens"].as_array().unwrap();
+    assert_eq!(tokens.len() as u64, explained[0]["used"].as_u64().unwrap());
+    assert_eq!(world.run(&["spam", "classify", "--wordlist", "none", &ham]).code, 2);
+}
+
+#[test]
+fn scores_of_a_mailbox_are_kept() {
+    let world = taught();
+    let mail = [messages("pills", 3), messages("minutes", 3)].concat();
+    let inbox = world.write("inbox", mbox(&mail).as_bytes());
+    let text = world.ok(&["spam", "classify", &inbox]);
+    assert!(text.starts_with("     1  spam    ") && text.contains("  minutes 2\n"), "{text}");
+    assert_eq!(text.lines().count(), 6);
+    let kept = |found: &[serde_json::Value]| found.iter().filter(|it| it["kept"] == true).count();
+    assert_eq!(kept(&world.json(&["spam", "classify", &inbox])), 6);
+    assert_eq!(kept(&world.json(&["spam", "classify", "--rescore", &inbox])), 0);
+    assert_eq!(kept(&world.json(&["spam", "classify", "--robs", "0.1", &inbox])), 0);
+    world.json(&["spam", "classify", &inbox]);
+    let more = [mail, messages("pills", 5)[4..].to_vec()].concat();
+    world.write("inbox", mbox(&more).as_bytes());
+    world.ok(&["spam", "untrain", "junk", "--uids", "7"]);
+    let run = world.run(&["spam", "classify", "--json", &inbox]);
+    let found = parse_lines(&run.text());
+    assert_eq!((found.len(), kept(&found)), (7, 6), "{found:?}");
+    assert!(run.stderr.contains("6 scores from before the filter last learned"), "{}", run.stderr);
+    let some = world.json(&["spam", "classify", &inbox, "--uids", "2:3", "--quiet"]);
+    assert_eq!((some.len(), &some[0]["uid"]), (2, &2.into()));
+}
+
+#[test]
+fn spam_is_moved() {
+    let world = taught();
+    let mail = [messages("pills", 3), messages("minutes", 2)].concat();
+    let inbox = world.write("inbox", mbox(&mail).as_bytes());
+    world.ok(&["spam", "classify", &inbox]);
+    let plan = world.ok(&["spam", "move", &inbox, "--to", "junk", "--dry-run"]);
+    assert_eq!(plan, "3 messages would be moved\n");
+    world.ok(&["spam", "retrain", "--ham", &inbox, "--uids", "2"]);
+    // Those of the junk folder are the same messages, byte for byte: no second copy is made.
+    let moved = world.json(&["spam", "move", &inbox, "--to", "junk"]);
+    assert_eq!((&moved[0]["moved"], &moved[0]["trusted"]), (&2.into(), &1.into()));
+    let moved = world.json(&["spam", "move", &inbox, "--to", "mbox:new", "--create"]);
+    assert_eq!((&moved[0]["moved"], &moved[0]["spam"]), (&0.into(), &1.into()));
+    assert_eq!(world.json(&["status", &inbox])[0]["messages"], 3);
+    assert_eq!(world.run(&["spam", "move", &inbox, "--to", &inbox]).code, 2);
+    assert_eq!(world.run(&["spam", "move", &inbox, "--to", "junk", "--read-only"]).code, 2);
+}
+
+#[test]
+fn lists_are_dumped_loaded_merged_and_maintained() {
+    let world = taught();
+    let dump = world.ok(&["spam", "dump"]);
+    let file = world.write("words.txt", dump.as_bytes());
+    let loaded = world.json(&["spam", "load", "--wordlist", "new/words", &file]);
+    assert_eq!(loaded[0]["tokens"], dump.lines().count());
+    assert_eq!(world.ok(&["spam", "dump", "--wordlist", "new/words"]), dump);
+    let run = world.run_with_input(&["spam", "load", "--wordlist", "other"], dump.as_bytes());
+    assert_eq!(run.code, 0);
+    world.ok(&["spam", "merge", "--wordlist", "other", "new/words"]);
+    let merged = world.ok(&["spam", "dump", "--wordlist", "other"]);
+    assert!(merged.contains("\npills 40 0 ") && merged.contains("\n.MSG_COUNT 40 50 "), "{merged}");
+    let done = world.json(&["spam", "maintain", "--wordlist", "other", "--count", "2", "--robx"]);
+    assert!(done[0]["dropped"].as_u64().unwrap() > 20 && done[0]["robx"].is_f64(), "{done:?}");
+    assert!(world.ok(&["spam", "dump", "--wordlist", "other"]).contains("\n.ROBX "));
+    let text = world.ok(&["spam", "stats", "--wordlist", "other"]);
+    assert!(text.contains("          50 ham messages\n"), "{text}");
+    let bad = world.run_with_input(&["spam", "load", "--wordlist", "other"], b"two words 1 1 1\n");
+    assert_eq!((bad.code, bad.stderr.contains("line 1")), (2, true), "{}", bad.stderr);
+}
+
+#[test]
+fn bogofilter_says_the_same() {
+    let Some(peer) = Bogofilter::new() else { return };
+    let world = World::new();
+    let folder = world.create_dir("theirs");
+    let folder = Path::new(&folder);
+    let (pills, minutes) = (messages("pills", 12), messages("minutes", 9));
+    for (flag, option, messages) in [("-s", "--spam", &pills), ("-n", "--ham", &minutes)] {
+        for message in messages {
+            let theirs = peer.filter(folder, &[flag, "-y", "20260102"], message.as_bytes());
+            assert!(theirs.unwrap().status.success());
+            let args = ["spam", "train", option, "--date", "20260102"];
+            assert_eq!(world.run_with_input(&args, message.as_bytes()).code, 0);
+        }
+    }
+    let list = folder.join("wordlist.db").into_os_string();
+    let theirs = peer.util(&["-d".into(), list], b"").unwrap().stdout;
+    // The day on which a list was made is that of its keys.
+    let same = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let lines = text.lines().map(|line| match line.starts_with(".MSG") {
+            false if line.starts_with('.') => line.rsplit_once(' ').unwrap().0.to_owned(),
+            _ => line.to_owned(),
+        });
+        lines.collect::<Vec<String>>()
+    };
+    assert_eq!(same(world.ok(&["spam", "dump"]).as_bytes()), same(&theirs));
+    for message in [&pills[3], &minutes[4], &"Subject: pills\n\nminutes of pills\n".to_owned()] {
+        let theirs = peer.filter(folder, &["-TT"], message.as_bytes()).unwrap();
+        let text = String::from_utf8(theirs.stdout).unwrap();
+        let expected: f64 = text.split_whitespace().last().unwrap().parse().unwrap();
+        let run = world.run_with_input(&["spam", "classify", "--json"], message.as_bytes());
+        let found = parse_lines(&run.text());
+        let spamicity = found[0]["spamicity"].as_f64().unwrap();
+        assert!((spamicity - expected).abs() <= 1e-12, "{spamicity} and {text}");
+        let codes = world.run_with_input(&["spam", "classify", "--exit-code"], message.as_bytes());
+        assert_eq!(Some(codes.code), theirs.status.code());
+    }
+}
