@@ -39,7 +39,7 @@ pub struct MovedSpam {
 impl Filter {
     /// Classifies a mailbox, copies its spam to another, and expunges what was copied. With
     /// [`ChangeOptions::dry_run`] it is only classified. **Commit points:** as
-    /// [`copy`](crate::convert::copy), then as [`Mailbox::change`].
+    /// [`copy`], then as [`Mailbox::change`].
     ///
     /// # Errors
     /// As those, and as [`Filter::classify_mailbox`].
