@@ -23,8 +23,8 @@ pub use user::PeerUser;
 use std::path::{Path, PathBuf};
 
 /// How long a peer may take for one answer before the test gives up, in seconds. Generous: the
-/// slowest thing measured is c-client's expunge of every third message of a 1.4 GB mbox, which takes
-/// four minutes when nothing else runs.
+/// slowest thing measured is c-client's expunge of every third message of a 1.4 GB mbox, which
+/// takes four minutes when nothing else runs.
 pub const ANSWER_TIMEOUT_S: u64 = 900;
 
 /// Where a program is, searched in `PATH` and in the folders for administrators' programs.

@@ -178,7 +178,8 @@ impl MemVfs {
         self.shared.collapse.store(supported, Ordering::Relaxed);
     }
 
-    /// Sets whether [`Dir::sync_file_system`](crate::Dir::sync_file_system) works; at first it does.
+    /// Sets whether [`Dir::sync_file_system`](crate::Dir::sync_file_system) works; at first it
+    /// does.
     pub fn set_syncs_file_system(&self, supported: bool) {
         self.shared.syncs_file_system.store(supported, Ordering::Relaxed);
     }
