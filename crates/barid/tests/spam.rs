@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid::bayes::{Profile, Status};
 use barid::spam::{At, Became, Filter, Lesson, Source, SpamOptions, Trained};
-use barid::vfs::{MemVfs, Vfs};
+use barid::vfs::{MemVfs, OsVfs, Vfs};
 use barid::wordlist::{Class, dump};
 use barid::{ChangeOptions, Format, Mailbox, MailboxSpec, ReadAs, Uid};
+use barid_testkit::Scratch;
 
 use crate::world::World;
 
@@ -143,16 +144,20 @@ fn mailboxes_of_all_formats_hold_the_same_messages() {
 
 #[test]
 fn trainers_at_once_teach_every_message_once() {
-    let memory = MemVfs::new();
+    // They wait for each other: in real time, and not in that of a disk in memory.
+    let scratch = Scratch::new("trainers").unwrap();
+    let filter = || {
+        let options = SpamOptions { date: Some(20_261_122), threads: 2, ..Default::default() };
+        Filter::new(Arc::new(OsVfs), scratch.path().join("wordlist"), options)
+    };
     let texts: Vec<Vec<u8>> = (0..120)
         .map(|n| format!("Subject: number {n}\n\nthe word{n} and theword\n").into_bytes())
         .collect();
     let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let sums = std::thread::scope(|scope| {
         let work = |part: usize| {
-            let (memory, texts) = (memory.clone(), &texts);
+            let (filter, texts) = (filter(), &texts);
             scope.spawn(move || {
-                let filter = filter(&memory);
                 let mut sum = 0;
                 // Batches of all sizes, which overlap.
                 for chunk in texts[part * 10..].chunks(7 + part) {
@@ -166,7 +171,7 @@ fn trainers_at_once_teach_every_message_once() {
         works.into_iter().map(|work| work.join().unwrap()).sum::<u64>()
     });
     assert_eq!(sums, 120);
-    let text = dumped(&filter(&memory));
+    let text = dumped(&filter());
     assert!(text.contains("\n.MSG_COUNT 120 0 ") && text.contains("\ntheword 120 0 "), "{text}");
 }
 
