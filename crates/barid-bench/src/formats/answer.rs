@@ -169,7 +169,8 @@ pub(crate) fn summary(response: &[u8]) -> Option<(u64, Option<u64>)> {
     Some((size, Some(envelope_hash(&response[at..])?)))
 }
 
-/// A hash of a list in parentheses, whether its strings are quoted or literals.
+/// A hash of a list in parentheses, whether its strings are quoted or literals. Blanks in a row
+/// count as one: Dovecot makes one of them where a field was folded.
 fn envelope_hash(text: &[u8]) -> Option<u64> {
     let (mut tokens, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     loop {
@@ -192,7 +193,7 @@ fn envelope_hash(text: &[u8]) -> Option<u64> {
                 tokens.push(b'"');
                 while *text.get(at)? != b'"' {
                     at += usize::from(text[at] == b'\\');
-                    tokens.push(*text.get(at)?);
+                    push_squeezed(&mut tokens, text.get(at..=at)?);
                     at += 1;
                 }
                 tokens.push(0);
@@ -202,7 +203,7 @@ fn envelope_hash(text: &[u8]) -> Option<u64> {
                 let end = at + text[at..].iter().position(|byte| *byte == b'\n')?;
                 let len = literal_len(&text[at..=end])?;
                 tokens.push(b'"');
-                tokens.extend_from_slice(text.get(end + 1..end + 1 + len)?);
+                push_squeezed(&mut tokens, text.get(end + 1..end + 1 + len)?);
                 tokens.push(0);
                 at = end + 1 + len;
             }
@@ -214,6 +215,14 @@ fn envelope_hash(text: &[u8]) -> Option<u64> {
                 tokens.push(0);
                 at += len;
             }
+        }
+    }
+}
+
+fn push_squeezed(tokens: &mut Vec<u8>, text: &[u8]) {
+    for byte in text {
+        if *byte != b' ' || tokens.last() != Some(&b' ') {
+            tokens.push(*byte);
         }
     }
 }
@@ -318,6 +327,9 @@ mod tests {
         assert_eq!(check(quoted).0, 12);
         assert_ne!(check(quoted), check(&quoted.replace("\"x\"", "\"y\"")));
         assert_ne!(check(quoted), check(&quoted.replace("\"a\"", "NIL")));
+        let (folded, packed) =
+            (quoted.replace("\"a\"", "\"a  b\""), quoted.replace("\"a\"", "\"a b\""));
+        assert_eq!(check(&folded), check(&packed));
         assert_eq!(summary(b"1 FETCH (RFC822.SIZE 12 ENVELOPE (\"a"), None);
     }
 
