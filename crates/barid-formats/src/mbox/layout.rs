@@ -121,8 +121,9 @@ pub(super) const KEYWORD_LEN_MAX: usize = 50;
 /// What a tail scan reads around the end of the known part at once.
 pub(super) const TAIL_READ_LEN: usize = 32 * 1024;
 
-/// Bytes of the first message read for its `X-IMAPbase` at a tail scan.
-pub(super) const BASE_READ_MAX: usize = 8 * 1024;
+/// The longest header of a first message that is read for its `X-IMAPbase` at a tail scan: whatever
+/// padding we gave it must fit, or each opening after a delivery would read everything.
+pub(super) const BASE_READ_MAX: usize = ABSORB_MAX + 64 * 1024;
 
 /// Bytes written at once when messages are appended.
 pub(super) const WRITE_LEN: usize = 1024 * 1024;

@@ -229,6 +229,25 @@ fn what_was_delivered_since_stays_for_the_next_scan() {
 }
 
 #[test]
+fn a_delivery_is_all_that_is_read_though_the_first_header_is_padded() {
+    let message = |at, len| format!("{FROM}Subject: {at}\n\n{}\n", "a line\n".repeat(len));
+    let text = [message(1, 3_000), message(2, 9), message(3, 9), message(4, 90_000)].concat();
+    let world = World::new(text.as_bytes());
+    let write_uids = ChangeSet { write_uids: true, ..ChangeSet::default() };
+    sync(&world, &world.scan(), &write_uids, &[]).unwrap();
+    let expunge = ChangeSet { expunge: vec![uid(1)], ..ChangeSet::default() };
+    let (report, _) = sync(&world, &world.scan(), &expunge, &[]).unwrap();
+    assert_eq!(report.figures.size_after, report.figures.size_before, "it becomes padding");
+    let known = world.scan();
+    world.pass_time();
+    world.append(message(5, 9).as_bytes());
+    let again = world.try_scan(&known).unwrap();
+    assert_eq!((again.report.tail_verified, again.uids()), (true, vec![5]));
+    let read = again.report.stats.bytes_read;
+    assert!(read < 100_000, "{read}");
+}
+
+#[test]
 fn a_dry_run_writes_nothing_and_says_what_would_be() {
     let world = world(200);
     let known = world.scan();
