@@ -22,7 +22,6 @@ pub struct FlagChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlagChanges {
     runs: Vec<FlagRun>,
-    len: usize,
 }
 
 /// Messages with rising UIDs without a gap that are changed alike.
@@ -39,7 +38,6 @@ impl FlagChanges {
         if !self.extend_last(uid, &change) {
             self.runs.push(FlagRun { first: uid, last: uid, change });
         }
-        self.len += 1;
     }
 
     /// Adds the same change for each of some UIDs.
@@ -48,7 +46,6 @@ impl FlagChanges {
             if !self.extend_last(uid, change) {
                 self.runs.push(FlagRun { first: uid, last: uid, change: change.clone() });
             }
-            self.len += 1;
         }
     }
 
@@ -77,9 +74,10 @@ impl FlagChanges {
         &self.runs
     }
 
-    /// How many UIDs are named.
+    /// How many UIDs are named. Costs O(runs).
     pub fn len(&self) -> usize {
-        self.len
+        let len = |run: &FlagRun| (run.last.get() - run.first.get()) as usize + 1;
+        self.runs.iter().map(len).sum()
     }
 
     /// Whether nothing is to be changed.
