@@ -2,9 +2,9 @@
 //! measured, figures from the kernel's accounting of their processes, and reports.
 //!
 //! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs, [`formats`] what
-//! opening, fetching, threading, searching and converting cost in each format. All sides of a
-//! comparison must give the same answer before anything is timed, they run in turn on the same
-//! mail, and every run is kept.
+//! opening, fetching, threading, searching and converting cost in each format, [`spam`] spam
+//! filters. All sides of a comparison must give the same answer before anything is timed, they run
+//! in turn on the same mail, and every run is kept.
 //!
 //! Nothing here looks at the terminal or the environment: what is said goes to a [`Screen`].
 
@@ -18,6 +18,7 @@ mod machine;
 pub mod mbox;
 mod run;
 mod screen;
+pub mod spam;
 mod stats;
 mod table;
 

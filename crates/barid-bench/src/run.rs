@@ -123,7 +123,8 @@ pub(crate) fn command_line(command: &Command) -> String {
     words.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=/.,:+%@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

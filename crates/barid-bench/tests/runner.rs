@@ -3,6 +3,7 @@
 
 mod formats;
 mod hcache;
+mod spam;
 
 #[test]
 fn no_file_is_forgotten() {

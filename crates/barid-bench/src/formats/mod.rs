@@ -22,6 +22,7 @@ mod system;
 
 pub use results::{Results, Run};
 pub use step::{Program, Side, Step, Store, Turn, Work};
+pub(crate) use system::{read_all, run_piped, with_libraries};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use barid_bench::formats::{self, Program, Store, Work};
 use clap::{Args, ValueHint};
 
-use super::{Terminal, stop_signal, words};
+use super::{Terminal, named, stop_signal};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -85,35 +85,4 @@ pub(super) fn run(context: &mut Context, args: &FormatsArgs) -> anyhow::Result<O
         return Ok(Outcome::Incomplete);
     }
     Ok(Outcome::Done)
-}
-
-/// What the words of lists name, in the order of all that there is.
-fn named<T: Copy>(
-    what: &str,
-    lists: &[String],
-    all: &[T],
-    name: fn(T) -> &'static str,
-) -> anyhow::Result<Vec<T>> {
-    let wanted: Vec<&str> = words(lists).filter(|word| *word != "none").collect();
-    let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
-    if let Some(unknown) = wanted.iter().find(|word| !names.contains(word)) {
-        bail!("no {what} {unknown:?}; there are {}, none", names.join(", "));
-    }
-    Ok(all.iter().copied().filter(|one| wanted.contains(&name(*one))).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_measured_has_names() {
-        let check = |text: &str, expected: Option<&[Program]>| {
-            let found = named("peer", &[text.to_owned()], &Program::PEERS, Program::name);
-            assert_eq!(found.ok().as_deref(), expected, "{text}");
-        };
-        check("dovecot, c-client", Some(&[Program::CClient, Program::Dovecot]));
-        check("none", Some(&[]));
-        check("barid", None);
-    }
 }

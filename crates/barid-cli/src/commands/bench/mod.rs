@@ -3,6 +3,7 @@
 mod formats;
 mod hcache;
 mod mbox;
+mod spam;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::bail;
 use barid_bench::Screen;
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -25,7 +27,8 @@ Examples:
   barid bench hcache -m ~/Maildir -e neomutt          beside NeoMutt's header cache
   barid bench hcache -m ~/Maildir --builtin --drop-caches -o results
   barid bench mbox                                    rewriting a 1.4 GB mbox, beside the peers
-  barid bench formats                                 every format, beside those of the peers";
+  barid bench formats                                 every format, beside those of the peers
+  barid bench spam                                    the spam filter, beside bogofilter";
 
 /// Measure what is fastest and smallest on this machine
 #[derive(Debug, Args)]
@@ -41,6 +44,7 @@ enum BenchCommand {
     Hcache(hcache::HcacheArgs),
     Mbox(mbox::MboxArgs),
     Formats(formats::FormatsArgs),
+    Spam(spam::SpamArgs),
 }
 
 /// Does what was asked.
@@ -49,6 +53,7 @@ pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Out
         BenchCommand::Hcache(args) => hcache::run(context, args),
         BenchCommand::Mbox(args) => mbox::run(context, args),
         BenchCommand::Formats(args) => formats::run(context, args),
+        BenchCommand::Spam(args) => spam::run(context, args),
     }
 }
 
@@ -62,6 +67,21 @@ pub(crate) fn launched() -> Option<ExitCode> {
 fn words(lists: &[String]) -> impl Iterator<Item = &str> {
     let is_between = |c: char| c.is_whitespace() || c == ',';
     lists.iter().flat_map(move |list| list.split(is_between)).filter(|word| !word.is_empty())
+}
+
+/// What the words of lists name, in the order of all that there is.
+fn named<T: Copy>(
+    what: &str,
+    lists: &[String],
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> anyhow::Result<Vec<T>> {
+    let wanted: Vec<&str> = words(lists).filter(|word| *word != "none").collect();
+    let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
+    if let Some(unknown) = wanted.iter().find(|word| !names.contains(word)) {
+        bail!("no {what} {unknown:?}; there are {}, none", names.join(", "));
+    }
+    Ok(all.iter().copied().filter(|one| wanted.contains(&name(*one))).collect())
 }
 
 /// Becomes true when the program is told to end; the second time it ends at once.
@@ -131,11 +151,24 @@ impl Drop for Terminal<'_> {
 
 #[cfg(test)]
 mod tests {
+    use barid_bench::formats::Program;
+
     use super::*;
 
     #[test]
     fn lists_are_words_between_blanks_and_commas() {
         let lists = ["lmdb  qdbm,tdb", "", " native "].map(str::to_owned);
         assert_eq!(words(&lists).collect::<Vec<_>>(), ["lmdb", "qdbm", "tdb", "native"]);
+    }
+
+    #[test]
+    fn what_is_measured_has_names() {
+        let check = |text: &str, expected: Option<&[Program]>| {
+            let found = named("peer", &[text.to_owned()], &Program::PEERS, Program::name);
+            assert_eq!(found.ok().as_deref(), expected, "{text}");
+        };
+        check("dovecot, c-client", Some(&[Program::CClient, Program::Dovecot]));
+        check("none", Some(&[]));
+        check("barid", None);
     }
 }

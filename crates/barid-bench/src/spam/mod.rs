@@ -1,0 +1,196 @@
+//! What the spam filter costs: barid in bogofilter's place, barid's own commands, and bogofilter
+//! with each of its databases.
+//!
+//! It repeats Greg Louis' measurements of 2003: spam and ham are registered from mboxes, messages
+//! are classified by one process and by a process each, with a list in memory and with one that is
+//! not, and a list is dumped; and messages are classified with a small list and a large one. Round 0
+//! checks: word lists and scores must be those of the first side. It is not timed.
+//!
+//! What was measured is written after each round, and when the bench is told to stop.
+
+mod answer;
+mod bars;
+mod material;
+mod report;
+mod results;
+mod rounds;
+mod step;
+mod system;
+
+pub use results::{Results, Run};
+pub use step::{Side, Step};
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use barid_testkit::disk;
+
+use crate::machine::Machine;
+use crate::mbox::Runner;
+use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
+use crate::{Launcher, Screen};
+use material::Material;
+use report::Facts;
+use rounds::{Lab, Progress};
+use system::Filter;
+
+/// Messages of spam that are registered.
+pub const SPAM: u64 = 14_309;
+
+/// Messages of ham that are registered and classified.
+pub const HAM: u64 = 6_366;
+
+/// Messages that are classified by a process each.
+pub const SINGLES: u64 = 200;
+
+/// Tokens of the large list; the middle one has a tenth and the small one 1 of 500.
+pub const TOKENS: u64 = 5_000_000;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program under test, which begins with [`crate::launched`].
+    pub program: PathBuf,
+    /// Messages of spam.
+    pub spam: u64,
+    /// Messages of ham.
+    pub ham: u64,
+    /// How many of these are classified by a process each.
+    pub singles: u64,
+    /// Tokens of the large list.
+    pub tokens: u64,
+    /// A folder with messages of spam, a file each; `None` for generated mail.
+    pub spam_mail: Option<PathBuf>,
+    /// The same of ham.
+    pub ham_mail: Option<PathBuf>,
+    /// How many rounds.
+    pub times: u32,
+    /// What is done.
+    pub steps: Vec<Step>,
+    /// The builds of bogofilter to compare with.
+    pub peers: Vec<Side>,
+    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
+    /// temporary files.
+    pub out: Option<PathBuf>,
+}
+
+/// How a bench ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder with its files.
+    pub folder: PathBuf,
+    /// Whether it was told to stop before its last run.
+    pub interrupted: bool,
+    /// Everything that was measured.
+    pub results: Results,
+}
+
+/// Measures. Takes minutes; ends early, and well, once `stop` is set.
+///
+/// # Errors
+///
+/// When an option is wrong, a program fails or gives a wrong answer, or the disk fails. What was
+/// measured is written before.
+pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
+    ensure!(options.times > 0, "at least one run is needed");
+    ensure!(options.spam > 0 && options.ham > 0, "at least one message of each kind is needed");
+    ensure!((1..=options.ham).contains(&options.singles), "not so many messages of ham");
+    if options.steps.contains(&Step::ClassifyCold) {
+        drop_caches()?;
+    }
+    let folder = make_folder("spam", options.out.as_deref())?;
+    screen.folder(&folder)?;
+    // Removed with everything in it, whatever happens.
+    let work = Litter::new(folder.join("work"))?;
+    screen.status("making the mail");
+    let material = Material::make(&work.0, options)?;
+    for (name, mail) in [("spam", &material.spam), ("ham", &material.ham)] {
+        let (count, bytes) = (grouped(mail.count), grouped(mail.bytes));
+        screen.line(&format!("{count} messages of {name}, {bytes} bytes"))?;
+    }
+    let filters = filters(options, &work.0, screen)?;
+    let facts = facts(options, &filters, &material, &work.0)?;
+    let (steps, times, lab_folder) = (options.steps.clone(), options.times, work.0.clone());
+    let lab = Lab { filters, steps, folder: lab_folder, times, stop };
+    let mut progress = Progress { screen, started: Instant::now(), done: 0, total: lab.total() };
+    let mut results = Results {
+        messages: [material.spam.count, material.ham.count],
+        bytes: [material.spam.bytes, material.ham.bytes],
+        tokens: [options.tokens / 500, options.tokens / 10, options.tokens].map(|n| n.max(1)),
+        singles: options.singles,
+        runs: Vec::new(),
+    };
+    let mut after = |results: &Results| report::write(&folder, &facts, results, false);
+    let ended = lab.run(&material, &mut results, &mut progress, &mut after);
+    report::write(&folder, &facts, &results, ended.is_ok())?;
+    let interrupted = is_interrupted(ended, &folder)?;
+    Ok(Report { folder, interrupted, results })
+}
+
+/// barid, and the builds of bogofilter that are wanted and installed.
+fn filters(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Vec<Filter>> {
+    let mut filters = Vec::new();
+    for side in Side::ALL {
+        let is_wanted = side.is_own() || options.peers.contains(&side);
+        if !is_wanted || side == Side::Daemon {
+            continue;
+        }
+        let folder = work.join("runs");
+        disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let runner = Runner { launcher: Launcher::new(options.program.clone()), folder };
+        match Filter::new(side, &options.program, work, runner) {
+            Some(filter) => filters.push(filter),
+            None => screen.line(&format!("note: {side} is not installed"))?,
+        }
+    }
+    Ok(filters)
+}
+
+fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path) -> Result<Facts> {
+    let (program, folder) = (options.program.to_string_lossy(), work.to_string_lossy());
+    let short = |script: String| script.replace(&*program, "barid").replace(&*folder, "DIR");
+    let of = |filter: &Filter| {
+        let steps = options.steps.iter().filter(|step| step.is_of(filter.side));
+        let scripts = steps.map(|step| short(filter.script(*step, material)));
+        scripts.collect::<Vec<_>>()
+    };
+    let source = match (&options.spam_mail, &options.ham_mail) {
+        (None, None) => "generated",
+        (Some(_), Some(_)) => {
+            "given, a file each; as often as is needed, each time with a header of its own"
+        }
+        _ => "one of them given, the other generated",
+    };
+    Ok(Facts {
+        times: options.times,
+        barid: version(&options.program)?,
+        peers: filters.iter().filter_map(Filter::version).collect(),
+        machine: Machine::of(work),
+        source: source.to_owned(),
+        commands: filters.iter().flat_map(of).collect(),
+    })
+}
+
+impl Report {
+    /// The tables for people: bars, real time, ratios.
+    pub fn text(&self) -> String {
+        let results = &self.results;
+        format!(
+            "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
+            bars::table(&bars::bars(results)).text(),
+            report::times(results).text(),
+            report::ratios(results).text()
+        )
+    }
+
+    /// The same for programs: JSON, a line for each side and step.
+    ///
+    /// # Errors
+    ///
+    /// None that is known.
+    pub fn json_lines(&self) -> Result<Vec<String>> {
+        report::json_lines(&self.results)
+    }
+}

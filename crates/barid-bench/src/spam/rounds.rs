@@ -1,0 +1,169 @@
+//! The rounds: in each, every side does all steps in turn.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use barid_testkit::disk;
+use barid_testkit::usage::Sampling;
+
+use super::answer::Answer;
+use super::material::{Material, write_list};
+use super::results::{Results, Run};
+use super::step::{List, Side, Step};
+use super::system::Filter;
+use crate::Screen;
+use crate::formats::read_all;
+use crate::limits::SAMPLE_INTERVAL;
+use crate::mbox::Figures;
+use crate::run::{drop_caches, left, stoppable};
+
+/// The filters and how they are run.
+pub(crate) struct Lab<'a> {
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) steps: Vec<Step>,
+    /// Where everything is.
+    pub(crate) folder: PathBuf,
+    pub(crate) times: u32,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// How a bench stands.
+pub(crate) struct Progress<'a> {
+    pub(crate) screen: &'a mut dyn Screen,
+    pub(crate) started: Instant,
+    pub(crate) done: usize,
+    pub(crate) total: usize,
+}
+
+impl Progress<'_> {
+    /// Says what comes next: ` 1 - dump - bogofilter-bdb`.
+    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
+        self.screen.line(&format!("{round:2} - {step:25} - {side}"))?;
+        let left = left(self.started.elapsed(), self.done, self.total);
+        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
+        self.done += 1;
+        Ok(())
+    }
+}
+
+impl Lab<'_> {
+    /// Lines of progress that [`Lab::run`] says.
+    pub(crate) fn total(&self) -> usize {
+        let of = |filter: &Filter| self.steps.iter().filter(|step| step.is_of(filter.side)).count();
+        self.filters.iter().map(of).sum::<usize>() * (1 + self.times as usize)
+    }
+
+    /// Does everything; what was measured is in `results` also if it fails. `after` is called
+    /// after each round.
+    pub(crate) fn run(
+        &self,
+        material: &Material,
+        results: &mut Results,
+        progress: &mut Progress<'_>,
+        after: &mut dyn FnMut(&Results) -> Result<()>,
+    ) -> Result<()> {
+        self.make_lists(material, results.tokens, progress)?;
+        for round in 0..=self.times {
+            for step in &self.steps {
+                let mut expected = None;
+                for filter in self.filters.iter().filter(|filter| step.is_of(filter.side)) {
+                    let side = filter.side;
+                    let at = || format!("{side} at {step}");
+                    progress.say(round, *step, side)?;
+                    let figures = self.step(round, filter, *step, material);
+                    let figures = stoppable(self.stop, figures).with_context(at)?;
+                    results.runs.push(Run { round, side, step: *step, figures });
+                    if round == 0 {
+                        let checked = check(filter, *step, material, &mut expected);
+                        stoppable(self.stop, checked).with_context(at)?;
+                    }
+                }
+            }
+            after(results)?;
+        }
+        Ok(())
+    }
+
+    /// Lets every filter learn, and gives it lists of all sizes.
+    fn make_lists(
+        &self,
+        material: &Material,
+        tokens: [u64; 3],
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let mut dump = None;
+        for filter in &self.filters {
+            let at = || filter.side.to_string();
+            progress.screen.status(&format!("learning: {}", filter.side));
+            filter.reset(List::Own)?;
+            let learned = filter.run(Step::Register, material, Sampling::Off, &mut || Ok(()));
+            stoppable(self.stop, learned).with_context(at)?;
+            if dump.is_none() {
+                dump = Some(filter.dump(List::Own).with_context(at)?);
+            }
+        }
+        let dump = dump.context("there is no filter")?;
+        for (list, tokens) in [List::Small, List::Middle, List::Large].into_iter().zip(tokens) {
+            if !self.steps.iter().any(|step| step.list() == list) {
+                continue;
+            }
+            let text = self.folder.join("list.txt");
+            write_list(&dump, tokens, &text)?;
+            for filter in &self.filters {
+                progress.screen.status(&format!("{tokens} tokens: {}", filter.side));
+                let loaded = stoppable(self.stop, filter.load(list, &text));
+                loaded.with_context(|| filter.side.to_string())?;
+            }
+            disk::remove_file(&text).with_context(|| text.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// One step.
+    fn step(
+        &self,
+        round: u32,
+        filter: &Filter,
+        step: Step,
+        material: &Material,
+    ) -> Result<Figures> {
+        if step == Step::Register {
+            filter.reset(List::Own)?;
+        }
+        let sampling = if round > 0 { Sampling::Off } else { Sampling::Every(SAMPLE_INTERVAL) };
+        let mail = [&material.spam.mbox, &material.ham.mbox, &material.singles].map(Clone::clone);
+        // What was written before is on the disk, and what is read is in memory, or the list is
+        // not.
+        let mut ready = || {
+            disk::sync_file_system(&self.folder)
+                .with_context(|| self.folder.display().to_string())?;
+            if step == Step::ClassifyCold {
+                drop_caches()?;
+            } else {
+                read_all(&[filter.list(step.list())])?;
+            }
+            read_all(&mail)?;
+            read_all(&filter.programs())
+        };
+        filter.run(step, material, sampling, &mut ready)
+    }
+}
+
+/// Makes sure that a side answers as the first one did.
+fn check(
+    filter: &Filter,
+    step: Step,
+    material: &Material,
+    expected: &mut Option<Answer>,
+) -> Result<()> {
+    let answer = filter.answer(step, material).context("the answer")?;
+    match expected {
+        Some(expected) => answer.compare(expected),
+        None => {
+            *expected = Some(answer);
+            Ok(())
+        }
+    }
+}

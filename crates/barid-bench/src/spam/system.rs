@@ -1,0 +1,257 @@
+//! The filters: what each is asked, as a shell would ask it, so that whoever reads a report can do
+//! the same.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use barid_testkit::disk;
+use barid_testkit::peers::program;
+use barid_testkit::usage::Sampling;
+
+use super::answer::Answer;
+use super::material::Material;
+use super::step::{List, Side, Step};
+use crate::formats::{run_piped, with_libraries};
+use crate::mbox::{Figures, Runner};
+use crate::run::{fresh_folder, quoted};
+
+/// A filter with word lists of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) side: Side,
+    /// What filters messages, and what reads and writes word lists.
+    programs: Programs,
+    /// A folder of its own.
+    folder: PathBuf,
+    runner: Runner,
+}
+
+/// The programs of a side, as a shell calls them.
+#[derive(Clone, Debug)]
+struct Programs {
+    filter: String,
+    util: String,
+    files: Vec<PathBuf>,
+}
+
+impl Programs {
+    fn own(barid: &Path) -> Self {
+        let name = quoted(&barid.to_string_lossy());
+        let [filter, util] = ["bogofilter", "bogoutil"].map(|tool| format!("{name} {tool}"));
+        Self { filter, util, files: with_libraries(barid) }
+    }
+
+    /// Those of a build of bogofilter: by the names that Debian gives them, or by bogofilter's own
+    /// if that is what the installed one was built with. `None` if there is none.
+    fn of_build(side: Side) -> Option<Self> {
+        let by_name = |suffix: &str| {
+            let [filter, util] =
+                ["bogofilter", "bogoutil"].map(|tool| program(&format!("{tool}{suffix}")));
+            let (filter, util) = (filter?, util?);
+            let is_right = database(&filter).is_some_and(|name| is_of(side, &name));
+            is_right.then(|| Self {
+                files: with_libraries(&filter),
+                filter: quoted(&filter.to_string_lossy()),
+                util: quoted(&util.to_string_lossy()),
+            })
+        };
+        by_name(&format!("-{}", side.build())).or_else(|| by_name(""))
+    }
+}
+
+/// The database that a bogofilter says it was built with.
+fn database(filter: &Path) -> Option<String> {
+    let output = Command::new(filter).arg("-V").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("Database:"));
+    line.map(|name| name.trim().to_owned())
+}
+
+fn is_of(side: Side, database: &str) -> bool {
+    let name: String = database.to_ascii_lowercase().chars().filter(|c| *c != ' ').collect();
+    let wanted = if side == Side::Bdb { "berkeleydb" } else { side.build() };
+    name.starts_with(wanted)
+}
+
+impl Filter {
+    /// The filter of a side; `None` if it is not installed.
+    pub(crate) fn new(side: Side, barid: &Path, folder: &Path, runner: Runner) -> Option<Self> {
+        let programs =
+            if side.is_own() { Some(Programs::own(barid)) } else { Programs::of_build(side) };
+        let folder = folder.join(side.folder());
+        programs.map(|programs| Self { side, programs, folder, runner })
+    }
+
+    /// The programs that are run, and their libraries.
+    pub(crate) fn programs(&self) -> Vec<PathBuf> {
+        let shell = with_libraries(Path::new("/bin/sh"));
+        [self.programs.files.clone(), shell].concat()
+    }
+
+    /// What its database is, for people.
+    pub(crate) fn version(&self) -> Option<String> {
+        let path = self.programs.files.first().filter(|_| !self.side.is_own())?;
+        database(path).map(|database| format!("{}: {database}", self.side))
+    }
+
+    /// The folder of a word list.
+    pub(crate) fn list(&self, list: List) -> PathBuf {
+        self.folder.join(list.name())
+    }
+
+    /// Begins without lists.
+    pub(crate) fn reset(&self, list: List) -> Result<()> {
+        fresh_folder(&self.list(list))
+    }
+
+    /// Makes a list of a text; it is not timed.
+    pub(crate) fn load(&self, list: List, text: &Path) -> Result<()> {
+        self.reset(list)?;
+        let (file, text) = (self.file(list), quoted(&text.to_string_lossy()));
+        let script = match self.side {
+            Side::Spam => format!("{} load --wordlist {file} {text}", self.spam()),
+            _ => format!("{} -C -l {file} < {text}", self.programs.util),
+        };
+        self.runner.run(&shell(&script), Stdio::null(), Sampling::Off).map(drop)
+    }
+
+    /// The file of a word list.
+    fn file(&self, list: List) -> String {
+        quoted(&self.list(list).join("wordlist.db").to_string_lossy())
+    }
+
+    /// `barid spam`, with cache and state of its own.
+    fn spam(&self) -> String {
+        let [cache, state] =
+            ["cache", "state"].map(|name| quoted(&self.folder.join(name).to_string_lossy()));
+        let barid = self.programs.filter.trim_end_matches(" bogofilter");
+        format!("{barid} --cache-dir {cache} --state-dir {state} spam")
+    }
+
+    /// The lines for a shell that do a step. bogofilter's exit status tells what a message is, and
+    /// 3 that something failed.
+    pub(crate) fn script(&self, step: Step, material: &Material) -> String {
+        let path = |path: &Path| quoted(&path.to_string_lossy());
+        let (spam, ham) = (path(&material.spam.mbox), path(&material.ham.mbox));
+        let file = self.file(step.list());
+        if self.side == Side::Spam {
+            let own = self.spam();
+            let train = format!("{own} train --quiet --wordlist {file}");
+            let classify = format!("{own} classify --rescore --wordlist {file}");
+            return match step {
+                Step::Register => format!("{train} --spam {spam} && {train} --ham {ham}"),
+                Step::ClassifyEach | Step::ClassifyCold => each(&classify, &material.singles),
+                _ => format!("{classify} {ham}"),
+            };
+        }
+        let filter = &self.programs.filter;
+        let filter = format!("{filter} -C -d {}", path(&self.list(step.list())));
+        match step {
+            Step::Register => format!("{filter} -M -s < {spam} && {filter} -M -n < {ham}"),
+            Step::ClassifyAll | Step::ClassifySmall | Step::ClassifyLarge => {
+                format!("{filter} -M -TT < {ham} || test $? -lt 3")
+            }
+            Step::ClassifyEach | Step::ClassifyCold => {
+                each(&format!("{filter} -TT"), &material.singles)
+            }
+            Step::Dump => format!("{} -C -d {file}", self.programs.util),
+        }
+    }
+
+    /// Does a step; `ready` is called just before.
+    pub(crate) fn run(
+        &self,
+        step: Step,
+        material: &Material,
+        sampling: Sampling,
+        ready: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Figures> {
+        let command = shell(&self.script(step, material));
+        ready()?;
+        let figures = Figures::of_process(&run_piped(&self.runner, &command, sampling)?);
+        let index_bytes = disk::allocated(&self.list(step.list()))?;
+        Ok(Figures { index_bytes, ..figures })
+    }
+
+    /// What it answers: to registering, what its list holds then.
+    pub(crate) fn answer(&self, step: Step, material: &Material) -> Result<Answer> {
+        let text = match step {
+            Step::Register => self.dump(List::Own)?,
+            _ => self.output(&self.script(step, material))?,
+        };
+        Ok(Answer::new(self.side, step, &text))
+    }
+
+    /// A list as text.
+    pub(crate) fn dump(&self, list: List) -> Result<String> {
+        let file = self.file(list);
+        match self.side {
+            Side::Spam => self.output(&format!("{} dump --wordlist {file}", self.spam())),
+            _ => self.output(&format!("{} -C -d {file}", self.programs.util)),
+        }
+    }
+
+    /// What a script prints.
+    fn output(&self, script: &str) -> Result<String> {
+        disk::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
+        let path = self.folder.join("output");
+        let file = disk::create(&path).with_context(|| path.display().to_string())?;
+        self.runner.run(&shell(script), file.into(), Sampling::Off)?;
+        let text = disk::read_text(&path).with_context(|| path.display().to_string())?;
+        ensure!(!text.is_empty(), "{script}: printed nothing");
+        Ok(text)
+    }
+}
+
+/// A process for each message of a folder.
+fn each(command: &str, folder: &Path) -> String {
+    let folder = quoted(&folder.to_string_lossy());
+    format!("for file in {folder}/*; do {command} < \"$file\" || test $? -lt 3 || exit; done")
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+impl Side {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::DropIn => "drop-in",
+            Self::Daemon => "daemon",
+            Self::Spam => "spam",
+            _ => self.build(),
+        }
+    }
+}
+
+impl List {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Small => "small",
+            Self::Middle => "middle",
+            Self::Large => "large",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_are_known_by_their_databases() {
+        let check = |database, expected: Option<Side>| {
+            let found = Side::PEERS.into_iter().find(|side| is_of(*side, database));
+            assert_eq!(found, expected, "{database}");
+        };
+        check("Berkeley DB 5.3.28: (September  9, 2013) AUTO-XA", Some(Side::Bdb));
+        check("TokyoCabinet (version 1.4.48, B+tree API)", Some(Side::TokyoCabinet));
+        check("SQLite 3.40.1", Some(Side::Sqlite));
+        check("LMDB", None);
+    }
+}
