@@ -3,8 +3,8 @@
 //!
 //! It repeats Greg Louis' measurements of 2003: spam and ham are registered from mboxes, messages
 //! are classified by one process and by a process each, with a list in memory and with one that is
-//! not, and a list is dumped; and messages are classified with a small list and a large one. Round 0
-//! checks: word lists and scores must be those of the first side. It is not timed.
+//! not, and a list is dumped; and messages are classified with a small list and a large one. Round
+//! 0 checks: word lists and scores must be those of the first side. It is not timed.
 //!
 //! What was measured is written after each round, and when the bench is told to stop.
 
