@@ -101,16 +101,38 @@ impl FromPending {
     }
 }
 
-/// One change for each message, ascending.
+/// One change for each message, ascending: what was asked for before, then what is asked for now.
 fn in_order(before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChanges {
-    if before.is_empty() && flags.is_ascending() {
-        return flags.clone();
+    match flags.is_ascending() {
+        true if before.is_empty() => flags.clone(),
+        true => merged(before, flags),
+        false => {
+            let mut all = before;
+            for (uid, change) in flags.iter() {
+                then(all.entry(uid).or_default(), change);
+            }
+            all.into_iter().collect()
+        }
     }
-    let mut all = before;
+}
+
+/// The same of changes that ascend, in memory for those that differ from their neighbours.
+fn merged(mut before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChanges {
+    let mut all = FlagChanges::default();
     for (uid, change) in flags.iter() {
-        then(all.entry(uid).or_default(), change);
+        while let Some(earlier) = before.first_entry().filter(|earlier| *earlier.key() < uid) {
+            all.push(earlier.remove_entry());
+        }
+        match before.remove(&uid) {
+            Some(mut both) => {
+                then(&mut both, change);
+                all.push((uid, both));
+            }
+            None => all.push_all([uid], change),
+        }
     }
-    all.into_iter().collect()
+    all.extend(before);
+    all
 }
 
 /// Makes `change` what it and then `later` do.
@@ -198,5 +220,39 @@ pub(crate) fn delta_of(change: &FlagChange) -> FlagDelta {
         remove: change.remove,
         add_keywords: change.add_keywords.clone(),
         remove_keywords: change.remove_keywords.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_types::Flag;
+
+    use super::*;
+
+    #[test]
+    fn later_changes_come_after_earlier_ones() {
+        let uid = |number| Uid::new(number).expect("because it is not 0");
+        let adds = |flag| FlagChange { add: FlagSet::EMPTY.with(flag), ..FlagChange::default() };
+        let removes =
+            |flag| FlagChange { remove: FlagSet::EMPTY.with(flag), ..FlagChange::default() };
+        let before: BTreeMap<_, _> =
+            [1, 4, 6, 9].map(|number| (uid(number), removes(Flag::Seen))).into();
+        let mut flags = FlagChanges::default();
+        flags.push_all([2, 3, 4, 5, 6].map(uid), &adds(Flag::Seen));
+        let mut backwards: Vec<_> = flags.iter().map(|(uid, own)| (uid, own.clone())).collect();
+        backwards.reverse();
+        let expected = [
+            (1, removes(Flag::Seen)),
+            (2, adds(Flag::Seen)),
+            (3, adds(Flag::Seen)),
+            (4, adds(Flag::Seen)),
+            (5, adds(Flag::Seen)),
+            (6, adds(Flag::Seen)),
+            (9, removes(Flag::Seen)),
+        ];
+        let expected: FlagChanges =
+            expected.into_iter().map(|(number, change)| (uid(number), change)).collect();
+        assert_eq!(in_order(before.clone(), &flags), expected);
+        assert_eq!(in_order(before, &backwards.into()), expected);
     }
 }
