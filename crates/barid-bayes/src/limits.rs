@@ -10,10 +10,10 @@ pub(crate) const PART_DEPTH_MAX: usize = 256;
 
 /// Longest physical line that is decoded at once; longer ones are read in pieces (bogofilter's
 /// piece: a sixth of what its scanner asks for).
-pub(crate) const LINE_PIECE_LEN: usize = 1365;
+pub const LINE_PIECE_LEN: usize = 1365;
 
 /// Longest piece of a line in parts that are not decoded.
-pub(crate) const RAW_PIECE_LEN: usize = 8192;
+pub const RAW_PIECE_LEN: usize = 8192;
 
 /// How many bytes may be scanned again for each byte of a message (words joined over tags, decoded
 /// entities and escapes); then they are separators.

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::choices::{CompressionParser, StoreParser};
 use crate::commands::change::{append, expunge, flag, sync, undo};
 use crate::commands::{
-    bench, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show, spam,
-    status, thread, watch,
+    bench, bogo, cache, check, completions, convert, demo, fetch, folders, ls, man, search, show,
+    spam, status, thread, watch,
 };
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -127,6 +127,9 @@ pub(crate) enum Command {
     Undo(undo::UndoArgs),
     Check(check::CheckArgs),
     Spam(spam::SpamArgs),
+    Bogofilter(bogo::BogofilterArgs),
+    Bogoutil(bogo::BogoutilArgs),
+    Bogolexer(bogo::BogolexerArgs),
     Cache(cache::CacheArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
@@ -163,6 +166,9 @@ impl Command {
             Self::Undo(args) => undo::run(context, args),
             Self::Check(args) => check::run(context, args),
             Self::Spam(args) => spam::run(context, args),
+            Self::Bogofilter(args) => bogo::filter(context, args),
+            Self::Bogoutil(args) => bogo::util(context, args),
+            Self::Bogolexer(args) => bogo::lexer(context, args),
             Self::Cache(args) => cache::run(context, args),
             Self::Bench(args) => bench::run(context, args),
             Self::Demo(args) => demo::run(context, args),

@@ -50,3 +50,9 @@ pub(crate) const ONE_MESSAGE_LEN_MAX: u64 = 4 * 1024 * 1024;
 
 /// Messages whose subjects are looked up at once.
 pub(crate) const SUBJECT_ROWS: usize = 4096;
+
+/// The largest configuration file of bogofilter's, and list of users, that is read.
+pub(crate) const BOGO_CONFIG_LEN_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes of messages that bogofilter's programs read at once.
+pub(crate) const BOGO_BUFFER_LEN: usize = 64 * 1024;

@@ -25,6 +25,9 @@ fn main() -> ExitCode {
     if let Some(code) = commands::bench::launched() {
         return code;
     }
+    if let Some(code) = commands::bogo::called() {
+        return code;
+    }
     let args = hyphens::separate(std::env::args_os().collect(), cli::Cli::command);
     let cli = cli::Cli::parse_from(args);
     let mut context = context::Context::new(cli.global);

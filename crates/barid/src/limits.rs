@@ -140,3 +140,6 @@ pub(crate) const SPAM_BUFFER_KEPT_LEN: usize = 4 << 20;
 
 /// Bytes of the scores of a mailbox that are read.
 pub(crate) const SPAM_SCORES_LEN_MAX: u64 = 512 << 20;
+
+/// Bytes of the distinct tokens of messages that the drop-in for bogofilter registers together.
+pub(crate) const DROPIN_BATCH_LEN: usize = 256 << 20;

@@ -1,5 +1,7 @@
 //! What a message says of itself on its way through the scanner.
 
+use std::ops::Range;
+
 /// What the last message says of itself, for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -9,6 +11,11 @@ pub struct Facts {
     pub queue_id: Vec<u8>,
     /// The first IP address in brackets in the `Received` fields that is not `127.0.0.1`.
     pub address: Vec<u8>,
+    /// Whether an empty line ends a header.
+    pub has_body: bool,
+    /// Where the header lines are that were passed over because they begin with
+    /// [`Options::spam_header_name`](crate::Options::spam_header_name).
+    pub own_lines: Vec<Range<usize>>,
 }
 
 impl Facts {
@@ -16,6 +23,15 @@ impl Facts {
         self.message_id.clear();
         self.queue_id.clear();
         self.address.clear();
+        self.has_body = false;
+        self.own_lines.clear();
+    }
+
+    pub(super) fn add_own_lines(&mut self, range: Range<usize>) {
+        match self.own_lines.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.own_lines.push(range),
+        }
     }
 
     pub(super) fn set_message_id(&mut self, value: &[u8], token_len_max: usize) {

@@ -73,6 +73,7 @@ impl<'a> Scan<'a> {
 
     /// The next physical line, or piece of one, behind the header lines of our own.
     fn next_line(&mut self, limit: usize) -> Option<&'a [u8]> {
+        let mut start = self.at;
         let mut line = self.piece(limit)?;
         if line.len() > 2 && line.starts_with(b"--") && self.parts.take_boundary(line) {
             self.begin_header();
@@ -87,12 +88,23 @@ impl<'a> Scan<'a> {
             && !own.is_empty()
             && line.starts_with(own)
         {
-            line = self.piece(limit)?;
-            while matches!(line.first(), Some(b' ' | b'\t')) {
-                line = self.piece(limit)?;
-            }
+            let next = self.behind_own_line(limit);
+            let end = self.at - next.map_or(0, <[u8]>::len);
+            self.facts.add_own_lines(start..end);
+            start = end;
+            line = next?;
         }
         Some(line)
+    }
+
+    /// The line behind a header line of our own and those that continue it.
+    fn behind_own_line(&mut self, limit: usize) -> Option<&'a [u8]> {
+        loop {
+            let line = self.piece(limit)?;
+            if !matches!(line.first(), Some(b' ' | b'\t')) {
+                return Some(line);
+            }
+        }
     }
 
     fn piece(&mut self, limit: usize) -> Option<&'a [u8]> {

@@ -342,6 +342,7 @@ impl Scan<'_> {
 
     fn end_header(&mut self) {
         self.in_header = false;
+        self.facts.has_body = true;
         self.clear_tag();
         match self.parts.part().part_type {
             PartType::Html => self.state = State::Html,

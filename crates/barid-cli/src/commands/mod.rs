@@ -1,6 +1,7 @@
 //! The commands, one file each: what it is asked with (`Args`) and what it does (`run`).
 
 pub(crate) mod bench;
+pub(crate) mod bogo;
 pub(crate) mod cache;
 pub(crate) mod change;
 pub(crate) mod check;

@@ -6,6 +6,7 @@
 
 mod canonical;
 mod classify;
+pub mod dropin;
 mod moving;
 mod scores;
 mod source;
@@ -20,9 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_bayes::{Parameters, Profile};
 use barid_formats::local_zone_minutes;
-use barid_kv::Choice;
-use barid_vfs::{OpenOptions, Vfs};
-use barid_wordlist::{Created, Native, OnStore, Sharing, WordList, date_of};
+use barid_vfs::Vfs;
+use barid_wordlist::{Created, Native, WordList, date_of};
 
 pub use self::canonical::canonical_text;
 pub use self::classify::{Classified, Explained, ExplainedToken, TellClassified};
@@ -85,13 +85,6 @@ pub struct Filter {
 /// A word list that can be handed from thread to thread.
 pub type AnyList = Box<dyn WordList + Send>;
 
-/// What files of Tokyo Cabinet begin with.
-const TOKYO_MAGIC: &[u8] = b"ToKyO CaBiNeT";
-/// Where files of Berkeley DB say what they are.
-const BDB_MAGIC_OFFSET: usize = 12;
-/// What they say there if they are B-trees, in either order of bytes.
-const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
-
 /// What [`barid_wordlist::keys::ENCODING`] says of tokens in UTF-8.
 const UTF8: u32 = 2;
 
@@ -121,33 +114,9 @@ impl Filter {
     /// and Tokyo Cabinet builds), which keeps no receipts.
     ///
     /// # Errors
-    /// [`barid_wordlist::Error::NotFound`], and what else [`Native::open`] and [`OnStore::open`]
-    /// say.
+    /// As [`dropin::open_list`].
     pub fn open_list(&self) -> Result<AnyList> {
-        let vfs = Arc::clone(&self.vfs);
-        match self.store_of_bogofilter() {
-            None => Ok(Box::new(Native::open(vfs, &self.path)?)),
-            Some(store) => {
-                let choice = Choice::parse(store).map_err(barid_wordlist::Error::from)?;
-                Ok(Box::new(OnStore::open(vfs, &self.path, choice, Sharing::Bogofilter)?))
-            }
-        }
-    }
-
-    /// What a file of bogofilter's is kept in, by its first bytes.
-    fn store_of_bogofilter(&self) -> Option<&'static str> {
-        let mut head = [0; 16];
-        let file = self.vfs.open(&self.path, OpenOptions::READ).ok()?;
-        let len = file.read_full_at(&mut head, 0).ok()?;
-        let head = &head[..len];
-        let at = |offset: usize, magic: &[u8]| {
-            head.get(offset..).is_some_and(|rest| rest.starts_with(magic))
-        };
-        match () {
-            () if at(0, TOKYO_MAGIC) => Some("tokyocabinet"),
-            () if BDB_MAGIC.iter().any(|magic| at(BDB_MAGIC_OFFSET, magic)) => Some("bdb"),
-            () => None,
-        }
+        Ok(dropin::open_list(&self.vfs, &self.path)?)
     }
 
     /// Opens the word list, which is made with its folder if there is none; for a dump to be loaded
@@ -172,12 +141,7 @@ impl Filter {
 
     /// The date of what is taught now, YYYYMMDD.
     pub fn date(&self) -> u32 {
-        self.options.date.unwrap_or_else(|| {
-            let seconds = self.vfs.now().unix_nanos.div_euclid(1_000_000_000);
-            let zone = i64::from(local_zone_minutes(&*self.vfs, seconds)) * 60;
-            let day = (seconds + zone).div_euclid(86_400);
-            u32::try_from(day).map_or(0, date_of)
-        })
+        self.options.date.unwrap_or_else(|| today(&*self.vfs))
     }
 
     fn is_stopped(&self) -> bool {
@@ -190,6 +154,14 @@ impl Filter {
             progress(Progress { work, unit: Unit::Messages, done, total });
         }
     }
+}
+
+/// The day of today where this machine is, YYYYMMDD.
+pub fn today(vfs: &dyn Vfs) -> u32 {
+    let seconds = vfs.now().unix_seconds();
+    let zone = i64::from(local_zone_minutes(vfs, seconds)) * 60;
+    let day = (seconds + zone).div_euclid(86_400);
+    u32::try_from(day).map_or(0, date_of)
 }
 
 /// How receipts name a profile.

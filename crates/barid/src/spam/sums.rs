@@ -3,8 +3,6 @@
 use barid_wordlist::{Batch, Counts};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Result;
-
 /// Distinct tokens of one message: each a length of two bytes and its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens(Vec<u8>);
@@ -69,6 +67,16 @@ impl Sums {
         }
     }
 
+    /// How many tokens there are.
+    pub(super) fn tokens_len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of all tokens.
+    pub(super) fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The index of the entry of a token, which is made if there is none.
     fn place(&mut self, token: &[u8]) -> usize {
         if 2 * self.entries.len() >= self.table.len() {
@@ -113,7 +121,7 @@ impl Sums {
     }
 
     /// Adds all changes to a batch, in the order of the tokens.
-    pub(super) fn write(&self, batch: &mut Batch) -> Result<()> {
+    pub(super) fn write(&self, batch: &mut Batch) -> barid_wordlist::Result<()> {
         let mut order: Vec<(&[u8], &Entry)> =
             self.entries.iter().map(|entry| (self.token(*entry), entry)).collect();
         order.sort_unstable_by_key(|(token, _)| *token);

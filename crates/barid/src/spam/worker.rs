@@ -6,7 +6,7 @@ use barid_bayes::{Distinct, Options, Profile, Scorer, Tokenizer};
 use barid_wordlist::limits::TOKEN_LEN_MAX;
 
 use super::canonical::write_canonical;
-use super::{AnyList, Filter};
+use super::{AnyList, Filter, dropin};
 use crate::Result;
 use crate::limits::SPAM_BUFFER_KEPT_LEN;
 
@@ -86,7 +86,8 @@ pub(super) struct Pool<'a> {
 
 impl<'a> Pool<'a> {
     pub(super) fn new(filter: &'a Filter) -> Self {
-        let asking = filter.store_of_bogofilter().map(|_| Mutex::default());
+        let asking =
+            dropin::store_of_bogofilter(&*filter.vfs, &filter.path).map(|_| Mutex::default());
         Self { filter, free: Mutex::default(), asking }
     }
 

@@ -1,0 +1,129 @@
+//! Configuration files, and the values that they and options have.
+
+use std::path::Path;
+
+use barid::vfs::{OsVfs, Vfs as _};
+
+use super::Stop;
+use crate::limits::BOGO_CONFIG_LEN_MAX;
+
+/// Bytes of a line that bogofilter takes at once.
+const LINE_LEN: usize = 199;
+
+/// A line of a configuration file: name and value. `None` of a line that has none.
+pub(super) type Setting<'a> = (&'a [u8], Option<(&'a [u8], &'a [u8])>);
+
+/// Hands every line that is no comment to `each`. `false` if the file cannot be read.
+pub(super) fn read(
+    path: &Path,
+    each: &mut dyn FnMut(Setting<'_>) -> Result<(), Stop>,
+) -> Result<bool, Stop> {
+    let Ok(bytes) = OsVfs.read(path, BOGO_CONFIG_LEN_MAX) else { return Ok(false) };
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        for line in line.chunks(LINE_LEN) {
+            if matches!(line.first(), Some(b'#' | b';' | b'\n')) {
+                continue;
+            }
+            let is_end = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
+            let len = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+            each((&line[..len], split(&line[..len])))?;
+        }
+    }
+    Ok(true)
+}
+
+/// Name and value, between which there are blanks or `=`. A value of `''` is empty.
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let is_delimiter = |byte: &u8| matches!(byte, b' ' | b'\t' | b'=');
+    let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let line = &line[start..];
+    let end = line.iter().position(is_delimiter)?;
+    let rest = &line[end..];
+    let len = rest.iter().take_while(|byte| is_delimiter(byte)).count();
+    let value = &rest[len..];
+    Some((&line[..end], if value == b"''" { b"" } else { value }))
+}
+
+/// Without a comment and the blanks before it.
+pub(super) fn text(value: &[u8]) -> Vec<u8> {
+    let Some(at) = value.iter().position(|byte| *byte == b'#') else { return value.to_vec() };
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
+    let len = value[..at].iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+    value[..len].to_vec()
+}
+
+/// Yes or no, by the first letter.
+pub(super) fn yes(value: &[u8]) -> Result<bool, Stop> {
+    let first = value.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first.map(u8::to_ascii_uppercase) {
+        Some(b'Y' | b'T' | b'1') => Ok(true),
+        Some(b'N' | b'F' | b'0') => Ok(false),
+        _ => {
+            let shown = String::from_utf8_lossy(value).into_owned();
+            Err(Stop::error(format!("Invalid boolean value - {shown}")))
+        }
+    }
+}
+
+/// A number, which may be followed by a comma and more.
+pub(super) fn number(value: &[u8]) -> Option<f64> {
+    let value = text(value);
+    let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
+    let value = &value[start..];
+    let end = value.iter().position(|byte| *byte == b',').unwrap_or(value.len());
+    let number = std::str::from_utf8(&value[..end]).ok()?;
+    number.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A whole number as C's `atoi` reads it.
+pub(super) fn integer(value: &[u8]) -> i64 {
+    let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
+    let (sign, digits) = match &value[start..] {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    sign * digits.fold(0_i64, |number, digit| {
+        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    })
+}
+
+/// The parts of a list with blanks or commas between.
+pub(super) fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| matches!(byte, b' ' | b',')).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_a_name_and_a_value() {
+        let check = |line: &str, expected: Option<(&str, &str)>| {
+            let expected = expected.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            assert_eq!(split(line.as_bytes()), expected, "{line}");
+        };
+        check("spam_cutoff=0.9", Some(("spam_cutoff", "0.9")));
+        check("  spam_cutoff \t= 0.9 # why", Some(("spam_cutoff", "0.9 # why")));
+        check("terse yes", Some(("terse", "yes")));
+        check("header_place=''", Some(("header_place", "")));
+        check("terse", None);
+        check("", None);
+    }
+
+    #[test]
+    fn values_are_read_as_bogofilter_does() {
+        assert_eq!(text(b"a b  # c"), b"a b");
+        assert_eq!(text(b"# c"), b"");
+        for (value, expected) in
+            [("0.5", Some(0.5)), (" 1e-3 # no", Some(1e-3)), ("0.5,x", Some(0.5)), ("x", None)]
+        {
+            assert_eq!(number(value.as_bytes()), expected, "{value}");
+        }
+        assert_eq!((integer(b" 12x"), integer(b"-3"), integer(b"x")), (12, -3, 0));
+        assert!(yes(b"Yes").is_ok_and(|yes| yes) && yes(b"0").is_ok_and(|yes| !yes));
+        assert!(yes(b"maybe").is_err());
+        assert!(parts(b"a, b,,c").eq([b"a", b"b", b"c"]));
+    }
+}

@@ -1,0 +1,122 @@
+//! `bogofilter`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use barid::spam::dropin::{Formats, Lists, Opening, Reply, Session};
+use barid::spam::today;
+use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
+
+use super::options::Options;
+use super::places::{reason, user_name};
+use super::{Stop, input, query, syslog, tell, tell_out};
+
+/// Runs it; its exit code.
+pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
+    let mut options = Options::read(args)?;
+    input::check(&options)?;
+    let specs = options.list_specs()?;
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let settings = &mut options.settings;
+    if settings.writes() || options.query > 0 {
+        let date = options.date.unwrap_or_else(|| today(&*vfs));
+        settings.date = if options.timestamps { date } else { 0 };
+    }
+    if names_user(&settings.formats) {
+        settings.user = user_name();
+    }
+    let opening = match (options.query > 0, settings.writes()) {
+        (true, _) => Opening::Ask,
+        (_, true) => Opening::Write { date: settings.date },
+        (_, false) => Opening::Read,
+    };
+    let lists = Lists::open(&vfs, &specs, opening, settings.encoding)?;
+    let mut output = Output::open(&options)?;
+    let settings = options.settings.clone();
+    let mut session = Session::new(vfs, settings, lists)?;
+    if options.query > 0 {
+        let text = query::text(&options, session.judge().settings(), &specs)?;
+        return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
+    }
+    let mut reply = Reply::default();
+    input::each(&options, &mut |message, name| {
+        session.message(message, name, &mut reply)?;
+        output.write(&mut reply)
+    })?;
+    session.finish(&mut reply)?;
+    output.write(&mut reply)?;
+    Ok(if options.ham_is_true { 0 } else { session.exit_code() })
+}
+
+/// Whether a format may ask who runs this.
+fn names_user(formats: &Formats) -> bool {
+    let Formats { header, terse, log_header, log_update, .. } = formats;
+    [header, terse, log_header, log_update].iter().any(|format| {
+        let starts = format.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+        let letter = |at: usize| {
+            let is_part = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'#' | b'.');
+            format[at + 1..].iter().find(|byte| !is_part(byte))
+        };
+        starts.map(|(at, _)| at).any(|at| letter(at) == Some(&b'u'))
+    })
+}
+
+/// Where it writes to.
+struct Output {
+    file: Option<(std::path::PathBuf, Box<dyn File>, u64)>,
+    tells_on_output: bool,
+}
+
+impl Output {
+    fn open(options: &Options) -> Result<Self, Stop> {
+        let path = options.output.as_ref().filter(|_| options.settings.passes_through);
+        let open = |path: &std::path::PathBuf| {
+            let how = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
+            match OsVfs.open(path, how) {
+                Ok(file) => Ok((path.clone(), file, 0)),
+                Err(error) => {
+                    let (path, reason) = (path.display(), reason(&error));
+                    Err(Stop::error(format!("Cannot open {path}: {reason}")))
+                }
+            }
+        };
+        let file = path.map(open).transpose()?;
+        Ok(Self { file, tells_on_output: options.tells_on_output })
+    }
+
+    /// Writes what is said, and empties it.
+    fn write(&mut self, reply: &mut Reply) -> Result<(), Stop> {
+        if self.tells_on_output {
+            self.out(&reply.told)?;
+        } else if !reply.told.is_empty() {
+            tell(&reply.told);
+        }
+        self.out(&reply.out)?;
+        reply.logged.iter().for_each(|line| syslog::write(line));
+        reply.told.clear();
+        reply.out.clear();
+        reply.logged.clear();
+        Ok(())
+    }
+
+    fn out(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let written = match &mut self.file {
+            None => tell_out(bytes),
+            Some((_, file, at)) => {
+                let written = file.write_all_at(bytes, *at);
+                *at += bytes.len() as u64;
+                written
+            }
+        };
+        written.map_err(|error| {
+            // A part of a message is worse than none.
+            if let Some((path, ..)) = &self.file {
+                drop(OsVfs.remove_file(Path::new(path)));
+            }
+            Stop::error(format!("cannot write: {}", reason(&error)))
+        })
+    }
+}

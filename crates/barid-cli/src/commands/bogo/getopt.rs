@@ -1,0 +1,201 @@
+//! Arguments as the C library's `getopt_long` reads them, whose rules bogofilter's users know:
+//! short options in one word, values with or without a space, long names cut short, options behind
+//! other arguments.
+
+/// A long option.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Long {
+    pub(super) name: &'static str,
+    pub(super) takes_value: bool,
+    /// What it stands for: a short option's letter, or its name.
+    pub(super) key: &'static str,
+}
+
+impl Long {
+    pub(super) const fn flag(name: &'static str, key: &'static str) -> Self {
+        Self { name, takes_value: false, key }
+    }
+
+    pub(super) const fn value(name: &'static str, key: &'static str) -> Self {
+        Self { name, takes_value: true, key }
+    }
+
+    /// One that has no letter.
+    pub(super) const fn named(name: &'static str) -> Self {
+        Self { name, takes_value: true, key: name }
+    }
+}
+
+/// The options that a program knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Letters of options; those that take a value are followed by a colon.
+    pub(super) letters: &'static str,
+    pub(super) longs: &'static [Long],
+}
+
+/// What an argument is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    Option {
+        key: &'static str,
+        value: Option<Vec<u8>>,
+    },
+    Unknown(Vec<u8>),
+    /// An option that needs a value.
+    NoValue(Vec<u8>),
+}
+
+/// Arguments, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parsed {
+    pub(super) items: Vec<Item>,
+    /// What is no option.
+    pub(super) others: Vec<Vec<u8>>,
+}
+
+impl Known {
+    pub(super) fn parse(&self, args: &[Vec<u8>]) -> Parsed {
+        let mut parsed = Parsed::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match &arg[..] {
+                b"--" => parsed.others.extend(args.by_ref().cloned()),
+                [b'-', b'-', long @ ..] => parsed.items.push(self.long(arg, long, &mut args)),
+                [b'-', _, ..] => self.letters(arg, &mut args, &mut parsed.items),
+                _ => parsed.others.push(arg.clone()),
+            }
+        }
+        parsed
+    }
+
+    fn long<'a>(
+        &self,
+        arg: &[u8],
+        long: &[u8],
+        args: &mut impl Iterator<Item = &'a Vec<u8>>,
+    ) -> Item {
+        let end = long.iter().position(|byte| *byte == b'=');
+        let (name, value) = match end {
+            Some(end) => (&long[..end], Some(long[end + 1..].to_vec())),
+            None => (long, None),
+        };
+        let Some(found) = self.find(name) else { return Item::Unknown(arg.to_vec()) };
+        match (found.takes_value, value) {
+            (false, Some(_)) => Item::Unknown(arg.to_vec()),
+            (true, None) => match args.next() {
+                Some(value) => Item::Option { key: found.key, value: Some(value.clone()) },
+                None => Item::NoValue(arg.to_vec()),
+            },
+            (_, value) => Item::Option { key: found.key, value },
+        }
+    }
+
+    /// The option of a name, or of the beginning of one.
+    fn find(&self, name: &[u8]) -> Option<&Long> {
+        if let Some(exact) = self.longs.iter().find(|long| long.name.as_bytes() == name) {
+            return Some(exact);
+        }
+        let mut begin = self.longs.iter().filter(|long| long.name.as_bytes().starts_with(name));
+        let first = begin.next()?;
+        begin
+            .all(|other| (other.key, other.takes_value) == (first.key, first.takes_value))
+            .then_some(first)
+    }
+
+    fn letters<'a>(
+        &self,
+        arg: &[u8],
+        args: &mut impl Iterator<Item = &'a Vec<u8>>,
+        items: &mut Vec<Item>,
+    ) {
+        for (at, letter) in arg.iter().enumerate().skip(1) {
+            let known = self.letters.bytes().position(|known| known == *letter);
+            let Some(place) = known.filter(|_| !matches!(letter, b':' | b'-')) else {
+                items.push(Item::Unknown(arg.to_vec()));
+                continue;
+            };
+            let key = &self.letters[place..=place];
+            if self.letters.as_bytes().get(place + 1) != Some(&b':') {
+                items.push(Item::Option { key, value: None });
+                continue;
+            }
+            let value = match &arg[at + 1..] {
+                [] => args.next().cloned(),
+                rest => Some(rest.to_vec()),
+            };
+            items.push(match value {
+                Some(value) => Item::Option { key, value: Some(value) },
+                None => Item::NoValue(arg.to_vec()),
+            });
+            return;
+        }
+    }
+
+    /// The option that a line of a configuration file names: without regard to case, with `_` for
+    /// `-`.
+    pub(super) fn of_config(&self, name: &[u8]) -> Option<&Long> {
+        let is_same = |(one, other): (&u8, u8)| {
+            one.eq_ignore_ascii_case(&other) || (*one, other) == (b'_', b'-')
+        };
+        self.longs.iter().find(|long| {
+            long.name.len() == name.len() && name.iter().zip(long.name.bytes()).all(is_same)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: Known = Known {
+        letters: "bd:pvT",
+        longs: &[
+            Long::flag("passthrough", "p"),
+            Long::value("bogofilter-dir", "d"),
+            Long::named("spam-cutoff"),
+            Long::named("spam-header-name"),
+        ],
+    };
+
+    fn check(args: &str, expected: &str) {
+        let args: Vec<Vec<u8>> = args.split_whitespace().map(|arg| arg.into()).collect();
+        let parsed = KNOWN.parse(&args);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut found: Vec<String> = parsed
+            .items
+            .iter()
+            .map(|item| match item {
+                Item::Option { key, value: None } => (*key).to_owned(),
+                Item::Option { key, value: Some(value) } => format!("{key}={}", text(value)),
+                Item::Unknown(arg) => format!("?{}", text(arg)),
+                Item::NoValue(arg) => format!(":{}", text(arg)),
+            })
+            .collect();
+        found.extend(parsed.others.iter().map(|other| format!("+{}", text(other))));
+        assert_eq!(found.join(" "), expected, "{args:?}");
+    }
+
+    #[test]
+    fn arguments_are_read_as_the_c_library_does() {
+        check("-pv -TT", "p v T T");
+        check("-d x -dy -pdz", "d=x d=y p d=z");
+        check("--passthrough --bogofilter-dir=x --bogo y", "p d=x d=y");
+        check("--spam=1 --spam-c=1 --passthrough=1", "?--spam=1 spam-cutoff=1 ?--passthrough=1");
+        check("a -p b -- -v - c", "p +a +b +-v +- +c");
+        check("-z -pz -d", "?-z p ?-pz :-d");
+        check("--spam-cutoff", ":--spam-cutoff");
+    }
+
+    #[test]
+    fn names_of_configuration_files() {
+        let check = |name: &str, key: Option<&str>| {
+            assert_eq!(KNOWN.of_config(name.as_bytes()).map(|long| long.key), key, "{name}");
+        };
+        check("spam_cutoff", Some("spam-cutoff"));
+        check("Spam-Cutoff", Some("spam-cutoff"));
+        check("bogofilter_dir", Some("d"));
+        check("spam_cut", None);
+        check("spam cutoff", None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Where messages come from: a stream, or files and folders by their names.
+
+use std::io::{BufRead as _, BufReader, Read, StdinLock};
+use std::path::Path;
+
+use barid::spam::dropin::{Messages, Separation};
+use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
+
+use super::options::{Bulk, Options};
+use super::places::reason;
+use super::{Stop, path_of, shown, tell};
+use crate::limits::{BOGO_BUFFER_LEN, MESSAGE_LEN_MAX};
+
+/// Takes a message, and the name of the file that it is from, where that is told.
+pub(super) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
+
+/// What was read before says how the next file is taken apart.
+struct Input<'a> {
+    many: bool,
+    before: Separation,
+    message: Vec<u8>,
+    take: &'a mut Take<'a>,
+}
+
+/// Whether the file of `-I` can be read: told before anything else happens.
+pub(super) fn check(options: &Options) -> Result<(), Stop> {
+    let Some(path) = &options.input else { return Ok(()) };
+    match OsVfs.open(path, OpenOptions::READ).is_ok() || OsVfs.open_dir(path).is_ok() {
+        true => Ok(()),
+        false => Err(Stop::error(format!("Can't read '{}'", path.display()))),
+    }
+}
+
+/// Hands all messages to `take`.
+pub(super) fn each<'a>(options: &Options, take: &'a mut Take<'a>) -> Result<(), Stop> {
+    let registers = options.settings.registration.is_some() && options.bulk == Bulk::Stream;
+    let mut input = Input {
+        many: options.many || registers,
+        before: Separation::None,
+        message: Vec::new(),
+        take,
+    };
+    match (options.bulk, &options.input) {
+        (Bulk::Stream, None) => input.stream(stdin(), None),
+        (Bulk::Stream, Some(path)) => input.input_file(path),
+        (Bulk::NamesInArgs, _) => {
+            for name in &options.names {
+                if !input.named(name)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        (Bulk::NamesOnInput, _) => input.names_on_input(),
+    }
+}
+
+/// Standard input behind a buffer.
+pub(super) fn stdin() -> BufReader<StdinLock<'static>> {
+    BufReader::with_capacity(BOGO_BUFFER_LEN, std::io::stdin().lock())
+}
+
+impl Input<'_> {
+    fn names_on_input(&mut self) -> Result<(), Stop> {
+        let mut names = stdin();
+        let mut name = Vec::new();
+        loop {
+            name.clear();
+            let read = names.by_ref().take(BOGO_BUFFER_LEN as u64).read_until(b'\n', &mut name);
+            read.map_err(|error| Stop::error(format!("stdin: {}", reason(&error))))?;
+            if name.is_empty() {
+                return Ok(());
+            }
+            let end = name.len() - usize::from(name.ends_with(b"\n"));
+            if !self.named(&name[..end])? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The messages of a file or folder; `false` if it cannot be read, which ends the run.
+    fn named(&mut self, name: &[u8]) -> Result<bool, Stop> {
+        let path = path_of(name);
+        let metadata = match OsVfs.metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let (name, reason) = (shown(name), reason(&error));
+                tell(format!("Can't stat mailstore '{name}': {reason}\n").as_bytes());
+                return Ok(false);
+            }
+        };
+        if metadata.file_type == FileType::Dir {
+            return self.folder(path, name).map(|()| true);
+        }
+        match OsVfs.open(path, OpenOptions::READ) {
+            Ok(file) => self.file(file, Some(name)).map(|()| true),
+            Err(error) => {
+                let (name, reason) = (shown(name), reason(&error));
+                tell(format!("Can't open file '{name}': {reason}\n").as_bytes());
+                Ok(false)
+            }
+        }
+    }
+
+    fn input_file(&mut self, path: &Path) -> Result<(), Stop> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let problem = |_| Stop::error(format!("Can't read '{}'", path.display()));
+        match OsVfs.metadata(path).map_err(problem)?.file_type {
+            FileType::Dir => self.folder(path, path.as_os_str().as_bytes()),
+            _ => self.file(OsVfs.open(path, OpenOptions::READ).map_err(problem)?, None),
+        }
+    }
+
+    fn file(&mut self, file: Box<dyn File>, name: Option<&[u8]>) -> Result<(), Stop> {
+        self.stream(BufReader::with_capacity(BOGO_BUFFER_LEN, Stream { file, at: 0 }), name)
+    }
+
+    fn stream(&mut self, stream: impl std::io::BufRead, name: Option<&[u8]>) -> Result<(), Stop> {
+        let mut messages = Messages::new(stream, self.many, self.before, MESSAGE_LEN_MAX)?;
+        if messages.separation() == Separation::Mbox {
+            self.before = Separation::Mbox;
+        }
+        let mut message = std::mem::take(&mut self.message);
+        while messages.next(&mut message)? {
+            (self.take)(&message, name)?;
+        }
+        self.message = message;
+        Ok(())
+    }
+
+    /// The messages of a Maildir, or of an MH folder, in the order of the file system.
+    fn folder(&mut self, path: &Path, name: &[u8]) -> Result<(), Stop> {
+        let is_dir = |path: &Path| {
+            OsVfs.metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
+        };
+        let name = name.strip_suffix(b"/").unwrap_or(name);
+        let parts = ["new", "cur"];
+        if !parts.iter().all(|part| is_dir(&path.join(part))) {
+            return self.files(path, name, |name| name.first().is_some_and(u8::is_ascii_digit));
+        }
+        for part in parts {
+            let name = [name, b"/", part.as_bytes()].concat();
+            self.files(&path.join(part), &name, |name| name.first() != Some(&b'.'))?;
+        }
+        Ok(())
+    }
+
+    fn files(&mut self, path: &Path, name: &[u8], is_one: fn(&[u8]) -> bool) -> Result<(), Stop> {
+        let unreadable = |error: std::io::Error| {
+            let reason = reason(&error);
+            Stop::error(format!("Cannot read directory {}: {reason}", path.display()))
+        };
+        let dir = OsVfs.open_dir(path).map_err(unreadable)?;
+        let mut files = Vec::new();
+        dir.list(&mut |file, _| {
+            if is_one(file) {
+                files.push(file.to_vec());
+            }
+        })
+        .map_err(unreadable)?;
+        for file in files {
+            let name = [name, b"/", &file].concat();
+            let opened = dir.open(&file, OpenOptions::READ);
+            let opened = opened.and_then(|file| Ok((file.metadata()?, file)));
+            match opened {
+                Ok((metadata, file)) if metadata.file_type == FileType::File => {
+                    let stream = BufReader::new(Stream { file, at: 0 });
+                    let mut message = std::mem::take(&mut self.message);
+                    Messages::one(stream, MESSAGE_LEN_MAX).next(&mut message)?;
+                    (self.take)(&message, Some(&name))?;
+                    self.message = message;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let (name, reason) = (shown(&name), reason(&error));
+                    tell(format!("Warning: can't open file '{name}': {reason}\n").as_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file from its beginning.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) file: Box<dyn File>,
+    pub(super) at: u64,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let len = self.file.read_at(buffer, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}

@@ -1,0 +1,141 @@
+//! Where bogofilter's files are: `~`, users, and the folder of word lists.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use barid::vfs::{FileType, OsVfs, Vfs as _};
+
+use super::Stop;
+use crate::limits::BOGO_CONFIG_LEN_MAX;
+
+/// Who says where word lists are; the later counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Precedence {
+    SiteConfig,
+    UserConfig,
+    Command,
+}
+
+/// The folder of word lists, as far as options and files say it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folder {
+    said: Option<(Precedence, PathBuf)>,
+}
+
+impl Folder {
+    pub(super) fn set(&mut self, path: &[u8], precedence: Precedence) {
+        if self.said.as_ref().is_none_or(|(before, _)| *before <= precedence) {
+            self.said = Some((precedence, expanded(path)));
+        }
+    }
+
+    /// The folder: what was said, else that of the environment, else the one at home.
+    pub(super) fn path(&self) -> Result<PathBuf, Stop> {
+        if let Some((_, path)) = &self.said {
+            return Ok(path.clone());
+        }
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(path) = ["BOGOFILTER_DIR", "BOGODIR"].into_iter().find_map(variable) {
+            return Ok(path.into());
+        }
+        match variable("HOME") {
+            Some(home) => Ok(Path::new(&home).join(".bogofilter")),
+            None => Err(Stop::error("Can't find HOME or BOGOFILTER_DIR in environment.")),
+        }
+    }
+}
+
+/// Makes sure that a folder is there; one that is not is made.
+pub(super) fn ensure(folder: &Path) -> Result<(), Stop> {
+    let problem = match OsVfs.metadata(folder) {
+        Ok(metadata) if metadata.file_type == FileType::Dir => return Ok(()),
+        Ok(_) => format!("Error: {} is not a directory.", folder.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            match OsVfs.create_dir(folder, 0o700) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    format!("Error creating directory '{}': {}", folder.display(), reason(&error))
+                }
+            }
+        }
+        Err(error) => {
+            format!("Error accessing directory '{}': {}", folder.display(), reason(&error))
+        }
+    };
+    Err(Stop::error(format!(
+        "{problem}\nbogofilter: cannot find bogofilter directory.\n\
+         You must specify a directory on the command line, in the config file,\n\
+         or by using the BOGOFILTER_DIR or HOME environment variables.\nProgram aborting."
+    )))
+}
+
+/// An error of the system in its words.
+pub(super) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    }
+}
+
+/// A path with `~` and `~user` replaced.
+pub(super) fn expanded(path: &[u8]) -> PathBuf {
+    let as_it_is = || PathBuf::from(OsStr::from_bytes(path));
+    let Some(rest) = path.strip_prefix(b"~") else { return as_it_is() };
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let len = rest.iter().take_while(|byte| is_of_name(byte)).count();
+    let home = match &rest[..len] {
+        [] => home(),
+        name => user(&User::Name(name)).map(|user| user.home),
+    };
+    match home {
+        Some(mut home) => {
+            home.push(OsStr::from_bytes(&rest[len..]));
+            home.into()
+        }
+        None => as_it_is(),
+    }
+}
+
+/// The home of who runs this: of the user, whatever the environment says of it.
+fn home() -> Option<OsString> {
+    let found = user(&User::Id(OsVfs.user())).map(|user| user.home);
+    found.or_else(|| std::env::var_os("HOME"))
+}
+
+/// The name of who logged in, else of who runs this.
+pub(super) fn user_name() -> Vec<u8> {
+    let logged_in = OsVfs.read(Path::new("/proc/self/loginuid"), BOGO_CONFIG_LEN_MAX).ok();
+    let logged_in = logged_in.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok());
+    let by_id = |id: u32| user(&User::Id(id)).map(|user| user.name);
+    let logged_in = logged_in.filter(|id| *id != u32::MAX).and_then(by_id);
+    let id = OsVfs.user();
+    logged_in.or_else(|| by_id(id)).unwrap_or_else(|| format!("#{id}").into_bytes())
+}
+
+enum User<'a> {
+    Name(&'a [u8]),
+    Id(u32),
+}
+
+struct Found {
+    name: Vec<u8>,
+    home: OsString,
+}
+
+/// What the system's list of users says.
+fn user(of: &User<'_>) -> Option<Found> {
+    let users = OsVfs.read(Path::new("/etc/passwd"), BOGO_CONFIG_LEN_MAX).ok()?;
+    users.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        let name = fields.next()?;
+        let id: u32 = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+        let home = fields.nth(2)?;
+        let is_meant = match of {
+            User::Name(wanted) => *wanted == name,
+            User::Id(wanted) => *wanted == id,
+        };
+        is_meant.then(|| Found { name: name.to_vec(), home: OsString::from_vec(home.to_vec()) })
+    })
+}

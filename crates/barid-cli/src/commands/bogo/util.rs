@@ -1,0 +1,416 @@
+//! `bogoutil`.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid::spam::dropin::{Words, histogram, open_list};
+use barid::spam::{AnyList, today};
+use barid::vfs::{FileType, OpenOptions, OsVfs, Vfs};
+use barid::wordlist::{Created, Load, Maintain, Native, dump, load, oldest, robx, store_robx};
+
+use super::config::{self, integer, yes};
+use super::getopt::{Item, Known, Long};
+use super::input::{Stream, stdin};
+use super::options::{date, whole};
+use super::places::{expanded, reason};
+use super::{Stop, help, path_of, shown, tell, tell_out};
+use crate::limits::BOGO_BUFFER_LEN;
+
+mod tend;
+
+/// The options that bogoutil knows.
+const KNOWN: Known = Known {
+    letters: ":a:c:Cd:DhH:I:k:l:m:nO:p:r:R:s:u:vVw:x:X:y:",
+    longs: &[
+        Long::named("config-file"),
+        Long::flag("no-config-file", "C"),
+        Long::flag("help", "h"),
+        Long::value("input-file", "I"),
+        Long::value("output-file", "O"),
+        Long::named("min-token-len"),
+        Long::named("max-token-len"),
+        Long::named("max-multi-token-len"),
+        Long::named("multi-token-count"),
+        Long::named("unicode"),
+        Long::flag("version", "V"),
+        Long::flag("verbosity", "v"),
+        Long::named("db-transaction"),
+        Long::value("timestamp-date", "y"),
+        Long::named("db-log-autoremove"),
+        Long::named("db-prune"),
+        Long::named("db-checkpoint"),
+        Long::named("db-list-logfiles"),
+        Long::named("db-print-leafpage-count"),
+        Long::named("db-print-pagesize"),
+        Long::named("db-recover"),
+        Long::named("db-recover-harder"),
+        Long::named("db-remove-environment"),
+        Long::named("db-verify"),
+        Long::named("quirks"),
+    ],
+};
+
+/// Bytes of a line of words.
+const WORD_LINE_LEN: u64 = 511;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Dump,
+    Load,
+    Tend,
+    Upgrade,
+    Words {
+        with_probability: bool,
+    },
+    Histogram,
+    Robx {
+        is_kept: bool,
+    },
+    Verify,
+    /// What only Berkeley DB could tell.
+    Unknown,
+    /// What only environments of Berkeley DB need.
+    Nothing,
+}
+
+/// All that the command line says.
+#[derive(Debug)]
+struct Asked {
+    tasks: Vec<(Task, PathBuf)>,
+    what: Maintain,
+    /// Whether the list is written in UTF-8 from now on.
+    is_unicode: Option<bool>,
+    date: u32,
+    token_len_max: u32,
+    multi_token_count: u32,
+    verbose: u32,
+    input: Option<PathBuf>,
+    output: Option<PathBuf>,
+    without_config: bool,
+    tells_on_output: bool,
+    resets_encoding: bool,
+}
+
+/// Runs it; its exit code.
+pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
+    let mut asked = Asked {
+        tasks: Vec::new(),
+        what: Maintain::default(),
+        is_unicode: None,
+        date: today(&OsVfs),
+        token_len_max: 0,
+        multi_token_count: 1,
+        verbose: 0,
+        input: None,
+        output: None,
+        without_config: false,
+        tells_on_output: false,
+        resets_encoding: false,
+    };
+    let parsed = KNOWN.parse(args);
+    for item in &parsed.items {
+        match item {
+            Item::Option { key, value } => {
+                asked.apply(key, value.as_deref().unwrap_or_default())?
+            }
+            Item::Unknown(arg) => tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes()),
+            Item::NoValue(arg) => {
+                let said = format!("Option {} requires an argument.", shown(arg));
+                return Err(Stop::error(said));
+            }
+        }
+    }
+    let [(task, path)] = &asked.tasks[..] else {
+        return Err(Stop::error(
+            "bogoutil: Exactly one of the file or directory commands must be present.",
+        ));
+    };
+    let (task, path) = (*task, path.clone());
+    asked.configure()?;
+    if !matches!(task, Task::Words { .. } | Task::Nothing) && !parsed.others.is_empty() {
+        return Err(Stop::error("Missing or extraneous argument."));
+    }
+    let path = place(&path, task == Task::Load)?;
+    asked.run(task, &path, &parsed.others)
+}
+
+/// The list that a file or folder is.
+fn place(path: &Path, may_be_new: bool) -> Result<PathBuf, Stop> {
+    let exists = |path: &Path| OsVfs.metadata(path).is_ok();
+    let list = match OsVfs.metadata(path) {
+        Ok(metadata) if metadata.file_type == FileType::Dir => {
+            let [own, tokyo] = ["wordlist.db", "wordlist.tc"].map(|name| path.join(name));
+            if !exists(&own) && exists(&tokyo) { tokyo } else { own }
+        }
+        _ => path.to_owned(),
+    };
+    match may_be_new || exists(&list) {
+        true => Ok(list),
+        false => Err(Stop::error(format!("Can't open wordlist '{}'", list.display()))),
+    }
+}
+
+impl Asked {
+    fn apply(&mut self, key: &str, value: &[u8]) -> Result<(), Stop> {
+        match key {
+            "a" => self.what.date = Some(oldest(whole(value), today(&OsVfs))).filter(|it| *it > 0),
+            "c" => self.what.count = Some(whole(value)).filter(|count| *count > 0),
+            "s" => self.what.len = lens(value)?,
+            "n" => self.what.replace_non_ascii ^= true,
+            "C" => self.without_config = true,
+            "config-file" => {
+                self.without_config = true;
+                self.config(path_of(value))?;
+            }
+            "D" => self.tells_on_output = true,
+            "I" => self.input = Some(path_of(value).into()),
+            "O" => self.output = Some(path_of(value).into()),
+            "v" => self.verbose += 1,
+            "h" => return Err(Stop { code: 0, said: help::UTIL.to_owned() }),
+            "V" => return Err(Stop { code: 0, said: help::version("bogoutil") }),
+            "y" => self.date = date(value)?,
+            "unicode" => self.is_unicode = Some(yes(value)?),
+            "max-token-len" => self.token_len_max = whole(value),
+            "multi-token-count" => self.multi_token_count = whole(value),
+            "quirks" => {
+                let quirks = [&b"encoding-reset"[..], b"all"];
+                self.resets_encoding = config::parts(value).any(|part| quirks.contains(&part));
+            }
+            "k"
+            | "x"
+            | "X"
+            | "min-token-len"
+            | "max-multi-token-len"
+            | "db-transaction"
+            | "db-log-autoremove" => {}
+            _ => {
+                let task = match key {
+                    "d" => Task::Dump,
+                    "l" => Task::Load,
+                    "m" => Task::Tend,
+                    "u" => Task::Upgrade,
+                    "w" => Task::Words { with_probability: false },
+                    "p" => Task::Words { with_probability: true },
+                    "H" => Task::Histogram,
+                    "r" => Task::Robx { is_kept: false },
+                    "R" => Task::Robx { is_kept: true },
+                    "db-verify" => Task::Verify,
+                    "db-print-leafpage-count" | "db-print-pagesize" => Task::Unknown,
+                    _ => Task::Nothing,
+                };
+                self.tasks.push((task, path_of(value).into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn configure(&mut self) -> Result<(), Stop> {
+        if self.without_config {
+            return Ok(());
+        }
+        self.config(Path::new("/etc/bogofilter.cf"))?;
+        self.config(&expanded(b"~/.bogofilter.cf"))
+    }
+
+    /// Reads a configuration file, as far as it says something about word lists.
+    fn config(&mut self, path: &Path) -> Result<(), Stop> {
+        config::read(path, &mut |(_, setting)| {
+            let known = setting.and_then(|(name, value)| Some((KNOWN.of_config(name)?, value)));
+            match known {
+                Some((long, value)) if !long.name.starts_with("db-") => self.apply(long.key, value),
+                _ => Ok(()),
+            }
+        })?;
+        Ok(())
+    }
+
+    fn run(&self, task: Task, path: &Path, words: &[Vec<u8>]) -> Result<u8, Stop> {
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        match task {
+            Task::Unknown => return said(tell_out(b"UNKNOWN\n")),
+            Task::Nothing => return Ok(0),
+            Task::Load => return self.load(&vfs, path),
+            _ => {}
+        }
+        let mut list = open_list(&vfs, path)?;
+        let mut text = Vec::new();
+        match task {
+            Task::Dump => return self.dump(&mut list),
+            Task::Words { with_probability } => {
+                return self.words(&mut list, with_probability, words);
+            }
+            Task::Histogram => histogram(&mut *list, self.verbose, &mut text)?,
+            Task::Robx { is_kept } => {
+                let totals = list.totals()?;
+                if totals.spam == 0 || totals.ham == 0 {
+                    return Err(Stop::error(
+                        "\nRemember to register some spam and ham messages before you\n\
+                         use bogofilter to evaluate mail for its probable spam status!",
+                    ));
+                }
+                let found = match is_kept {
+                    true => store_robx(&mut *list, self.date)?,
+                    false => robx(&mut *list)?,
+                };
+                let Some(found) = found else { return Err(Stop::error("")) };
+                if !is_kept {
+                    text = format!("{:.6}\n", found.value).into_bytes();
+                }
+            }
+            Task::Verify => {
+                list.scan(&mut |_, _| true)?;
+                if let Some(damage) = list.damage().first() {
+                    let (path, at) = (damage.path.display(), damage.offset);
+                    return Err(Stop::error(format!("{path}: {} at byte {at}", damage.what)));
+                }
+            }
+            _ => self.tend(&mut list, task == Task::Upgrade)?,
+        }
+        said(tell_out(&text))
+    }
+
+    fn dump(&self, list: &mut AnyList) -> Result<u8, Stop> {
+        let mut out = self.out()?;
+        let count = dump(&mut **list, &mut out, Some(&self.what))?;
+        self.report(&format!("{count} tokens dumped\n"))
+    }
+
+    fn load(&self, vfs: &Arc<dyn Vfs>, path: &Path) -> Result<u8, Stop> {
+        let mut list: AnyList = match open_list(vfs, path) {
+            Err(barid::wordlist::Error::NotFound { .. }) => {
+                let created = Created { date: 0, encoding: None };
+                Box::new(Native::open_or_create(Arc::clone(vfs), path, &created)?)
+            }
+            opened => opened?,
+        };
+        let token_len_max = match (self.token_len_max, self.multi_token_count) {
+            (0, _) => None,
+            (len, 1) => Some(len),
+            (len, count) => Some((len + 1).saturating_mul(count).saturating_add(5)),
+        };
+        let how = Load {
+            today: self.date,
+            token_len_max: token_len_max.map(|len| len as usize),
+            without: self.what,
+            all_keys: false,
+        };
+        let loaded = match self.input()? {
+            Some(stream) => {
+                load(&mut *list, &mut BufReader::with_capacity(BOGO_BUFFER_LEN, stream), &how)
+            }
+            None => load(&mut *list, &mut stdin(), &how),
+        };
+        let loaded = loaded.map_err(|error| {
+            Stop::error(format!("bogoutil: {error}\nread or write error, aborting."))
+        })?;
+        self.report(&format!("{} tokens loaded\n", loaded.tokens))
+    }
+
+    fn words(
+        &self,
+        list: &mut AnyList,
+        with_probability: bool,
+        words: &[Vec<u8>],
+    ) -> Result<u8, Stop> {
+        let mut out = self.out()?;
+        let mut text = Vec::new();
+        let table = Words::new(&mut **list, with_probability, &mut text)?;
+        let written = |out: &mut dyn Write, text: &mut Vec<u8>| {
+            let done = out.write_all(text).and_then(|()| out.flush());
+            text.clear();
+            done.map_err(|error| Stop::error(reason(&error)))
+        };
+        for word in words {
+            table.add(&mut **list, word, &mut text)?;
+        }
+        written(&mut *out, &mut text)?;
+        if !words.is_empty() {
+            return Ok(0);
+        }
+        let mut lines = stdin();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = lines.by_ref().take(WORD_LINE_LEN).read_until(b'\n', &mut line);
+            read.map_err(|error| Stop::error(reason(&error)))?;
+            let Some(word) = line.strip_suffix(b"\n") else {
+                if !line.is_empty() {
+                    let line = shown(&line);
+                    let said = format!(
+                        "bogoutil: Unexpected input [{line}]. Does not end with newline or line too long.\n"
+                    );
+                    tell(said.as_bytes());
+                }
+                return Ok(0);
+            };
+            table.add(&mut **list, word, &mut text)?;
+            written(&mut *out, &mut text)?;
+        }
+    }
+
+    /// The file of `-I`.
+    fn input(&self) -> Result<Option<Stream>, Stop> {
+        let open = |path: &PathBuf| match OsVfs.open(path, OpenOptions::READ) {
+            Ok(file) => Ok(Stream { file, at: 0 }),
+            Err(_) => Err(Stop::error(format!("Can't read file '{}'", path.display()))),
+        };
+        self.input.as_ref().map(open).transpose()
+    }
+
+    /// Standard output, or the file of `-O`.
+    fn out(&self) -> Result<Box<dyn Write>, Stop> {
+        let Some(path) = &self.output else { return Ok(Box::new(std::io::stdout().lock())) };
+        let how = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
+        match OsVfs.open(path, how) {
+            Ok(file) => Ok(Box::new(Written { file, at: 0 })),
+            Err(_) => Err(Stop::error(format!("Can't write file '{}'", path.display()))),
+        }
+    }
+
+    /// Tells what was done, if that was asked for.
+    fn report(&self, text: &str) -> Result<u8, Stop> {
+        match (self.verbose, self.tells_on_output) {
+            (0, _) => Ok(0),
+            (_, true) => said(tell_out(text.as_bytes())),
+            (_, false) => {
+                tell(text.as_bytes());
+                Ok(0)
+            }
+        }
+    }
+}
+
+fn said(done: std::io::Result<()>) -> Result<u8, Stop> {
+    done.map(|()| 0).map_err(|error| Stop::error(reason(&error)))
+}
+
+/// The two numbers of `-s`.
+fn lens(value: &[u8]) -> Result<Option<(usize, usize)>, Stop> {
+    let numbers = value.split(|byte| *byte == b',').map(integer);
+    let numbers: Vec<usize> = numbers.filter_map(|number| usize::try_from(number).ok()).collect();
+    match numbers[..] {
+        [0, 0] => Ok(None),
+        [min, max] => Ok(Some((min, max))),
+        _ => Err(Stop::error(format!("syntax error in argument \"{}\" of -s", shown(value)))),
+    }
+}
+
+/// A file that is written from its beginning.
+struct Written {
+    file: Box<dyn barid::vfs::File>,
+    at: u64,
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let len = self.file.write_at(bytes, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! What a message is, and how that is said.
+
+use std::sync::Arc;
+
+use barid_bayes::{
+    AddressPrefix, Distinct, Evidence, Explanation, Facts, Options, Score, Scorer, Status,
+    Tokenizer,
+};
+use barid_vfs::Vfs;
+use barid_wordlist::limits::TOKEN_LEN_MAX;
+
+use super::format::Saying;
+use super::pass::pass;
+use super::{Error, Lists, Result, Settings};
+
+/// Judges messages, one after the other, with word lists that stay open. Several judges may use
+/// one list at once, each with a handle of its own; bogofilter's own files only in turn, as a
+/// process that closes such a file gives back all its locks of it.
+#[derive(Debug)]
+pub struct Judge {
+    vfs: Arc<dyn Vfs>,
+    settings: Settings,
+    lists: Lists,
+    tokenizer: Tokenizer,
+    distinct: Distinct,
+    scorer: Scorer,
+    evidence: Vec<Evidence>,
+}
+
+/// What a message was found to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Its score, and what that means.
+    pub score: Score,
+    /// How many distinct words it has.
+    pub words: usize,
+    /// Its number among the messages of a run, for `%m`.
+    pub number: u32,
+    /// What it was registered as, for `%r`.
+    pub(super) run: &'static str,
+}
+
+impl Verdict {
+    /// What it is.
+    pub fn status(&self) -> Status {
+        self.score.status
+    }
+
+    /// The exit code of a program that says so: 0 spam, 1 ham, 2 unsure.
+    pub fn exit_code(&self) -> u8 {
+        match self.score.status {
+            Status::Spam => 0,
+            Status::Ham => 1,
+            Status::Unsure => 2,
+        }
+    }
+}
+
+impl Judge {
+    /// A judge with these settings and word lists.
+    ///
+    /// # Errors
+    /// [`Error::Robx`].
+    pub fn new(vfs: Arc<dyn Vfs>, mut settings: Settings, lists: Lists) -> Result<Self> {
+        settings.parameters = settings.parameters.filled_in(lists.robx());
+        let robx = settings.parameters.robx;
+        if !(0.0..=1.0).contains(&robx) {
+            return Err(Error::Robx(robx));
+        }
+        settings.encoding = Some(lists.encoding());
+        let address_prefix = match lists.has_ip_prefix() {
+            true => AddressPrefix::Ip,
+            false => AddressPrefix::Url,
+        };
+        let options =
+            Options { word_encoding: lists.encoding(), address_prefix, ..settings.tokens.clone() };
+        Ok(Self {
+            vfs,
+            settings,
+            lists,
+            tokenizer: Tokenizer::new(options),
+            distinct: Distinct::new(),
+            scorer: Scorer::new(),
+            evidence: Vec::new(),
+        })
+    }
+
+    /// Its settings, what is not set filled in.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its word lists.
+    pub fn lists(&mut self) -> &mut Lists {
+        &mut self.lists
+    }
+
+    /// Takes in what others have taught since the lists were opened or last refreshed.
+    ///
+    /// # Errors
+    /// [`Error::List`].
+    pub fn refresh(&mut self) -> Result<()> {
+        self.lists.refresh()?;
+        Ok(())
+    }
+
+    /// Judges a message, which is taken as it comes: with a From_ line, with LF or CRLF.
+    ///
+    /// # Errors
+    /// [`Error::List`].
+    pub fn judge(&mut self, message: &[u8]) -> Result<Verdict> {
+        self.read(message);
+        self.score(1)
+    }
+
+    /// Takes a message in place of the one before.
+    pub(super) fn read(&mut self, message: &[u8]) {
+        self.distinct.read(&mut self.tokenizer, message);
+        self.distinct.sort();
+    }
+
+    /// The words of the message, in byte order.
+    pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        words(&self.distinct)
+    }
+
+    /// How many they are.
+    pub(super) fn words_len(&self) -> usize {
+        self.distinct.len()
+    }
+
+    /// Scores the message that was read.
+    pub(super) fn score(&mut self, number: u32) -> Result<Verdict> {
+        let words: Vec<&[u8]> = words(&self.distinct).collect();
+        self.lists.look_up(&words, &mut self.evidence)?;
+        let evidence = self.evidence.iter().copied();
+        let score = self.scorer.score_evidence(&self.settings.parameters, evidence);
+        Ok(Verdict { score, words: self.distinct.len(), number, run: "" })
+    }
+
+    /// What the message says of itself.
+    pub(super) fn facts(&self) -> &Facts {
+        self.tokenizer.facts()
+    }
+
+    /// What is said of a message before it was judged.
+    pub(super) fn unjudged(&self) -> Verdict {
+        let parameters = &self.settings.parameters;
+        let (spamicity, min_dev) = (0.0, parameters.min_dev);
+        let status = parameters.status(spamicity);
+        let score = Score { spamicity, status, used: 0, p: 0.0, q: 0.0, min_dev };
+        Verdict { score, words: 0, number: 0, run: "" }
+    }
+
+    /// What each word of the message had to do with its score.
+    pub fn explain(&mut self) -> Explanation<'_> {
+        let words = words(&self.distinct).zip(self.evidence.iter().copied());
+        self.scorer.explain(&self.settings.parameters, words)
+    }
+
+    /// Writes the line that tells the verdict on the message judged last, without a line end: the
+    /// header line, or with [`Settings::is_terse`] the terse one.
+    ///
+    /// # Errors
+    /// [`Error::Directive`].
+    pub fn write_line(&self, verdict: &Verdict, to: &mut Vec<u8>) -> Result<()> {
+        let formats = &self.settings.formats;
+        let format = if self.settings.is_terse { &formats.terse } else { &formats.header };
+        self.write_format(verdict, format, to)
+    }
+
+    pub(super) fn write_format(
+        &self,
+        verdict: &Verdict,
+        format: &[u8],
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Verdict { score, words, number, run } = *verdict;
+        let (settings, facts) = (&self.settings, self.facts());
+        let now = self.vfs.now().unix_seconds();
+        let (spamicity, status) = (score.spamicity, score.status);
+        let messages = number;
+        Saying { settings, facts, spamicity, status, words, messages, run, now }.write(format, to)
+    }
+
+    /// Writes what bogofilter prints of the message judged last: nothing, a line, statistics, or
+    /// with [`Settings::passes_through`] the message with them in its header.
+    ///
+    /// # Errors
+    /// [`Error::Directive`].
+    pub fn write(&mut self, message: &[u8], verdict: &Verdict, to: &mut Vec<u8>) -> Result<()> {
+        let Settings { passes_through, is_terse, verbose, r_table, .. } = self.settings;
+        let mut line = Vec::new();
+        let is_said = passes_through || verbose > 0 || is_terse;
+        if is_said {
+            self.write_line(verdict, &mut line)?;
+        }
+        let mut stats = Vec::new();
+        if passes_through || verbose > 0 || r_table {
+            self.write_stats(verdict, &mut stats);
+        }
+        if passes_through {
+            pass(&self.settings, self.facts(), message, verdict.score.status, (&line, &stats), to);
+            return Ok(());
+        }
+        if is_said {
+            to.extend_from_slice(&line);
+            to.push(b'\n');
+        }
+        to.extend_from_slice(&stats);
+        Ok(())
+    }
+
+    /// Writes the statistics that were asked for, more of them with [`Settings::passes_through`].
+    fn write_stats(&mut self, verdict: &Verdict, to: &mut Vec<u8>) {
+        let Settings { stats_in_header, r_table, unsure_stats, is_quiet, .. } = self.settings;
+        let verbose = self.settings.verbose + u32::from(self.settings.passes_through);
+        let is_unsure = unsure_stats && verdict.score.status == Status::Unsure && verbose > 0;
+        if is_quiet || !(r_table || is_unsure || verbose >= 2) {
+            return;
+        }
+        let parameters = self.settings.parameters;
+        let token_len_max = self.settings.tokens.token_len_max;
+        let explanation = self.explain();
+        let indent = if stats_in_header { "  " } else { "" };
+        if r_table {
+            explanation.write_r_table(&parameters, indent, token_len_max, to);
+        } else if verbose >= 3 {
+            explanation.write_table(&parameters, indent, token_len_max, to);
+        } else {
+            let indent = if stats_in_header { "  " } else { "# " };
+            if !stats_in_header {
+                to.push(b'\n');
+            }
+            explanation.write_histogram(&parameters, indent, to);
+        }
+    }
+}
+
+/// The words that a word list can hold.
+fn words(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
+    let can_be_held =
+        |word: &&[u8]| !word.is_empty() && word.len() <= TOKEN_LEN_MAX && !word.contains(&0);
+    distinct.iter().filter(can_be_held)
+}

@@ -1,0 +1,296 @@
+//! Word lists as bogofilter finds and combines them.
+//!
+//! Counts and numbers of messages of all lists are added up; a word that a list to be ignored holds
+//! ends the search. Numbers given to lists say nothing but which comes first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barid_bayes::{Evidence, WordEncoding};
+use barid_kv::Choice;
+use barid_vfs::{OpenOptions, Vfs};
+use barid_wordlist::{Counts, Created, Error as ListError, Native, OnStore, Sharing, keys};
+
+use super::{Error, Result};
+use crate::spam::AnyList;
+
+/// What files of Tokyo Cabinet begin with.
+const TOKYO_MAGIC: &[u8] = b"ToKyO CaBiNeT";
+/// What files of SQLite begin with.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3";
+/// Where files of Berkeley DB say what they are.
+const BDB_MAGIC_OFFSET: usize = 12;
+/// What they say there if they are B-trees, in either order of bytes.
+const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
+
+/// The name of a list of most builds of bogofilter, and of ours.
+const NAME: &str = "wordlist.db";
+/// The name of a list of the build with Tokyo Cabinet.
+const NAME_TOKYO: &str = "wordlist.tc";
+
+/// What words are written in where nothing says otherwise, as [`keys::ENCODING`] says it.
+const UTF8: u32 = 2;
+const RAW: u32 = 1;
+/// Since which version of lists IP addresses have a prefix of their own.
+const IP_VERSION: u32 = keys::VERSION;
+
+/// What a file of bogofilter's is kept in, by its first bytes.
+pub(in crate::spam) fn store_of_bogofilter(vfs: &dyn Vfs, path: &Path) -> Option<&'static str> {
+    let mut head = [0; 16];
+    let file = vfs.open(path, OpenOptions::READ).ok()?;
+    let len = file.read_full_at(&mut head, 0).ok()?;
+    let head = &head[..len];
+    let at = |offset: usize, magic: &[u8]| {
+        head.get(offset..).is_some_and(|rest| rest.starts_with(magic))
+    };
+    match () {
+        () if at(0, TOKYO_MAGIC) => Some("tokyocabinet"),
+        () if at(0, SQLITE_MAGIC) => Some("sqlite"),
+        () if BDB_MAGIC.iter().any(|magic| at(BDB_MAGIC_OFFSET, magic)) => Some("bdb"),
+        () => None,
+    }
+}
+
+/// Opens a word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB and
+/// Tokyo Cabinet builds), which keeps no receipts.
+///
+/// # Errors
+/// [`barid_wordlist::Error::NotFound`], [`barid_wordlist::Error::Unsupported`] for a list of its
+/// SQLite build, and what else [`Native::open`] and [`OnStore::open`] say.
+pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyList> {
+    match store_of_bogofilter(&**vfs, path) {
+        None => Ok(Box::new(Native::open(Arc::clone(vfs), path)?)),
+        Some("sqlite") => Err(ListError::Unsupported {
+            path: path.to_owned(),
+            what: "a list of bogofilter's SQLite build: dump it with bogoutil -d and load that",
+        }),
+        Some(store) => {
+            let choice = Choice::parse(store)?;
+            Ok(Box::new(OnStore::open(Arc::clone(vfs), path, choice, Sharing::Bogofilter)?))
+        }
+    }
+}
+
+/// A list that is to be used, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListSpec {
+    /// Where it is. Of `wordlist.db` that is not there `wordlist.tc` in the same folder takes the
+    /// place, if that is there.
+    pub path: PathBuf,
+    /// Whether its words do not count.
+    pub is_ignored: bool,
+}
+
+/// What lists are opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// Reading; they must be there.
+    Read,
+    /// Telling how all is set up; they need not be there.
+    Ask,
+    /// Writing; what is not there is made, its keys of this date.
+    Write {
+        /// YYYYMMDD, or 0 for none.
+        date: u32,
+    },
+}
+
+/// A list that is open.
+#[derive(Debug)]
+pub struct Listed {
+    /// The list.
+    pub list: AnyList,
+    /// Whether its words do not count.
+    pub is_ignored: bool,
+    /// How many messages it was taught.
+    pub totals: Counts,
+}
+
+/// The lists of a run, open.
+#[derive(Debug)]
+pub struct Lists {
+    lists: Vec<Listed>,
+    default: Option<usize>,
+    encoding: Option<WordEncoding>,
+    version: u32,
+    robx: u32,
+    counts: Vec<Counts>,
+}
+
+impl Lists {
+    /// Opens lists. `encoding` is what was asked for.
+    ///
+    /// # Errors
+    /// [`Error::NoList`], [`Error::Encodings`], [`Error::NoDefaultList`], [`Error::List`].
+    pub fn open(
+        vfs: &Arc<dyn Vfs>,
+        specs: &[ListSpec],
+        opening: Opening,
+        encoding: Option<WordEncoding>,
+    ) -> Result<Self> {
+        let mut lists = Self {
+            lists: Vec::with_capacity(specs.len()),
+            default: specs.iter().position(|spec| !spec.is_ignored),
+            encoding,
+            version: 0,
+            robx: 0,
+            counts: Vec::new(),
+        };
+        if lists.default.is_none() {
+            return Err(Error::NoDefaultList);
+        }
+        for spec in specs {
+            let opening = if spec.is_ignored { Opening::Read } else { opening };
+            let list = match open_one(vfs, &spec.path, opening, lists.encoding) {
+                Err(Error::NoList { .. }) if opening == Opening::Ask => {
+                    lists.default = None;
+                    break;
+                }
+                list => list?,
+            };
+            lists.add(list, spec.is_ignored)?;
+        }
+        Ok(lists)
+    }
+
+    fn add(&mut self, mut list: AnyList, is_ignored: bool) -> Result<()> {
+        let [encoding, totals, robx, version] = said(&mut list)?;
+        let encoding = match encoding.spam {
+            RAW => Some(WordEncoding::Raw),
+            UTF8 => Some(WordEncoding::Utf8),
+            _ => None,
+        };
+        if encoding.is_some() {
+            if self.encoding.is_some() && self.encoding != encoding {
+                return Err(Error::Encodings);
+            }
+            self.encoding = encoding;
+        }
+        if self.version == 0 {
+            self.version = version.spam;
+        }
+        if self.default == Some(self.lists.len()) {
+            self.robx = robx.spam;
+        }
+        self.lists.push(Listed { list, is_ignored, totals });
+        Ok(())
+    }
+
+    /// What words are written in.
+    pub fn encoding(&self) -> WordEncoding {
+        self.encoding.unwrap_or_default()
+    }
+
+    /// Whether IP addresses have a prefix of their own.
+    pub(super) fn has_ip_prefix(&self) -> bool {
+        self.version >= IP_VERSION
+    }
+
+    /// What a word that was never seen says, if the list holds that.
+    pub fn robx(&self) -> Option<f64> {
+        (self.robx != 0).then(|| f64::from(self.robx) / 1_000_000.0)
+    }
+
+    /// The list that registrations go to.
+    pub(super) fn default_list(&mut self) -> Result<&mut Listed> {
+        self.default.and_then(|index| self.lists.get_mut(index)).ok_or(Error::NoDefaultList)
+    }
+
+    /// Takes in what others have changed; whether there was something.
+    ///
+    /// # Errors
+    /// [`Error::List`].
+    pub fn refresh(&mut self) -> Result<bool> {
+        let mut is_changed = false;
+        for (index, listed) in self.lists.iter_mut().enumerate() {
+            if listed.list.refresh()? {
+                let [_, totals, robx, _] = said(&mut listed.list)?;
+                listed.totals = totals;
+                if self.default == Some(index) {
+                    self.robx = robx.spam;
+                }
+                is_changed = true;
+            }
+        }
+        Ok(is_changed)
+    }
+
+    /// What is known of words, in byte order, in place of what `evidence` held.
+    pub(super) fn look_up(&mut self, tokens: &[&[u8]], evidence: &mut Vec<Evidence>) -> Result<()> {
+        evidence.clear();
+        evidence.resize(tokens.len(), Evidence::default());
+        let mut is_done = Vec::new();
+        for listed in &mut self.lists {
+            self.counts.clear();
+            self.counts.resize(tokens.len(), Counts::default());
+            listed.list.counts(tokens, &mut self.counts)?;
+            if !listed.is_ignored && is_done.is_empty() {
+                for (evidence, counts) in evidence.iter_mut().zip(&self.counts) {
+                    add(evidence, *counts, listed.totals);
+                }
+                continue;
+            }
+            is_done.resize(tokens.len(), false);
+            let known = self.counts.iter().zip(tokens).zip(&mut is_done);
+            for (evidence, ((counts, token), is_done)) in evidence.iter_mut().zip(known) {
+                if *is_done {
+                    continue;
+                }
+                // A word of a list to be ignored may have no counts at all.
+                let is_there = listed.is_ignored
+                    && (*counts != Counts::default() || listed.list.entry(token)?.is_some());
+                if is_there {
+                    evidence.counts = barid_bayes::Counts::default();
+                    *is_done = true;
+                } else {
+                    add(evidence, *counts, listed.totals);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a list says of itself: encoding, messages, robx and version.
+fn said(list: &mut AnyList) -> Result<[Counts; 4]> {
+    let tokens = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
+    let mut said = [Counts::default(); 4];
+    list.counts(&tokens, &mut said)?;
+    Ok(said)
+}
+
+fn add(evidence: &mut Evidence, counts: Counts, totals: Counts) {
+    let sum = |one: &mut barid_bayes::Counts, more: Counts| {
+        one.spam = one.spam.wrapping_add(more.spam);
+        one.ham = one.ham.wrapping_add(more.ham);
+    };
+    sum(&mut evidence.counts, counts);
+    sum(&mut evidence.totals, totals);
+}
+
+fn open_one(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    opening: Opening,
+    encoding: Option<WordEncoding>,
+) -> Result<AnyList> {
+    match open_list(vfs, path) {
+        Err(ListError::NotFound { .. }) => {}
+        opened => return Ok(opened?),
+    }
+    if path.file_name().is_some_and(|name| name == NAME) {
+        match open_list(vfs, &path.with_file_name(NAME_TOKYO)) {
+            Err(ListError::NotFound { .. }) => {}
+            opened => return Ok(opened?),
+        }
+    }
+    let Opening::Write { date } = opening else {
+        return Err(Error::NoList { path: path.to_owned() });
+    };
+    let encoding = match encoding.unwrap_or_default() {
+        WordEncoding::Raw => RAW,
+        WordEncoding::Utf8 => UTF8,
+    };
+    let created = Created { date, encoding: Some(encoding) };
+    Ok(Box::new(Native::open_or_create(Arc::clone(vfs), path, &created)?))
+}

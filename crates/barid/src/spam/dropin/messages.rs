@@ -1,0 +1,232 @@
+//! Messages out of one stream, separated as bogofilter does.
+//!
+//! The first byte of a stream says what separates messages in it: `F` a From_ line behind an empty
+//! line, `#` a line `#! rmail`, with how many bytes follow it, `M` a line `MAIL FROM:` behind one
+//! of a dot. The line is the first of its message. Without [`Messages::many`] there is one message;
+//! From_ lines do not separate then, but the others do all the same.
+
+use std::io::BufRead;
+
+use super::{Error, Result};
+
+/// What separates messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Separation {
+    /// Nothing.
+    #[default]
+    None,
+    /// From_ lines.
+    Mbox,
+    /// Lines `#! rmail`.
+    Rmail,
+    /// Lines `MAIL FROM:`.
+    Ant,
+}
+
+impl Separation {
+    fn line(self) -> &'static [u8] {
+        match self {
+            Self::None => b"",
+            Self::Mbox => b"From ",
+            Self::Rmail => b"#! rmail",
+            Self::Ant => b"MAIL FROM:",
+        }
+    }
+
+    fn of_first_byte(byte: Option<u8>) -> Option<Self> {
+        match byte {
+            Some(b'F') => Some(Self::Mbox),
+            Some(b'#') => Some(Self::Rmail),
+            Some(b'M') => Some(Self::Ant),
+            _ => None,
+        }
+    }
+}
+
+/// The messages of one stream.
+#[derive(Debug)]
+pub struct Messages<R> {
+    input: R,
+    separation: Separation,
+    many: bool,
+    len_max: usize,
+    /// Whether the first separator is still to come.
+    is_first: bool,
+    /// Whether a separator may come.
+    may_separate: bool,
+    /// Bytes of a message of an rmail batch that are still to come.
+    counted: usize,
+    /// The separator that ended the message before.
+    saved: Vec<u8>,
+    is_begun: bool,
+    is_ended: bool,
+}
+
+impl<R: BufRead> Messages<R> {
+    /// The messages of a stream: with `many` as many as there are, and if the stream does not say
+    /// what separates them, `before` does, which bogofilter takes from the stream before.
+    ///
+    /// # Errors
+    /// [`Error::Input`].
+    pub fn new(mut input: R, many: bool, before: Separation, len_max: usize) -> Result<Self> {
+        let first = input.fill_buf().map_err(Error::Input)?.first().copied();
+        let separation = match Separation::of_first_byte(first) {
+            Some(found) => found,
+            None => before,
+        };
+        // Only the first byte of a stream makes rmail batches and the like.
+        let is_line_based = matches!(separation, Separation::Rmail | Separation::Ant);
+        let separates = many || is_line_based && Separation::of_first_byte(first).is_some();
+        Ok(Self {
+            input,
+            separation: if separates { separation } else { Separation::None },
+            many,
+            len_max,
+            is_first: true,
+            may_separate: true,
+            counted: 0,
+            saved: Vec::new(),
+            is_begun: false,
+            is_ended: false,
+        })
+    }
+
+    /// One message, whatever it begins with.
+    pub fn one(input: R, len_max: usize) -> Self {
+        Self {
+            input,
+            separation: Separation::None,
+            many: false,
+            len_max,
+            is_first: true,
+            may_separate: true,
+            counted: 0,
+            saved: Vec::new(),
+            is_begun: false,
+            is_ended: false,
+        }
+    }
+
+    /// What separates messages here.
+    pub fn separation(&self) -> Separation {
+        self.separation
+    }
+
+    /// Reads the next message in place of what `message` holds; `false` if there is none. An empty
+    /// stream holds one message, an empty one.
+    ///
+    /// # Errors
+    /// [`Error::Input`], [`Error::TooLarge`].
+    pub fn next(&mut self, message: &mut Vec<u8>) -> Result<bool> {
+        message.clear();
+        if self.is_begun && (self.is_ended || !self.many) {
+            return Ok(false);
+        }
+        self.is_begun = true;
+        message.append(&mut self.saved);
+        if self.separation == Separation::None {
+            self.is_ended = true;
+            let mut limited = std::io::Read::take(&mut self.input, self.len_max as u64 + 1);
+            std::io::Read::read_to_end(&mut limited, message).map_err(Error::Input)?;
+            return self.checked(message.len()).map(|()| true);
+        }
+        while !self.is_ended {
+            let start = message.len();
+            if self.line(message)? {
+                self.saved.extend_from_slice(&message[start..]);
+                message.truncate(start);
+                return Ok(true);
+            }
+            self.checked(message.len())?;
+        }
+        Ok(true)
+    }
+
+    fn checked(&self, len: usize) -> Result<()> {
+        match len > self.len_max {
+            true => Err(Error::TooLarge { len_max: self.len_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a line to the message; whether it is the first of the next.
+    fn line(&mut self, message: &mut Vec<u8>) -> Result<bool> {
+        let start = message.len();
+        let most = if self.counted > 0 { self.counted } else { self.len_max + 1 };
+        let mut limited = std::io::Read::take(&mut self.input, most as u64);
+        let len = limited.read_until(b'\n', message).map_err(Error::Input)?;
+        if len == 0 {
+            self.is_ended = true;
+            return Ok(false);
+        }
+        let line = &message[start..];
+        if self.counted > 0 {
+            self.counted -= len;
+            return Ok(false);
+        }
+        let is_separator = line.starts_with(self.separation.line())
+            && (self.may_separate || self.is_first && self.separation == Separation::Mbox);
+        match self.separation {
+            Separation::Mbox => self.may_separate = matches!(line, b"\n" | b"\r\n"),
+            Separation::Ant if is_separator => self.may_separate = false,
+            Separation::Ant => self.may_separate |= matches!(line, b".\n" | b".\r\n" | b".\r"),
+            Separation::Rmail if is_separator => self.counted = count_of(line),
+            Separation::Rmail | Separation::None => {}
+        }
+        let is_next = is_separator && !self.is_first;
+        self.is_first &= !is_separator;
+        Ok(is_next)
+    }
+}
+
+/// How many bytes follow a line `#! rmail`.
+fn count_of(line: &[u8]) -> usize {
+    let digits = line[Separation::Rmail.line().len()..].iter();
+    let digits =
+        digits.filter(|byte| !byte.is_ascii_whitespace()).take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0_usize, |count, digit| {
+        count.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &[u8], many: bool, expected: &[&[u8]]) {
+        let mut messages = Messages::new(input, many, Separation::None, 1_000).unwrap();
+        let (mut found, mut message) = (Vec::new(), Vec::new());
+        while messages.next(&mut message).unwrap() {
+            found.push(message.clone());
+        }
+        let shown = found.iter().map(|text| text.escape_ascii().to_string()).collect::<Vec<_>>();
+        assert_eq!(found, expected, "{shown:?}");
+    }
+
+    #[test]
+    fn what_separates_messages() {
+        let mbox: &[u8] = b"From a\nb\nFrom c\n\nFrom d\ne\n\r\nFrom f\n";
+        let parts = [&b"From a\nb\nFrom c\n\n"[..], b"From d\ne\n\r\n", b"From f\n"];
+        check(mbox, true, &parts);
+        check(mbox, false, &[mbox]);
+        check(b"", true, &[b""]);
+        check(b"", false, &[b""]);
+        check(b"a\n\nFrom b\n", true, &[b"a\n\nFrom b\n"]);
+        let rmail: &[u8] = b"#! rmail 3\na\n\n#! rmail\nb\n";
+        check(rmail, true, &[b"#! rmail 3\na\n\n", b"#! rmail\nb\n"]);
+        check(rmail, false, &[b"#! rmail 3\na\n\n"]);
+        let ant: &[u8] = b"MAIL FROM:<a>\nMAIL FROM:\n.\nMAIL FROM:<b>\nc\n";
+        check(ant, true, &[b"MAIL FROM:<a>\nMAIL FROM:\n.\n", b"MAIL FROM:<b>\nc\n"]);
+        check(b"Message-ID: 1\n\n.\nMAIL FROM:\n", false, &[b"Message-ID: 1\n\n.\nMAIL FROM:\n"]);
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        for many in [false, true] {
+            let mut messages =
+                Messages::new(&b"From a\nbcd\n"[..], many, Separation::None, 8).unwrap();
+            let error = messages.next(&mut Vec::new()).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { .. }));
+        }
+    }
+}

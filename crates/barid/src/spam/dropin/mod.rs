@@ -1,0 +1,28 @@
+//! bogofilter's job in bogofilter's words: its settings, its scores, its header, its registrations.
+//!
+//! Other than the rest of the filter this takes every message as it comes, with the From_ line and
+//! all fields, and counts it each time it is registered: a word list is the one that bogofilter
+//! would have written. A [`Judge`] scores messages and says so; a [`Session`] does all that one run
+//! of bogofilter does, message for message. Neither reads the environment or writes to anybody:
+//! what is to be said is given back, so that a program and a daemon say the same
+//! (`docs/design/dropin.md`).
+
+mod error;
+mod format;
+mod judge;
+mod lists;
+mod messages;
+mod pass;
+mod printf;
+mod session;
+mod settings;
+mod util;
+
+pub use error::{Error, Result};
+pub use judge::{Judge, Verdict};
+pub(in crate::spam) use lists::store_of_bogofilter;
+pub use lists::{ListSpec, Listed, Lists, Opening, open_list};
+pub use messages::{Messages, Separation};
+pub use session::{Reply, Session};
+pub use settings::{Formats, Quirks, Registration, Settings};
+pub use util::{Words, histogram};
