@@ -172,11 +172,7 @@ pub trait Vfs: Debug + Send + Sync {
     /// [`io::ErrorKind::AlreadyExists`] then. An implementation that does not say otherwise looks
     /// before it renames.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match self.symlink_metadata(to) {
-            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.rename(from, to),
-            Err(error) => Err(error),
-        }
+        look_and_rename(self, from, to)
     }
     /// Gives a file a second name; fails if that exists.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -279,6 +275,15 @@ pub trait Vfs: Debug + Send + Sync {
         let len = file.read_full_at(&mut bytes, 0)?;
         bytes.truncate(len);
         Ok(bytes)
+    }
+}
+
+/// Looks whether something has the new name, and else renames.
+pub(crate) fn look_and_rename<V: Vfs + ?Sized>(vfs: &V, from: &Path, to: &Path) -> io::Result<()> {
+    match vfs.symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => vfs.rename(from, to),
+        Err(error) => Err(error),
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::api::{
     Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
+    look_and_rename,
 };
 use crate::limits::{LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
 use crate::watch::{Inotify, Watch};
@@ -508,16 +509,8 @@ fn timespec(timestamp: Timestamp) -> Timespec {
 fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
     match retry_on_intr(|| rustix::fs::link(from, to)) {
         Ok(()) => OsVfs.remove_file(from),
-        Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => look_and_rename(from, to),
+        Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => look_and_rename(&OsVfs, from, to),
         Err(error) => Err(error.into()),
-    }
-}
-
-fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
-    match OsVfs.symlink_metadata(to) {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => OsVfs.rename(from, to),
-        Err(error) => Err(error),
     }
 }
 
@@ -528,8 +521,11 @@ mod tests {
     #[test]
     fn no_way_of_renaming_replaces_a_file() {
         type Rename = fn(&Path, &Path) -> io::Result<()>;
-        let ways: [Rename; 3] =
-            [|from, to| OsVfs.rename_new(from, to), link_and_remove, look_and_rename];
+        let ways: [Rename; 3] = [
+            |from, to| OsVfs.rename_new(from, to),
+            link_and_remove,
+            |from, to| look_and_rename(&OsVfs, from, to),
+        ];
         let dir = std::env::temp_dir().join(format!("barid-rename-{}", std::process::id()));
         OsVfs.create_dir(&dir, 0o700).unwrap();
         let put = |name: &str, content: &[u8]| {
