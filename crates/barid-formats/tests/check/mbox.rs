@@ -87,6 +87,12 @@ const CASES: &[(&str, Damage)] = &[
         mailbox.patch(FILE, at as u64 + rng.u64(..3), b"#\x01");
         expect("separator", FILE, at as u64)
     }),
+    ("separator behind two blank lines", |mailbox, rng| {
+        let number = some(mailbox, rng);
+        let at = from_line(mailbox, number);
+        mailbox.splice(FILE, at..at + 2, b"\n#\x01");
+        expect("separator", FILE, at as u64 + 1).lost([number - 1])
+    }),
     ("date of a separator", |mailbox, rng| {
         let number = some(mailbox, rng);
         let at = from_line(mailbox, number);
@@ -205,4 +211,54 @@ fn a_body_whose_length_is_right_stays() {
     let without = message.replace("Content-Length", "X-Length").repeat(2);
     mailbox.put(FILE, without.as_bytes());
     assert!(view.check().unwrap().damages.iter().any(|damage| damage.kind == "separator"));
+}
+
+/// What is looked at at once are 1 MiB, and some bytes behind.
+const PIECE: usize = 1 << 20;
+
+/// Two messages, the second of which begins at `at`, with something before it.
+fn two_messages(at: usize, before: &[u8]) -> (Box_, String) {
+    let separator = "From ann@example.org Tue Jan  1 10:00:00 2019\n";
+    let header = "Date: Tue, 1 Jan 2019 10:00:00 +0000\nFrom: ann\nSubject: x\n\n";
+    let len = at - before.len() - separator.len() - header.len();
+    let mut body = "words in a line, as they stand in mail\n".repeat(len / 39 + 1);
+    body.truncate(len - 2);
+    let first = format!("{separator}{header}{body}\n\n");
+    let second = format!("{separator}{header}text\n");
+    let mailbox = Box_::new("mboxo:/mail/box", "/mail", Vec::new());
+    mailbox.put(FILE, &[first.as_bytes(), before, second.as_bytes()].concat());
+    assert!(mailbox.get(FILE)[at..].starts_with(separator.as_bytes()));
+    (mailbox, first + &second)
+}
+
+#[test]
+fn a_separator_is_found_wherever_pieces_end() {
+    for at in PIECE - 2..PIECE + 4 {
+        let (mailbox, sound) = two_messages(at, b"");
+        mailbox.patch(FILE, at as u64, b"#");
+        let view = View::of(&mailbox.disk, &mailbox.spec);
+        let damages = view.repair().unwrap().found.damages;
+        let found: Vec<_> = damages.iter().map(|damage| (damage.kind, damage.offset)).collect();
+        assert_eq!(found, [("separator", Some(at as u64))]);
+        assert_eq!(mailbox.get(FILE), sound.as_bytes(), "{at}");
+    }
+}
+
+#[test]
+fn zeros_are_one_run_wherever_pieces_end() {
+    for len in [9, 8192, PIECE - 1, PIECE + 8192 - 500, 3 * PIECE + 77] {
+        for from in [500, PIECE - 1, PIECE, PIECE + 1, PIECE + 8190] {
+            let (mailbox, sound) = two_messages(from + len, &vec![0; len]);
+            let view = View::of(&mailbox.disk, &mailbox.spec);
+            let damages = view.repair().unwrap().found.damages;
+            let found: Vec<_> = damages.iter().map(|damage| (damage.kind, damage.offset)).collect();
+            assert_eq!(found, [("zeros", Some(from as u64))], "{len} zeros");
+            assert!(mailbox.get(FILE) == sound.as_bytes(), "{len} zeros at {from}");
+            // Where no separator follows, they stay.
+            mailbox.splice(FILE, from..from, &[vec![0; len], b"x\n".to_vec()].concat());
+            let damages = view.check().unwrap().damages;
+            let found: Vec<_> = damages.iter().map(|damage| (damage.kind, damage.repair)).collect();
+            assert_eq!(found, [("zeros", None)], "{len} zeros");
+        }
+    }
 }

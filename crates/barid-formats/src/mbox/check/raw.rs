@@ -1,12 +1,13 @@
 //! Zeros, and lines that look like separators but are none.
 
 use std::io;
+use std::ops::Range;
 
 use barid_types::InternalDate;
 
 use super::super::FromProfile;
 use super::super::from_line;
-use super::super::layout::FROM_LINE_LEN_MAX;
+use super::super::layout::{FROM_LINE_LEN_MAX, MMDF_SEPARATOR};
 use super::Look;
 use crate::check::{Severity, sent_date};
 
@@ -15,7 +16,7 @@ const READ_LEN: usize = 1 << 20;
 /// Bytes that a suspicious line needs behind it: the beginning of a header.
 const AHEAD_LEN: usize = 8 * 1024;
 /// So many zeros in a row are what a crash leaves, and no mail.
-const ZEROS_MIN: usize = 8;
+const ZEROS_MIN: u64 = 8;
 /// Fields of which a message has some.
 const FIELDS: [&[u8]; 9] = [
     b"received",
@@ -33,7 +34,6 @@ const FIELDS: [&[u8]; 9] = [
 pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
     let mut buffer = vec![0; READ_LEN + AHEAD_LEN];
     let mut from = 0;
-    let mut zeros_end = 0;
     while from < look.end {
         let want = buffer.len().min((look.end - from) as usize);
         let len = look.file.read_full_at(&mut buffer[..want], from)?;
@@ -42,46 +42,83 @@ pub(super) fn look_at_bytes(look: &mut Look<'_>) -> io::Result<()> {
         }
         // What is behind is looked at with the next piece.
         let own = if len > READ_LEN { READ_LEN } else { len };
-        zeros_end = zeros(look, &buffer[..len], own, from, zeros_end);
+        let zeros_end = zeros(look, &buffer[..len], own, from)?;
         if !look.is_mmdf() {
             separators(look, &buffer[..len], own, from);
         }
-        from += own as u64;
+        from = zeros_end.max(from + own as u64);
     }
     Ok(())
 }
 
-/// Finds runs of zeros; returns where the last one ended.
-fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64, before: u64) -> u64 {
-    let mut at = before.saturating_sub(from).min(own as u64) as usize;
-    let mut last = before;
+/// Finds runs of zeros that begin among the first `own` bytes; returns where the last one ends.
+fn zeros(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) -> io::Result<u64> {
+    let mut at = 0;
+    let mut end = 0;
     while let Some(start) = memchr::memchr(0, &bytes[at..own]).map(|skip| at + skip) {
         let len = bytes[start..].iter().take_while(|byte| **byte == 0).count();
+        end = from + (start + len) as u64;
+        if start + len == bytes.len() {
+            end = zeros_end(look, end)?;
+        }
         at = start + len;
-        last = from + at as u64;
-        if len >= ZEROS_MIN {
-            let (offset, end) = (from + start as u64, last);
-            let what = format!("{len} zeros in a row, as a crash leaves them");
-            let damage = look.damage("zeros", Severity::Error, offset).what(what);
-            let rest = &bytes[at..];
-            if rest.starts_with(b"From ") || rest.starts_with(b"\x01\x01\x01\x01\n") {
-                let is_line = start == 0 && from == 0 || bytes[..start].ends_with(b"\n");
-                let line_end: &[u8] = if is_line { b"" } else { b"\n" };
-                look.suspect(offset..end, line_end, damage.repair("they are taken out"));
-            } else {
-                look.diagnosis.note(damage);
-            }
+        let run = from + start as u64..end;
+        if run.end - run.start >= ZEROS_MIN {
+            let behind = bytes.get(at..at + MMDF_SEPARATOR.len());
+            run_of_zeros(look, run, behind)?;
         }
         if at >= own {
             break;
         }
     }
-    last
+    Ok(end)
+}
+
+/// Where zeros end that go on at `at`.
+fn zeros_end(look: &Look<'_>, mut at: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; READ_LEN];
+    while at < look.end {
+        let want = buffer.len().min((look.end - at) as usize);
+        let len = look.file.read_full_at(&mut buffer[..want], at)?;
+        let zeros = buffer[..len].iter().take_while(|byte| **byte == 0).count();
+        at += zeros as u64;
+        if zeros < want {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// Takes note of a run of zeros. Before a separator they can go: what is behind is read where it is
+/// not given.
+fn run_of_zeros(look: &mut Look<'_>, run: Range<u64>, behind: Option<&[u8]>) -> io::Result<()> {
+    let what = format!("{} zeros in a row, as a crash leaves them", run.end - run.start);
+    let damage = look.damage("zeros", Severity::Error, run.start).what(what);
+    let mut read = [0; MMDF_SEPARATOR.len()];
+    let behind = match behind {
+        Some(behind) => behind,
+        None => {
+            let len = look.file.read_full_at(&mut read, run.end)?;
+            &read[..len]
+        }
+    };
+    if behind != b"From " && behind != MMDF_SEPARATOR {
+        look.diagnosis.note(damage);
+        return Ok(());
+    }
+    let mut before = *b"\n";
+    if run.start > 0 {
+        look.file.read_exact_at(&mut before, run.start - 1)?;
+    }
+    let line_end: &[u8] = if before == *b"\n" { b"" } else { b"\n" };
+    look.suspect(run, line_end, damage.repair("they are taken out"));
+    Ok(())
 }
 
 /// Finds lines behind blank lines that were separators.
 fn separators(look: &mut Look<'_>, bytes: &[u8], own: usize, from: u64) {
-    for at in memchr::memmem::find_iter(&bytes[..own.min(bytes.len())], b"\n\n") {
+    let is_blank = |at: &usize| bytes.get(at + 1) == Some(&b'\n');
+    for at in memchr::memchr_iter(b'\n', &bytes[..own]).filter(is_blank) {
         let start = at + 2;
         let rest = &bytes[start..];
         let Some(len) = memchr::memchr(b'\n', &rest[..rest.len().min(FROM_LINE_LEN_MAX)]) else {
