@@ -86,6 +86,9 @@ fn rename(vfs: &dyn Vfs, folder: &Path, from: &Path, to: &Path) -> Result<()> {
     let (from, to) = (folder.join(from), folder.join(to));
     vfs.rename_new(&from, &to).map_err(Error::at(&to))?;
     sync_parent(vfs, &to)?;
+    if from.parent() == to.parent() {
+        return Ok(());
+    }
     sync_parent(vfs, &from)
 }
 

@@ -188,7 +188,11 @@ pub fn undo(
         files += carry::back(&**vfs, &held, &last)?;
         keep::mark_undone(&**vfs, &last.folder)?;
         // What is mended in a second round was not seen in the first one: both are one repair.
-        match keep::last(&**vfs, side_dir)?.filter(|_| last.manifest.goes_on) {
+        let before = match last.manifest.goes_on {
+            true => keep::last(&**vfs, side_dir)?,
+            false => None,
+        };
+        match before {
             Some(before) => last = before,
             None => return Ok(Some(UndoReport { kept: last.folder, files })),
         }
@@ -210,8 +214,9 @@ pub fn open(
 
 /// Looks, unless something is unfinished: then nothing else can be said.
 fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diagnosis> {
-    let mut unfinished = doctor.unfinished(options.state_dir.as_deref()).unwrap_or_default();
-    let Some(found) = unfinished.take() else { return doctor.diagnose(held) };
+    let Some(found) = doctor.unfinished(options.state_dir.as_deref())? else {
+        return doctor.diagnose(held);
+    };
     let mut diagnosis = Diagnosis::default();
     let file = found.journal.unwrap_or_else(|| doctor.path().to_owned());
     diagnosis.note(
@@ -232,7 +237,7 @@ fn report(doctor: &dyn Doctor, diagnosis: Diagnosis) -> (CheckReport, super::pla
 }
 
 fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
-    match doctor.unfinished(options.state_dir.as_deref()).unwrap_or_default() {
+    match doctor.unfinished(options.state_dir.as_deref())? {
         None => Ok(()),
         Some(found) => {
             let path = doctor.path().to_owned();

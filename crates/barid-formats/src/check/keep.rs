@@ -114,16 +114,20 @@ impl Manifest {
             mode: whole.mode,
             modified: whole.modified,
         };
-        entries.extend(plan.steps.iter().map(|step| match step.clone() {
+        entries.extend(plan.steps.iter().map(|step| match step {
             Step::Write { path, old: whole, new, .. } => Entry::Write {
-                path,
+                path: path.clone(),
                 old: whole.as_ref().map(&mut old),
                 new_len: new.len() as u64,
-                new_hash: hash(&new),
+                new_hash: hash(new),
             },
-            Step::Remove { path, old: whole } => Entry::Remove { path, old: old(&whole) },
-            Step::Rename { from, to, size } => Entry::Rename { from, to, size },
-            Step::MakeDir { path, .. } => Entry::MakeDir { path },
+            Step::Remove { path, old: whole } => {
+                Entry::Remove { path: path.clone(), old: old(whole) }
+            }
+            Step::Rename { from, to, size } => {
+                Entry::Rename { from: from.clone(), to: to.clone(), size: *size }
+            }
+            Step::MakeDir { path, .. } => Entry::MakeDir { path: path.clone() },
         }));
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
         old_bytes(plan).for_each(|bytes| hasher.update(bytes));
@@ -192,22 +196,28 @@ pub(super) fn keep(
     create_dir_durable(vfs, side_dir, 0o700).map_err(Error::at(side_dir))?;
     let number = numbers(vfs, side_dir)?.last().map_or(1, |last| last + 1);
     let folder = side_dir.join(number.to_string());
+    create_dir_durable(vfs, &folder, 0o700).map_err(Error::at(&folder))?;
+    write_new(vfs, &folder.join(KEPT), old_bytes(plan))?;
+    write_new(vfs, &folder.join(MANIFEST), [manifest.to_bytes().as_slice()])?;
+    vfs.sync_dir(&folder).map_err(Error::at(&folder))?;
+    Ok(folder)
+}
+
+fn write_new<'a>(
+    vfs: &dyn Vfs,
+    path: &Path,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<()> {
     let write = || {
-        create_dir_durable(vfs, &folder, 0o700)?;
-        let file = vfs.open(&folder.join(KEPT), OpenOptions::create_new(0o600))?;
+        let file = vfs.open(path, OpenOptions::create_new(0o600))?;
         let mut at = 0;
-        for bytes in old_bytes(plan) {
+        for bytes in pieces {
             file.write_all_at(bytes, at)?;
             at += bytes.len() as u64;
         }
-        file.sync_all()?;
-        let file = vfs.open(&folder.join(MANIFEST), OpenOptions::create_new(0o600))?;
-        file.write_all_at(&manifest.to_bytes(), 0)?;
-        file.sync_all()?;
-        vfs.sync_dir(&folder)
+        file.sync_all()
     };
-    write().map_err(Error::at(&folder))?;
-    Ok(folder)
+    write().map_err(Error::at(path))
 }
 
 /// A repair that can be undone.

@@ -3,6 +3,7 @@
 
 mod corpora;
 mod crash;
+mod keeping;
 mod maildir;
 mod mbox;
 mod mbx;
