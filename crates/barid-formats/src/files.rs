@@ -38,7 +38,7 @@ pub(crate) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
             _ => owned = false,
         }
         if owned {
-            owned_len += crlf_size(&line[..len]);
+            owned_len += barid_message::crlf_size(&line[..len]);
         }
         at += len;
     }
@@ -61,16 +61,6 @@ fn is_owned(line: &[u8]) -> bool {
         return false;
     };
     barid_message::is_owned_field(line[..colon].trim_ascii_end())
-}
-
-/// Bytes of a text whose line ends are made CRLF.
-pub(crate) fn crlf_size(text: &[u8]) -> u64 {
-    let line_ends = memchr::memchr_iter(b'\n', text).count();
-    let whole = match memchr::memchr(b'\r', text) {
-        None => 0,
-        Some(_) => memchr::memmem::find_iter(text, b"\r\n").count(),
-    };
-    (text.len() + line_ends - whole) as u64
 }
 
 /// Whether an error is about this process, not about the file: too many open files, no memory.
@@ -128,7 +118,8 @@ impl HeadReader {
         };
         if is_whole {
             let owned = found.map_or(0, |found| found.owned_len);
-            head.rfc822_size = Some(crlf_size(&self.head[..len]).saturating_sub(owned));
+            head.rfc822_size =
+                Some(barid_message::crlf_size(&self.head[..len]).saturating_sub(owned));
         } else if found.is_none() && len > 0 && metadata.size > len as u64 {
             self.read_long(dir, name, &mut head)?;
         }
@@ -230,13 +221,6 @@ mod tests {
         assert_eq!(blank_line(b"ab\n\nc", 2), Some(4));
         assert_eq!(blank_line(b"ab\r\n\r\nc", 1), Some(6));
         assert_eq!(blank_line(b"ab\nc\n", 0), None);
-    }
-
-    #[test]
-    fn sizes_count_crlf() {
-        assert_eq!(crlf_size(b"a\nb\r\nc"), 7);
-        assert_eq!(crlf_size(b"a\rb\n"), 5);
-        assert_eq!(crlf_size(b""), 0);
     }
 
     #[test]

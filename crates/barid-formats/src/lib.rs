@@ -6,7 +6,6 @@
 
 pub mod check;
 mod create;
-mod crlf;
 mod detect;
 mod durable;
 mod error;

@@ -11,6 +11,7 @@
 mod address;
 mod body;
 mod casemap;
+mod crlf;
 mod date;
 mod defect;
 mod envelope;
@@ -35,12 +36,13 @@ pub use address::{
 };
 pub use body::{part_body, part_text, raw_body, raw_header};
 pub use casemap::{casemap, casemap_as, casemap_into};
+pub use crlf::{crlf_size, has_only_crlf, push_crlf};
 pub use date::{parse_date, parse_date_as};
 pub use defect::{Defect, DefectKind};
 pub use envelope::envelope;
 pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
-pub use owned::{crlf_size, header_key, is_owned_field, rfc822_size, strip_owned};
+pub use owned::{header_key, is_owned_field, rfc822_size, strip_owned};
 pub use params::parameter;
 pub use profile::Profile;
 pub use sections::{Section, SectionError, SectionText};

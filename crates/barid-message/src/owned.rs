@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::crlf::crlf_size;
 use crate::fields::{is_empty_line, line_end};
 
 /// Tells whether mailbox formats own the field of this name: `Status`, `X-Status`, `X-Keywords`,
@@ -47,26 +48,6 @@ pub fn rfc822_size(message: &[u8]) -> u64 {
         size -= crlf_size(&message[start..end]);
     });
     size
-}
-
-/// The length of a text with every LF that follows no CR counted as two bytes.
-pub fn crlf_size(text: &[u8]) -> u64 {
-    text.len() as u64 + bare_lfs(text)
-}
-
-/// How many LF follow no CR. Without a branch for each line, so that many bytes are compared at
-/// once.
-fn bare_lfs(text: &[u8]) -> u64 {
-    /// So many fit into a byte.
-    const STRETCH: usize = 240;
-    let Some(behind) = text.get(1..) else { return 0 };
-    let mut count = u64::from(text[0] == b'\n');
-    for (before, at) in text.chunks(STRETCH).zip(behind.chunks(STRETCH)) {
-        let pairs = before.iter().zip(at);
-        let bare = pairs.map(|(before, at)| u8::from(*at == b'\n') & u8::from(*before != b'\r'));
-        count += u64::from(bare.sum::<u8>());
-    }
-    count
 }
 
 /// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the
@@ -169,18 +150,6 @@ mod tests {
         let key = header_key(message.as_bytes());
         assert_eq!(key, header_key(expected.as_bytes()), "{message:?}");
         assert_eq!(key, header_key(crlf(message).as_bytes()), "{message:?}");
-    }
-
-    #[test]
-    fn bare_lfs_are_counted() {
-        let mut rng = fastrand::Rng::with_seed(7);
-        for len in (0..600).chain([1000, 4099]) {
-            let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"\r\n\na").unwrap()).collect();
-            let is_bare = |at: &usize| text[*at] == b'\n' && (*at == 0 || text[at - 1] != b'\r');
-            let bare = (0..len).filter(is_bare).count();
-            assert_eq!(crlf_size(&text), (len + bare) as u64, "{text:?}");
-        }
-        assert_eq!(crlf_size(&[b'\n'; 5000]), 10_000);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::crlf::with_crlf;
 use crate::strip_owned;
 
 /// The message as IMAP gives it: without the fields that mailbox formats own, every line ended by
@@ -14,24 +15,6 @@ pub fn wire_message(stored: &[u8]) -> Cow<'_, [u8]> {
             Cow::Owned(message) => Cow::Owned(message),
         },
     }
-}
-
-/// A text with every LF that follows no CR made CRLF.
-fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
-    let is_bare = |at: &usize| *at == 0 || text[at - 1] != b'\r';
-    let mut bare = memchr::memchr_iter(b'\n', text).filter(is_bare);
-    let Some(first) = bare.next() else { return Cow::Borrowed(text) };
-    let mut out = Vec::with_capacity(text.len() + text.len() / 24 + 16);
-    out.extend_from_slice(&text[..first]);
-    let mut from = first;
-    for at in bare {
-        out.extend_from_slice(b"\r");
-        out.extend_from_slice(&text[from..at]);
-        from = at;
-    }
-    out.extend_from_slice(b"\r");
-    out.extend_from_slice(&text[from..]);
-    Cow::Owned(out)
 }
 
 #[cfg(test)]

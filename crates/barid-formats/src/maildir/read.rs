@@ -15,7 +15,7 @@ use super::list::{Listing, Sighting};
 use super::name;
 use super::relist::Relisted;
 use super::unread::Unread;
-use crate::files::{blank_line, crlf_size, header_end, is_ours};
+use crate::files::{blank_line, header_end, is_ours};
 use crate::scan::sink_error;
 use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
@@ -231,7 +231,7 @@ impl Reader<'_> {
         };
         let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
         let rfc822_size = match whole {
-            true => Some(crlf_size(&self.head[..len]).saturating_sub(owned)),
+            true => Some(barid_message::crlf_size(&self.head[..len]).saturating_sub(owned)),
             false => None,
         };
         let letters = name::letters(name);

@@ -16,7 +16,6 @@ use super::layout::{Header, UID_LAST_OFFSET, WRITE_LEN, bits_of};
 use super::lock::WriteLocks;
 use super::plan::bits_of_keywords;
 use super::{MbxMailbox, date};
-use crate::crlf::push_crlf;
 use crate::given::given_uids;
 use crate::{Error, NewMessage, Result, SyncFigures};
 
@@ -126,7 +125,7 @@ impl Writer<'_> {
                 }
                 false => self.out.extend_from_slice(line.as_bytes()),
             }
-            push_crlf(text_of(message), &mut self.out);
+            barid_message::push_crlf(text_of(message), &mut self.out);
             self.flush_if_full()?;
         }
         self.flush()?;

@@ -11,7 +11,6 @@ use super::MixMailbox;
 use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX, WRITE_LEN};
 use super::record::{Message, bits_of, message_line, write_date};
 use super::sync::Work;
-use crate::crlf::push_crlf;
 use crate::given::given_uids;
 use crate::{Error, NewMessage, Result};
 
@@ -199,7 +198,7 @@ fn write_all(
         }
         out.extend_from_slice(&line);
         let text = out.len();
-        push_crlf(new.bytes, &mut out);
+        barid_message::push_crlf(new.bytes, &mut out);
         let message = Message {
             uid: uid.get(),
             date,

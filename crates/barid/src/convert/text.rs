@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use barid_formats::Format;
-use barid_message::{fields, is_owned_field, strip_owned};
+use barid_message::{fields, has_only_crlf, is_owned_field, push_crlf, strip_owned};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of a text whose lines end with CRLF.
@@ -166,24 +166,6 @@ fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
         out.extend_from_slice(b"\r\n");
     }
     made
-}
-
-/// Whether every LF follows a CR.
-fn has_only_crlf(text: &[u8]) -> bool {
-    barid_message::crlf_size(text) == text.len() as u64
-}
-
-/// Appends a text with every LF that follows no CR made CRLF.
-fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
-    let mut from = 0;
-    for at in memchr::memchr_iter(b'\n', text) {
-        if at == 0 || text[at - 1] != b'\r' {
-            out.extend_from_slice(&text[from..at]);
-            out.push(b'\r');
-            from = at;
-        }
-    }
-    out.extend_from_slice(&text[from..]);
 }
 
 /// A text with every CRLF made LF but one that follows a CR: as LF it would be CRLF, and a line end

@@ -1,0 +1,95 @@
+//! Texts with CRLF at the end of their lines.
+
+use std::borrow::Cow;
+
+/// The length of a text with every LF that follows no CR counted as two bytes.
+pub fn crlf_size(text: &[u8]) -> u64 {
+    text.len() as u64 + bare_lfs(text)
+}
+
+/// Whether every LF follows a CR.
+pub fn has_only_crlf(text: &[u8]) -> bool {
+    bare_lfs(text) == 0
+}
+
+/// Appends a text with every LF that follows no CR made CRLF: [`crlf_size`] bytes.
+pub fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
+    match has_only_crlf(text) {
+        true => out.extend_from_slice(text),
+        false => push_bare(text, out),
+    }
+}
+
+/// A text with every LF that follows no CR made CRLF; borrowed where there is none.
+pub(crate) fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
+    let len = crlf_size(text) as usize;
+    if len == text.len() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(len);
+    push_bare(text, &mut out);
+    Cow::Owned(out)
+}
+
+fn push_bare(text: &[u8], out: &mut Vec<u8>) {
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\n', text) {
+        if at == 0 || text[at - 1] != b'\r' {
+            out.extend_from_slice(&text[from..at]);
+            out.push(b'\r');
+            from = at;
+        }
+    }
+    out.extend_from_slice(&text[from..]);
+}
+
+/// How many LF follow no CR. Without a branch for each line, so that many bytes are compared at
+/// once.
+fn bare_lfs(text: &[u8]) -> u64 {
+    /// So many fit into a byte.
+    const STRETCH: usize = 240;
+    let Some(behind) = text.get(1..) else { return 0 };
+    let mut count = u64::from(text[0] == b'\n');
+    for (before, at) in text.chunks(STRETCH).zip(behind.chunks(STRETCH)) {
+        let pairs = before.iter().zip(at);
+        let bare = pairs.map(|(before, at)| u8::from(*at == b'\n') & u8::from(*before != b'\r'));
+        count += u64::from(bare.sum::<u8>());
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_lfs_are_counted() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for len in (0..600).chain([1000, 4099]) {
+            let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"\r\n\na").unwrap()).collect();
+            let is_bare = |at: &usize| text[*at] == b'\n' && (*at == 0 || text[at - 1] != b'\r');
+            let bare = (0..len).filter(is_bare).count();
+            assert_eq!(crlf_size(&text), (len + bare) as u64, "{text:?}");
+            assert_eq!(has_only_crlf(&text), bare == 0, "{text:?}");
+        }
+        assert_eq!(crlf_size(&[b'\n'; 5000]), 10_000);
+    }
+
+    #[test]
+    fn lines_get_crlf() {
+        for (text, expected) in [
+            ("", ""),
+            ("a", "a"),
+            ("a\nb\n", "a\r\nb\r\n"),
+            ("\n\n", "\r\n\r\n"),
+            ("a\r\nb\n\r\n", "a\r\nb\r\n\r\n"),
+            ("a\rb\n", "a\rb\r\n"),
+            ("\r\r\n\n\r", "\r\r\n\r\n\r"),
+        ] {
+            let mut out = b"x\r".to_vec();
+            push_crlf(text.as_bytes(), &mut out);
+            assert_eq!(&out[2..], expected.as_bytes(), "{text:?}");
+            assert_eq!(crlf_size(text.as_bytes()), expected.len() as u64);
+        }
+    }
+}
