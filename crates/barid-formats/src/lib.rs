@@ -21,6 +21,8 @@ mod mbx;
 mod mh;
 mod mix;
 mod redo;
+#[cfg(test)]
+mod remembered;
 mod scan;
 mod stamp;
 mod sync;

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use barid_state::{Access, Identity, Ledger, MessageKey};
-use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid};
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::remembered::Remembered;
 use crate::{
     Known, KnownMessage, Location, Mailbox, ReadAs, Result, ScanContext, ScanReport, ScanSink,
-    ScannedMessage, SinkError, Sinks, Stamp,
+    ScannedMessage, SinkError, Sinks,
 };
 
 /// A message as a sink got it.
@@ -110,43 +111,21 @@ pub(super) struct Cached {
     pub(super) uids: Vec<Uid>,
 }
 
-impl Known for Cached {
-    fn stamp(&self) -> Option<Stamp> {
-        Some(self.report.stamp)
+impl Remembered for Cached {
+    fn report(&self) -> Option<&ScanReport> {
+        Some(&self.report)
     }
-    fn state(&self) -> &[u8] {
-        &self.report.state
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        Some(self.report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        Some(self.report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
+    fn table(&self) -> &KeywordTable {
         &self.report.keywords
     }
-    fn len(&self) -> u32 {
-        self.seen.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> std::result::Result<(), SinkError> {
-        for (seen, uid) in self.seen.iter().zip(&self.uids).skip(first as usize) {
-            let message = KnownMessage {
-                uid: *uid,
-                flags: seen.flags,
-                keywords: seen.mask,
-                location: seen.location(),
-                key: seen.key,
-            };
-            if !visit(&message) {
-                break;
-            }
-        }
-        Ok(())
+    fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>> {
+        self.seen.iter().zip(&self.uids).map(|(seen, uid)| KnownMessage {
+            uid: *uid,
+            flags: seen.flags,
+            keywords: seen.mask,
+            location: seen.location(),
+            key: seen.key,
+        })
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use barid_state::{Access, Identity, Ledger, MessageKey};
-use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid, UidValidity};
+use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 use barid_vfs::{OpenOptions, Vfs};
 
 use crate::mh::MhFolder;
+use crate::remembered::Remembered;
 use crate::{
-    ChangeSet, FlagChange, Known, KnownMessage, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp, SyncContext,
-    SyncReport,
+    ChangeSet, FlagChange, KnownMessage, Location, Mailbox, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, SyncContext, SyncReport,
 };
 
 /// A message as the cache has it.
@@ -44,43 +44,21 @@ pub(super) struct Cache {
     table: KeywordTable,
 }
 
-impl Known for Cache {
-    fn stamp(&self) -> Option<Stamp> {
-        self.report.as_ref().map(|report| report.stamp)
+impl Remembered for Cache {
+    fn report(&self) -> Option<&ScanReport> {
+        self.report.as_ref()
     }
-    fn state(&self) -> &[u8] {
-        self.report.as_ref().map_or(&[], |report| &report.state)
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        self.report.as_ref().map(|report| report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        self.report.as_ref().map(|report| report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
+    fn table(&self) -> &KeywordTable {
         &self.table
     }
-    fn len(&self) -> u32 {
-        self.messages.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> std::result::Result<(), SinkError> {
-        for (uid, cached) in self.messages.iter().skip(first as usize) {
-            let message = KnownMessage {
-                uid: *uid,
-                flags: cached.flags,
-                keywords: cached.mask,
-                location: cached.location(),
-                key: cached.key,
-            };
-            if !visit(&message) {
-                break;
-            }
-        }
-        Ok(())
+    fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>> {
+        self.messages.iter().map(|(uid, cached)| KnownMessage {
+            uid: *uid,
+            flags: cached.flags,
+            keywords: cached.mask,
+            location: cached.location(),
+            key: cached.key,
+        })
     }
 }
 

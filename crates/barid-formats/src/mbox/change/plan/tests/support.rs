@@ -15,6 +15,7 @@ use crate::mbox::change::pages::Pages;
 use crate::mbox::change::plan::{PlanInput, Planned, plan};
 use crate::mbox::layout::Notes;
 use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::remembered::Remembered;
 use crate::{
     ChangeSet, FlagChange, Known, KnownMessage, Location, Mailbox, MovedMessage, Result,
     ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, Stamp,
@@ -82,38 +83,21 @@ fn names(table: &KeywordTable, mask: KeywordMask) -> Vec<String> {
     names
 }
 
-impl Known for Scanned {
-    fn stamp(&self) -> Option<Stamp> {
-        Some(self.report.stamp)
+impl Remembered for Scanned {
+    fn report(&self) -> Option<&ScanReport> {
+        Some(&self.report)
     }
-    fn state(&self) -> &[u8] {
-        &self.report.state
-    }
-    fn uidvalidity(&self) -> Option<UidValidity> {
-        Some(self.report.uidvalidity)
-    }
-    fn uidnext(&self) -> Option<Uid> {
-        Some(self.report.uidnext)
-    }
-    fn keywords(&self) -> &KeywordTable {
+    fn table(&self) -> &KeywordTable {
         &self.report.keywords
     }
-    fn len(&self) -> u32 {
-        self.seen.len() as u32
-    }
-    fn visit(
-        &self,
-        first: u32,
-        visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
-    ) -> std::result::Result<(), SinkError> {
-        for seen in self.seen.iter().skip(first as usize) {
-            let (uid, flags, keywords) = (seen.uid, seen.flags, seen.keywords);
-            let location = seen.location();
-            if !visit(&KnownMessage { uid, flags, keywords, location, key: seen.key }) {
-                break;
-            }
-        }
-        Ok(())
+    fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>> {
+        self.seen.iter().map(|seen| KnownMessage {
+            uid: seen.uid,
+            flags: seen.flags,
+            keywords: seen.keywords,
+            location: seen.location(),
+            key: seen.key,
+        })
     }
 }
 
