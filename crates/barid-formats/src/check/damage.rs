@@ -1,11 +1,14 @@
 //! What is wrong with a mailbox.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use barid_types::Uid;
+use barid_vfs::{File, OpenOptions, Vfs};
 
-use super::limits::DAMAGES_MAX;
-use super::plan::Plan;
+use super::limits::{DAMAGES_MAX, VOID_READ_LEN};
+use super::plan::{Edit, Plan, Segment, Step};
+use crate::Result;
 
 /// How bad a damage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,4 +110,53 @@ impl Diagnosis {
             self.more += 1;
         }
     }
+
+    /// Plans to turn a file into `segments`, in place.
+    pub(crate) fn edit(
+        &mut self,
+        name: &[u8],
+        file: &dyn File,
+        segments: &[Segment],
+    ) -> io::Result<()> {
+        match Edit::assemble(name, file, segments)? {
+            Some(edit) if edit.is_empty() => {}
+            Some(edit) => self.plan.edits.push(edit),
+            None => self.is_too_large = true,
+        }
+        Ok(())
+    }
+
+    /// Takes note of a message of which nothing is left: its file goes.
+    pub(crate) fn void(
+        &mut self,
+        vfs: &dyn Vfs,
+        folder: &Path,
+        path: &Path,
+        size: u64,
+    ) -> Result<()> {
+        let damage = |kind, severity| Damage::new(kind, severity, folder.join(path));
+        let damage = match size {
+            0 => damage("empty", Severity::Warning).what("the message has no bytes"),
+            _ => damage("zeros", Severity::Error).what("the message is nothing but zeros"),
+        };
+        self.note(damage.repair("its file is removed"));
+        let step = Step::remove(vfs, folder, path)?;
+        self.plan.steps.extend(step.filter(Step::removes_nothing));
+        Ok(())
+    }
+}
+
+/// Whether nothing of a message is left: no byte, or none but zeros.
+pub(crate) fn is_void(vfs: &dyn Vfs, path: &Path, size: u64) -> io::Result<bool> {
+    let file = vfs.open(path, OpenOptions::READ)?;
+    let mut buffer = [0; VOID_READ_LEN];
+    let mut at = 0;
+    while at < size {
+        let len = file.read_full_at(&mut buffer, at)?;
+        if len == 0 || buffer[..len].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += len as u64;
+    }
+    Ok(true)
 }

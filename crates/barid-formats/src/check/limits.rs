@@ -6,6 +6,8 @@ pub(crate) const DAMAGES_MAX: usize = 10_000;
 pub(crate) const EDIT_LEN_MAX: u64 = 200 << 20;
 /// Bytes read at once where a file is hashed.
 pub(super) const READ_LEN: usize = 256 << 10;
+/// Bytes of a message that are looked at for zeros at once.
+pub(super) const VOID_READ_LEN: usize = 4096;
 /// Bytes of a file that is replaced or removed whole.
 pub(super) const FILE_LEN_MAX: u64 = 256 << 20;
 /// Bytes of a manifest.

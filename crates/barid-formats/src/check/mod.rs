@@ -25,13 +25,13 @@ mod limits;
 mod plan;
 mod rising;
 
-pub(crate) use damage::Diagnosis;
 pub use damage::{Damage, Severity};
+pub(crate) use damage::{Diagnosis, is_void};
 pub use doctor::{CheckOptions, CheckReport, RepairReport, UndoReport, check, open, repair, undo};
 pub(crate) use doctor::{Doctor, Held, Purpose};
 pub use kept::{KeptRepair, KeptRepairState, discard_repairs, kept_repairs};
-pub(crate) use plan::{Edit, Segment, Step};
-pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, Uids, new_uidvalidity};
+pub(crate) use plan::{Segment, Step};
+pub(crate) use rising::{DOUBT, NEW_UIDVALIDITY, Uids, new_uidvalidity, uidvalidity_now};
 
 /// The date in the header of a message.
 pub(crate) fn sent_date(header: &[u8]) -> Option<barid_types::InternalDate> {

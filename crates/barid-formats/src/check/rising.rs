@@ -1,9 +1,16 @@
 //! UIDs must rise: which of them can stay, and when none means anything any more.
 
+use barid_vfs::Vfs;
+
 /// What is told where UIDs that stay could come to mean other messages.
 pub(crate) const DOUBT: &str = "UIDs that messages had may be given to other messages";
 /// What is done about it.
 pub(crate) const NEW_UIDVALIDITY: &str = "the mailbox gets a new UIDVALIDITY";
+
+/// A UIDVALIDITY of a mailbox that had none: the seconds since 1970.
+pub(crate) fn uidvalidity_now(vfs: &dyn Vfs) -> u32 {
+    vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32
+}
 
 /// A UIDVALIDITY above `old`: the seconds since 1970, if those are.
 pub(crate) fn new_uidvalidity(now: u32, old: u32) -> u32 {
@@ -41,13 +48,29 @@ pub(crate) struct Rise {
     pub(crate) is_certain: Vec<bool>,
 }
 
+impl Rise {
+    /// Which of `len` UIDs stay for certain.
+    pub(crate) fn is_kept(&self, len: usize) -> Vec<bool> {
+        let mut is_kept = vec![false; len];
+        for (at, is_certain) in self.places.iter().zip(&self.is_certain) {
+            is_kept[*at] = *is_certain;
+        }
+        is_kept
+    }
+}
+
 impl Uids<'_> {
     /// Keeps as many as rise; what is between two that stay gets the UIDs between them if they are
     /// just as many, for then no other message can have had them. Otherwise, and where others could
     /// be kept instead, all are given anew.
     /// O(n log n).
     pub(crate) fn mend(&self) -> Mended {
-        let Rise { places: kept, is_certain } = self.longest_rise();
+        self.mend_by(&self.longest_rise())
+    }
+
+    /// As [`Uids::mend`], with [`Uids::longest_rise`].
+    pub(crate) fn mend_by(&self, rise: &Rise) -> Mended {
+        let Rise { places: kept, is_certain } = rise;
         let mut uids = self.found.to_vec();
         let highest = kept.last().map_or(0, |at| self.found[*at]);
         let new_from = kept.last().map_or(0, |at| at + 1);
@@ -55,7 +78,7 @@ impl Uids<'_> {
         let mut is_void = is_certain.contains(&false);
         let mut from = 0;
         let mut below = 0;
-        for &at in &kept {
+        for &at in kept {
             let (count, uid) = ((at - from) as u32, self.found[at]);
             if count > 0 {
                 is_void |= uid - below - 1 != count;
@@ -70,9 +93,9 @@ impl Uids<'_> {
         if is_void {
             (1..).zip(&mut uids).for_each(|(number, uid)| *uid = number);
         }
-        let changed = (0..uids.len()).filter(|at| uids[*at] != self.found[*at]).collect();
-        let is_reused =
-            (0..uids.len()).any(|at| uids[at] != self.found[at] && self.found[at] > last);
+        let changed = (0..uids.len()).filter(|at| uids[*at] != self.found[*at]);
+        let changed: Vec<usize> = changed.collect();
+        let is_reused = changed.iter().any(|at| self.found[*at] > last);
         let last = if is_void { uids.len() as u32 } else { last };
         Mended { uids, changed, is_void, is_reused, last }
     }

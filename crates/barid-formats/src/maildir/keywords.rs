@@ -117,7 +117,8 @@ fn grow_mtime(vfs: &dyn Vfs, old: &Path, new: &Path) -> std::io::Result<()> {
     vfs.set_times(new, fresh.accessed, Timestamp { unix_nanos })
 }
 
-fn parse_line(line: &[u8]) -> Option<(usize, Keyword)> {
+/// The letter of a line, as bit number, and its keyword.
+pub(super) fn parse_line(line: &[u8]) -> Option<(usize, Keyword)> {
     let space = memchr::memchr(b' ', line)?;
     let number = std::str::from_utf8(&line[..space]).ok()?.parse::<usize>().ok()?;
     let keyword = Keyword::new(std::str::from_utf8(&line[space + 1..]).ok()?)?;

@@ -302,7 +302,7 @@ impl Record {
 }
 
 /// A number in hexadecimal digits of either case, at most eight.
-fn hex(digits: &[u8]) -> Option<u32> {
+pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0_u32, |number, digit| {
         let value = char::from(*digit).to_digit(16)?;
         Some(number << 4 | value)

@@ -1,25 +1,24 @@
 //! What can be wrong with an MH folder, and what mends it: files that are no messages though they
 //! look like some, and `.mh_sequences`, which is replaced as nmh does.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_vfs::{FileType, OpenOptions};
+use barid_vfs::FileType;
 
 use super::MhFolder;
-use super::layout::{CURRENT, SEQUENCE_NAME_LEN_MAX, SEQUENCES, SEQUENCES_LEN_MAX, TMP_PREFIX};
+use super::layout::{CURRENT, SEQUENCES, SEQUENCES_LEN_MAX, TMP_PREFIX};
 use super::name::{self, Number};
 use super::ranges::Ranges;
-use super::sequences::SequencesLock;
-use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use super::sequences::{SequencesLock, line_len, parse_range, parts};
+use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
 use crate::{Error, Result};
 
 /// How old a file is that was begun and that nobody goes on with. Until then it may be a message
 /// that another program is about to write.
 const LEFTOVER_AGE_MIN: i64 = 24 * 3600;
-/// Bytes of a message that are looked at for zeros at once.
-const READ_LEN: usize = 4096;
 
 impl Doctor for MhFolder {
     fn hold(&self, purpose: Purpose) -> Result<Held> {
@@ -85,13 +84,7 @@ fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Num
         }
         let is_old = now - metadata.modified.unix_seconds() >= LEFTOVER_AGE_MIN;
         if is_old && is_void(folder, &path, metadata.size)? {
-            let damage = match metadata.size {
-                0 => damage("empty", Severity::Warning).what("the message has no bytes"),
-                _ => damage("zeros", Severity::Error).what("the message is nothing but zeros"),
-            };
-            diagnosis.note(damage.repair("its file is removed"));
-            let step = Step::remove(&*folder.vfs, &folder.path, &path)?;
-            diagnosis.plan.steps.extend(step.filter(Step::removes_nothing));
+            diagnosis.void(&*folder.vfs, &folder.path, &path, metadata.size)?;
             continue;
         }
         diagnosis.messages += 1;
@@ -115,29 +108,15 @@ fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Num
     Ok(numbers)
 }
 
-/// Whether nothing of a message is left.
 fn is_void(folder: &MhFolder, path: &Path, size: u64) -> Result<bool> {
     let path = folder.path.join(path);
-    let read = || -> std::io::Result<bool> {
-        let file = folder.vfs.open(&path, OpenOptions::READ)?;
-        let mut buffer = [0; READ_LEN];
-        let mut at = 0;
-        while at < size {
-            let len = file.read_full_at(&mut buffer, at)?;
-            if len == 0 || buffer[..len].iter().any(|byte| *byte != 0) {
-                return Ok(false);
-            }
-            at += len as u64;
-        }
-        Ok(true)
-    };
-    read().map_err(Error::at(&path))
+    check::is_void(&*folder.vfs, &path, size).map_err(Error::at(&path))
 }
 
 /// A sequence that can be read.
 struct Sequence {
     name: Vec<u8>,
-    ranges: Ranges,
+    ranges: Vec<(Number, Number)>,
     raw: Vec<u8>,
     is_changed: bool,
 }
@@ -152,134 +131,129 @@ fn look_at_sequences(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::at(&folder.sequences)(error)),
     };
-    let damage = |kind, severity| Damage::new(kind, severity, &folder.sequences);
-    let mut sequences: Vec<Sequence> = Vec::new();
-    let mut is_damaged = false;
+    let (path, missing) = (&folder.sequences, missing(numbers));
+    let (sequences, by_name, is_damaged) = (Vec::new(), HashMap::new(), false);
+    let mut look = Sequences { path, missing, diagnosis, sequences, by_name, is_damaged };
     let mut at = 0;
     while at < text.len() {
         let len = line_len(&text[at..]);
         let (offset, raw) = (at as u64, &text[at..at + len]);
         at += len;
-        if raw.trim_ascii().is_empty() {
-            continue;
-        }
-        let Some((name, words)) = parts(raw) else {
-            is_damaged = true;
-            let what = "the line is no sequence; NeoMutt reads none of the file then";
-            let damage = damage("sequence-line", Severity::Warning).at(offset).what(what);
-            diagnosis.note(damage.repair("it is left out"));
-            continue;
-        };
-        let mut sequence =
-            Sequence { name, ranges: Ranges::default(), raw: raw.to_vec(), is_changed: false };
-        let bad = sequence.add(&words);
-        if bad > 0 {
-            is_damaged = true;
-            let what = format!("{bad} words are no message; NeoMutt reads none of the file then");
-            let damage = damage("sequence-range", Severity::Warning).at(offset).what(what);
-            diagnosis.note(damage.repair("they are left out"));
-        }
-        if sequence.name != CURRENT && sequence.drop_missing(numbers) {
-            is_damaged = true;
-            let what = "it names messages that are not there: new ones would get its flag";
-            let damage = damage("sequence-gone", Severity::Warning).at(offset).what(what);
-            diagnosis.note(damage.repair("they are left out"));
-        }
-        match sequences.iter_mut().find(|other| other.name == sequence.name) {
-            Some(other) => {
-                is_damaged = true;
-                let what = "the sequence stands there already";
-                let damage = damage("sequence-twice", Severity::Warning).at(offset).what(what);
-                diagnosis.note(damage.repair("both become one"));
-                other.is_changed = true;
-                other.ranges.add(sequence.ranges.pairs());
-            }
-            None => sequences.push(sequence),
+        if !raw.trim_ascii().is_empty() {
+            look.line(offset, raw);
         }
     }
     if !text.is_empty() && !text.ends_with(b"\n") {
-        is_damaged = true;
-        let damage = damage("sequence-end", Severity::Note).at(text.len() as u64);
-        diagnosis.note(damage.what("the last line has no end").repair("it gets one"));
+        let (at, what) = (text.len() as u64, "the last line has no end");
+        look.tell(at, ("sequence-end", Severity::Note), what, "it gets one");
     }
-    if is_damaged {
+    if look.is_damaged {
         let mut new = Vec::new();
-        sequences.iter().for_each(|sequence| sequence.write(&mut new));
+        look.sequences.into_iter().for_each(|sequence| sequence.write(&mut new));
         let step = Step::write(&*folder.vfs, &folder.path, Path::new(SEQUENCES), new)?;
         diagnosis.plan.steps.push(step);
     }
     Ok(())
 }
 
-/// Bytes of a line with those that go on.
-fn line_len(text: &[u8]) -> usize {
-    let mut len = 0;
-    loop {
-        len = match memchr::memchr(b'\n', &text[len..]) {
-            Some(end) => len + end + 1,
-            None => return text.len(),
+/// A look at sequences, line by line.
+struct Sequences<'a> {
+    path: &'a Path,
+    /// The numbers that no message has.
+    missing: Vec<(Number, Number)>,
+    diagnosis: &'a mut Diagnosis,
+    sequences: Vec<Sequence>,
+    /// Where each is among them.
+    by_name: HashMap<Vec<u8>, usize>,
+    is_damaged: bool,
+}
+
+impl Sequences<'_> {
+    fn tell(
+        &mut self,
+        at: u64,
+        (kind, severity): (&'static str, Severity),
+        what: impl Into<String>,
+        repair: &'static str,
+    ) {
+        let damage = Damage::new(kind, severity, self.path).at(at).what(what).repair(repair);
+        self.diagnosis.note(damage);
+        self.is_damaged = true;
+    }
+
+    fn line(&mut self, at: u64, raw: &[u8]) {
+        let kind = |kind| (kind, Severity::Warning);
+        let Some((name, words)) = parts(raw) else {
+            let what = "the line is no sequence; NeoMutt reads none of the file then";
+            return self.tell(at, kind("sequence-line"), what, "it is left out");
         };
-        if !matches!(text.get(len), Some(b' ' | b'\t')) {
-            return len;
+        let mut bad = 0;
+        let parsed = words.filter_map(|word| {
+            let range = parse_range(word);
+            bad += u32::from(range.is_none());
+            range
+        });
+        let mut ranges: Ranges = parsed.collect();
+        if bad > 0 {
+            let what = format!("{bad} words are no message; NeoMutt reads none of the file then");
+            self.tell(at, kind("sequence-range"), what, "they are left out");
         }
+        let is_gone = name != CURRENT && leave_out(&mut ranges, &self.missing);
+        if is_gone {
+            let what = "it names messages that are not there: new ones would get its flag";
+            self.tell(at, kind("sequence-gone"), what, "they are left out");
+        }
+        let (ranges, is_changed) = (ranges.pairs(), bad > 0 || is_gone);
+        if let Some(&other) = self.by_name.get(name) {
+            let other = &mut self.sequences[other];
+            other.is_changed = true;
+            other.ranges.extend(ranges);
+            let what = "the sequence stands there already";
+            return self.tell(at, kind("sequence-twice"), what, "both become one");
+        }
+        self.by_name.insert(name.to_vec(), self.sequences.len());
+        let (name, raw) = (name.to_vec(), raw.to_vec());
+        self.sequences.push(Sequence { name, ranges, raw, is_changed });
     }
 }
 
-/// The name of a sequence and the words behind it.
-fn parts(raw: &[u8]) -> Option<(Vec<u8>, Vec<&[u8]>)> {
-    let colon = memchr::memchr(b':', raw)?;
-    let name = &raw[..colon];
-    let is_valid = |byte: &u8| byte.is_ascii_graphic() || *byte >= 0x80;
-    if !(1..=SEQUENCE_NAME_LEN_MAX).contains(&name.len()) || !name.iter().all(is_valid) {
-        return None;
+/// The numbers that no message has.
+fn missing(numbers: &[Number]) -> Vec<(Number, Number)> {
+    let mut gaps = Vec::new();
+    let mut from: Number = 0;
+    for number in numbers {
+        if *number > from {
+            gaps.push((from, number - 1));
+        }
+        from = number.saturating_add(1);
     }
-    let words = raw[colon + 1..].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    Some((name.to_vec(), words.collect()))
+    gaps.push((from, Number::MAX));
+    gaps
+}
+
+/// Leaves out messages that are not there; whether there are such.
+fn leave_out(ranges: &mut Ranges, missing: &[(Number, Number)]) -> bool {
+    let is_named = |(first, last): &&(Number, Number)| ranges.overlaps(*first, *last);
+    let gaps: Vec<_> = missing.iter().filter(is_named).copied().collect();
+    let is_any = !gaps.is_empty();
+    ranges.remove(gaps);
+    is_any
 }
 
 impl Sequence {
-    /// Adds what is a number or a range; returns how many words are none.
-    fn add(&mut self, words: &[&[u8]]) -> usize {
-        let range = |word: &&[u8]| {
-            let word = std::str::from_utf8(word).ok()?;
-            let (first, last) = word.split_once('-').unwrap_or((word, word));
-            let (first, last): (Number, Number) = (first.parse().ok()?, last.parse().ok()?);
-            (first <= last).then_some((first, last))
-        };
-        let ranges: Vec<_> = words.iter().filter_map(range).collect();
-        let bad = words.len() - ranges.len();
-        self.ranges.add(ranges);
-        self.is_changed |= bad > 0;
-        bad
-    }
-
-    /// Leaves out messages that are not there; whether there are such.
-    fn drop_missing(&mut self, numbers: &[Number]) -> bool {
-        let mut gaps = Vec::new();
-        let mut from: Number = 0;
-        for number in numbers {
-            if *number > from {
-                gaps.push((from, number - 1));
-            }
-            from = number.saturating_add(1);
-        }
-        gaps.push((from, Number::MAX));
-        gaps.retain(|(first, last)| self.ranges.overlaps(*first, *last));
-        self.is_changed |= !gaps.is_empty();
-        self.ranges.remove(gaps.iter().copied());
-        !gaps.is_empty()
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(self, out: &mut Vec<u8>) {
         if !self.is_changed {
             out.extend_from_slice(&self.raw);
             if !self.raw.ends_with(b"\n") {
                 out.push(b'\n');
             }
-        } else if !self.ranges.is_empty() {
+            return;
+        }
+        let ranges: Ranges = self.ranges.into_iter().collect();
+        if !ranges.is_empty() {
             out.extend_from_slice(&self.name);
             out.push(b':');
-            self.ranges.write(out);
+            ranges.write(out);
             out.push(b'\n');
         }
     }

@@ -19,8 +19,8 @@ impl Ranges {
     }
 
     /// Its ranges, ascending.
-    pub(super) fn pairs(&self) -> Vec<(Number, Number)> {
-        self.0.clone()
+    pub(super) fn pairs(self) -> Vec<(Number, Number)> {
+        self.0
     }
 
     /// Whether a number of `first..=last` is in it.

@@ -250,7 +250,7 @@ impl Sequences {
 }
 
 /// Bytes of a line with those that go on.
-fn line_len(text: &[u8]) -> usize {
+pub(super) fn line_len(text: &[u8]) -> usize {
     let mut len = 0;
     loop {
         len = match memchr::memchr(b'\n', &text[len..]) {
@@ -264,6 +264,13 @@ fn line_len(text: &[u8]) -> usize {
 }
 
 fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Ranges)> {
+    let (name, words) = parts(line)?;
+    let ranges: Option<Vec<(Number, Number)>> = words.map(parse_range).collect();
+    Some((name.to_vec(), ranges?.into_iter().collect()))
+}
+
+/// The name of a sequence and the words behind it.
+pub(super) fn parts(line: &[u8]) -> Option<(&[u8], impl Iterator<Item = &[u8]>)> {
     let colon = memchr::memchr(b':', line)?;
     let name = &line[..colon];
     let valid = |byte: &u8| byte.is_ascii_graphic() || *byte >= 0x80;
@@ -271,16 +278,14 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Ranges)> {
         return None;
     }
     let words = line[colon + 1..].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let ranges: Option<Vec<(Number, Number)>> = words.map(parse_range).collect();
-    Some((name.to_vec(), ranges?.into_iter().collect()))
+    Some((name, words))
 }
 
-fn parse_range(word: &[u8]) -> Option<(Number, Number)> {
+/// A number, or two with `-` between them.
+pub(super) fn parse_range(word: &[u8]) -> Option<(Number, Number)> {
     let word = std::str::from_utf8(word).ok()?;
-    let (first, last) = match word.split_once('-') {
-        Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),
-        None => (word.parse().ok()?, word.parse().ok()?),
-    };
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some((first, last))
 }
 

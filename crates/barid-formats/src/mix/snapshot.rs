@@ -106,7 +106,7 @@ impl Snapshot {
 
     /// Reads records until one cannot be read.
     fn parse_index(&mut self, text: &[u8], exists: bool) -> Option<Damage> {
-        let damage = |offset: usize, kind| Some(Damage { offset: offset as u64, kind });
+        let damage = |offset, kind| Some(Damage { offset, kind });
         if !exists {
             return damage(0, "it is missing");
         }
@@ -115,9 +115,9 @@ impl Snapshot {
         };
         self.index_seq = seq;
         self.messages.reserve(rest.len() / 77);
-        for (line, offset) in lines(rest, text.len() - rest.len()) {
+        for (line, offset) in records(text, rest) {
             if line.is_empty() {
-                self.defect(offset as u64, None, format!("{INDEX}: an empty line"));
+                self.defect(offset, None, format!("{INDEX}: an empty line"));
                 continue;
             }
             let Some(message) = record::parse_index(line) else {
@@ -138,14 +138,14 @@ impl Snapshot {
         match record::take_sequence(&text) {
             Some((seq, rest)) => {
                 self.status_seq = seq;
-                for (line, offset) in lines(rest, text.len() - rest.len()) {
+                for (line, offset) in records(&text, rest) {
                     let status = record::parse_status(line);
                     match status.filter(|status| status.uid <= self.meta.uid_last) {
                         Some(status) => statuses.push(status),
                         None if line.is_empty() => {}
                         None => {
                             let what = format!("{STATUS}: a record cannot be read");
-                            self.defect(offset as u64, None, what);
+                            self.defect(offset, None, what);
                         }
                     }
                 }
@@ -203,8 +203,8 @@ fn in_order(statuses: &[Status]) -> Vec<Status> {
     statuses.iter().filter(|status| fits(status)).copied().collect()
 }
 
-/// The lines of a text, without their ends, and where they begin. What is too long is cut.
-fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = (&[u8], usize)> {
+/// The lines of a text, without their ends: where they begin, and whether they have an end.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8], bool)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
@@ -213,8 +213,15 @@ fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = (&[u8], usize)> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let start = at;
         at += end.map_or(rest.len(), |end| end + 1);
-        Some((&line[..line.len().min(RECORD_LEN_MAX)], offset + start))
+        Some((start as u64, line, end.is_some()))
     })
+}
+
+/// The lines of `rest`, with which `text` ends, and where in that they begin. What is too long is
+/// cut.
+fn records<'a>(text: &[u8], rest: &'a [u8]) -> impl Iterator<Item = (&'a [u8], u64)> {
+    let from = (text.len() - rest.len()) as u64;
+    lines(rest).map(move |(at, line, _)| (&line[..line.len().min(RECORD_LEN_MAX)], from + at))
 }
 
 /// Reads a file of at most `len_max` bytes.

@@ -6,10 +6,12 @@ use std::path::Path;
 use barid_types::{Keyword, UidValidity};
 
 use super::super::Maildir;
+use super::super::keywords::parse_line;
 use super::super::layout::{KEYWORDS, KEYWORDS_LEN_MAX, LETTERS, UIDLIST, UIDLIST_LEN_MAX};
 use super::super::name;
 use crate::check::{
     DOUBT, Damage, Diagnosis, NEW_UIDVALIDITY, Severity, Step, Uids, new_uidvalidity,
+    uidvalidity_now,
 };
 use crate::{Error, Result};
 
@@ -182,13 +184,10 @@ impl List {
         let damage = |kind, severity| Damage::new(kind, severity, path);
         let found: Vec<u32> = self.lines.iter().map(|line| line.uid).collect();
         let uids = Uids { found: &found, last: None };
-        let mended = uids.mend();
-        // A file whose line goes gets a new UID: nothing else becomes void.
-        let mut is_kept = vec![false; found.len()];
         let rise = uids.longest_rise();
-        for (at, is_certain) in rise.places.into_iter().zip(rise.is_certain) {
-            is_kept[at] = is_certain;
-        }
+        let mended = uids.mend_by(&rise);
+        // A file whose line goes gets a new UID: nothing else becomes void.
+        let is_kept = rise.is_kept(found.len());
         self.highest = found.iter().copied().fold(self.highest, u32::max);
         for (at, line) in self.lines.iter_mut().enumerate().filter(|(at, _)| !is_kept[*at]) {
             self.is_damaged = true;
@@ -221,8 +220,7 @@ impl List {
 
     /// A UIDVALIDITY above that which it has.
     fn new_uidvalidity(&self, maildir: &Maildir) -> u32 {
-        let now = maildir.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
-        new_uidvalidity(now, self.uidvalidity.unwrap_or(0))
+        new_uidvalidity(uidvalidity_now(&*maildir.vfs), self.uidvalidity.unwrap_or(0))
     }
 
     fn text(&self, maildir: &Maildir) -> Result<Vec<u8>> {
@@ -317,26 +315,17 @@ fn look_at_keywords(
     for line in text.unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
         let offset = at as u64;
         at += line.len();
-        let parsed = std::str::from_utf8(line).ok().and_then(|line| {
-            let (number, name) = line.trim_end_matches('\n').split_once(' ')?;
-            let number: usize = number.parse().ok().filter(|number| *number < LETTERS)?;
-            Some((number, Keyword::new(name)?))
-        });
-        let (kind, what, repair) = match parsed {
-            Some((number, keyword))
-                if names[number].is_none() && !names.contains(&Some(keyword.clone())) =>
-            {
-                names[number] = Some(keyword);
-                continue;
-            }
-            Some((number, keyword)) if names.contains(&Some(keyword.clone())) => {
-                let _ = number;
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let (kind, what, repair) = match parse_line(line) {
+            Some((_, keyword)) if names.contains(&Some(keyword.clone())) => {
                 ("keywords-twice", "the keyword stands there already", "the line is left out")
             }
-            Some((number, keyword)) => {
-                names[number] = Some(keyword);
-                ("keywords-twice", "its letter has a keyword already", "the later one counts")
-            }
+            Some((number, keyword)) => match names[number].replace(keyword) {
+                None => continue,
+                Some(_) => {
+                    ("keywords-twice", "its letter has a keyword already", "the later one counts")
+                }
+            },
             None => ("keywords-line", "the line is no keyword", "it is left out"),
         };
         is_damaged = true;

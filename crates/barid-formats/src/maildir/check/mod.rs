@@ -11,22 +11,20 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use barid_vfs::{FileType, Metadata, OpenOptions};
+use barid_vfs::{FileType, Metadata};
 
 use self::lists::look_at_lists;
 use super::Maildir;
 use super::layout::{CUR, NEW, TMP};
 use super::name;
 use super::uids::take_lock;
-use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
 use crate::{Error, Result};
 
 /// How old a file in `tmp` is that nobody delivers any more (maildir(5)).
 const TMP_AGE_MAX: i64 = 36 * 3600;
 /// How old a message is of which nothing is there and nothing will come.
 const VOID_AGE_MIN: i64 = 24 * 3600;
-/// Bytes of a message that are looked at for zeros at once.
-const READ_LEN: usize = 4096;
 
 impl Doctor for Maildir {
     /// Readers take no lock; who writes takes that of the UIDs.
@@ -170,43 +168,19 @@ impl Look<'_> {
         found.is_ok_and(|found| found.file_type == FileType::File)
     }
 
-    /// Whether nothing of a message is left: no byte, or none but zeros. Then it goes.
+    /// Whether nothing of a message is left, or it cannot be read: then there is no more to say.
     fn is_void(&mut self, path: &PathBuf, size: u64) -> Result<bool> {
-        let full = self.maildir.path.join(path);
-        let read = || -> std::io::Result<bool> {
-            let file = self.maildir.vfs.open(&full, OpenOptions::READ)?;
-            let mut buffer = [0; READ_LEN];
-            let mut at = 0;
-            while at < size {
-                let len = file.read_full_at(&mut buffer, at)?;
-                if len == 0 || buffer[..len].iter().any(|byte| *byte != 0) {
-                    return Ok(false);
-                }
-                at += len as u64;
-            }
-            Ok(true)
-        };
-        let is_void = match read() {
-            Ok(is_void) => is_void,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        let (vfs, folder) = (&*self.maildir.vfs, &self.maildir.path);
+        match check::is_void(vfs, &folder.join(path), size) {
+            Ok(false) => return Ok(false),
+            Ok(true) => self.diagnosis.void(vfs, folder, path, size)?,
+            // Renamed by somebody meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let damage = self.damage("unreadable", Severity::Error, path);
                 self.diagnosis.note(damage.what(format!("the message cannot be read: {error}")));
-                return Ok(true);
             }
-        };
-        if !is_void {
-            return Ok(false);
         }
-        let damage = match size {
-            0 => self.damage("empty", Severity::Warning, path).what("the message has no bytes"),
-            _ => {
-                self.damage("zeros", Severity::Error, path).what("the message is nothing but zeros")
-            }
-        };
-        self.diagnosis.note(damage.repair("its file is removed"));
-        let step = Step::remove(&*self.maildir.vfs, &self.maildir.path, path)?;
-        self.diagnosis.plan.steps.extend(step.filter(Step::removes_nothing));
         Ok(true)
     }
 

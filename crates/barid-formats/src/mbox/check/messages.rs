@@ -9,7 +9,7 @@ use super::super::layout::MMDF_SEPARATOR;
 use super::super::status::{Base, HeadEnd};
 use super::super::walk::{Next, Separator, Walked};
 use super::{Length, Look};
-use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, Uids, new_uidvalidity};
+use crate::check::{DOUBT, NEW_UIDVALIDITY, Severity, Uids, new_uidvalidity, uidvalidity_now};
 
 /// What is remembered of a message.
 struct Message {
@@ -129,9 +129,9 @@ fn base(look: &mut Look<'_>, walked: &Walked<'_>, start: u64, is_first: bool, wh
         None => {
             let what = "the UIDVALIDITY and the last UID of the mailbox cannot be read";
             let damage = look.damage("imapbase", Severity::Warning, range.start).what(what);
-            let now = look.mailbox.vfs.now().unix_seconds().clamp(1, u32::MAX.into());
+            let now = uidvalidity_now(&*look.mailbox.vfs);
             let bytes = padded(&format!("{now} 0000000000"), &range);
-            look.fix(range, &bytes, damage.repair("the mailbox gets a new UIDVALIDITY"));
+            look.fix(range, &bytes, damage.repair(NEW_UIDVALIDITY));
         }
     }
 }
@@ -160,11 +160,7 @@ fn look_at_uids(look: &mut Look<'_>, messages: &[Message], whole: &Whole) {
     let with_uid: Vec<&Message> = messages.iter().filter(|message| message.uid > 0).collect();
     let found: Vec<u32> = with_uid.iter().map(|message| message.uid).collect();
     let uids = Uids { found: &found, last: Some(base.uid_last) };
-    let mut is_kept = vec![false; found.len()];
-    let rise = uids.longest_rise();
-    for (at, is_certain) in rise.places.into_iter().zip(rise.is_certain) {
-        is_kept[at] = is_certain;
-    }
+    let is_kept = uids.longest_rise().is_kept(found.len());
     let mut last = base.uid_last;
     for (at, message) in with_uid.iter().enumerate() {
         if is_kept[at] {
@@ -198,7 +194,7 @@ fn numbers(look: &mut Look<'_>, base: (&Base, &Range<u64>), last: u32, is_doubtf
     if is_doubtful {
         let damage = look.damage("uidvalidity", Severity::Error, base_at.start);
         told.push(damage.what(DOUBT).repair(NEW_UIDVALIDITY));
-        let now = look.mailbox.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        let now = uidvalidity_now(&*look.mailbox.vfs);
         validity = new_uidvalidity(now, validity);
     }
     if last > *uid_last {

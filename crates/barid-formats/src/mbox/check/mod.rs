@@ -23,7 +23,7 @@ use super::status::Separators;
 use super::walk::{Next, Walker};
 use super::window::{FileSource, Window};
 use super::{MboxMailbox, Variant};
-use crate::check::{Damage, Diagnosis, Doctor, Edit, Held, Purpose, Segment, Severity};
+use crate::check::{Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity};
 use crate::{Error, Result};
 
 impl Doctor for MboxMailbox {
@@ -68,11 +68,7 @@ impl Doctor for MboxMailbox {
         look.lengths();
         let Look { mut diagnosis, fixes, .. } = look;
         let name = path.file_name().unwrap_or_default().as_bytes();
-        match Edit::assemble(name, file, &fixes.segments(size)).map_err(at())? {
-            Some(edit) if edit.is_empty() => {}
-            Some(edit) => diagnosis.plan.edits.push(edit),
-            None => diagnosis.is_too_large = true,
-        }
+        diagnosis.edit(name, file, &fixes.segments(size)).map_err(at())?;
         Ok(diagnosis)
     }
 }
@@ -82,10 +78,26 @@ impl Doctor for MboxMailbox {
 struct Fixes(Vec<(Range<u64>, Vec<u8>)>);
 
 impl Fixes {
+    /// Sorts them by where they begin.
+    fn sort(&mut self) {
+        self.0.sort_by_key(|(range, _)| (range.start, range.end));
+    }
+
+    /// Where they reach.
+    fn reach(&mut self) -> Reach {
+        self.sort();
+        let mut end = 0;
+        let reach = |(range, _): &(Range<u64>, Vec<u8>)| {
+            end = end.max(range.end);
+            (range.start, end)
+        };
+        Reach(self.0.iter().map(reach).collect())
+    }
+
     /// The file as it is to be. Of two fixes of the same bytes the first one is done; the other is
     /// for the next repair.
     fn segments(mut self, size: u64) -> Vec<Segment> {
-        self.0.sort_by_key(|(range, _)| (range.start, range.end));
+        self.sort();
         let mut segments = Vec::with_capacity(self.0.len() * 2 + 1);
         let mut at = 0;
         for (range, bytes) in self.0 {
@@ -98,6 +110,17 @@ impl Fixes {
         }
         segments.push(Segment::Keep(at..size));
         segments
+    }
+}
+
+/// Where fixes begin, ascending, and the farthest end of each and those before it.
+struct Reach(Vec<(u64, u64)>);
+
+impl Reach {
+    /// Whether one of them touches some bytes. O(log n).
+    fn touches(&self, bytes: &Range<u64>) -> bool {
+        let before = self.0.partition_point(|(start, _)| *start <= bytes.end);
+        before > 0 && self.0[before - 1].1 >= bytes.start
     }
 }
 
@@ -209,11 +232,10 @@ impl<'a> Look<'a> {
     /// lengths do not tell where bodies end, they may be as old as the mail.
     fn lengths(&mut self) {
         let counts = matches!(self.mailbox.variant, Some(Variant::Mboxcl | Variant::Mboxcl2));
+        // Lengths stand in headers, so that those that are mended here touch no body.
+        let reach = self.fixes.reach();
         for Length { range, bytes, body } in std::mem::take(&mut self.lengths) {
-            let changes = |(fixed, _): &(Range<u64>, Vec<u8>)| {
-                fixed.start <= body.end && fixed.end >= body.start
-            };
-            if self.fixes.0.iter().any(changes) {
+            if reach.touches(&body) {
                 continue;
             }
             let what = format!("its body has {} bytes, another number", body.end - body.start);
@@ -248,5 +270,29 @@ impl<'a> Look<'a> {
             self.fix(end..end, b"\n", damage.repair("it gets one"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixes_that_touch_a_body_are_found() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..2000 {
+            let mut range = || {
+                let start = rng.u64(..40);
+                start..start + rng.u64(..10)
+            };
+            let body = range();
+            let mut fixes = Fixes((0..3).map(|_| (range(), Vec::new())).collect());
+            let touches = |(fixed, _): &(Range<u64>, Vec<u8>)| {
+                fixed.start <= body.end && fixed.end >= body.start
+            };
+            let expected = fixes.0.iter().any(touches);
+            assert_eq!(fixes.reach().touches(&body), expected, "{body:?}, {:?}", fixes.0);
+        }
+        assert!(!Fixes::default().reach().touches(&(0..9)));
     }
 }

@@ -7,7 +7,7 @@ use barid_vfs::File;
 
 use super::super::layout::{
     HEADER_LEN, Header, KEYWORD_LEN_MAX, KEYWORDS_MAX, MAGIC, PID_OFFSET, UID_LAST_OFFSET,
-    UIDVALIDITY_OFFSET,
+    UIDVALIDITY_OFFSET, hex,
 };
 use crate::check::{Damage, Diagnosis, Severity};
 
@@ -17,6 +17,8 @@ const NAMES_OFFSET: usize = 25;
 pub(super) struct Head {
     /// What it says.
     pub(super) header: Header,
+    /// The file begins as an mbx.
+    pub(super) has_magic: bool,
     /// The last UID can be read.
     pub(super) uid_last_is_sound: bool,
     /// Its bytes, or what takes their place.
@@ -75,7 +77,8 @@ pub(super) fn look_at_header(
         whole[..old.len()].copy_from_slice(&old);
         old = whole;
     }
-    if !old.starts_with(MAGIC) {
+    let has_magic = old.starts_with(MAGIC);
+    if !has_magic {
         diagnosis.note(
             damage("magic", Severity::Error)
                 .at(0)
@@ -106,7 +109,8 @@ pub(super) fn look_at_header(
     };
     // What was added for missing digits is not what was there.
     let uid_last_is_sound = uid_last.is_some() && size >= UID_LAST_OFFSET + 8;
-    Ok(Head { read: header.clone(), header, uid_last_is_sound, old, names_are_damaged })
+    let read = header.clone();
+    Ok(Head { read, header, has_magic, uid_last_is_sound, old, names_are_damaged })
 }
 
 /// UIDVALIDITY and last UID, and the end of their line.
@@ -197,9 +201,4 @@ fn names(path: &Path, old: &[u8], diagnosis: &mut Diagnosis) -> (Vec<Vec<u8>>, b
 fn is_name(name: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"(){%*\"\\]".contains(byte);
     !name.is_empty() && name.len() <= KEYWORD_LEN_MAX && name.iter().all(is_plain)
-}
-
-fn hex(digits: &[u8]) -> Option<u32> {
-    let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
-    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }

@@ -12,7 +12,7 @@ use barid_types::InternalDate;
 use barid_vfs::File;
 
 use super::super::date::{self, Day};
-use super::super::layout::{EXPUNGED, HEADER_LEN, LINE_LEN_MAX, OLD, RESYNC_READ_LEN, Record};
+use super::super::layout::{EXPUNGED, HEADER_LEN, LINE_LEN_MAX, OLD, RESYNC_READ_LEN, Record, hex};
 use super::super::walk::Walker;
 use crate::check::{Damage, Diagnosis, Severity, sent_date};
 
@@ -413,9 +413,7 @@ impl Status {
     fn of(raw: &[u8]) -> Self {
         let number = |from_end: usize, len: usize| {
             let at = raw.len().checked_sub(from_end)?;
-            let digits = raw.get(at..at + len)?;
-            let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
-            u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+            hex(raw.get(at..at + len)?)
         };
         let flags = number(15, 4).map_or(OLD, |flags| flags as u16);
         Self {

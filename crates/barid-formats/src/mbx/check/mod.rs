@@ -19,8 +19,8 @@ use super::layout::{
 };
 use super::lock::{Permission, WriteLocks, lock_shared, wait_exclusive};
 use crate::check::{
-    DOUBT, Damage, Diagnosis, Doctor, Edit, Held, NEW_UIDVALIDITY, Purpose, Segment, Severity,
-    Uids, new_uidvalidity,
+    DOUBT, Damage, Diagnosis, Doctor, Held, NEW_UIDVALIDITY, Purpose, Segment, Severity, Uids,
+    new_uidvalidity, uidvalidity_now,
 };
 use crate::{Error, Result};
 
@@ -54,13 +54,12 @@ impl Doctor for MbxMailbox {
             return Err(Error::NotAMailbox { path: path.to_owned(), reason: "it is no file" });
         }
         let mut diagnosis = Diagnosis::default();
-        let now = self.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        let now = uidvalidity_now(&*self.vfs);
         let size = metadata.size;
         let mut head = look_at_header(path, &*file, size, &mut diagnosis).map_err(at())?;
         let lines = Lines::look(path, &*file, size, &mut diagnosis);
         let Lines { mut lines, gaps, .. } = lines.map_err(at())?;
-        let has_magic = !diagnosis.damages.iter().any(|damage| damage.kind == "magic");
-        if !has_magic && lines.iter().all(|line| line.fresh.is_some()) {
+        if !head.has_magic && lines.iter().all(|line| line.fresh.is_some()) {
             let reason = "it neither begins as an mbx nor has a message of one";
             return Err(Error::NotAMailbox { path: path.to_owned(), reason });
         }
@@ -69,11 +68,7 @@ impl Doctor for MbxMailbox {
         diagnosis.messages = lines.iter().filter(|line| !line.record.is_hidden()).count() as u64;
         let new = head.bytes();
         let segments = segments(&lines, &gaps, new, size);
-        match Edit::assemble(file_name(path), &*file, &segments).map_err(at())? {
-            Some(edit) if edit.is_empty() => {}
-            Some(edit) => diagnosis.plan.edits.push(edit),
-            None => diagnosis.is_too_large = true,
-        }
+        diagnosis.edit(file_name(path), &*file, &segments).map_err(at())?;
         Ok(diagnosis)
     }
 }
@@ -122,7 +117,7 @@ fn look_at_bits(
 ) -> std::io::Result<()> {
     let mut used = 0;
     for line in lines.iter_mut() {
-        let Record { offset, uid, .. } = line.record;
+        let uid = line.record.uid;
         let at = line.text - 23;
         let unknown = line.record.flags & !FLAGS_KNOWN;
         if unknown != 0 {
@@ -152,7 +147,6 @@ fn look_at_bits(
         if !line.record.is_hidden() {
             used |= line.record.keywords;
         }
-        let _ = offset;
     }
     let named = header.names.len() as u32;
     let count = 32 - used.leading_zeros();

@@ -13,8 +13,9 @@ use super::super::data::data_name;
 use super::super::layout::{INDEX, MESSAGE_LINE_LEN_MAX};
 use super::super::rebuild::Search;
 use super::super::record::{self, Message, message_line, parse_message_line, take_sequence};
+use super::super::snapshot::lines;
+use super::damage;
 use super::lines::Statuses;
-use super::{damage, lines_of};
 use crate::check::{Damage, Diagnosis, Severity};
 use crate::{Error, Result};
 
@@ -86,7 +87,7 @@ impl Indexed {
             return (records, true);
         };
         let mut is_incomplete = false;
-        let mut lines = lines_of(text).peekable();
+        let mut lines = lines(text).peekable();
         match take_sequence(text) {
             Some((seq, _)) => {
                 self.seq = seq;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::super::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS};
 use super::super::record::{self, Message, Status, take_sequence};
-use super::{damage, lines_of};
+use super::super::snapshot::lines;
+use super::damage;
 use crate::check::{DOUBT, Diagnosis, NEW_UIDVALIDITY, Severity, new_uidvalidity};
 
 /// `.mixmeta`.
@@ -15,22 +16,24 @@ pub(super) struct Meta {
     pub(super) is_damaged: bool,
     /// The last UID can be read.
     has_last: bool,
+    /// It is told already what is wrong with the UIDVALIDITY, and with the last UID.
+    is_told: (bool, bool),
 }
 
 impl Meta {
     /// Looks at it.
     pub(super) fn look(folder: &Path, text: Option<&[u8]>, diagnosis: &mut Diagnosis) -> Self {
-        let (meta, is_damaged, has_last) = (record::Meta::default(), false, false);
-        let mut meta = Self { meta, is_damaged, has_last };
+        let (is_damaged, has_last, is_told) = (false, false, (false, false));
+        let mut meta = Self { meta: record::Meta::default(), is_damaged, has_last, is_told };
         let Some(text) = text else {
             let damage = damage(folder, META, "meta-missing", Severity::Error)
                 .what("there is no .mixmeta, so no program takes it for a mailbox")
                 .repair("it is made, with a new UIDVALIDITY");
             diagnosis.note(damage);
-            meta.is_damaged = true;
+            (meta.is_damaged, meta.is_told) = (true, (true, true));
             return meta;
         };
-        let mut lines = lines_of(text).peekable();
+        let mut lines = lines(text).peekable();
         match take_sequence(text).filter(|_| !text.is_empty()) {
             Some((seq, _)) => {
                 meta.meta.seq = seq;
@@ -73,10 +76,12 @@ impl Meta {
             0 if line.is_empty() => {}
             b'V' if is_number => {
                 let what = unreadable("UIDVALIDITY");
+                self.is_told.0 = true;
                 tell("uidvalidity", Severity::Error, &what, "the mailbox gets a new one");
             }
             b'L' if is_number => {
                 let what = unreadable("last UID");
+                self.is_told.1 = true;
                 tell("uid-last", Severity::Error, &what, "it becomes that of the last message");
             }
             b'N' if is_number => {
@@ -132,18 +137,14 @@ impl Meta {
         diagnosis: &mut Diagnosis,
     ) {
         let damage = |kind, severity| damage(folder, META, kind, severity);
-        let is_told = |kind: &str, diagnosis: &Diagnosis| {
-            diagnosis.damages.iter().any(|d| d.kind == kind && d.file.ends_with(META))
-        };
-        let is_void = self.meta.uidvalidity == 0;
-        if is_void && !is_told("uidvalidity", diagnosis) && !is_told("meta-missing", diagnosis) {
+        if self.meta.uidvalidity == 0 && !self.is_told.0 {
             let damage = damage("uidvalidity", Severity::Error).at(0);
             let damage = damage.what("there is no UIDVALIDITY");
             diagnosis.note(damage.repair("the mailbox gets a new one"));
         }
         let last = messages.last().map_or(0, |last| last.uid);
         if last > self.meta.uid_last {
-            if !is_told("uid-last", diagnosis) && !is_told("meta-missing", diagnosis) {
+            if !self.is_told.1 {
                 let what =
                     format!("the last UID is {}, but a message has {last}", self.meta.uid_last);
                 let damage = damage("uid-last", Severity::Warning).at(0).of(last).what(what);
@@ -203,7 +204,7 @@ impl Statuses {
             found.is_damaged = true;
             return found;
         };
-        let mut lines = lines_of(text).peekable();
+        let mut lines = lines(text).peekable();
         match take_sequence(text) {
             Some((seq, _)) => {
                 found.seq = seq;

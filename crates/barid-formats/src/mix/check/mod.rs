@@ -10,7 +10,7 @@ mod lines;
 use std::io;
 use std::path::Path;
 
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::OpenOptions;
 
 use self::index::Indexed;
 use self::lines::{Meta, Statuses};
@@ -19,7 +19,9 @@ use super::layout::{INDEX, META, META_LEN_MAX, RECORDS_LEN_MAX, STATUS};
 use super::lock::{Locks, Purpose as LockPurpose};
 use super::record::{Message, write_index, write_meta, write_status};
 use super::snapshot::read_whole;
-use crate::check::{Damage, Diagnosis, Doctor, Edit, Held, Purpose, Segment, Severity, Step};
+use crate::check::{
+    Damage, Diagnosis, Doctor, Held, Purpose, Segment, Severity, Step, uidvalidity_now,
+};
 use crate::{Error, Result};
 
 impl Doctor for MixMailbox {
@@ -48,7 +50,7 @@ impl Doctor for MixMailbox {
         let mut statuses = Statuses::look(&self.path, texts.status.as_deref(), &mut diagnosis);
         let indexed = Indexed::look(self, texts.index.as_deref(), &statuses, &mut diagnosis)?;
         let seqs = [meta.meta.seq, indexed.seq, statuses.seq];
-        let now = self.vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32;
+        let now = uidvalidity_now(&*self.vfs);
         let seq = seqs.into_iter().fold(0, u32::max).saturating_add(1).max(now);
         let Indexed { messages, highest, is_damaged, lines, .. } = indexed;
         let messages = statuses.merge(&self.path, messages, &mut diagnosis);
@@ -150,35 +152,16 @@ impl MixMailbox {
         segments: impl FnOnce(u64) -> Vec<Segment>,
     ) -> Result<()> {
         let path = self.path.join(name);
-        let assemble = || {
-            let file: Box<dyn File> = self.vfs.open(&path, OpenOptions::READ)?;
+        let edit = || {
+            let file = self.vfs.open(&path, OpenOptions::READ)?;
             let size = file.metadata()?.size;
-            Edit::assemble(name.as_bytes(), &*file, &segments(size))
+            diagnosis.edit(name.as_bytes(), &*file, &segments(size))
         };
-        match assemble().map_err(Error::at(&path))? {
-            Some(edit) if edit.is_empty() => {}
-            Some(edit) => diagnosis.plan.edits.push(edit),
-            None => diagnosis.is_too_large = true,
-        }
-        Ok(())
+        edit().map_err(Error::at(&path))
     }
 }
 
 /// Damage of a file of the mailbox.
 fn damage(folder: &Path, name: &str, kind: &'static str, severity: Severity) -> Damage {
     Damage::new(kind, severity, folder.join(name))
-}
-
-/// The lines of a text without their ends, and where they begin.
-fn lines_of(text: &[u8]) -> impl Iterator<Item = (u64, &[u8], bool)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-        let end = memchr::memchr(b'\n', rest);
-        let line = &rest[..end.unwrap_or(rest.len())];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let start = at;
-        at += end.map_or(rest.len(), |end| end + 1);
-        Some((start as u64, line, end.is_some()))
-    })
 }
