@@ -87,6 +87,7 @@ fn what_changed_since_is_not_undone() {
     world.write("box.mbox", (mbox(&MESSAGES) + &more).as_bytes());
     let run = world.run(&["check", "--undo", &path]);
     assert_eq!((run.code, run.stderr.contains("changed since it was repaired")), (2, true));
+    assert!(run.stderr.contains("hint: `barid check` tells how"), "{}", run.stderr);
     assert_eq!(world.json(&["status", &path])[0]["messages"], 3);
     let run = world.run(&["check", "--repair", "--read-only", &path]);
     assert_eq!(run.code, 2);

@@ -181,6 +181,11 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// What to do about a repair that cannot be undone.
+const CHANGED_SINCE: &str = "`barid check` tells how the mailbox is now; what the repair overwrote \
+                             stays in the state folder, under `repairs`, until `barid check \
+                             --discard`";
+
 impl Error {
     /// Sorts the error by whose turn it is.
     pub fn kind(&self) -> ErrorKind {
@@ -256,9 +261,7 @@ impl Error {
                  be read"
                     .to_owned(),
             ),
-            Self::Mailbox(Formats::ChangedSince { .. }) => {
-                Some("what it overwrote is kept in the state folder, under `repairs`".to_owned())
-            }
+            Self::Mailbox(Formats::ChangedSince { .. }) => Some(CHANGED_SINCE.to_owned()),
             Self::Mailbox(Formats::Damaged { path, .. }) => {
                 Some(format!("run `barid check` on the mailbox of {}", path.display()))
             }
