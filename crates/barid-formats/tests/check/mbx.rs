@@ -43,6 +43,14 @@ fn line_len(mailbox: &Box_, at: usize) -> u64 {
     lines(mailbox)[at + 1] - lines(mailbox)[at] - mailbox.texts[at].len() as u64
 }
 
+/// Puts bytes into the line of some message, so far before its end; where they are.
+fn in_line(mailbox: &Box_, rng: &mut Rng, before_end: u64, bytes: &[u8]) -> u64 {
+    let (at, offset) = some(mailbox, rng);
+    let place = offset + line_len(mailbox, at) - before_end;
+    mailbox.patch(FILE, place, bytes);
+    place
+}
+
 const CASES: &[(&str, Damage)] = &[
     ("magic", |mailbox, _| {
         mailbox.patch(FILE, 0, b"*m");
@@ -94,21 +102,15 @@ const CASES: &[(&str, Damage)] = &[
         expect("header-short", FILE, len as u64).lost(all)
     }),
     ("keyword without a name", |mailbox, rng| {
-        let (at, offset) = some(mailbox, rng);
-        let status = offset + line_len(mailbox, at) - 23;
-        mailbox.patch(FILE, status, b"00000020");
+        in_line(mailbox, rng, 23, b"00000020");
         expect("keyword-name", FILE, None)
     }),
     ("keyword beyond all", |mailbox, rng| {
-        let (at, offset) = some(mailbox, rng);
-        let status = offset + line_len(mailbox, at) - 23;
-        mailbox.patch(FILE, status, b"80000000");
+        let status = in_line(mailbox, rng, 23, b"80000000");
         expect("keyword-bits", FILE, status)
     }),
     ("flags that there are not", |mailbox, rng| {
-        let (at, offset) = some(mailbox, rng);
-        let flags = offset + line_len(mailbox, at) - 15;
-        mailbox.patch(FILE, flags, b"1f51");
+        let flags = in_line(mailbox, rng, 15, b"1f51");
         expect("flag-bits", FILE, flags)
     }),
     ("UID twice", |mailbox, rng| {
@@ -118,15 +120,11 @@ const CASES: &[(&str, Damage)] = &[
         expect("uid-order", FILE, None)
     }),
     ("UID out of the world", |mailbox, rng| {
-        let (at, offset) = some(mailbox, rng);
-        let uid = offset + line_len(mailbox, at) - 10;
-        mailbox.patch(FILE, uid, b"fffffff0");
+        let uid = in_line(mailbox, rng, 10, b"fffffff0");
         expect("uid-order", FILE, uid)
     }),
     ("UID is 0 in the middle", |mailbox, rng| {
-        let (at, offset) = some(mailbox, rng);
-        let uid = offset + line_len(mailbox, at) - 10;
-        mailbox.patch(FILE, uid, b"00000000");
+        let uid = in_line(mailbox, rng, 10, b"00000000");
         expect("uid-order", FILE, uid)
     }),
     ("date", |mailbox, rng| {
