@@ -3,18 +3,20 @@
 //! change that was interrupted or from after it; so is mail that others delivered before that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use barid_formats::{ChangeSet, EmptyKnown, FlagChange, NewMessage, SyncContext};
 use barid_testkit::Scratch;
+use barid_testkit::child::{Child, tell};
 use barid_types::{Keyword, Uid};
 use barid_vfs::{OpenOptions, OsVfs, Vfs};
 
 use super::mbx::support::{Cached, World, empty, new_message, record};
+
+/// How long a victim may take to begin.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
 const KILLS: u64 = 30;
@@ -24,9 +26,6 @@ const KILLS_MAX: u64 = 300;
 
 /// Messages at first. Those with even numbers may be expunged.
 const MESSAGES: u64 = 600;
-
-/// Where the process that is to be killed finds its mailbox.
-const VICTIM: &str = "BARID_TEST_VICTIM_IN_PLACE";
 
 /// What every message bears of one generation of changes and of no other.
 const GENERATIONS: [&[&str]; 4] = [&["a"], &["b", "c"], &["c", "d"], &["a", "d"]];
@@ -87,16 +86,13 @@ fn next_generation(world: &World, rng: &mut fastrand::Rng, now: usize) -> usize 
     next
 }
 
-#[test]
-#[ignore = "run by the tests below, to be killed"]
-fn victim() {
-    let Ok(path) = std::env::var(VICTIM) else { return };
-    let (seed, path) = path.split_once(' ').unwrap();
-    let mut rng = fastrand::Rng::with_seed(seed.parse().unwrap());
-    let world = World::on(Arc::new(OsVfs), Path::new(path));
+/// Changes a mailbox over and over, to be killed.
+pub(crate) fn victim(args: &[&str]) {
+    let mut rng = fastrand::Rng::with_seed(args[0].parse().unwrap());
+    let world = World::on(Arc::new(OsVfs), Path::new(args[1]));
     let found = world.scan();
     let mut now = generation(&found, found.seen.len() - 1).unwrap_or(0);
-    println!("\nready");
+    tell("ready");
     loop {
         now = next_generation(&world, &mut rng, now);
     }
@@ -104,19 +100,8 @@ fn victim() {
 
 /// Starts the victim and waits until it is at work.
 fn start(path: &Path, seed: u64) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "killed::victim", "--ignored", "--nocapture"])
-        .env(VICTIM, format!("{seed} {}", path.display()))
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut output = child.stdout.take().unwrap();
-    let (mut said, mut byte) = (Vec::new(), [0]);
-    while !said.ends_with(b"ready\n") {
-        assert_eq!(output.read(&mut byte).unwrap(), 1, "the victim has ended");
-        said.push(byte[0]);
-    }
-    child.stdout = Some(output);
+    let mut child = Child::spawn("change", &[&seed.to_string(), path.to_str().unwrap()]);
+    child.says("ready", SILENCE);
     child
 }
 
@@ -176,10 +161,9 @@ fn kill(name: &str, make: &dyn Fn(&Path)) {
     seen.check(&world, "before");
     let (mut unfinished, mut completed) = (0, 0);
     for seed in 0..kills {
-        let mut child = start(&path, seed);
+        let child = start(&path, seed);
         std::thread::sleep(Duration::from_micros(rng.u64(0..400_000)));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.kill();
         if name == "mbx" && seed % 3 == 0 {
             let number = 3_000_001 + 2 * seed;
             deliver(&path, number);

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod child;
+#[cfg(test)]
 mod create;
 #[cfg(test)]
 mod killed;

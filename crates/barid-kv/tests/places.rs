@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store};
+use barid_testkit::child::{Child, Said, ended, tell};
 use barid_testkit::disk;
 
-use crate::child::{Child, Said, ended, tell};
 use crate::world::{Pairs, World, apply, choice, choices, compare, for_each_store, store};
 
 for_each_store!(taken, crate::places::taken_place);

@@ -5,8 +5,8 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Reader, Result, Store, Writer};
+use barid_testkit::child::{Child, tell};
 
-use crate::child::{Child, tell};
 use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
 
 for_each_store!(one_writes, crate::processes::one_writes_three_read);

@@ -8,6 +8,7 @@
 
 pub mod boxes;
 mod calendar;
+pub mod child;
 pub mod corpora;
 pub mod corpus;
 pub mod disk;

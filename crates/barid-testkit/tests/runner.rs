@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod boxes;
 #[cfg(test)]
+mod child;
+#[cfg(test)]
 mod corpora;
 #[cfg(test)]
 mod peers;

@@ -2,26 +2,25 @@
 //! that it was told of is there, whole, once, under its UID and with its flags.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use barid::{
     ChangeOptions, ChangeRequest, Flag, FlagChange, FlagSet, Mailbox, NewMessage, OpenOptions,
     ReadAs, Uid,
 };
+use barid_testkit::child::{Child, tell};
 use barid_testkit::{Scratch, disk};
 use fastrand::Rng;
+
+/// How long a victim may take to begin.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
 const KILLS: u64 = 25;
 
 /// More take minutes and show nothing else.
 const KILLS_MAX: u64 = 300;
-
-/// Where the process that is to be killed finds its folder.
-const VICTIM: &str = "BARID_TEST_MH_VICTIM";
 
 /// The text of a message, which follows from its number.
 fn text(number: u64) -> Vec<u8> {
@@ -43,15 +42,12 @@ fn change(mailbox: &mut Mailbox, request: &ChangeRequest<'_>) -> Vec<Uid> {
     mailbox.change(request, &ChangeOptions::default()).unwrap().appended
 }
 
-#[test]
-#[ignore = "run by the test below, to be killed"]
-fn victim() {
-    let Ok(victim) = std::env::var(VICTIM) else { return };
-    let (seed, root) = victim.split_once(' ').unwrap();
-    let mut rng = Rng::with_seed(seed.parse().unwrap());
-    let mut mailbox = open(Path::new(root));
+/// Changes a folder over and over, to be killed.
+pub(crate) fn victim(args: &[&str]) {
+    let mut rng = Rng::with_seed(args[0].parse().unwrap());
+    let mut mailbox = open(Path::new(args[1]));
     let mut own = Vec::new();
-    println!("\nready");
+    tell("ready");
     loop {
         let numbers: Vec<u64> = (0..rng.u32(1..4)).map(|_| rng.u64(..)).collect();
         let texts: Vec<Vec<u8>> = numbers.iter().map(|number| text(*number)).collect();
@@ -59,36 +55,27 @@ fn victim() {
         let appends: Vec<NewMessage<'_>> = texts.iter().map(|text| new(text)).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         for (uid, number) in change(&mut mailbox, &request).into_iter().zip(numbers) {
-            println!("appended {uid} {number}");
+            tell(&format!("appended {uid} {number}"));
             own.push(uid);
         }
         let uid = own[rng.usize(..own.len())];
         let add = FlagSet::EMPTY.with(Flag::Flagged).with(Flag::Deleted);
         let flags = vec![(uid, FlagChange { add, ..FlagChange::default() })];
         change(&mut mailbox, &ChangeRequest { flags: flags.into(), ..ChangeRequest::default() });
-        println!("flagged {uid} 0");
+        tell(&format!("flagged {uid} 0"));
         if own.len() > 4 {
             let uid = own.swap_remove(rng.usize(..own.len()));
-            println!("expunging {uid} 0");
+            tell(&format!("expunging {uid} 0"));
             change(&mut mailbox, &ChangeRequest { expunge: vec![uid], ..ChangeRequest::default() });
         }
     }
 }
 
 /// Starts the victim and waits until it is at work.
-fn start(root: &Path, seed: u64) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "mh_killed::victim", "--ignored", "--nocapture"])
-        .env(VICTIM, format!("{seed} {}", root.display()))
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let output = child.stdout.as_mut().unwrap();
-    let (mut said, mut byte) = (Vec::new(), [0]);
-    while !said.ends_with(b"ready\n") {
-        assert_eq!(output.read(&mut byte).unwrap(), 1, "the victim has ended");
-        said.push(byte[0]);
-    }
+fn start(path: &Path, seed: u64) -> Child {
+    let mut child =
+        Child::spawn("change an MH folder", &[&seed.to_string(), path.to_str().unwrap()]);
+    child.says("ready", SILENCE);
     child
 }
 
@@ -101,9 +88,8 @@ struct Promised {
 }
 
 impl Promised {
-    fn learn(&mut self, said: &str) {
-        let whole = said.rfind('\n').map_or("", |end| &said[..end]);
-        for line in whole.lines() {
+    fn learn(&mut self, said: &[String]) {
+        for line in said {
             let words: Vec<&str> = line.split(' ').collect();
             let [verb, uid, number] = words[..] else { panic!("{line}") };
             let uid = uid.parse().unwrap();
@@ -153,13 +139,9 @@ fn kills_lose_nothing() {
     disk::write(&scratch.path().join("box/.mh_sequences"), b"").unwrap();
     let (mut promised, mut rng) = (Promised::default(), Rng::with_seed(1));
     for seed in 0..kills {
-        let mut child = start(scratch.path(), seed);
+        let child = start(scratch.path(), seed);
         std::thread::sleep(Duration::from_micros(rng.u64(0..200_000)));
-        child.kill().unwrap();
-        let mut said = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        child.wait().unwrap();
-        promised.learn(&said);
+        promised.learn(&child.kill());
         promised.check(&mut open(scratch.path()), &format!("seed {seed}"));
     }
     let (count, expunged) = (promised.numbers.len(), promised.expunging.len());

@@ -5,6 +5,7 @@
 mod arena;
 mod blocked;
 mod changing;
+mod child;
 mod converting;
 mod converting_crash;
 mod cost;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use barid_formats::{
     ChangeSet, EmptyKnown, Error, Mailbox, MboxLock, MboxMailbox, MboxOptions, NewMessage,
     SyncContext,
 };
+use barid_testkit::child::Child;
 use barid_testkit::peers::{CClient, Dovecot};
 use barid_testkit::{Scratch, disk};
 use barid_types::FlagSet;
@@ -76,34 +76,20 @@ fn is_added(line: &str) -> bool {
     ["Content-Length:"].iter().any(|name| line.starts_with(name))
 }
 
-/// What a process of [`locker`] does.
-const LOCKER: &str = "BARID_TEST_LOCKER";
+/// How long a process may wait for its locks.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// Starts this program as one that takes a single lock in its own way, appends a message, and holds
 /// the lock a while; `count` times.
 fn start_locker(lock: &str, who: &str, count: u32, path: &Path) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "mbox::locks::locker", "--ignored"])
-        .env(LOCKER, format!("{lock} {who} {count} {}", path.display()))
-        .stdout(Stdio::null());
-    command.spawn().unwrap()
+    Child::spawn("lock", &[lock, who, &count.to_string(), path.to_str().unwrap()])
 }
 
-fn join(children: Vec<Child>) {
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
-    }
-}
-
-#[test]
-#[ignore = "run by tests of this file, in processes of their own"]
-fn locker() {
+/// See [`start_locker`].
+pub(crate) fn locker(args: &[&str]) {
     use rustix::fs::{FlockOperation, fcntl_lock, flock};
-    let Ok(text) = std::env::var(LOCKER) else { return };
-    let mut words = text.splitn(4, ' ');
-    let mut word = || words.next().unwrap();
-    let (lock, who, count, path) = (word(), word(), word().parse().unwrap(), word());
+    let [lock, who, count, path] = *args else { panic!("{args:?}") };
+    let count: u32 = count.parse().unwrap();
     let mut rng = fastrand::Rng::with_seed(who.bytes().map(u64::from).sum());
     let path = Path::new(path);
     for number in 0..count {
@@ -145,7 +131,9 @@ fn contend(lock: &str) {
             scope.spawn(move || append_all(path, who, 30));
         }
     });
-    join(running.into());
+    for child in running {
+        child.finish(SILENCE);
+    }
     check(&path, &[("one", 40), ("two", 40), ("ours", 30), ("also", 30)]);
     println!("{lock}: 60 appends of ours among 80 of two others, none failed, none lost");
 }

@@ -4,10 +4,10 @@ mod bad_input;
 mod corpora;
 mod cost;
 mod crash;
-mod locks;
+pub(crate) mod locks;
 mod locks_session;
 mod peers;
 mod rounds;
-mod rounds_killed;
+pub(crate) mod rounds_killed;
 
 mod support;

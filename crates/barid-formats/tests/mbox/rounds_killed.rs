@@ -3,9 +3,7 @@
 //! done for all messages or for none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +12,15 @@ use barid_formats::{
     WritingOptions,
 };
 use barid_testkit::Scratch;
+use barid_testkit::child::{Child, tell};
 use barid_types::{FlagSet, Keyword, Uid};
 use barid_vfs::OsVfs;
 
 use super::rounds::Scanned;
 use super::support::{Box_, file_in, utc};
+
+/// How long a victim may take to begin.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// Kills of an ordinary test run; `BARID_CRASH_SEEDS` asks for another number.
 const KILLS: u64 = 40;
@@ -28,9 +30,6 @@ const KILLS_MAX: u64 = 300;
 
 /// Messages at first. Those with even numbers may be expunged.
 const MESSAGES: u64 = 1500;
-
-/// Where the process that is to be killed finds its mailbox.
-const VICTIM: &str = "BARID_TEST_VICTIM";
 
 /// What every message bears of one generation of changes and of no other: one keyword or several,
 /// so that headers outgrow their padding again and again.
@@ -129,12 +128,9 @@ fn generation_of(names: &[String]) -> Option<usize> {
     GENERATIONS.iter().position(|all| all.iter().copied().collect::<BTreeSet<_>>() == names)
 }
 
-#[test]
-#[ignore = "run by the test below, to be killed"]
-fn victim() {
-    let Ok(path) = std::env::var(VICTIM) else { return };
-    let (seed, path) = path.split_once(' ').unwrap();
-    let seed: u64 = seed.parse().unwrap();
+/// Changes a mailbox over and over, to be killed.
+pub(crate) fn victim(args: &[&str]) {
+    let (seed, path) = (args[0].parse::<u64>().unwrap(), args[1]);
     let mut rng = fastrand::Rng::with_seed(seed);
     let writing = match seed % 2 {
         0 => WritingOptions::default(),
@@ -142,7 +138,7 @@ fn victim() {
     };
     let options = MboxOptions { writing, ..utc() };
     let mut mailbox = Box_::with(Arc::new(OsVfs), Path::new(path), None, options);
-    println!("\nready");
+    tell("ready");
     loop {
         next_generation(&mut mailbox, &mut rng, true);
     }
@@ -150,20 +146,8 @@ fn victim() {
 
 /// Starts the victim and waits until it is at work.
 fn start(path: &Path, seed: u64) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "mbox::rounds_killed::victim", "--ignored", "--nocapture"])
-        .env(VICTIM, format!("{seed} {}", path.display()))
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut output = child.stdout.take().unwrap();
-    let (mut said, mut byte) = (Vec::new(), [0]);
-    while !said.ends_with(b"ready\n") {
-        assert_eq!(output.read(&mut byte).unwrap(), 1, "the victim has ended");
-        said.push(byte[0]);
-    }
-    // What it says later fills no pipe: it says nothing more.
-    child.stdout = Some(output);
+    let mut child = Child::spawn("rewrite", &[&seed.to_string(), path.to_str().unwrap()]);
+    child.says("ready", SILENCE);
     child
 }
 
@@ -225,10 +209,9 @@ fn kills_lose_nothing() {
     seen.check(&mailbox, "before");
     let (mut unfinished, mut completed) = (0, 0);
     for seed in 0..kills {
-        let mut child = start(&path, seed);
+        let child = start(&path, seed);
         std::thread::sleep(Duration::from_micros(rng.u64(0..800_000)));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.kill();
         unfinished += u64::from(mailbox.mailbox.unfinished(None).unwrap().is_some());
         let known = EmptyKnown::default();
         let recovered = mailbox.mailbox.recover(&mut SyncContext::new(&known)).unwrap();

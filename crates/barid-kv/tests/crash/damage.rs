@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use barid_kv::{Batch, Choice, Error, Result, Store};
+use barid_testkit::child::{Child, Said, ended, tell};
 use barid_testkit::disk;
 
-use crate::child::{Child, Said, ended, tell};
 use crate::world::{Session, World, choices, content, for_each_store, framed, seeds, store, text};
 
 for_each_store!(one, crate::crash::damage::damage);

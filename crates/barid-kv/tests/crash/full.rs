@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Result, Store, Writer};
+use barid_testkit::child::{Child, Said, ended, tell};
 
-use crate::child::{Child, Said, ended, tell};
 use crate::world::{Session as _, World, choice, content, for_each_store, framed, store};
 
 for_each_store!(disk, crate::crash::full::full_disk);

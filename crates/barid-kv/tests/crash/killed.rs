@@ -5,9 +5,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use barid_kv::{Batch, Choice, Error, Store, Writer};
+use barid_testkit::child::{Child, Said, tell};
 use barid_testkit::disk;
 
-use crate::child::{Child, Said, tell};
 use crate::world::{
     Pairs, Session as _, World, apply, choice, content, for_each_store, framed, seeds, store, text,
 };
