@@ -9,11 +9,6 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// How many bytes [`put`] appends.
-pub(crate) fn len(number: u32) -> usize {
-    (38 - (number | 1).leading_zeros() as usize) / 7
-}
-
 /// Takes a number from the front; `None` if it does not end, or does not fit.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
@@ -49,7 +44,6 @@ mod tests {
             put(&mut bytes, number);
             assert_eq!(bytes.len(), expected_len, "{number}");
             if let Ok(short) = u32::try_from(number) {
-                assert_eq!(len(short), expected_len, "{number}");
                 assert_eq!(take_u32(&mut &bytes[..]), Some(short));
             }
             let mut rest = &bytes[..];

@@ -9,15 +9,21 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::header::{Header, Part, u16_at, u32_at, u64_at};
-use crate::{Counts, varint};
+use crate::Counts;
 
 /// The length of a block.
 pub(crate) const BLOCK_LEN: usize = 1024;
 /// Checksum (4), tokens (2), whether the next block has more (2).
 const HEAD_LEN: usize = 8;
-/// Bytes of a tag: its bits, and before them how far from home it is, the farthest first.
-const TAG_LEN: usize = 6;
+/// An entry: spam and ham, a byte each, and above them the tag and how far from home it is, the
+/// farthest first. A token is found with a line or two of memory.
+const ENTRY_LEN: usize = 8;
 const TAG_BITS: u32 = 46;
+const COUNT_BITS: u32 = 16;
+/// In place of spam: the counts are among the large ones, at the place that stands for ham.
+const LARGE: u32 = 0xff;
+/// Large counts, behind the entries: spam (4), ham (4).
+const LARGE_LEN: usize = 8;
 /// How far from home a token may be.
 const DISTANCE_MAX: u64 = 3;
 /// What the memory gives at once.
@@ -58,9 +64,7 @@ pub(crate) fn build(
     out: &mut Vec<u8>,
 ) -> Result<(), Collision> {
     tokens.sort_unstable_by_key(|token| token.hash);
-    let len =
-        |token: &Hashed| TAG_LEN + varint::len(token.counts.spam) + varint::len(token.counts.ham);
-    let total: u64 = tokens.iter().map(|token| len(token) as u64).sum();
+    let total: u64 = tokens.iter().map(|token| len(token.counts) as u64).sum();
     let mut homes = (total * 100).div_ceil((BLOCK_LEN - HEAD_LEN) as u64 * FILL).max(1) as u32;
     let start = out.len();
     loop {
@@ -77,6 +81,15 @@ pub(crate) fn build(
     }
 }
 
+fn is_large(counts: Counts) -> bool {
+    counts.spam >= LARGE || counts.ham > 0xff
+}
+
+/// The bytes that a token takes.
+fn len(counts: Counts) -> usize {
+    ENTRY_LEN + if is_large(counts) { LARGE_LEN } else { 0 }
+}
+
 enum Filled {
     Blocks(u32),
     Collision,
@@ -84,12 +97,12 @@ enum Filled {
 }
 
 fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Filled {
-    let (mut tags, mut values) = (Vec::new(), Vec::new());
+    let (mut entries, mut large) = (Vec::new(), Vec::new());
     let (mut block, mut next) = (0_u32, 0);
     let mut last = None;
     while block < homes || next < tokens.len() {
-        tags.clear();
-        values.clear();
+        entries.clear();
+        large.clear();
         let mut more = false;
         while let Some(token) = tokens.get(next) {
             // The blocks behind the last home are nobody's home.
@@ -101,9 +114,7 @@ fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Fi
             if distance > DISTANCE_MAX {
                 return Filled::TooFar;
             }
-            let Counts { spam, ham } = token.counts;
-            let len = TAG_LEN + varint::len(spam) + varint::len(ham);
-            if HEAD_LEN + tags.len() + values.len() + len > BLOCK_LEN {
+            if HEAD_LEN + entries.len() + large.len() + len(token.counts) > BLOCK_LEN {
                 more = true;
                 break;
             }
@@ -112,23 +123,34 @@ fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Fi
             }
             last = Some((home, tag));
             let key = (DISTANCE_MAX - distance) << TAG_BITS | tag;
-            tags.extend_from_slice(&key.to_le_bytes()[..TAG_LEN]);
-            varint::put(&mut values, u64::from(spam));
-            varint::put(&mut values, u64::from(ham));
+            let entry = key << COUNT_BITS | u64::from(packed(token.counts, &mut large));
+            entries.extend_from_slice(&entry.to_le_bytes());
             next += 1;
         }
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&((tags.len() / TAG_LEN) as u16).to_le_bytes());
+        out.extend_from_slice(&((entries.len() / ENTRY_LEN) as u16).to_le_bytes());
         out.extend_from_slice(&u16::from(more).to_le_bytes());
-        out.extend_from_slice(&tags);
-        out.extend_from_slice(&values);
+        out.extend_from_slice(&entries);
+        out.extend_from_slice(&large);
         out.resize(start + BLOCK_LEN, 0);
         let sum = sum(header, block, &out[start..]);
         out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
         block += 1;
     }
     Filled::Blocks(block)
+}
+
+/// Spam and ham in two bytes, or where they are among the large counts.
+fn packed(counts: Counts, large: &mut Vec<u8>) -> u16 {
+    let Counts { spam, ham } = counts;
+    if !is_large(counts) {
+        return (spam << 8 | ham) as u16;
+    }
+    let place = large.len() / LARGE_LEN;
+    large.extend_from_slice(&spam.to_le_bytes());
+    large.extend_from_slice(&ham.to_le_bytes());
+    (LARGE << 8) as u16 | place as u16
 }
 
 /// What a block says of a token.
@@ -147,7 +169,7 @@ pub(crate) enum Answer {
 /// Whether a block is as it was written.
 pub(crate) fn is_sound(header: &Header, block: u32, bytes: &[u8]) -> bool {
     u32_at(bytes, 0) == sum(header, block, bytes)
-        && HEAD_LEN + usize::from(u16_at(bytes, 4)) * (TAG_LEN + 2) <= BLOCK_LEN
+        && HEAD_LEN + usize::from(u16_at(bytes, 4)) * ENTRY_LEN <= BLOCK_LEN
 }
 
 /// The home of a hash.
@@ -161,16 +183,14 @@ pub(crate) fn home(header: &Header, hash: u64) -> u32 {
 pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
     let (home, tag) = place(hash, header.homes);
     let Some(block) = bytes.chunks_exact(BLOCK_LEN).nth(home as usize) else { return 0 };
-    let fill = BLOCK_LEN * FILL as usize / 100;
     let count = (header.entries / u64::from(header.homes.max(1))) as usize;
-    let values = HEAD_LEN + count * TAG_LEN;
-    let part = |len: usize| ((u128::from(tag) * len as u128) >> TAG_BITS) as usize;
-    let mut seen = block[0] ^ block[(HEAD_LEN + part(count * TAG_LEN)) % BLOCK_LEN];
-    let until = values + part(fill.saturating_sub(values));
-    for at in (values..until + LINE_LEN).step_by(LINE_LEN) {
-        seen ^= block[at % BLOCK_LEN];
-    }
-    seen
+    let at = HEAD_LEN + nth_of(tag, count) * ENTRY_LEN;
+    block[0] ^ block[at.saturating_sub(LINE_LEN / 2)] ^ block[(at + LINE_LEN / 2) % BLOCK_LEN]
+}
+
+/// Where a tag stands among so many, but for a few places: tags are spread evenly.
+fn nth_of(tag: u64, count: usize) -> usize {
+    ((u128::from(tag) * count as u128) >> TAG_BITS) as usize
 }
 
 /// Looks into a block that is sound and `distance` from the home of the hash.
@@ -179,44 +199,29 @@ pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> A
     let count = usize::from(u16_at(bytes, 4));
     let (_, tag) = place(hash, header.homes);
     let wanted = DISTANCE_MAX.saturating_sub(u64::from(distance)) << TAG_BITS | tag;
-    let tag_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * TAG_LEN) & ((1 << 48) - 1);
-    // Tags are spread evenly, so the place is known but for a few. Eight bytes are read for six:
-    // behind the tags are two bytes at least for each.
-    let mut low = ((u128::from(tag) * count as u128) >> TAG_BITS) as usize;
-    while low > 0 && tag_at(low - 1) >= wanted {
+    let entry_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * ENTRY_LEN);
+    let mut low = nth_of(tag, count);
+    while low > 0 && entry_at(low - 1) >> COUNT_BITS >= wanted {
         low -= 1;
     }
-    while low < count && tag_at(low) < wanted {
+    while low < count && entry_at(low) >> COUNT_BITS < wanted {
         low += 1;
     }
-    if low == count || tag_at(low) != wanted {
+    if low == count || entry_at(low) >> COUNT_BITS != wanted {
         return match u16_at(bytes, 6) {
             1 if u64::from(distance) < DISTANCE_MAX && low == count => Answer::Next,
             _ => Answer::Absent,
         };
     }
-    let mut values = skip(&bytes[HEAD_LEN + count * TAG_LEN..], 2 * low);
-    let spam = varint::take_u32(&mut values);
-    match (spam, varint::take_u32(&mut values)) {
-        (Some(spam), Some(ham)) => Answer::Found(Counts { spam, ham }),
-        _ => Answer::Damaged,
+    let [ham, spam, ..] = entry_at(low).to_le_bytes().map(u32::from);
+    if spam < LARGE {
+        return Answer::Found(Counts { spam, ham });
     }
-}
-
-/// What is behind so many numbers: bytes below 128 end one.
-#[inline]
-fn skip(bytes: &[u8], numbers: usize) -> &[u8] {
-    let (mut at, mut left) = (0, numbers);
-    while left >= 8 && at + 8 <= bytes.len() {
-        let ends = (!u64_at(bytes, at) & 0x8080_8080_8080_8080) >> 7;
-        left -= (ends.wrapping_mul(0x0101_0101_0101_0101) >> 56) as usize;
-        at += 8;
+    let at = HEAD_LEN + count * ENTRY_LEN + ham as usize * LARGE_LEN;
+    match bytes.get(at..at + LARGE_LEN) {
+        Some(large) => Answer::Found(Counts { spam: u32_at(large, 0), ham: u32_at(large, 4) }),
+        None => Answer::Damaged,
     }
-    while left > 0 && at < bytes.len() {
-        left -= usize::from(bytes[at] < 0x80);
-        at += 1;
-    }
-    &bytes[at..]
 }
 
 #[cfg(test)]
@@ -265,6 +270,7 @@ mod tests {
         check(0, 1);
         for count in [1, 2, 50, 127, 128, 300, 5_000] {
             check(count, 1);
+            check(count, 9);
             check(count, 32);
         }
         check(100_000, 4);
@@ -275,16 +281,6 @@ mod tests {
         let mut header = Header::default();
         let token = Hashed { hash: 7, counts: Counts::default() };
         assert_eq!(build(&mut header, vec![token, token], &mut Vec::new()), Err(Collision));
-    }
-
-    #[test]
-    fn numbers_are_skipped() {
-        let numbers: Vec<u64> = (0..200).map(|n| 1 << (n % 30)).collect();
-        let mut bytes = Vec::new();
-        numbers.iter().for_each(|number| varint::put(&mut bytes, *number));
-        for (nth, number) in numbers.iter().enumerate() {
-            assert_eq!(varint::take(&mut skip(&bytes, nth)), Some(*number));
-        }
     }
 
     #[test]
