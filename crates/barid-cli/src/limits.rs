@@ -56,3 +56,6 @@ pub(crate) const BOGO_CONFIG_LEN_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bytes of messages that bogofilter's programs read at once.
 pub(crate) const BOGO_BUFFER_LEN: usize = 64 * 1024;
+
+/// A file that is longer may have so many messages that threads read them.
+pub(crate) const BOGO_LONG_LEN: u64 = 256 * 1024;

@@ -143,3 +143,10 @@ pub(crate) const SPAM_SCORES_LEN_MAX: u64 = 512 << 20;
 
 /// Bytes of the distinct tokens of messages that the drop-in for bogofilter registers together.
 pub(crate) const DROPIN_BATCH_LEN: usize = 256 << 20;
+
+/// Messages that the drop-in has read for each thread that makes words, and as many whose words are
+/// made.
+pub(crate) const DROPIN_AHEAD_MESSAGES: usize = 64;
+
+/// Bytes of messages that the drop-in reads ahead; one more message may come on top.
+pub(crate) const DROPIN_AHEAD_LEN: usize = 32 << 20;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid::spam::dropin::{Formats, Lists, Opening, Reply, Session};
+use barid::spam::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
 use barid::spam::today;
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
@@ -39,10 +39,26 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
     let mut reply = Reply::default();
-    input::each(&options, &mut |message, name| {
-        session.message(message, name, &mut reply)?;
-        output.write(&mut reply)
-    })?;
+    if input::is_long(&options) {
+        let options = options.clone();
+        let mut ahead = Ahead::start(&session.judge().token_options().clone(), move |reading| {
+            input::each(&options, &mut |message, name| {
+                reading.put(message, name);
+                Ok(())
+            })
+        });
+        while let Some(mut message) = ahead.take() {
+            session.read_message(&mut message, &mut reply)?;
+            output.write(&mut reply)?;
+            ahead.give_back(message);
+        }
+        ahead.finish()?;
+    } else {
+        input::each(&options, &mut |message, name| {
+            session.message(message, name, &mut reply)?;
+            output.write(&mut reply)
+        })?;
+    }
     session.finish(&mut reply)?;
     output.write(&mut reply)?;
     Ok(if options.ham_is_true { 0 } else { session.exit_code() })

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use barid::spam::dropin::{Messages, Separation};
 use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
+use rustix::fs::{self, fstat};
 
 use super::options::{Bulk, Options};
 use super::places::reason;
 use super::{Stop, path_of, shown, tell};
-use crate::limits::{BOGO_BUFFER_LEN, MESSAGE_LEN_MAX};
+use crate::limits::{BOGO_BUFFER_LEN, BOGO_LONG_LEN, MESSAGE_LEN_MAX};
 
 /// Takes a message, and the name of the file that it is from, where that is told.
 pub(super) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
@@ -31,15 +32,32 @@ pub(super) fn check(options: &Options) -> Result<(), Stop> {
     }
 }
 
+/// Whether there may be so much to read that threads are worth their start: not for one message.
+pub(super) fn is_long(options: &Options) -> bool {
+    let is_large = |size: u64| size > BOGO_LONG_LEN;
+    match (options.bulk, &options.input) {
+        (Bulk::NamesInArgs | Bulk::NamesOnInput, _) => true,
+        (Bulk::Stream, _) if !is_many(options) => false,
+        (Bulk::Stream, None) => fstat(std::io::stdin()).is_ok_and(|stat| {
+            let is_file = fs::FileType::from_raw_mode(stat.st_mode).is_file();
+            !is_file || u64::try_from(stat.st_size).is_ok_and(is_large)
+        }),
+        (Bulk::Stream, Some(path)) => OsVfs
+            .metadata(path)
+            .is_ok_and(|metadata| metadata.file_type != FileType::File || is_large(metadata.size)),
+    }
+}
+
+/// Whether a stream may have more than one message.
+fn is_many(options: &Options) -> bool {
+    let registers = options.settings.registration.is_some() && options.bulk == Bulk::Stream;
+    options.many || registers
+}
+
 /// Hands all messages to `take`.
 pub(super) fn each<'a>(options: &Options, take: &'a mut Take<'a>) -> Result<(), Stop> {
-    let registers = options.settings.registration.is_some() && options.bulk == Bulk::Stream;
-    let mut input = Input {
-        many: options.many || registers,
-        before: Separation::None,
-        message: Vec::new(),
-        take,
-    };
+    let mut input =
+        Input { many: is_many(options), before: Separation::None, message: Vec::new(), take };
     match (options.bulk, &options.input) {
         (Bulk::Stream, None) => input.stream(stdin(), None),
         (Bulk::Stream, Some(path)) => input.input_file(path),

@@ -115,7 +115,7 @@ enum Pass {
 }
 
 /// All that the command line and files say.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) settings: Settings,
     pub(super) bulk: Bulk,

@@ -9,6 +9,7 @@ use barid_bayes::{
 use barid_vfs::Vfs;
 use barid_wordlist::limits::TOKEN_LEN_MAX;
 
+use super::ahead::Words;
 use super::format::Saying;
 use super::pass::pass;
 use super::{Error, Lists, Result, Settings};
@@ -22,7 +23,7 @@ pub struct Judge {
     settings: Settings,
     lists: Lists,
     tokenizer: Tokenizer,
-    distinct: Distinct,
+    words: Words,
     scorer: Scorer,
     evidence: Vec<Evidence>,
 }
@@ -79,7 +80,7 @@ impl Judge {
             settings,
             lists,
             tokenizer: Tokenizer::new(options),
-            distinct: Distinct::new(),
+            words: Words::default(),
             scorer: Scorer::new(),
             evidence: Vec::new(),
         })
@@ -88,6 +89,11 @@ impl Judge {
     /// Its settings, what is not set filled in.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How it makes words of messages.
+    pub fn token_options(&self) -> &Options {
+        self.tokenizer.options()
     }
 
     /// Its word lists.
@@ -115,32 +121,36 @@ impl Judge {
 
     /// Takes a message in place of the one before.
     pub(super) fn read(&mut self, message: &[u8]) {
-        self.distinct.read(&mut self.tokenizer, message);
-        self.distinct.sort();
+        self.words.read(&mut self.tokenizer, message);
+    }
+
+    /// Takes a message whose words are made in place of the one before; `words` gets those.
+    pub(super) fn take(&mut self, words: &mut Words) {
+        std::mem::swap(&mut self.words, words);
     }
 
     /// The words of the message, in byte order.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        words(&self.distinct)
+        words(&self.words.distinct)
     }
 
     /// How many they are.
     pub(super) fn words_len(&self) -> usize {
-        self.distinct.len()
+        self.words.distinct.len()
     }
 
     /// Scores the message that was read.
     pub(super) fn score(&mut self, number: u32) -> Result<Verdict> {
-        let words: Vec<&[u8]> = words(&self.distinct).collect();
+        let words: Vec<&[u8]> = words(&self.words.distinct).collect();
         self.lists.look_up(&words, &mut self.evidence)?;
         let evidence = self.evidence.iter().copied();
         let score = self.scorer.score_evidence(&self.settings.parameters, evidence);
-        Ok(Verdict { score, words: self.distinct.len(), number, run: "" })
+        Ok(Verdict { score, words: self.words.distinct.len(), number, run: "" })
     }
 
     /// What the message says of itself.
     pub(super) fn facts(&self) -> &Facts {
-        self.tokenizer.facts()
+        &self.words.facts
     }
 
     /// What is said of a message before it was judged.
@@ -154,7 +164,7 @@ impl Judge {
 
     /// What each word of the message had to do with its score.
     pub fn explain(&mut self) -> Explanation<'_> {
-        let words = words(&self.distinct).zip(self.evidence.iter().copied());
+        let words = words(&self.words.distinct).zip(self.evidence.iter().copied());
         self.scorer.explain(&self.settings.parameters, words)
     }
 

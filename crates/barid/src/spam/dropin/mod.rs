@@ -7,6 +7,7 @@
 //! what is to be said is given back, so that a program and a daemon say the same
 //! (`docs/design/dropin.md`).
 
+mod ahead;
 mod error;
 mod format;
 mod judge;
@@ -18,6 +19,7 @@ mod session;
 mod settings;
 mod util;
 
+pub use ahead::{Ahead, ReadMessage, Reading};
 pub use error::{Error, Result};
 pub use judge::{Judge, Verdict};
 pub(in crate::spam) use lists::store_of_bogofilter;

@@ -7,7 +7,7 @@ use barid_vfs::Vfs;
 use barid_wordlist::{Batch, Class};
 
 use super::printf;
-use super::{Judge, Lists, Registration, Result, Settings, Verdict};
+use super::{Judge, Lists, ReadMessage, Registration, Result, Settings, Verdict};
 use crate::limits::DROPIN_BATCH_LEN;
 use crate::spam::sums::{Sums, Tokens};
 
@@ -78,8 +78,21 @@ impl Session {
         name: Option<&[u8]>,
         reply: &mut Reply,
     ) -> Result<()> {
-        self.number += 1;
         self.judge.read(message);
+        self.judge_read(message, name, reply)
+    }
+
+    /// As [`Session::message`], of one that was read ahead.
+    ///
+    /// # Errors
+    /// As [`Session::message`].
+    pub fn read_message(&mut self, message: &mut ReadMessage, reply: &mut Reply) -> Result<()> {
+        self.judge.take(&mut message.words);
+        self.judge_read(&message.bytes, message.name.as_deref(), reply)
+    }
+
+    fn judge_read(&mut self, message: &[u8], name: Option<&[u8]>, reply: &mut Reply) -> Result<()> {
+        self.number += 1;
         let Settings { registration, passes_through, is_quiet, verbose, logs, .. } =
             *self.judge.settings();
         match registration {

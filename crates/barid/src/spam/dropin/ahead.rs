@@ -1,0 +1,210 @@
+//! Reading ahead: while one message is judged, threads make the words of those that follow.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use barid_bayes::{Distinct, Facts, Options, Tokenizer};
+
+use crate::limits::{DROPIN_AHEAD_LEN, DROPIN_AHEAD_MESSAGES, SPAM_THREADS_MAX};
+
+/// A message whose words are made.
+#[derive(Debug, Default)]
+pub struct ReadMessage {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The file that it is from, where that is told.
+    pub name: Option<Vec<u8>>,
+    pub(super) words: Words,
+}
+
+/// The words of a message, and what it says of itself.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub(super) distinct: Distinct,
+    pub(super) facts: Facts,
+}
+
+impl Words {
+    /// Takes those of a message in place of what was there.
+    pub(super) fn read(&mut self, tokenizer: &mut Tokenizer, message: &[u8]) {
+        self.distinct.read(tokenizer, message);
+        self.distinct.sort();
+        self.facts.clone_from(tokenizer.facts());
+    }
+}
+
+/// Messages in their order, with words that are made by as many threads as there are processors.
+///
+/// What is ahead is bounded. A reader that waits for more holds up nothing: what was read before
+/// comes out.
+#[derive(Debug)]
+pub struct Ahead<R> {
+    shared: Arc<Shared>,
+    made: Vec<Receiver<ReadMessage>>,
+    makers: Vec<JoinHandle<()>>,
+    reader: JoinHandle<R>,
+    next: usize,
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes of messages that were read and not yet taken.
+    waiting: Mutex<usize>,
+    taken: Condvar,
+    /// Messages whose buffers may be used again.
+    free: Mutex<Vec<ReadMessage>>,
+}
+
+/// Where a reader puts what it reads.
+#[derive(Debug)]
+pub struct Reading {
+    shared: Arc<Shared>,
+    makers: Vec<SyncSender<ReadMessage>>,
+    next: usize,
+}
+
+impl<R: Send + 'static> Ahead<R> {
+    /// Begins to read: `read` is called in a thread of its own, and what it gives back comes at the
+    /// end. `options` say how words are made ([`super::Judge::token_options`]).
+    pub fn start(options: &Options, read: impl FnOnce(&mut Reading) -> R + Send + 'static) -> Self {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(SPAM_THREADS_MAX);
+        let shared = Arc::<Shared>::default();
+        let mut reading = Reading { shared: Arc::clone(&shared), makers: Vec::new(), next: 0 };
+        let (mut made, mut makers) = (Vec::new(), Vec::new());
+        for _ in 0..threads {
+            let (to_maker, messages) = sync_channel::<ReadMessage>(DROPIN_AHEAD_MESSAGES);
+            let (to_taker, words) = sync_channel(DROPIN_AHEAD_MESSAGES);
+            let mut tokenizer = Tokenizer::new(options.clone());
+            makers.push(thread::spawn(move || {
+                for mut message in messages {
+                    message.words.read(&mut tokenizer, &message.bytes);
+                    // Nobody may want it any more.
+                    if to_taker.send(message).is_err() {
+                        return;
+                    }
+                }
+            }));
+            reading.makers.push(to_maker);
+            made.push(words);
+        }
+        let reader = thread::spawn(move || read(&mut reading));
+        Self { shared, made, makers, reader, next: 0 }
+    }
+
+    /// The next message, once its words are made; `None` after the last.
+    pub fn take(&mut self) -> Option<ReadMessage> {
+        let message = self.made[self.next % self.made.len()].recv().ok()?;
+        self.next += 1;
+        *self.shared.waiting() -= message.bytes.len();
+        self.shared.taken.notify_one();
+        Some(message)
+    }
+
+    /// Gives a message back, so that its buffers are used again.
+    pub fn give_back(&self, message: ReadMessage) {
+        self.shared.free().push(message);
+    }
+
+    /// What the reader gave back, after the last message.
+    pub fn finish(self) -> R {
+        drop(self.made);
+        let read = self.reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+        for maker in self.makers {
+            maker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        read
+    }
+}
+
+impl Reading {
+    /// Hands a message on. Waits while enough are ahead.
+    pub fn put(&mut self, bytes: &[u8], name: Option<&[u8]>) {
+        let mut message = self.shared.free().pop().unwrap_or_default();
+        message.bytes.clear();
+        message.bytes.extend_from_slice(bytes);
+        message.name = name.map(<[u8]>::to_vec);
+        let mut waiting = self.shared.waiting();
+        while *waiting > DROPIN_AHEAD_LEN {
+            waiting = self.shared.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        *waiting += bytes.len();
+        drop(waiting);
+        // A thread that is gone has panicked, which is passed on when all is joined.
+        let _ = self.makers[self.next % self.makers.len()].send(message);
+        self.next += 1;
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, usize> {
+        // A number is whole whenever the lock is free.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<ReadMessage>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barid_bayes::Profile;
+
+    use super::*;
+
+    fn check(count: usize, len: usize) {
+        let options = Options::new(Profile::Bogofilter);
+        let text = move |number: usize| {
+            let filler = "word ".repeat(len / 5 * (number % 3));
+            format!("Subject: a{number}\n\nb{number} {filler}\n")
+        };
+        let mut ahead = Ahead::start(&options, move |reading| {
+            (0..count).for_each(|number| {
+                let name = number.to_string();
+                reading.put(text(number).as_bytes(), Some(name.as_bytes()));
+            });
+            "the end"
+        });
+        let mut tokenizer = Tokenizer::new(options);
+        let mut expected = Distinct::new();
+        for number in 0..count {
+            let message = ahead.take().expect("because it was put in");
+            assert_eq!(message.bytes, text(number).as_bytes());
+            assert_eq!(message.name, Some(number.to_string().into_bytes()));
+            expected.read(&mut tokenizer, &message.bytes);
+            expected.sort();
+            assert!(message.words.distinct.iter().eq(expected.iter()), "{number}");
+            ahead.give_back(message);
+        }
+        assert!(ahead.take().is_none());
+        assert_eq!(ahead.finish(), "the end");
+    }
+
+    #[test]
+    fn messages_come_in_order() {
+        check(0, 0);
+        check(1, 10);
+        check(1_000, 100);
+        // More than may be ahead.
+        check(40, DROPIN_AHEAD_LEN / 8);
+    }
+
+    #[test]
+    fn what_was_read_comes_out_while_the_reader_waits() {
+        let (answer, wait) = sync_channel::<()>(0);
+        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), move |reading| {
+            for _ in 0..3 {
+                reading.put(b"Subject: a\n\nb\n", None);
+                wait.recv().expect("because it is answered");
+            }
+        });
+        for _ in 0..3 {
+            assert!(ahead.take().is_some());
+            answer.send(()).expect("because it is waited for");
+        }
+        assert!(ahead.take().is_none());
+    }
+}
