@@ -26,7 +26,7 @@ impl Args {
     }
 
     pub(crate) fn verb(&mut self) -> Option<&'static str> {
-        let known = ["test", "tidy", "corpus", "bench", "crash", "powercut", "help"];
+        let known = ["test", "tidy", "corpus", "bench", "crash", "powercut", "spam-eval", "help"];
         known.into_iter().find(|verb| Some(*verb) == self.verb.as_deref())
     }
 

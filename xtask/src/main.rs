@@ -8,6 +8,7 @@ mod crash;
 mod install;
 mod powercut;
 mod shell;
+mod spam_eval;
 mod test;
 mod tidy;
 
@@ -44,6 +45,12 @@ Usage: cargo xtask VERB
       --messages N       of the mailbox (1000)
       --seed S           other cuts, other mail (1)
       --barid PROGRAM    cut this one instead of a release build
+  spam-eval              how often the spam filter is wrong, and bogofilter, on dev-spam
+      --folds N          and by dates (10)
+      --halves           only by dates
+      --no-tune          only with the parameters that there are
+      --seed S           other folds (1)
+      --barid PROGRAM    ask this one instead of a release build
 ";
 
 fn main() -> ExitCode {
@@ -55,6 +62,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),
         Some("powercut") => powercut::run(args),
+        Some("spam-eval") => spam_eval::run(args),
         Some("help") => {
             print!("{HELP}");
             Ok(())
