@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_vfs::FileType;
+use barid_vfs::{FileType, Metadata};
 
 use super::MhFolder;
 use super::layout::{CURRENT, SEQUENCES, SEQUENCES_LEN_MAX, TMP_PREFIX};
@@ -46,71 +47,115 @@ impl Doctor for MhFolder {
 fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Number>> {
     let at = || Error::at(&folder.path);
     let dir = folder.vfs.open_dir(&folder.path).map_err(at())?;
-    let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
-    dir.list(&mut |name, file_type| names.push((name.to_vec(), file_type))).map_err(at())?;
-    names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let mut numbers = Vec::new();
-    let mut misnamed = Vec::new();
-    let now = folder.vfs.now().unix_seconds();
-    for (name, _) in names {
-        let path = PathBuf::from(OsStr::from_bytes(&name));
-        let damage = |kind, severity| Damage::new(kind, severity, folder.path.join(&path));
-        let is_number = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
-        let is_leftover = name.starts_with(TMP_PREFIX.as_bytes());
-        if !is_number && !is_leftover {
-            continue;
-        }
-        let metadata = match folder.vfs.metadata(&folder.path.join(&path)) {
-            Ok(metadata) => metadata,
-            Err(_) => {
-                let what = "it leads to a file that is not there";
-                diagnosis.note(damage("dangling", Severity::Error).what(what));
-                continue;
-            }
-        };
-        if metadata.file_type != FileType::File {
-            let what = "what has the name of a message is no file";
-            diagnosis.note(damage("not-a-file", Severity::Note).what(what));
-            continue;
-        }
-        if is_leftover {
-            if now - metadata.modified.unix_seconds() >= LEFTOVER_AGE_MIN {
-                let damage = damage("leftover", Severity::Note).what("an append was cut short");
-                diagnosis.note(damage.repair("its file is removed"));
-                let step = Step::remove(&*folder.vfs, &folder.path, &path)?;
-                diagnosis.plan.steps.extend(step);
-            }
-            continue;
-        }
-        let is_old = now - metadata.modified.unix_seconds() >= LEFTOVER_AGE_MIN;
-        if is_old && is_void(folder, &path, metadata.size)? {
-            diagnosis.void(&*folder.vfs, &folder.path, &path, metadata.size)?;
-            continue;
-        }
-        diagnosis.messages += 1;
-        match name::number(&name) {
-            Some(number) => numbers.push(number),
-            None => misnamed.push((path, metadata.size)),
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    dir.list(&mut |name, _| names.push(name.to_vec())).map_err(at())?;
+    names.sort_unstable();
+    let last = names.iter().filter_map(|name| name::number(name)).max();
+    let (numbers, misnamed) = (Vec::new(), Vec::new());
+    let mut files = Files { folder, diagnosis, numbers, misnamed };
+    for name in names {
+        if !name.is_empty() && name.iter().all(u8::is_ascii_digit) {
+            files.message(&name)?;
+        } else if name.starts_with(TMP_PREFIX.as_bytes()) {
+            files.leftover(&name)?;
         }
     }
+    files.rename(last);
+    let mut numbers = files.numbers;
     numbers.sort_unstable();
-    for (path, size) in misnamed {
-        let damage = Damage::new("name", Severity::Error, folder.path.join(&path));
-        let what = "no program takes it for a message, since its number is not written as such";
-        diagnosis.note(damage.what(what).repair("it gets the next number"));
-        let Some(number) = numbers.last().map_or(Some(1), |last| last.checked_add(1)) else {
-            continue;
-        };
-        let to = PathBuf::from(OsStr::from_bytes(&name::file_name(number)));
-        numbers.push(number);
-        diagnosis.plan.steps.push(Step::Rename { from: path, to, size });
-    }
     Ok(numbers)
 }
 
-fn is_void(folder: &MhFolder, path: &Path, size: u64) -> Result<bool> {
-    let path = folder.path.join(path);
-    check::is_void(&*folder.vfs, &path, size).map_err(Error::at(&path))
+/// A look at the files of a folder.
+struct Files<'a> {
+    folder: &'a MhFolder,
+    diagnosis: &'a mut Diagnosis,
+    numbers: Vec<Number>,
+    /// What is a message, but not to any program; and its size.
+    misnamed: Vec<(PathBuf, u64)>,
+}
+
+impl Files<'_> {
+    fn damage(&self, kind: &'static str, severity: Severity, path: &Path) -> Damage {
+        Damage::new(kind, severity, self.folder.path.join(path))
+    }
+
+    /// What stands under a name; `None` if that is told, or nothing does any more.
+    fn metadata(&mut self, path: &Path) -> Result<Option<Metadata>> {
+        let (vfs, full) = (&*self.folder.vfs, self.folder.path.join(path));
+        let error = match vfs.metadata(&full) {
+            Ok(metadata) if metadata.file_type == FileType::File => return Ok(Some(metadata)),
+            Ok(_) => {
+                let damage = self.damage("not-a-file", Severity::Note, path);
+                self.diagnosis.note(damage.what("what has the name of a message is no file"));
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+        match vfs.symlink_metadata(&full) {
+            Ok(link) if link.file_type == FileType::Symlink => {
+                let damage = self.damage("dangling", Severity::Error, path);
+                self.diagnosis.note(damage.what("it leads to a file that is not there"));
+                Ok(None)
+            }
+            // Removed by somebody meanwhile.
+            Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(None),
+            _ => Err(Error::at(&full)(error)),
+        }
+    }
+
+    /// Whether nobody goes on with what was begun.
+    fn is_old(&self, metadata: &Metadata) -> bool {
+        let age = self.folder.vfs.now().unix_seconds() - metadata.modified.unix_seconds();
+        age >= LEFTOVER_AGE_MIN
+    }
+
+    fn leftover(&mut self, name: &[u8]) -> Result<()> {
+        let path = Path::new(OsStr::from_bytes(name));
+        if self.metadata(path)?.is_some_and(|metadata| self.is_old(&metadata)) {
+            let damage = self.damage("leftover", Severity::Note, path);
+            let damage = damage.what("an append was cut short").repair("its file is removed");
+            self.diagnosis.note(damage);
+            let step = Step::remove(&*self.folder.vfs, &self.folder.path, path)?;
+            self.diagnosis.plan.steps.extend(step);
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, name: &[u8]) -> Result<()> {
+        let path = Path::new(OsStr::from_bytes(name));
+        let Some(metadata) = self.metadata(path)? else { return Ok(()) };
+        let (vfs, folder) = (&*self.folder.vfs, &self.folder.path);
+        if self.is_old(&metadata) {
+            let full = folder.join(path);
+            match check::is_void(vfs, &full, metadata.size) {
+                Ok(false) => {}
+                Ok(true) => return self.diagnosis.void(vfs, folder, path, metadata.size),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(Error::at(&full)(error)),
+            }
+        }
+        self.diagnosis.messages += 1;
+        match name::number(name) {
+            Some(number) => self.numbers.push(number),
+            None => self.misnamed.push((path.to_owned(), metadata.size)),
+        }
+        Ok(())
+    }
+
+    /// Gives numbers above `last`, the highest that anything has, to messages without.
+    fn rename(&mut self, mut last: Option<Number>) {
+        for (path, size) in std::mem::take(&mut self.misnamed) {
+            let damage = self.damage("name", Severity::Error, &path);
+            let what = "no program takes it for a message, since its number is not written as such";
+            self.diagnosis.note(damage.what(what).repair("it gets the next number"));
+            let Some(number) = last.map_or(Some(1), |last| last.checked_add(1)) else { continue };
+            last = Some(number);
+            let to = PathBuf::from(OsStr::from_bytes(&name::file_name(number)));
+            self.numbers.push(number);
+            self.diagnosis.plan.steps.push(Step::Rename { from: path, to, size });
+        }
+    }
 }
 
 /// A sequence that can be read.
@@ -128,7 +173,7 @@ fn look_at_sequences(
 ) -> Result<()> {
     let text = match folder.vfs.read(&folder.sequences, SEQUENCES_LEN_MAX) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::at(&folder.sequences)(error)),
     };
     let (path, missing) = (&folder.sequences, missing(numbers));

@@ -1,8 +1,11 @@
 //! Damage of an MH folder.
 
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
-use barid_vfs::Vfs;
+use barid_formats::Error;
+use barid_vfs::{CallKind, Fault, FaultEffect, FaultVfs, Vfs};
 use fastrand::Rng;
 
 use super::world::{Box_, Case, Expected, View, expect, texts};
@@ -103,4 +106,41 @@ fn what_was_just_begun_is_left_alone() {
         assert_eq!(view.repair().unwrap().kept, None);
         assert_eq!(mailbox.get("2"), bytes);
     }
+}
+
+#[test]
+fn what_goes_meanwhile_is_no_damage() {
+    let mailbox = build(&mut Rng::with_seed(1));
+    mailbox.disk.sleep(DAY);
+    for kind in [CallKind::Stat, CallKind::Open] {
+        let gone = FaultEffect::Error(ErrorKind::NotFound);
+        let fault = Fault::nth(0).of(kind).at("/mail/box/2").with(gone).forever();
+        let vfs = Arc::new(FaultVfs::new(mailbox.disk.clone(), fault));
+        let view = View { vfs, ..View::of(&mailbox.disk, &mailbox.spec) };
+        let found = view.check().unwrap();
+        assert_eq!(found.messages, mailbox.texts.len() as u64 - 1);
+        assert!(found.damages.iter().all(|damage| damage.kind == "sequence-gone"), "{found:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_not_taken_for_gone() {
+    let mailbox = build(&mut Rng::with_seed(1));
+    let effect = FaultEffect::Error(ErrorKind::PermissionDenied);
+    let fault = Fault::nth(0).of(CallKind::Stat).at("/mail/box/2").with(effect).forever();
+    let vfs = Arc::new(FaultVfs::new(mailbox.disk.clone(), fault));
+    let view = View { vfs, ..View::of(&mailbox.disk, &mailbox.spec) };
+    let error = view.repair().unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("2")), "{error}");
+}
+
+#[test]
+fn a_number_that_a_folder_has_is_taken() {
+    let mailbox = build(&mut Rng::with_seed(1));
+    let count = mailbox.texts.len();
+    mailbox.disk.create_dir(&mailbox.path(&(count + 1).to_string()), 0o700).unwrap();
+    mailbox.put("01", b"Subject: x\n\n");
+    let view = View::of(&mailbox.disk, &mailbox.spec);
+    view.repair().unwrap();
+    assert_eq!(mailbox.get(&(count + 2).to_string()), b"Subject: x\n\n");
 }
