@@ -11,5 +11,7 @@ mod tokenizer;
 
 pub use distinct::Distinct;
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
-pub use score::{Counts, Evidence, Explanation, Parameters, Row, Score, Scorer, Status, chi2q};
+pub use score::{
+    Counts, Evidence, Explanation, Parameters, Row, Score, Scorer, Status, Weight, chi2q,
+};
 pub use tokenizer::{Facts, Tokenizer};

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["status"],
     &["ls"],
@@ -31,6 +31,7 @@ const COMMANDS: [&[&str]; 45] = [
     &["spam", "merge"],
     &["spam", "maintain"],
     &["spam", "stats"],
+    &["spam", "tune"],
     &["bogofilter"],
     &["bogoutil"],
     &["bogolexer"],

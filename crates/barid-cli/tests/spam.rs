@@ -182,3 +182,52 @@ fn bogofilter_says_the_same() {
         assert_eq!(Some(codes.code), theirs.status.code());
     }
 }
+
+#[test]
+fn parameters_are_chosen_drawn_and_saved() {
+    let world = taught();
+    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5"];
+    let text = world.ok(&[&tune[..], &["--roc", "roc.svg", "--save"]].concat());
+    assert!(text.starts_with("20 spam and 25 ham, in 5 folds; "), "{text}");
+    assert!(text.contains("\nrecommended:\n  robx=") && text.contains("\nsaved in "), "{text}");
+    let svg = world.read("roc.svg");
+    let svg = String::from_utf8_lossy(&svg);
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert_eq!(svg.matches("recommended").count(), 1);
+    let told = world.json(&tune);
+    assert_eq!((&told[0]["type"], &told[0]["spam"]), (&"spam_tuned".into(), &20.into()));
+    assert!(told[0]["tried"].as_u64().unwrap() > 100, "{told:?}");
+    let counted = world.json(&[&tune[..], &["--evaluate"]].concat());
+    assert_eq!((&counted[0]["tried"], &counted[0]["recommended"]), (&1.into(), &().into()));
+    // Messages without a date cannot be divided by it.
+    let run = world.run(&[&tune[..], &["--chronological"]].concat());
+    assert_eq!((run.code, run.stderr.contains("5 messages of each class")), (2, true));
+    let run = world.run(&["spam", "tune", "--spam", "junk", "--ham", "-"]);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn saved_parameters_decide() {
+    let world = taught();
+    let mail = messages("pills", 30).remove(25);
+    let spam = world.write("spam.eml", mail.as_bytes());
+    let score = |args: &[&str]| {
+        let found = world.json(&[&["spam", "classify", &spam], args].concat());
+        (found[0]["status"].as_str().unwrap().to_owned(), found[0]["used"].as_u64().unwrap())
+    };
+    let (status, used) = score(&[]);
+    assert_eq!(status, "spam");
+    world.ok(&["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--save"]);
+    let list = world.ok(&["spam", "stats", "--json"]);
+    let list = parse_lines(&list)[0]["wordlist"].as_str().unwrap().to_owned();
+    let saved = format!("{list}.parameters");
+    world.write(&saved, b"profile=bogofilter\nmin_dev=0.4999\nspam_cutoff=1\n");
+    assert!(score(&[]).1 < used, "no fewer words count");
+    assert_eq!(score(&["--min-dev", "0.375"]), ("unsure".to_owned(), used));
+    assert_eq!(score(&["--min-dev", "0.375", "--spam-cutoff", "0.99"]), (status, used));
+    let run = world.run(&["spam", "classify", "--profile", "modern", &spam]);
+    assert!(run.stderr.contains("for another --profile"), "{}", run.stderr);
+    world.write(&saved, b"min_dev=2\n");
+    let run = world.run(&["spam", "classify", &spam]);
+    assert_eq!((run.code, run.stderr.contains("line 1")), (2, true), "{}", run.stderr);
+}

@@ -33,6 +33,31 @@ pub enum Error {
     /// The spam filter's word list.
     #[error(transparent)]
     WordList(#[from] barid_wordlist::Error),
+    /// Too few messages of a class to choose the spam filter's parameters by.
+    #[error("parameters are chosen by {least} messages of each class and more")]
+    TooFewSamples {
+        /// How many are needed.
+        least: usize,
+    },
+    /// Too many messages to choose the spam filter's parameters by.
+    #[error("the words of {messages} messages are more than parameters are chosen by")]
+    TooManySamples {
+        /// How many were read.
+        messages: usize,
+    },
+    /// It was told to end.
+    #[error("told to end")]
+    Stopped,
+    /// A file of the spam filter's parameters is none.
+    #[error("{}: line {line}: {problem}", path.display())]
+    Parameters {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// The file system.
     #[error("{}: {source}", path.display())]
     Io {
@@ -205,6 +230,9 @@ impl Error {
             | Self::TargetNotEmpty { .. }
             | Self::OtherConversion { .. }
             | Self::TargetInTheWay { .. }
+            | Self::TooFewSamples { .. }
+            | Self::TooManySamples { .. }
+            | Self::Stopped
             | Self::ConversionStopped { .. }
             | Self::Renumbered { .. } => ErrorKind::User,
             Self::Mailbox(Formats::Io { source, .. }) | Self::Io { source, .. }
@@ -219,6 +247,7 @@ impl Error {
             | Self::Mailbox(Formats::State(barid_state::Error::Locked { .. })) => ErrorKind::Io,
             Self::Cache(error) if error.is_damage() => ErrorKind::Corrupt,
             Self::WordList(error) => of_word_list(error).0,
+            Self::Parameters { .. } => ErrorKind::Config,
             Self::State(_) | Self::Mailbox(Formats::State(_)) => ErrorKind::Config,
             Self::Cache(error) if is_unavailable(error).is_some() => ErrorKind::Config,
             _ => ErrorKind::Io,
@@ -302,10 +331,15 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// What to do where a conversion cannot go on, or a word list cannot be used.
+    /// What to do where a conversion cannot go on, or the spam filter has not what it needs.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
             Self::WordList(error) => return of_word_list(error).1,
+            Self::TooFewSamples { .. } => "give more of both, some hundred of each or more",
+            Self::TooManySamples { .. } => "give fewer: the newest tell most",
+            Self::Parameters { .. } => {
+                "choose anew with `barid spam tune --save`, or remove the file"
+            }
             Self::ConversionRunning { .. } => "wait until it has ended",
             Self::TargetNotEmpty { .. } => {
                 "choose another place, or add the messages with `barid copy SRC all DST`"

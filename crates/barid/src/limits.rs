@@ -135,6 +135,18 @@ pub(crate) const SPAM_BATCH_MESSAGES: usize = 65_536;
 /// How often messages that others have taught meanwhile are taken out of a batch.
 pub(crate) const SPAM_CONFLICTS_MAX: u32 = 100;
 
+/// Tokens of all messages that parameters are chosen by: 12 bytes each.
+pub(crate) const SPAM_TUNE_TOKENS_MAX: usize = 64 << 20;
+
+/// Folds that messages are dealt into, at most.
+pub(crate) const SPAM_TUNE_FOLDS_MAX: usize = 100;
+
+/// Steps that a choice of parameters takes from the best of the grid.
+pub(crate) const SPAM_TUNE_STEPS_MAX: usize = 12;
+
+/// Bytes of a file of parameters that are read.
+pub(crate) const SPAM_PARAMETERS_LEN_MAX: u64 = 64 << 10;
+
 /// Bytes of a buffer that a thread keeps for the next message.
 pub(crate) const SPAM_BUFFER_KEPT_LEN: usize = 4 << 20;
 

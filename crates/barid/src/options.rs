@@ -25,6 +25,8 @@ pub enum Work {
     Train,
     /// Asking the spam filter.
     Classify,
+    /// Trying parameters of the spam filter.
+    Tune,
 }
 
 /// What progress is counted in.
@@ -34,6 +36,8 @@ pub enum Unit {
     Bytes,
     /// Messages.
     Messages,
+    /// Sets of parameters.
+    Trials,
 }
 
 impl Unit {

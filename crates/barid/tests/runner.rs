@@ -29,6 +29,7 @@ mod search_peer;
 mod search_programs;
 mod spam;
 mod spam_peer;
+mod spam_tune;
 mod uids;
 mod undo;
 mod unfinished;

@@ -67,6 +67,47 @@ pub struct Score {
     pub min_dev: f64,
 }
 
+/// What the tokens of a message weigh together. Scores with other size factors and cut-offs are
+/// made of the same weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weight {
+    /// How many tokens counted.
+    pub used: usize,
+    /// The logarithm of the product of what each says against spam.
+    pub against_spam: f64,
+    /// The logarithm of the product of what each says against ham.
+    pub against_ham: f64,
+    /// How far from 0.5 tokens had to be.
+    pub min_dev: f64,
+}
+
+impl Weight {
+    /// The score, with the size factors and cut-offs of `parameters`; the others must be those that
+    /// it was weighed with.
+    pub fn score(&self, parameters: &Parameters) -> Score {
+        let &Self { used, min_dev, .. } = self;
+        if used == 0 {
+            let spamicity = parameters.robx;
+            let status = parameters.status(spamicity);
+            return Score { spamicity, status, used, p: 0.0, q: 0.0, min_dev };
+        }
+        let tail = |product: f64, esf: f64| {
+            let tail = chi2q(-2.0 * (product * esf), 2.0 * used as f64 * esf);
+            if tail < EPS { 0.0 } else { tail }
+        };
+        let p = tail(self.against_spam, parameters.sp_esf);
+        let q = tail(self.against_ham, parameters.ns_esf);
+        let spamicity = if parameters.sp_esf >= 1.0 && parameters.ns_esf >= 1.0 {
+            (1.0 + q - p) / 2.0
+        } else if p < EPS && q < EPS {
+            0.5
+        } else {
+            q / (q + p)
+        };
+        Score { spamicity, status: parameters.status(spamicity), used, p, q, min_dev }
+    }
+}
+
 /// Scores messages. What it needs is kept from message to message.
 #[derive(Debug, Default)]
 pub struct Scorer {
@@ -98,6 +139,16 @@ impl Scorer {
         parameters: &Parameters,
         tokens: impl IntoIterator<Item = Evidence>,
     ) -> Score {
+        self.weigh(parameters, tokens).score(parameters)
+    }
+
+    /// Weighs what is known of the distinct tokens of a message, in byte order: all of a score but
+    /// what its size factors and cut-offs make of it.
+    pub fn weigh(
+        &mut self,
+        parameters: &Parameters,
+        tokens: impl IntoIterator<Item = Evidence>,
+    ) -> Weight {
         self.probabilities.clear();
         let tokens = tokens.into_iter();
         self.probabilities.extend(tokens.map(|evidence| evidence.probability(parameters)));
@@ -109,8 +160,8 @@ impl Scorer {
             against_ham.multiply(probability);
             used += 1;
         }
-        let min_dev = choice.min_dev();
-        combine(parameters, used, against_spam, against_ham, min_dev)
+        let (against_spam, against_ham) = (against_spam.ln(), against_ham.ln());
+        Weight { used, against_spam, against_ham, min_dev: choice.min_dev() }
     }
 
     /// Which tokens count.
@@ -189,34 +240,6 @@ impl Product {
     fn ln(self) -> f64 {
         self.mantissa.ln() + self.exponent as f64 * 2.0_f64.ln()
     }
-}
-
-fn combine(
-    parameters: &Parameters,
-    used: usize,
-    against_spam: Product,
-    against_ham: Product,
-    min_dev: f64,
-) -> Score {
-    if used == 0 {
-        let spamicity = parameters.robx;
-        let status = parameters.status(spamicity);
-        return Score { spamicity, status, used, p: 0.0, q: 0.0, min_dev };
-    }
-    let tail = |product: Product, esf: f64| {
-        let tail = chi2q(-2.0 * (product.ln() * esf), 2.0 * used as f64 * esf);
-        if tail < EPS { 0.0 } else { tail }
-    };
-    let p = tail(against_spam, parameters.sp_esf);
-    let q = tail(against_ham, parameters.ns_esf);
-    let spamicity = if parameters.sp_esf >= 1.0 && parameters.ns_esf >= 1.0 {
-        (1.0 + q - p) / 2.0
-    } else if p < EPS && q < EPS {
-        0.5
-    } else {
-        q / (q + p)
-    };
-    Score { spamicity, status: parameters.status(spamicity), used, p, q, min_dev }
 }
 
 #[cfg(test)]

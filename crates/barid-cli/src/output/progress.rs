@@ -83,7 +83,7 @@ impl Drop for ProgressLine {
 /// `reading  45 %  123 MB/s  3 s left`
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Change | Work::Convert | Work::Train | Work::Classify if is_stopped => {
+        Work::Change | Work::Convert | Work::Train | Work::Classify | Work::Tune if is_stopped => {
             "ending after this step"
         }
         Work::Scan => "reading",
@@ -92,6 +92,7 @@ fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String 
         Work::Convert => "copying",
         Work::Train => "learning",
         Work::Classify => "classifying",
+        Work::Tune => "trying",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);
@@ -125,9 +126,9 @@ fn scaled(rate: f64, unit: Unit) -> String {
     };
     let decimals = usize::from(value < 99.95 && !prefix.is_empty());
     match (prefix, unit) {
-        ("", Unit::Messages) => format!("{value:.0}"),
+        ("", Unit::Messages | Unit::Trials) => format!("{value:.0}"),
         ("", Unit::Bytes) => format!("{value:.0} bytes"),
-        (prefix, Unit::Messages) => format!("{value:.decimals$} {prefix}"),
+        (prefix, Unit::Messages | Unit::Trials) => format!("{value:.decimals$} {prefix}"),
         ("k", Unit::Bytes) => format!("{value:.decimals$} KB"),
         (prefix, Unit::Bytes) => format!("{value:.decimals$} {prefix}B"),
     }

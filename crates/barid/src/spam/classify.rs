@@ -91,8 +91,8 @@ impl Filter {
         let profile = self.options.profile;
         let make = |message: &[u8]| {
             pool.with(|worker| {
-                worker.read(message);
-                worker.tokenize(profile);
+                worker.maker.read(message);
+                worker.maker.tokenize(profile);
                 let _asking = pool.asking();
                 scored(worker, rules)
             })
@@ -124,8 +124,8 @@ impl Filter {
     }
 }
 
-fn scored(worker: &mut Worker, rules: &Rules) -> Result<Classified> {
-    worker.sort();
+pub(super) fn scored(worker: &mut Worker, rules: &Rules) -> Result<Classified> {
+    worker.maker.sort();
     worker.look_up()?;
     let totals = counts(worker.list.totals()?);
     let parameters = &rules.parameters;
@@ -135,7 +135,7 @@ fn scored(worker: &mut Worker, rules: &Rules) -> Result<Classified> {
         true => {
             let mut scorer = std::mem::take(&mut worker.scorer);
             let evidence = known.map(|counts| Evidence { counts, totals });
-            let explanation = scorer.explain(parameters, worker.tokens().zip(evidence));
+            let explanation = scorer.explain(parameters, worker.maker.tokens().zip(evidence));
             let used = explanation.rows.iter().filter(|row| row.is_used);
             let tokens = used.map(|row| ExplainedToken {
                 token: row.token.to_vec(),

@@ -4,14 +4,18 @@
 //! What is taught is summed up and written together with a receipt for every message, so that no
 //! message counts twice and a training is taken back exactly (`docs/design/spam.md`).
 
+mod asker;
 mod canonical;
 mod classify;
 pub mod dropin;
+mod interner;
 mod moving;
+mod saved;
 mod scores;
 mod source;
 mod sums;
 mod training;
+mod tune;
 mod worker;
 
 use std::fmt;
@@ -24,12 +28,15 @@ use barid_formats::local_zone_minutes;
 use barid_vfs::Vfs;
 use barid_wordlist::{Created, Native, WordList, date_of};
 
+pub use self::asker::Asker;
 pub use self::canonical::canonical_text;
 pub use self::classify::{Classified, Explained, ExplainedToken, TellClassified};
 pub use self::moving::MovedSpam;
+pub use self::saved::SavedParameters;
 pub use self::scores::Scored;
 pub use self::source::{At, Source};
 pub use self::training::{Became, Lesson, TellTraining, Trained, Trainer};
+pub use self::tune::{Errors, Point, Samples, Taken, TellTaken, Trialed, TuneOptions, Tuned};
 
 use crate::{Error, Progress, ProgressFn, Result, Unit, Work};
 
@@ -151,7 +158,8 @@ impl Filter {
     fn tell(&self, work: Work, done: usize, total: usize) {
         if let Some(progress) = &self.options.progress {
             let (done, total) = (done as u64, total as u64);
-            progress(Progress { work, unit: Unit::Messages, done, total });
+            let unit = if work == Work::Tune { Unit::Trials } else { Unit::Messages };
+            progress(Progress { work, unit, done, total });
         }
     }
 }

@@ -94,7 +94,7 @@ impl Filter {
         let pool = Pool::new(self);
         let make = |message: &[u8]| {
             pool.with(|worker| {
-                let content = content_of(worker.read(message));
+                let content = content_of(worker.maker.read(message));
                 let class = match worker.list.receipts(&[content]) {
                     Ok(receipts) => receipts.first().copied().flatten().map(|it| it.class),
                     Err(ListError::Unsupported { .. }) => None,

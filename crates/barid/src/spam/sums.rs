@@ -1,7 +1,8 @@
 //! The tokens of many messages, added up before they are written.
 
 use barid_wordlist::{Batch, Counts};
-use xxhash_rust::xxh3::xxh3_64;
+
+use super::interner::Interner;
 
 /// Distinct tokens of one message: each a length of two bytes and its bytes.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,7 @@ impl Tokens {
         Self(bytes)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
             let (len, after) = rest.split_first_chunk::<2>()?;
@@ -38,95 +39,46 @@ impl Tokens {
 /// What is to be added to each token and taken off it.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-    /// Indexes of entries plus one, by hash; 0 is free.
-    table: Vec<u32>,
+    tokens: Interner,
+    sums: Vec<Sum>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: usize,
-    len: u16,
-    hash: u32,
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
     add: Counts,
     sub: Counts,
 }
-
-/// Slots of the smallest table.
-const TABLE_LEN_MIN: usize = 4096;
 
 impl Sums {
     /// Counts the tokens of a message.
     pub(super) fn count(&mut self, tokens: &Tokens, add: Counts, sub: Counts) {
         for token in tokens.iter() {
-            let index = self.place(token);
-            let entry = &mut self.entries[index];
-            plus(&mut entry.add, add);
-            plus(&mut entry.sub, sub);
+            let index = self.tokens.place(token);
+            if index == self.sums.len() {
+                self.sums.push(Sum::default());
+            }
+            let sum = &mut self.sums[index];
+            plus(&mut sum.add, add);
+            plus(&mut sum.sub, sub);
         }
     }
 
     /// How many tokens there are.
     pub(super) fn tokens_len(&self) -> usize {
-        self.entries.len()
+        self.tokens.len()
     }
 
     /// Bytes of all tokens.
     pub(super) fn bytes_len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The index of the entry of a token, which is made if there is none.
-    fn place(&mut self, token: &[u8]) -> usize {
-        if 2 * self.entries.len() >= self.table.len() {
-            self.grow();
-        }
-        let hash = xxh3_64(token) as u32;
-        let mask = self.table.len() - 1;
-        let mut slot = hash as usize & mask;
-        // Half of the slots are free, so the search ends.
-        while self.table[slot] != 0 {
-            let index = self.table[slot] as usize - 1;
-            let entry = self.entries[index];
-            if entry.hash == hash && self.token(entry) == token {
-                return index;
-            }
-            slot = (slot + 1) & mask;
-        }
-        let (start, len) = (self.bytes.len(), token.len() as u16);
-        self.bytes.extend_from_slice(token);
-        let none = Counts::default();
-        self.entries.push(Entry { start, len, hash, add: none, sub: none });
-        self.table[slot] = self.entries.len() as u32;
-        self.entries.len() - 1
-    }
-
-    fn token(&self, entry: Entry) -> &[u8] {
-        &self.bytes[entry.start..entry.start + usize::from(entry.len)]
-    }
-
-    fn grow(&mut self) {
-        let len = (2 * self.table.len()).max(TABLE_LEN_MIN);
-        self.table.clear();
-        self.table.resize(len, 0);
-        let mask = len - 1;
-        for (index, entry) in self.entries.iter().enumerate() {
-            let mut slot = entry.hash as usize & mask;
-            while self.table[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            self.table[slot] = index as u32 + 1;
-        }
+        self.tokens.bytes_len()
     }
 
     /// Adds all changes to a batch, in the order of the tokens.
     pub(super) fn write(&self, batch: &mut Batch) -> barid_wordlist::Result<()> {
-        let mut order: Vec<(&[u8], &Entry)> =
-            self.entries.iter().map(|entry| (self.token(*entry), entry)).collect();
+        let mut order: Vec<(&[u8], &Sum)> = self.tokens.iter().zip(&self.sums).collect();
         order.sort_unstable_by_key(|(token, _)| *token);
-        for (token, entry) in order {
-            batch.change(token, entry.add, entry.sub)?;
+        for (token, sum) in order {
+            batch.change(token, sum.add, sum.sub)?;
         }
         Ok(())
     }
@@ -162,11 +114,10 @@ mod tests {
                 *sum = (sum.0 + spam, sum.1 + ham);
             }
         }
-        assert!(model.len() > 2_000 && sums.entries.len() == model.len());
+        assert!(model.len() > 2_000 && sums.sums.len() == model.len());
         for (token, sum) in &model {
-            let index = sums.place(token);
-            let entry = sums.entries[index];
-            assert_eq!((entry.add.spam, entry.sub.ham), *sum);
+            let found = sums.sums[sums.tokens.place(token)];
+            assert_eq!((found.add.spam, found.sub.ham), *sum);
         }
         let mut batch = Batch::new(0);
         sums.write(&mut batch).unwrap();

@@ -392,7 +392,7 @@ fn plan_without_receipts(lesson: Lesson, profile: Profile) -> Decided<Plan> {
 }
 
 fn made(worker: &mut Worker, message: &[u8], lesson: Lesson, filter: &Filter) -> Result<Made> {
-    let content = content_of(worker.read(message));
+    let content = content_of(worker.maker.read(message));
     let profile = filter.options.profile;
     let (plan, has_receipt) = match worker.list.receipts(&[content]) {
         Ok(receipts) => {
@@ -408,8 +408,8 @@ fn made(worker: &mut Worker, message: &[u8], lesson: Lesson, filter: &Filter) ->
         Err(became) => return Ok(Made { content, plan: Err(became) }),
     };
     let mut tokens_of = |(class, profile): (Class, Profile)| {
-        worker.tokenize(profile);
-        (class, Tokens::new(worker.tokens()))
+        worker.maker.tokenize(profile);
+        (class, Tokens::new(worker.maker.tokens()))
     };
     let (remove, add) = (remove.map(&mut tokens_of), add.map(&mut tokens_of));
     Ok(Made { content, plan: Ok(Change { remove, add, has_receipt }) })

@@ -11,27 +11,38 @@ use crate::Result;
 use crate::limits::SPAM_BUFFER_KEPT_LEN;
 
 /// What one thread works with.
+#[derive(Debug)]
 pub(super) struct Worker {
     pub(super) list: AnyList,
     pub(super) scorer: Scorer,
     pub(super) counts: Vec<barid_wordlist::Counts>,
+    pub(super) maker: Maker,
+}
+
+impl Worker {
+    fn new(list: AnyList) -> Self {
+        let (scorer, maker) = (Scorer::new(), Maker::default());
+        Self { list, scorer, counts: Vec::new(), maker }
+    }
+
+    /// Looks up the counts of the tokens; in their order.
+    pub(super) fn look_up(&mut self) -> Result<()> {
+        let tokens: Vec<&[u8]> = self.maker.tokens().collect();
+        self.counts.clear();
+        self.counts.resize(tokens.len(), barid_wordlist::Counts::default());
+        Ok(self.list.counts(&tokens, &mut self.counts)?)
+    }
+}
+
+/// What makes tokens of messages.
+#[derive(Debug, Default)]
+pub(super) struct Maker {
     distinct: Distinct,
     tokenizers: Vec<(Profile, Tokenizer)>,
     text: Vec<u8>,
 }
 
-impl Worker {
-    fn new(list: AnyList) -> Self {
-        Self {
-            list,
-            scorer: Scorer::new(),
-            counts: Vec::new(),
-            distinct: Distinct::new(),
-            tokenizers: Vec::new(),
-            text: Vec::new(),
-        }
-    }
-
+impl Maker {
     /// Takes a message in place of the one before; its canonical text.
     pub(super) fn read(&mut self, message: &[u8]) -> &[u8] {
         self.text.clear();
@@ -57,25 +68,31 @@ impl Worker {
 
     /// The tokens that a word list can hold.
     pub(super) fn tokens(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        tokens(&self.distinct)
-    }
-
-    /// Looks up the counts of the tokens; in their order.
-    pub(super) fn look_up(&mut self) -> Result<()> {
-        let tokens: Vec<&[u8]> = tokens(&self.distinct).collect();
-        self.counts.clear();
-        self.counts.resize(tokens.len(), barid_wordlist::Counts::default());
-        Ok(self.list.counts(&tokens, &mut self.counts)?)
+        let can_be_held = |token: &&[u8]| {
+            !token.is_empty() && token.len() <= TOKEN_LEN_MAX && !token.contains(&0)
+        };
+        self.distinct.iter().filter(can_be_held)
     }
 }
 
-fn tokens(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
-    let can_be_held =
-        |token: &&[u8]| !token.is_empty() && token.len() <= TOKEN_LEN_MAX && !token.contains(&0);
-    distinct.iter().filter(can_be_held)
+/// Makers that are free, where no list is asked.
+#[derive(Debug, Default)]
+pub(super) struct Makers(Mutex<Vec<Maker>>);
+
+impl Makers {
+    /// Does something with a maker that nobody else has.
+    pub(super) fn with<R>(&self, work: impl FnOnce(&mut Maker) -> R) -> R {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = lock().pop();
+        let mut maker = free.unwrap_or_default();
+        let done = work(&mut maker);
+        lock().push(maker);
+        done
+    }
 }
 
 /// Workers that are free. There are as many as threads came to work at once.
+#[derive(Debug)]
 pub(super) struct Pool<'a> {
     filter: &'a Filter,
     free: Mutex<Vec<Worker>>,
@@ -93,17 +110,31 @@ impl<'a> Pool<'a> {
 
     /// Does something with a worker that nobody else has.
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
-        let free = self.lock().pop();
-        let mut worker = match free {
-            Some(worker) => worker,
-            None => {
-                let _asking = self.asking();
-                Worker::new(self.filter.open_list()?)
-            }
-        };
+        let mut worker = self.take()?;
         let done = work(&mut worker);
         self.lock().push(worker);
         done
+    }
+
+    /// Does something with a worker that nobody else has, and leaves it behind if that fails: its
+    /// list is opened anew.
+    pub(super) fn with_sound<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
+        let mut worker = self.take()?;
+        let done = work(&mut worker)?;
+        self.lock().push(worker);
+        Ok(done)
+    }
+
+    fn take(&self) -> Result<Worker> {
+        // The lock must be free again before a list is opened.
+        let free = self.lock().pop();
+        match free {
+            Some(worker) => Ok(worker),
+            None => {
+                let _asking = self.asking();
+                Ok(Worker::new(self.filter.open_list()?))
+            }
+        }
     }
 
     /// Waits until nobody else asks the list, if only one may.

@@ -98,12 +98,11 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         let done = context.with_line(Some(shown), |progress| {
             let options = SpamOptions {
                 profile: args.profile.profile.profile(),
-                parameters: args.score.parameters(),
                 stop: Some(Arc::clone(&stop)),
                 progress,
                 ..SpamOptions::default()
             };
-            let filter = args.list.filter(context, options)?;
+            let filter = args.list.scoring_filter(context, options, &args.score)?;
             let printer = Printer { context, args, filter: &filter };
             printer.input(input, &mut found, &mut out)
         });

@@ -5,7 +5,9 @@ mod input;
 mod list;
 mod maintain;
 mod moving;
+mod roc;
 mod train;
+mod tune;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ Examples:
   barid spam move ~/Maildir --to ~/Maildir/.Junk
   bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
   barid spam stats                         what it has learned
+  barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --save  better parameters
 
 What the filter learned is in the folder of the state, which must be kept; --wordlist names another
 place.";
@@ -61,6 +64,7 @@ enum SpamCommand {
     Merge(list::MergeArgs),
     Maintain(maintain::MaintainArgs),
     Stats(list::StatsArgs),
+    Tune(tune::TuneArgs),
 }
 
 /// Does what was asked.
@@ -76,6 +80,7 @@ pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outc
         SpamCommand::Merge(args) => list::merge(context, args),
         SpamCommand::Maintain(args) => maintain::run(context, args),
         SpamCommand::Stats(args) => list::stats(context, args),
+        SpamCommand::Tune(args) => tune::run(context, args),
     }
 }
 
@@ -97,6 +102,24 @@ impl ListArgs {
 
     fn filter(&self, context: &Context, options: SpamOptions) -> anyhow::Result<Filter> {
         Ok(Filter::new(Arc::new(OsVfs), self.path(context)?, options))
+    }
+
+    /// A filter with the parameters that are asked for, else those that were saved for the list.
+    fn scoring_filter(
+        &self,
+        context: &Context,
+        options: SpamOptions,
+        score: &ScoreArgs,
+    ) -> anyhow::Result<Filter> {
+        let saved = self.filter(context, options.clone())?.saved_parameters()?;
+        let of_profile = saved.filter(|saved| saved.profile == options.profile);
+        if saved.is_some() && of_profile.is_none() {
+            let text = "the saved parameters are for another --profile, and are not used";
+            context.warn(text);
+        }
+        let unset = Parameters { robx: 0.0, ..Parameters::default() };
+        let parameters = score.parameters(of_profile.map_or(unset, |saved| saved.parameters));
+        self.filter(context, SpamOptions { parameters, ..options })
     }
 }
 
@@ -126,6 +149,13 @@ enum ProfileName {
 }
 
 impl ProfileName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bogofilter => "bogofilter",
+            Self::Modern => "modern",
+        }
+    }
+
     fn profile(self) -> Profile {
         match self {
             Self::Bogofilter => Profile::Bogofilter,
@@ -136,54 +166,56 @@ impl ProfileName {
 
 /// How messages are scored.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Scoring")]
+#[command(next_help_heading = "Scoring (what is not given is as `barid spam tune --save` left it)")]
 struct ScoreArgs {
-    /// Take a message with this score or more for spam
-    #[arg(long, value_name = "SCORE", default_value_t = 0.99, value_parser = parse_share)]
-    spam_cutoff: f64,
-    /// Take a message with this score or less for ham; 0: all that is no spam
-    #[arg(long, value_name = "SCORE", default_value_t = 0.45, value_parser = parse_share)]
-    ham_cutoff: f64,
-    /// Count words whose probability is farther than this from 0.5
-    #[arg(long, value_name = "DEV", default_value_t = 0.375, value_parser = parse_share)]
-    min_dev: f64,
-    /// Give an unknown word so much weight, in messages
-    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0178, value_parser = parse_positive)]
-    robs: f64,
-    /// Give an unknown word this probability; without it, what the list holds (`barid spam maintain
-    /// --robx`), else 0.52
+    /// Take a message with this score or more for spam; 0.99, if nothing was saved
+    #[arg(long, value_name = "SCORE", value_parser = parse_share)]
+    spam_cutoff: Option<f64>,
+    /// Take a message with this score or less for ham; 0.45, if nothing was saved; 0: all that is
+    /// no spam
+    #[arg(long, value_name = "SCORE", value_parser = parse_share)]
+    ham_cutoff: Option<f64>,
+    /// Count words whose probability is farther than this from 0.5; 0.375, if nothing was saved
+    #[arg(long, value_name = "DEV", value_parser = parse_share)]
+    min_dev: Option<f64>,
+    /// Give an unknown word so much weight, in messages; 0.0178, if nothing was saved
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_positive)]
+    robs: Option<f64>,
+    /// Give an unknown word this probability; if nothing was saved, what the list holds (`barid
+    /// spam maintain --robx`), else 0.52
     #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
     robx: Option<f64>,
-    /// The effective size factor of the evidence for spam
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_positive)]
-    sp_esf: f64,
-    /// The effective size factor of the evidence for ham
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_positive)]
-    ns_esf: f64,
+    /// The effective size factor of the evidence for spam; 1, if nothing was saved
+    #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
+    sp_esf: Option<f64>,
+    /// The effective size factor of the evidence for ham; 1, if nothing was saved
+    #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
+    ns_esf: Option<f64>,
     /// Count the N words that are farthest from 0.5; 0: those beyond --min-dev
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    token_count: usize,
+    #[arg(long, value_name = "N")]
+    token_count: Option<usize>,
     /// Count at least N words
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    token_count_min: usize,
+    #[arg(long, value_name = "N")]
+    token_count_min: Option<usize>,
     /// Count at most N words
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    token_count_max: usize,
+    #[arg(long, value_name = "N")]
+    token_count_max: Option<usize>,
 }
 
 impl ScoreArgs {
-    fn parameters(&self) -> Parameters {
+    /// What is asked for, the rest as it is in `unset`.
+    fn parameters(&self, unset: Parameters) -> Parameters {
         Parameters {
-            robx: self.robx.unwrap_or(0.0),
-            robs: self.robs,
-            min_dev: self.min_dev,
-            spam_cutoff: self.spam_cutoff,
-            ham_cutoff: self.ham_cutoff,
-            sp_esf: self.sp_esf,
-            ns_esf: self.ns_esf,
-            token_count: self.token_count,
-            token_count_min: self.token_count_min,
-            token_count_max: self.token_count_max,
+            robx: self.robx.unwrap_or(unset.robx),
+            robs: self.robs.unwrap_or(unset.robs),
+            min_dev: self.min_dev.unwrap_or(unset.min_dev),
+            spam_cutoff: self.spam_cutoff.unwrap_or(unset.spam_cutoff),
+            ham_cutoff: self.ham_cutoff.unwrap_or(unset.ham_cutoff),
+            sp_esf: self.sp_esf.unwrap_or(unset.sp_esf),
+            ns_esf: self.ns_esf.unwrap_or(unset.ns_esf),
+            token_count: self.token_count.unwrap_or(unset.token_count),
+            token_count_min: self.token_count_min.unwrap_or(unset.token_count_min),
+            token_count_max: self.token_count_max.unwrap_or(unset.token_count_max),
         }
     }
 }

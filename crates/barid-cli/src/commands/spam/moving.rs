@@ -80,7 +80,6 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     let moved = context.with_line(Some(Arc::clone(&stop)), |progress| {
         let options = SpamOptions {
             profile: args.profile.profile.profile(),
-            parameters: args.score.parameters(),
             stop: Some(Arc::clone(&stop)),
             progress: progress.clone(),
             ..SpamOptions::default()
@@ -91,7 +90,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             progress,
             ..ChangeOptions::default()
         };
-        let filter = args.list.filter(context, options)?;
+        let filter = args.list.scoring_filter(context, options, &args.score)?;
         let tell = &mut |at: At, found: barid::Result<Option<Classified>>| {
             if let (At::Uid(uid), Err(error)) = (at, found) {
                 failed.push(anyhow::Error::new(error).context(format!("UID {uid}")));

@@ -1,0 +1,67 @@
+//! Asking the filter again and again, as a program does that stays.
+
+use barid_wordlist::Class;
+
+use super::classify::{Rules, scored};
+use super::worker::Pool;
+use super::{Became, Classified, Filter, Lesson, Source};
+use crate::Result;
+
+/// Asks the filter, by any number of threads at once, with handles of the word list that stay open
+/// and follow what others teach.
+#[derive(Debug)]
+pub struct Asker<'a> {
+    filter: &'a Filter,
+    pool: Pool<'a>,
+}
+
+impl Filter {
+    /// Begins to ask. Reads nothing yet.
+    pub fn asker(&self) -> Asker<'_> {
+        Asker { filter: self, pool: Pool::new(self) }
+    }
+}
+
+impl Asker<'_> {
+    /// Says what a message is, by what the word list knows now.
+    ///
+    /// # Errors
+    /// What the word list says. The next question opens it anew.
+    pub fn classify(&self, message: &[u8], explains: bool) -> Result<Classified> {
+        self.pool.with_sound(|worker| {
+            worker.maker.read(message);
+            worker.maker.tokenize(self.filter.options.profile);
+            let _asking = self.pool.asking();
+            worker.list.refresh()?;
+            let rules = Rules::new(self.filter, &mut worker.list, explains)?;
+            scored(worker, &rules)
+        })
+    }
+
+    /// Teaches a message. **Commit point:** durable when this returns.
+    ///
+    /// # Errors
+    /// What the word list says.
+    pub fn teach(&self, message: &[u8], lesson: Lesson) -> Result<(Became, u64)> {
+        let mut found = None;
+        let mut tell = |_, became| found = Some(became);
+        let mut trainer = self.filter.trainer(lesson)?;
+        trainer.add(Source::Messages(&[message]), &mut tell)?;
+        let trained = trainer.finish(&mut tell)?;
+        Ok((found.expect("because the message was given"), trained.generation))
+    }
+}
+
+impl Became {
+    /// The class that it names.
+    pub fn class(&self) -> Option<Class> {
+        match self {
+            Self::Trained(class)
+            | Self::Untrained(class)
+            | Self::Moved(class)
+            | Self::Already(class)
+            | Self::Otherwise(class) => Some(*class),
+            Self::Never | Self::Unknown | Self::Gone | Self::Unreadable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Parameters that were chosen, kept beside the word list as `PATH.parameters`: lines of
+//! bogofilter's configuration, and the profile that they were chosen for.
+
+use std::path::PathBuf;
+
+use barid_bayes::{Parameters, Profile};
+use barid_vfs::{File, atomic_replace};
+
+use super::Filter;
+use crate::limits::SPAM_PARAMETERS_LEN_MAX;
+use crate::{Error, Result};
+
+/// Parameters with the profile that they were chosen for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SavedParameters {
+    /// The profile.
+    pub profile: Profile,
+    /// The parameters; those that the file does not name are the default.
+    pub parameters: Parameters,
+}
+
+const PROFILES: [(&str, Profile); 2] =
+    [("bogofilter", Profile::Bogofilter), ("modern", Profile::Modern)];
+
+impl Filter {
+    /// Where parameters are kept.
+    pub fn parameters_path(&self) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".parameters");
+        path.into()
+    }
+
+    /// The parameters that were chosen for the word list, if any were saved.
+    ///
+    /// # Errors
+    /// [`Error::Parameters`]; what the file system says.
+    pub fn saved_parameters(&self) -> Result<Option<SavedParameters>> {
+        let path = self.parameters_path();
+        let bytes = match self.vfs.read(&path, SPAM_PARAMETERS_LEN_MAX) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(Error::at(&path))?,
+        };
+        let parsed = parse(&String::from_utf8_lossy(&bytes));
+        parsed.map(Some).map_err(|(line, problem)| Error::Parameters { path, line, problem })
+    }
+
+    /// Saves parameters for the filter's profile. Durable when this returns; after a crash there
+    /// are the old ones or the new ones.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn save_parameters(&self, parameters: &Parameters) -> Result<PathBuf> {
+        let path = self.parameters_path();
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = barid_vfs::create_dir_durable(&*self.vfs, folder, 0o700);
+            made.map_err(Error::at(folder))?;
+        }
+        let text = write(self.options.profile, parameters);
+        let write = |file: &dyn File| file.write_all_at(text.as_bytes(), 0);
+        let written = atomic_replace(&*self.vfs, &path, 0o600, false, write);
+        written.map(|_| path.clone()).map_err(Error::at(&path))
+    }
+}
+
+fn write(profile: Profile, parameters: &Parameters) -> String {
+    let Parameters { robx, robs, min_dev, spam_cutoff, ham_cutoff, sp_esf, ns_esf, .. } =
+        *parameters;
+    let Parameters { token_count, token_count_min, token_count_max, .. } = *parameters;
+    let name = PROFILES.iter().find(|(_, known)| *known == profile).map_or("", |(name, _)| name);
+    format!(
+        "# Chosen by `barid spam tune`; lines but `profile` are of bogofilter.cf, too.\n\
+         profile={name}\nrobx={robx}\nrobs={robs}\nmin_dev={min_dev}\n\
+         spam_cutoff={spam_cutoff}\nham_cutoff={ham_cutoff}\nsp_esf={sp_esf}\n\
+         ns_esf={ns_esf}\ntoken_count={token_count}\ntoken_count_min={token_count_min}\n\
+         token_count_max={token_count_max}\n"
+    )
+}
+
+fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static str)> {
+    let mut saved =
+        SavedParameters { profile: Profile::Bogofilter, parameters: Parameters::default() };
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
+    for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+        let (key, value) = line.split_once('=').ok_or((number, "a line is NAME=VALUE"))?;
+        let (key, value) = (key.trim(), value.trim());
+        let all = &mut saved.parameters;
+        let (real, range) = match key {
+            "robx" => (&mut all.robx, 0.0..=1.0),
+            "robs" => (&mut all.robs, 0.0..=1e9),
+            "min_dev" => (&mut all.min_dev, 0.0..=1.0),
+            "spam_cutoff" => (&mut all.spam_cutoff, 0.0..=1.0),
+            "ham_cutoff" => (&mut all.ham_cutoff, 0.0..=1.0),
+            "sp_esf" => (&mut all.sp_esf, 0.0..=1e9),
+            "ns_esf" => (&mut all.ns_esf, 0.0..=1e9),
+            "profile" => {
+                let known = PROFILES.iter().find(|(name, _)| *name == value);
+                saved.profile = known.ok_or((number, "no known profile"))?.1;
+                continue;
+            }
+            "token_count" | "token_count_min" | "token_count_max" => {
+                let count = value.parse().map_err(|_| (number, "no number of tokens"))?;
+                *match key {
+                    "token_count" => &mut all.token_count,
+                    "token_count_min" => &mut all.token_count_min,
+                    _ => &mut all.token_count_max,
+                } = count;
+                continue;
+            }
+            _ => return Err((number, "no known parameter")),
+        };
+        let value = value.parse().ok().filter(|value| range.contains(value));
+        *real = value.ok_or((number, "no number that this parameter can have"))?;
+    }
+    Ok(saved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_as_they_were_written() {
+        let parameters = Parameters {
+            robx: 0.1 + 0.2,
+            spam_cutoff: 0.999_999_999_7,
+            token_count_max: 40,
+            ..Parameters::default()
+        };
+        for (_, profile) in PROFILES {
+            let found = parse(&write(profile, &parameters));
+            assert_eq!(found, Ok(SavedParameters { profile, parameters }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_parameter_is_told() {
+        let check = |text, expected: Option<usize>| {
+            assert_eq!(parse(text).err().map(|(line, _)| line), expected, "{text}");
+        };
+        check("", None);
+        check("# one\n\n robs = 0.5 \n", None);
+        check("robs=0.5\nrobx=2\n", Some(2));
+        check("robs=NaN", Some(1));
+        check("min_dev", Some(1));
+        check("profile=other", Some(1));
+        check("color=red", Some(1));
+        check("token_count=-1", Some(1));
+    }
+}

@@ -1,0 +1,137 @@
+//! What is known of each token of each message that is tested: in how many of the messages that
+//! teach for its fold the token is.
+
+use barid_bayes::{Counts, Evidence, Parameters, Scorer, Weight};
+use barid_wordlist::Class;
+
+use super::samples::Samples;
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing.
+    Out,
+    /// It teaches for all folds.
+    Teaches,
+    /// It is tested in this fold, and teaches for all others.
+    Tested(usize),
+}
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct Matrix {
+    pub(super) rows: Vec<Row>,
+    /// For each token of each row.
+    counts: Vec<Counts>,
+    /// The messages that teach, for each fold.
+    totals: Vec<Counts>,
+    pub(super) folds: usize,
+    /// What tokens that are in many messages say in the mean.
+    pub(super) robx: Option<f64>,
+}
+
+/// A message that is tested.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) is_spam: bool,
+    pub(super) fold: usize,
+    start: usize,
+    count: usize,
+}
+
+impl Matrix {
+    pub(super) fn new(samples: &Samples<'_>, roles: &[Role], folds: usize) -> Self {
+        let classes: Vec<Class> = samples.classes().collect();
+        let mut all = vec![Counts::default(); samples.tokens()];
+        let mut all_messages = Counts::default();
+        for (index, role) in roles.iter().enumerate().filter(|(_, role)| **role != Role::Out) {
+            debug_assert!(!matches!(role, Role::Tested(fold) if *fold >= folds));
+            count(samples, index, classes[index], &mut all);
+            add(&mut all_messages, classes[index]);
+        }
+        let len: usize = (0..roles.len())
+            .filter(|index| matches!(roles[*index], Role::Tested(_)))
+            .map(|index| samples.tokens_of(index).len())
+            .sum();
+        let mut counts = Vec::with_capacity(len);
+        let (mut rows, mut totals) = (Vec::new(), Vec::with_capacity(folds));
+        for fold in 0..folds {
+            let tested = || (0..roles.len()).filter(|index| roles[*index] == Role::Tested(fold));
+            let mut own = vec![Counts::default(); samples.tokens()];
+            let mut own_messages = Counts::default();
+            for index in tested() {
+                count(samples, index, classes[index], &mut own);
+                add(&mut own_messages, classes[index]);
+            }
+            for index in tested() {
+                let start = counts.len();
+                let tokens = samples.tokens_of(index).iter().map(|token| *token as usize);
+                counts.extend(tokens.map(|token| minus(all[token], own[token])));
+                let (is_spam, count) = (classes[index] == Class::Spam, counts.len() - start);
+                rows.push(Row { is_spam, fold, start, count });
+            }
+            totals.push(minus(all_messages, own_messages));
+        }
+        let robx = robx(&all, all_messages);
+        Self { rows, counts, totals, folds, robx }
+    }
+
+    /// Weighs a message.
+    pub(super) fn weigh(&self, scorer: &mut Scorer, parameters: &Parameters, row: &Row) -> Weight {
+        let totals = self.totals[row.fold];
+        let counts = &self.counts[row.start..row.start + row.count];
+        scorer.weigh(parameters, counts.iter().map(|&counts| Evidence { counts, totals }))
+    }
+
+    /// The messages that are tested.
+    pub(super) fn tested(&self) -> Counts {
+        let spam = self.rows.iter().filter(|row| row.is_spam).count();
+        Counts { spam: spam as u32, ham: (self.rows.len() - spam) as u32 }
+    }
+
+    /// The messages that teach, in the mean of all folds.
+    pub(super) fn taught(&self) -> Counts {
+        let mean = |of: fn(&Counts) -> u32| {
+            let sum: u64 = self.totals.iter().map(|totals| u64::from(of(totals))).sum();
+            (sum / self.totals.len().max(1) as u64) as u32
+        };
+        Counts { spam: mean(|it| it.spam), ham: mean(|it| it.ham) }
+    }
+}
+
+/// As [`barid_wordlist::robx`] computes it.
+fn robx(counts: &[Counts], messages: Counts) -> Option<f64> {
+    if messages.spam == 0 || messages.ham == 0 {
+        return None;
+    }
+    let scale = f64::from(messages.spam) / f64::from(messages.ham);
+    let often = counts.iter().filter(|counts| counts.spam + counts.ham >= ROBX_SEEN_MIN);
+    let (mut sum, mut tokens) = (0.0, 0_u32);
+    for counts in often {
+        let (spam, ham) = (f64::from(counts.spam), f64::from(counts.ham));
+        sum += spam / (ham * scale + spam);
+        tokens += 1;
+    }
+    // A word list keeps so many digits of it.
+    (tokens > 0).then(|| (sum / f64::from(tokens) * 1e6).round() / 1e6)
+}
+
+/// In how many messages a token must be for its share in that mean.
+const ROBX_SEEN_MIN: u32 = 10;
+
+fn count(samples: &Samples<'_>, message: usize, class: Class, counts: &mut [Counts]) {
+    for token in samples.tokens_of(message) {
+        add(&mut counts[*token as usize], class);
+    }
+}
+
+fn add(counts: &mut Counts, class: Class) {
+    match class {
+        Class::Spam => counts.spam += 1,
+        Class::Ham => counts.ham += 1,
+    }
+}
+
+fn minus(all: Counts, own: Counts) -> Counts {
+    Counts { spam: all.spam - own.spam, ham: all.ham - own.ham }
+}

@@ -1,0 +1,261 @@
+//! Trying parameters: a coarse grid, then steps from the best of it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use barid_bayes::{Parameters, Scorer, Weight};
+
+use super::Trialed;
+use super::curve::{Cut, Errors, Scored, curve, cut, missed_around, sort};
+use super::matrix::Matrix;
+use super::samples::Samples;
+use crate::limits::{SPAM_THREADS_MAX, SPAM_TUNE_STEPS_MAX};
+use crate::{Error, Result, Work};
+
+/// What is tried in any combination, with the values that there are and the mean of the tokens as
+/// robx.
+const ROBS: [f64; 5] = [0.0178, 0.01, 0.056, 0.178, 0.56];
+const MIN_DEV: [f64; 6] = [0.375, 0.02, 0.1, 0.2, 0.3, 0.45];
+const ESF: [f64; 5] = [1.0, 0.56, 0.32, 0.18, 0.1];
+
+/// How far a step from the best goes, in turn.
+const FACTOR: f64 = 0.75;
+const MIN_DEV_STEP: f64 = 0.025;
+const ROBX_STEP: f64 = 0.04;
+const MIN_DEV_RANGE: (f64, f64) = (0.005, 0.485);
+const ROBX_RANGE: (f64, f64) = (0.2, 0.8);
+const ROBS_RANGE: (f64, f64) = (0.001, 5.0);
+const ESF_RANGE: (f64, f64) = (0.005, 1.0);
+
+/// How much less must be missed for other parameters to be better: a tenth of a percent of spam.
+const BETTER_BY: f64 = 0.000_1;
+
+/// Parameters, and how good they are without each fold; at the end without none.
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    pub(super) parameters: Parameters,
+    missed: Vec<f64>,
+    cuts: Vec<Cut>,
+}
+
+impl Trial {
+    /// The cut-offs that are chosen without a fold.
+    pub(super) fn cut(&self, excluded: usize) -> Cut {
+        self.cuts[excluded]
+    }
+}
+
+/// Tries parameters on a table.
+pub(super) struct Search<'a> {
+    samples: &'a Samples<'a>,
+    matrix: &'a Matrix,
+    rate: f64,
+    known: HashMap<[u64; 5], Trial>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(samples: &'a Samples<'a>, matrix: &'a Matrix, rate: f64) -> Self {
+        Self { samples, matrix, rate, known: HashMap::new() }
+    }
+
+    /// What excludes no fold.
+    pub(super) fn all(&self) -> usize {
+        self.matrix.folds
+    }
+
+    /// How many sets of parameters were tried.
+    pub(super) fn tried(&self) -> usize {
+        self.known.len()
+    }
+
+    /// What parameters make of the messages.
+    pub(super) fn look(&self, parameters: Parameters) -> Trialed {
+        let mut scored = self.scored(&parameters, &self.weights(&mut Scorer::new(), &parameters));
+        let mut errors = Errors::default();
+        for one in &scored {
+            errors.add(one.is_spam, one.spamicity, &parameters);
+        }
+        sort(&mut scored);
+        Trialed { parameters, errors, curve: curve(&scored) }
+    }
+
+    /// What parameters that were chosen without each fold make of it, all folds together.
+    pub(super) fn expected(&self, chosen: &dyn Fn(usize) -> Parameters) -> Errors {
+        let (mut errors, mut scorer) = (Errors::default(), Scorer::new());
+        for fold in 0..self.matrix.folds {
+            let parameters = chosen(fold);
+            for row in self.matrix.rows.iter().filter(|row| row.fold == fold) {
+                let weight = self.matrix.weigh(&mut scorer, &parameters, row);
+                errors.add(row.is_spam, weight.score(&parameters).spamicity, &parameters);
+            }
+        }
+        errors
+    }
+
+    /// The best parameters without each fold, and without none: first those of the grid, then what
+    /// steps from them make better.
+    pub(super) fn choose(&mut self, now: Parameters) -> Result<Vec<Trial>> {
+        let mut grid = vec![now];
+        for robx in [now.robx, self.matrix.robx.unwrap_or(now.robx)] {
+            for robs in ROBS {
+                for min_dev in MIN_DEV {
+                    let esf = ESF.into_iter();
+                    grid.extend(esf.map(|esf| Parameters {
+                        robx,
+                        robs,
+                        min_dev,
+                        sp_esf: esf,
+                        ns_esf: esf,
+                        ..now
+                    }));
+                }
+            }
+        }
+        let trials = self.try_all(&grid)?;
+        let mut best: Vec<Trial> =
+            (0..=self.all()).map(|excluded| best_of(&trials, excluded).clone()).collect();
+        for _ in 0..SPAM_TUNE_STEPS_MAX {
+            let steps: Vec<Parameters> =
+                best.iter().flat_map(|trial| neighbours(&trial.parameters)).collect();
+            self.try_all(&steps)?;
+            let mut is_better = false;
+            for (excluded, best) in best.iter_mut().enumerate() {
+                let near: Vec<Trial> = neighbours(&best.parameters)
+                    .iter()
+                    .filter_map(|parameters| self.known.get(&key(parameters)))
+                    .cloned()
+                    .collect();
+                let nearest = best_of(&near, excluded);
+                if nearest.missed[excluded] < best.missed[excluded] - BETTER_BY {
+                    *best = nearest.clone();
+                    is_better = true;
+                }
+            }
+            if !is_better {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Tries parameters that were not tried before; all of them, in order.
+    pub(super) fn try_all(&mut self, all: &[Parameters]) -> Result<Vec<Trial>> {
+        // What differs by its size factors alone is weighed once.
+        let mut groups: Vec<Vec<Parameters>> = Vec::new();
+        let mut places: HashMap<[u64; 5], usize> = HashMap::new();
+        for parameters in all.iter().filter(|it| !self.known.contains_key(&key(it))) {
+            let without = key(&Parameters { sp_esf: 0.0, ns_esf: 0.0, ..*parameters });
+            let place = *places.entry(without).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            if !groups[place].iter().any(|it| key(it) == key(parameters)) {
+                groups[place].push(*parameters);
+            }
+        }
+        let filter = self.samples.filter();
+        let threads = match filter.options.threads {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let threads = threads.min(SPAM_THREADS_MAX).min(groups.len());
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            let (mut made, mut scorer) = (Vec::new(), Scorer::new());
+            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if filter.is_stopped() {
+                    break;
+                }
+                let weights = self.weights(&mut scorer, &group[0]);
+                made.extend(group.iter().map(|parameters| self.trial(*parameters, &weights)));
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                filter.tell(Work::Tune, done, groups.len());
+            }
+            made
+        };
+        let made: Vec<Trial> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let made = threads.into_iter().map(|thread| thread.join());
+            made.flat_map(|made| made.expect("because nothing in it panics")).collect()
+        });
+        if filter.is_stopped() {
+            return Err(Error::Stopped);
+        }
+        self.known.extend(made.into_iter().map(|trial| (key(&trial.parameters), trial)));
+        Ok(all.iter().filter_map(|parameters| self.known.get(&key(parameters)).cloned()).collect())
+    }
+
+    fn trial(&self, parameters: Parameters, weights: &[Weight]) -> Trial {
+        let mut scored = self.scored(&parameters, weights);
+        sort(&mut scored);
+        let excluded = 0..=self.all();
+        let missed = excluded.clone().map(|fold| missed_around(&scored, fold, self.rate)).collect();
+        let cuts = excluded.map(|fold| cut(&scored, fold, self.rate)).collect();
+        Trial { parameters, missed, cuts }
+    }
+
+    fn weights(&self, scorer: &mut Scorer, parameters: &Parameters) -> Vec<Weight> {
+        let rows = self.matrix.rows.iter();
+        rows.map(|row| self.matrix.weigh(scorer, parameters, row)).collect()
+    }
+
+    fn scored(&self, parameters: &Parameters, weights: &[Weight]) -> Vec<Scored> {
+        let scored = self.matrix.rows.iter().zip(weights).map(|(row, weight)| Scored {
+            spamicity: weight.score(parameters).spamicity,
+            is_spam: row.is_spam,
+            fold: row.fold,
+        });
+        scored.collect()
+    }
+}
+
+/// The best trial without a fold: the first, unless a later one is better by enough.
+fn best_of(trials: &[Trial], excluded: usize) -> &Trial {
+    let mut best = &trials[0];
+    for trial in trials {
+        if trial.missed[excluded] < best.missed[excluded] - BETTER_BY {
+            best = trial;
+        }
+    }
+    best
+}
+
+/// What is one step away in one direction.
+fn neighbours(from: &Parameters) -> Vec<Parameters> {
+    let at = *from;
+    let within = |value: f64, (least, most): (f64, f64)| value.clamp(least, most);
+    let mut near = Vec::new();
+    for factor in [FACTOR, 1.0 / FACTOR] {
+        near.push(Parameters { robs: within(at.robs * factor, ROBS_RANGE), ..at });
+        let (sp_esf, ns_esf) =
+            (within(at.sp_esf * factor, ESF_RANGE), within(at.ns_esf * factor, ESF_RANGE));
+        near.push(Parameters { sp_esf, ..at });
+        near.push(Parameters { ns_esf, ..at });
+        near.push(Parameters { sp_esf, ns_esf, ..at });
+    }
+    for sign in [-1.0, 1.0] {
+        let min_dev = within(at.min_dev + sign * MIN_DEV_STEP, MIN_DEV_RANGE);
+        near.push(Parameters { min_dev, ..at });
+        near.push(Parameters { robx: within(at.robx + sign * ROBX_STEP, ROBX_RANGE), ..at });
+    }
+    near.into_iter().map(rounded).collect()
+}
+
+/// With no more digits than mean anything.
+fn rounded(parameters: Parameters) -> Parameters {
+    let round = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
+    Parameters {
+        robx: round(parameters.robx),
+        robs: round(parameters.robs),
+        min_dev: round(parameters.min_dev),
+        sp_esf: round(parameters.sp_esf),
+        ns_esf: round(parameters.ns_esf),
+        ..parameters
+    }
+}
+
+fn key(parameters: &Parameters) -> [u64; 5] {
+    let Parameters { robx, robs, min_dev, sp_esf, ns_esf, .. } = *parameters;
+    [robx, robs, min_dev, sp_esf, ns_esf].map(f64::to_bits)
+}
