@@ -105,8 +105,8 @@ fn each_generated(
     Ok(())
 }
 
-/// The messages in a folder, with LF. When there are no more they come again, each with a header
-/// that it had not.
+/// The messages in a folder, with LF; when there are no more they come again. Each has a header of
+/// its own, as barid learns what it has seen before only once.
 fn each_of(
     folder: &Path,
     count: u64,
@@ -120,9 +120,7 @@ fn each_of(
         let path = &files[usize::try_from(index)?];
         let bytes = disk::read(path).with_context(|| path.display().to_string())?;
         message.bytes.clear();
-        if pass > 0 {
-            writeln!(&mut message.bytes, "X-Copy: {pass}-{index}")?;
-        }
+        writeln!(&mut message.bytes, "X-Copy: {pass}-{index}")?;
         put_lf(without_from(&bytes), &mut message.bytes);
         put(number, &message)?;
     }

@@ -159,7 +159,7 @@ fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path
     let source = match (&options.spam_mail, &options.ham_mail) {
         (None, None) => "generated",
         (Some(_), Some(_)) => {
-            "given, a file each; as often as is needed, each time with a header of its own"
+            "given, a file each; as often as is needed, each with a header of its own"
         }
         _ => "one of them given, the other generated",
     };

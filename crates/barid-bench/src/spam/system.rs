@@ -119,7 +119,8 @@ impl Filter {
 
     /// The file of a word list.
     fn file(&self, list: List) -> String {
-        quoted(&self.list(list).join("wordlist.db").to_string_lossy())
+        let name = if self.side == Side::TokyoCabinet { "wordlist.tc" } else { "wordlist.db" };
+        quoted(&self.list(list).join(name).to_string_lossy())
     }
 
     /// `barid spam`, with cache and state of its own.
