@@ -32,6 +32,13 @@ fn view_through(mailbox: &Box_, fault: Fault) -> View {
     View { vfs, ..View::of(&mailbox.disk, &mailbox.spec) }
 }
 
+/// What is seen through a layer that counts.
+fn counting(mailbox: &Box_) -> (View, CountingVfs<MemVfs>) {
+    let vfs = CountingVfs::new(mailbox.disk.clone());
+    let view = View { vfs: Arc::new(vfs.clone()), ..View::of(&mailbox.disk, &mailbox.spec) };
+    (view, vfs)
+}
+
 #[test]
 fn a_sound_mbx_is_not_read_whole() {
     let text = format!("Subject: x\r\n\r\n{}", "some words in a line\r\n".repeat(20_000));
@@ -39,21 +46,36 @@ fn a_sound_mbx_is_not_read_whole() {
     (1..=8).for_each(|uid| file.extend(record(&text, 0, 0x10, uid)));
     let mailbox = Box_::new("mbx:/mail/box", "/mail", Vec::new());
     mailbox.put("box", &file);
-    let vfs = CountingVfs::new(mailbox.disk.clone());
-    let counts = vfs.clone();
-    let view = View { vfs: Arc::new(vfs), ..View::of(&mailbox.disk, &mailbox.spec) };
+    let (view, counts) = counting(&mailbox);
     assert_eq!(view.check().unwrap().damages, []);
     let read = counts.counts().bytes().read;
     assert!(read < file.len() as u64 / 2, "{read} of {} bytes", file.len());
+}
+
+/// A message that holds what looks like messages, before a damaged line.
+#[test]
+fn lines_within_a_message_are_walked_once() {
+    let within: Vec<u8> = (0..2000).flat_map(|_| record("text\r\n", 0, 0, 1)).collect();
+    let text = format!("Subject: x\r\n\r\n{}", String::from_utf8(within).unwrap());
+    let mut file = header(0x544a_adf6, 3, &[]);
+    file.extend(record(&text, 0, 0x10, 1));
+    let damaged = file.len();
+    (2..=3).for_each(|uid| file.extend(record("Subject: y\r\n\r\ntext\r\n", 0, 0x10, uid)));
+    file[damaged..damaged + 9].fill(b'?');
+    let mailbox = Box_::new("mbx:/mail/box", "/mail", Vec::new());
+    mailbox.put("box", &file);
+    let (view, counts) = counting(&mailbox);
+    let found = view.check().unwrap();
+    assert_eq!(found.messages, 3, "{:?}", found.damages);
+    let read = counts.counts().bytes().read;
+    assert!(read < 20 * file.len() as u64, "{read} of {} bytes", file.len());
 }
 
 #[test]
 fn a_name_is_made_durable_once() {
     let syncs = |name: &str| {
         let mailbox = damaged(&case("maildir", name));
-        let vfs = CountingVfs::new(mailbox.disk.clone());
-        let counts = vfs.clone();
-        let view = View { vfs: Arc::new(vfs), ..View::of(&mailbox.disk, &mailbox.spec) };
+        let (view, counts) = counting(&mailbox);
         view.repair().unwrap().kept.unwrap();
         counts.counts().of(CallKind::Sync)
     };

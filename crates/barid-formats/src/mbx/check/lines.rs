@@ -4,6 +4,7 @@
 //! wrong, or the next one is damaged, or something lies between. What it is shows where the next
 //! sound line is, whose message is followed by another or by the end of the file.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +13,9 @@ use barid_types::InternalDate;
 use barid_vfs::File;
 
 use super::super::date::{self, Day};
-use super::super::layout::{EXPUNGED, HEADER_LEN, LINE_LEN_MAX, OLD, RESYNC_READ_LEN, Record, hex};
+use super::super::layout::{
+    EXPUNGED, HEADER_LEN, LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, Record, hex,
+};
 use super::super::walk::Walker;
 use crate::check::{Damage, Diagnosis, Severity, sent_date};
 
@@ -275,6 +278,7 @@ impl<'a> Lines<'a> {
         let mut tries = 0;
         let mut from = from;
         let mut weak = None;
+        let mut walked = HashSet::new();
         let mut buffer = vec![0; RESYNC_READ_LEN];
         while from < to && tries < RESYNC_TRIES_MAX {
             let len = self.file.read_full_at(&mut buffer, from)?;
@@ -290,7 +294,9 @@ impl<'a> Lines<'a> {
                 let Some(at) = self.line_start(&buffer[..len], starts, from)? else { continue };
                 match beyond {
                     _ if at >= to => {}
-                    Some(beyond) if self.leads_beyond(at, beyond)? => return Ok(Some(at)),
+                    Some(beyond) if self.leads_beyond(at, beyond, &mut walked)? => {
+                        return Ok(Some(at));
+                    }
                     None if self.is_followed(at)? => return Ok(Some(at)),
                     None if weak.is_none() => weak = Some(at),
                     _ => {}
@@ -329,8 +335,18 @@ impl<'a> Lines<'a> {
         Ok(record.end() == self.size || self.walker.record(record.end())?.is_ok())
     }
 
-    fn leads_beyond(&mut self, mut at: u64, beyond: u64) -> io::Result<bool> {
+    /// Whether one message follows the other from `at` to beyond. What was walked before led
+    /// nowhere, and is not walked again.
+    fn leads_beyond(
+        &mut self,
+        mut at: u64,
+        beyond: u64,
+        walked: &mut HashSet<u64>,
+    ) -> io::Result<bool> {
         while at < self.size {
+            if walked.len() >= RESYNC_WALKED_MAX || !walked.insert(at) {
+                return Ok(false);
+            }
             match self.walker.record(at)? {
                 Ok(record) if at >= beyond && record.end() > at => return Ok(true),
                 Ok(record) => at = record.end(),
