@@ -18,6 +18,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nmh", "/usr/bin/mh/folder"),
     ("gzip", "gzip"),
     ("bogofilter-bdb", "bogolexer"),
+    ("procmail", "procmail"),
+    ("maildrop", "maildrop"),
     ("xfsprogs", "mkfs.xfs"),
     ("libdb5.3", "libdb-5.3.so"),
     ("libdb5.3-dev", DB_HEADER),

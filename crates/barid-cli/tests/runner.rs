@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bench;
+mod bogofilter;
 mod cache;
 mod change;
 mod check;

@@ -46,6 +46,16 @@ impl Bogofilter {
         Some(Self { filter: filter?, lexer: lexer?, util: util? })
     }
 
+    /// The command `bogofilter`, with nothing said to it.
+    pub fn filter_command(&self) -> Command {
+        Command::new(&self.filter)
+    }
+
+    /// The command `bogoutil`, with nothing said to it.
+    pub fn util_command(&self) -> Command {
+        Command::new(&self.util)
+    }
+
     /// Runs `bogofilter` on the word list in a folder.
     ///
     /// # Errors
@@ -54,7 +64,7 @@ impl Bogofilter {
     pub fn filter(&self, folder: &Path, args: &[&str], input: &[u8]) -> io::Result<Output> {
         let mut command = Command::new(&self.filter);
         command.arg("-C").arg("-d").arg(folder).args(args);
-        run(&mut command, input)
+        feed(&mut command, input)
     }
 
     /// Runs `bogolexer`.
@@ -63,7 +73,7 @@ impl Bogofilter {
     ///
     /// When it cannot be run; its exit status is left to the caller.
     pub fn lexer(&self, args: &[&str], input: &[u8]) -> io::Result<Output> {
-        run(Command::new(&self.lexer).arg("-C").args(args), input)
+        feed(Command::new(&self.lexer).arg("-C").args(args), input)
     }
 
     /// Runs `bogoutil`.
@@ -72,12 +82,16 @@ impl Bogofilter {
     ///
     /// When it cannot be run; its exit status is left to the caller.
     pub fn util<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> io::Result<Output> {
-        run(Command::new(&self.util).arg("-C").args(args), input)
+        feed(Command::new(&self.util).arg("-C").args(args), input)
     }
 }
 
-/// Runs a program with `input` on its standard input.
-fn run(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+/// Runs a program with `input` on its standard input, whatever it says meanwhile.
+///
+/// # Errors
+///
+/// When it cannot be run; its exit status is left to the caller.
+pub fn feed(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut stdin = child.stdin.take().expect("because it was piped");

@@ -13,7 +13,7 @@ mod neomutt;
 mod user;
 
 pub use barriers::BarrierLog;
-pub use bogofilter::Bogofilter;
+pub use bogofilter::{Bogofilter, feed};
 pub use cclient::CClient;
 pub use dovecot::Dovecot;
 pub use imap::{Imap, Reply};

@@ -97,7 +97,7 @@ impl From<barid::spam::dropin::Error> for Stop {
         use barid::spam::dropin::Error;
         let hint = match &error {
             Error::NoList { .. } => {
-                "\nerror #2 - No such file or directory.\n\n\
+                ".\nerror #2 - No such file or directory.\n\n\
                  Remember to register some spam and ham messages before you\n\
                  use bogofilter to evaluate mail for its probable spam status!"
             }

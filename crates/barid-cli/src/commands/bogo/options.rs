@@ -14,7 +14,7 @@ use barid::wordlist::{Class, oldest};
 use super::config::{self, integer, number, parts, text, yes};
 use super::getopt::{Item, Known, Long};
 use super::places::{Folder, Precedence, expanded};
-use super::{Stop, help, path_of, places, shown, tell};
+use super::{Stop, help, path_of, places, shown, tell, tell_out};
 
 /// The options that bogofilter knows.
 pub(super) const KNOWN: Known = Known {
@@ -510,7 +510,15 @@ impl Options {
     /// The lists, in their order.
     pub(super) fn list_specs(&self) -> Result<Vec<ListSpec>, Stop> {
         let folder = self.folder.path()?;
-        places::ensure(&folder)?;
+        if places::ensure(&folder)? && self.settings.verbose > 0 {
+            let said = format!("Created directory {} .\n", folder.display());
+            match self.tells_on_output {
+                true => {
+                    tell_out(said.as_bytes()).map_err(|error| Stop::error(error.to_string()))?
+                }
+                false => tell(said.as_bytes()),
+            }
+        }
         if self.lists.is_empty() {
             return Ok(vec![ListSpec { path: folder.join("wordlist.db"), is_ignored: false }]);
         }

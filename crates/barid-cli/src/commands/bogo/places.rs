@@ -46,14 +46,14 @@ impl Folder {
     }
 }
 
-/// Makes sure that a folder is there; one that is not is made.
-pub(super) fn ensure(folder: &Path) -> Result<(), Stop> {
+/// Makes sure that a folder is there; whether it was made.
+pub(super) fn ensure(folder: &Path) -> Result<bool, Stop> {
     let problem = match OsVfs.metadata(folder) {
-        Ok(metadata) if metadata.file_type == FileType::Dir => return Ok(()),
+        Ok(metadata) if metadata.file_type == FileType::Dir => return Ok(false),
         Ok(_) => format!("Error: {} is not a directory.", folder.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             match OsVfs.create_dir(folder, 0o700) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(true),
                 Err(error) => {
                     format!("Error creating directory '{}': {}", folder.display(), reason(&error))
                 }

@@ -11,10 +11,10 @@ const INTERVALS: usize = 20;
 /// Marks of its longest bar.
 const BAR_LEN_MAX: u64 = 48;
 
-fn probability(counts: Counts, totals: Counts) -> f64 {
+fn probability(counts: Counts, totals: Counts, parameters: &Parameters) -> f64 {
     let of = |counts: Counts| barid_bayes::Counts { spam: counts.spam, ham: counts.ham };
     let evidence = Evidence { counts: of(counts), totals: of(totals) };
-    evidence.probability(&Parameters::default())
+    evidence.probability(parameters)
 }
 
 /// A table of words and their counts, as `bogoutil -w` and `-p` print it.
@@ -51,7 +51,7 @@ impl Words {
         to.resize(to.len() + 30_usize.saturating_sub(word.len()), b' ');
         match self.with_probability {
             true => {
-                let probability = probability(entry.counts(), self.totals);
+                let probability = probability(entry.counts(), self.totals, &Parameters::default());
                 let shown = if probability.is_nan() {
                     "-nan".to_owned()
                 } else {
@@ -79,13 +79,15 @@ struct Pure {
 /// [`super::Error::List`].
 pub fn histogram(list: &mut dyn WordList, verbose: u32, to: &mut Vec<u8>) -> Result<()> {
     let totals = list.totals()?;
+    // Shares as they are: what was never seen weighs nothing.
+    let parameters = Parameters { robx: 0.0, robs: 0.0, ..Parameters::default() };
     let mut bars = [0_u64; INTERVALS];
     let (mut ham, mut spam) = (Pure::default(), Pure::default());
     list.scan(&mut |token, entry| {
         if token.first() == Some(&b'.') {
             return true;
         }
-        let share = probability(entry.counts(), totals) * INTERVALS as f64;
+        let share = probability(entry.counts(), totals, &parameters) * INTERVALS as f64;
         // What is no number is in the last.
         let index = if share.is_nan() { INTERVALS } else { share as usize };
         bars[index.min(INTERVALS - 1)] += 1;

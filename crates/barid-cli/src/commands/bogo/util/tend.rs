@@ -29,6 +29,7 @@ impl Asked {
             (UTF8 | UNKNOWN, RAW) => Some(to_latin1 as fn(&[u8]) -> Vec<u8>),
             _ => None,
         };
+        let mut is_renamed = false;
         list.rewrite(&mut |token, entry| {
             if token == keys::MSG_COUNT {
                 return Change::Keep;
@@ -47,10 +48,18 @@ impl Asked {
             {
                 name = [PREFIX, rest].concat();
             }
-            if name == token { Change::Keep } else { Change::Rename(name) }
+            match name == token {
+                true => Change::Keep,
+                false => {
+                    is_renamed = true;
+                    Change::Rename(name)
+                }
+            }
         })?;
-        let mut batch = Batch::new(self.date);
-        let mut set = |key, spam| batch.set(key, Entry { spam, ham: 0, date: self.date });
+        // bogoutil forgets today where it renames.
+        let date = if is_renamed { 0 } else { self.date };
+        let mut batch = Batch::new(date);
+        let mut set = |key, spam| batch.set(key, Entry { spam, ham: 0, date });
         if before != after {
             set(keys::ENCODING, after)?;
         }
