@@ -52,7 +52,7 @@ fn programs(pair: &Pair, side: Side) -> String {
     format!("{}:/usr/bin:/bin", pair.world.path(&folder).display())
 }
 
-/// Delivers messages by a command that `agent` makes of a path and a folder; what is delivered where.
+/// Delivers messages by a command that `agent` makes of a path and a folder; what comes where.
 fn delivered(
     pair: &Pair,
     side: Side,

@@ -192,16 +192,16 @@ fn folders_are_found_alike() {
 #[test]
 fn lists_of_other_builds() {
     let world = World::new();
-    let run = |args: &[&str]| {
+    let said = |args: &[&str]| {
         let mut command = world.command();
         Run::of(feed(command.arg("bogofilter").args(args), b"a\n").unwrap())
     };
     world.write("sqlite/wordlist.db", b"SQLite format 3\0 and so on");
-    let run = run(&["-C", "-d", "sqlite", "-v"]);
+    let run = said(&["-C", "-d", "sqlite", "-v"]);
     assert_eq!(run.code, 3);
     assert!(run.stderr.contains("dump it with bogoutil -d"), "{}", run.stderr);
     world.write("junk/wordlist.db", b"nothing that anybody knows of, and long enough for that");
-    let run = run(&["-C", "-d", "junk", "-s"]);
+    let run = said(&["-C", "-d", "junk", "-s"]);
     assert_eq!(run.code, 3);
     assert!(world.read("junk/wordlist.db").starts_with(b"nothing"), "{}", run.stderr);
 }
