@@ -53,3 +53,6 @@ pub const RANGE_LEN_MAX: u32 = 1 << 20;
 
 /// One message in so many may be in another thread at c-client.
 pub const THREADS_ALIKE_MIN: usize = 1000;
+
+/// One message in so many that a search must find may be missed by c-client.
+pub const SEARCHED_ALIKE_MIN: usize = 8;

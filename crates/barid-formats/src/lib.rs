@@ -24,6 +24,7 @@ mod redo;
 #[cfg(test)]
 mod remembered;
 mod scan;
+mod spans;
 mod stamp;
 mod sync;
 
@@ -43,6 +44,7 @@ pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,
 };
+pub use spans::ReadMessage;
 pub use stamp::{Racy, Stamp};
 pub use sync::{
     ChangeSet, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext, SyncFigures,

@@ -5,8 +5,8 @@ use std::path::Path;
 use barid_types::{Keyword, KeywordTable};
 
 use crate::{
-    ChangeSet, Known, Location, NewMessage, Recovered, Result, ScanContext, ScanReport, Sinks,
-    Stamp, SyncContext, SyncReport, Unfinished,
+    ChangeSet, Known, Location, NewMessage, ReadMessage, Recovered, Result, ScanContext,
+    ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
 };
 
 /// A mailbox format.
@@ -166,6 +166,33 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
     ) -> Result<usize> {
         let _ = stamp;
         self.read(location, read_as, buffer)
+    }
+
+    /// Reads messages that were found when the mailbox bore `stamp`, each as by
+    /// [`Mailbox::read_known`], into `buffer`, whatever is in it; what was read in the order of
+    /// `locations`. Neighbours of one file are read with one call, so it costs least where
+    /// locations ascend.
+    fn read_many(
+        &self,
+        locations: &[Location<'_>],
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Vec<Result<ReadMessage>> {
+        buffer.clear();
+        let mut read = |location: &Location<'_>| {
+            let start = buffer.len();
+            let header_len = self.read_known(location, read_as, stamp, buffer)?;
+            Ok(ReadMessage { range: start..buffer.len(), header_len })
+        };
+        locations.iter().map(&mut read).collect()
+    }
+
+    /// Whether [`Mailbox::unquote`] would change what was read as [`ReadAs::Quoted`]. O(bytes) where
+    /// the format has quoting that can be undone, else nothing.
+    fn is_quoted(&self, text: &[u8]) -> bool {
+        let _ = text;
+        false
     }
 
     /// Makes of what was read as [`ReadAs::Quoted`], with a header of `header_len` bytes, what

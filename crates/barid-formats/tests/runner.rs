@@ -15,4 +15,6 @@ mod mbx;
 #[cfg(test)]
 mod mix;
 #[cfg(test)]
+mod reading;
+#[cfg(test)]
 mod support;

@@ -1,7 +1,5 @@
 //! Texts with CRLF at the end of their lines.
 
-use std::borrow::Cow;
-
 /// The length of a text with every LF that follows no CR counted as two bytes.
 pub fn crlf_size(text: &[u8]) -> u64 {
     text.len() as u64 + bare_lfs(text)
@@ -14,21 +12,12 @@ pub fn has_only_crlf(text: &[u8]) -> bool {
 
 /// Appends a text with every LF that follows no CR made CRLF: [`crlf_size`] bytes.
 pub fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
-    match has_only_crlf(text) {
+    let len = crlf_size(text) as usize;
+    out.reserve(len);
+    match len == text.len() {
         true => out.extend_from_slice(text),
         false => push_bare(text, out),
     }
-}
-
-/// A text with every LF that follows no CR made CRLF; borrowed where there is none.
-pub(crate) fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
-    let len = crlf_size(text) as usize;
-    if len == text.len() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(len);
-    push_bare(text, &mut out);
-    Cow::Owned(out)
 }
 
 fn push_bare(text: &[u8], out: &mut Vec<u8>) {

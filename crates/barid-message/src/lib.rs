@@ -52,5 +52,5 @@ pub use text::{
     Attachment, NumberedPart, attachments, file_name, media_type, numbered_parts, part_by_number,
     readable_text, readable_text_of,
 };
-pub use wire::wire_message;
+pub use wire::{wire_message, wire_message_in};
 pub use words::{decode_charset, decode_plain, decode_words, unfold};

@@ -29,7 +29,7 @@ pub fn is_owned_field(name: &[u8]) -> bool {
 pub fn strip_owned(message: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = Vec::new();
     let mut from = 0;
-    visit_dropped(message, is_owned_field, &mut |start, end| {
+    visit_owned(message, &mut |start, end| {
         kept.extend_from_slice(&message[from..start]);
         from = end;
     });
@@ -38,6 +38,11 @@ pub fn strip_owned(message: &[u8]) -> Cow<'_, [u8]> {
     }
     kept.extend_from_slice(&message[from..]);
     Cow::Owned(kept)
+}
+
+/// Calls `visit` with the range of every field that [`strip_owned`] leaves out.
+pub(crate) fn visit_owned(message: &[u8], visit: &mut dyn FnMut(usize, usize)) {
+    visit_dropped(message, is_owned_field, visit);
 }
 
 /// The size of a message in octets as IMAP counts it: line ends as CRLF, without the owned fields

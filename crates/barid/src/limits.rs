@@ -6,7 +6,10 @@ use std::time::Duration;
 pub(crate) const FETCH_ITEMS_MAX: usize = 1000;
 
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
-pub(crate) const FETCH_BLOCK_LEN: u64 = 2 << 20;
+pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
+
+/// Room for a message as it goes over the wire that a thread keeps for the next; more is given back.
+pub(crate) const FETCH_WIRE_KEPT_LEN: usize = 1 << 20;
 
 /// Messages of one block of a fetch, at most.
 pub(crate) const FETCH_BLOCK_ROWS: usize = 512;
@@ -19,6 +22,9 @@ pub(crate) const FETCH_THREADS_MAX: usize = 16;
 
 /// How often a message that is not where it was is looked for anew in a fetch.
 pub(crate) const FETCH_ATTEMPTS_MAX: u32 = 4;
+
+/// Room for messages that a thread keeps from one block to the next; more is given back.
+pub(crate) const READ_ROOM_KEPT_LEN: usize = 4 << 20;
 
 /// How many flag changes may be pending; more are written.
 pub(crate) const PENDING_MAX: usize = 1000;

@@ -1,9 +1,13 @@
 //! The bytes of a message.
 
-use barid_formats::{Error as FormatError, Location, ReadAs};
+use std::borrow::Cow;
+
+use barid_cache::{Core, Place};
+use barid_formats::{Error as FormatError, Location, ReadAs, ReadMessage};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
+use crate::limits::READ_ROOM_KEPT_LEN;
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
 /// The bytes of one message.
@@ -13,6 +17,13 @@ pub struct RawMessage {
     pub bytes: Vec<u8>,
     /// How many of them come before the body.
     pub header_len: usize,
+}
+
+/// Room into which many messages are read, again and again.
+#[derive(Debug, Default)]
+pub(crate) struct ReadRoom {
+    names: Vec<Vec<u8>>,
+    bytes: Vec<u8>,
 }
 
 /// How often the mailbox is looked at anew when a message is not where it was.
@@ -82,6 +93,51 @@ impl Mailbox {
             ReadAs::Message => self.format.unquote(bytes, header_len),
             ReadAs::Quoted | ReadAs::Stored => header_len,
         })
+    }
+
+    /// Reads the messages of rows, of which the cores are given, each as [`Mailbox::read_row`] reads
+    /// it as [`ReadAs::Message`]; [`Mailbox::text`] tells them. Costs least where the rows ascend.
+    pub(crate) fn read_rows(
+        &self,
+        rows: &[(u32, Core)],
+        room: &mut ReadRoom,
+    ) -> Result<Vec<Result<ReadMessage>>> {
+        let ReadRoom { names, bytes } = room;
+        bytes.truncate(READ_ROOM_KEPT_LEN);
+        bytes.shrink_to(READ_ROOM_KEPT_LEN);
+        names.resize_with(rows.len().max(names.len()), Vec::new);
+        let mut locations = Vec::with_capacity(rows.len());
+        for ((row, core), name) in rows.iter().zip(names) {
+            locations.push(match core.place {
+                Place::Span { offset, separator_len, header_len, body_len } => {
+                    Location::Span { offset, separator_len, header_len, body_len }
+                }
+                Place::File { .. } => self.snapshot.location(*row, name)?,
+            });
+        }
+        let stamp = &self.snapshot.meta().stamp;
+        let mut read = self.format.read_many(&locations, ReadAs::Quoted, stamp, bytes);
+        for (found, (_, core)) in read.iter_mut().zip(rows) {
+            let (Ok(message), Place::Span { offset, .. }) = (&found, core.place) else { continue };
+            let header = &bytes[message.range.start..message.range.start + message.header_len];
+            // The place may hold another message since: then it is looked for.
+            if MessageKey(barid_message::header_key(header)) != core.key {
+                let path = self.path().to_owned();
+                *found = Err(FormatError::MessageGone { path, offset });
+            }
+        }
+        Ok(read.into_iter().map(|found| found.map_err(Error::from)).collect())
+    }
+
+    /// The text of a message that was read into `room`.
+    pub(crate) fn text<'r>(&self, message: &ReadMessage, room: &'r ReadRoom) -> Cow<'r, [u8]> {
+        let text = &room.bytes[message.range.clone()];
+        if !self.format.is_quoted(text) {
+            return Cow::Borrowed(text);
+        }
+        let mut text = text.to_vec();
+        self.format.unquote(&mut text, message.header_len);
+        Cow::Owned(text)
     }
 
     /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and

@@ -109,7 +109,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let total = lab.steps();
     let mut progress = Progress { screen, started: Instant::now(), done: 0, total };
     let (messages, bytes) = (material.count, material.bytes);
-    let mut results = Results { messages, bytes, is_cold, runs: Vec::new() };
+    let mut results = Results { messages, bytes, is_cold, ..Results::default() };
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
     let ended = lab.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;

@@ -224,6 +224,7 @@ fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     line(format_args!("- Program: {}", facts.barid));
     facts.peers.iter().for_each(|peer| line(format_args!("- Compared with: {peer}")));
     facts.notes.iter().for_each(|note| line(format_args!("- {note}")));
+    results.differences.iter().for_each(|it| line(format_args!("- Answered otherwise: {it}")));
     let bars = bars::bars(results);
     if !bars.is_empty() {
         line(format_args!("\n## Bars\n\n{}", bars::table(&bars).markdown()));

@@ -32,6 +32,8 @@ pub struct Results {
     pub is_cold: bool,
     /// In the order in which they were made.
     pub runs: Vec<Run>,
+    /// In what answers differ, and why that is let pass.
+    pub differences: Vec<String>,
 }
 
 impl Results {

@@ -115,7 +115,7 @@ fn write_json(fetched: &Fetched<'_>, out: &mut Vec<u8>) {
             FetchItem::Envelope => {
                 json.key("envelope");
                 match fetched.envelope() {
-                    Some(envelope) => write_envelope(&mut json, envelope),
+                    Some(envelope) => write_envelope(&mut json, &envelope),
                     None => json.null(),
                 }
             }

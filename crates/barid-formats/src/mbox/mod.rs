@@ -43,8 +43,9 @@ pub use self::lock::MboxLock;
 use self::status::Separators;
 pub use self::zone::local_zone_minutes;
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
-    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, ReadMessage,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    spans,
 };
 
 /// How an mbox guards its bodies against being taken for From_ lines.
@@ -242,6 +243,21 @@ impl Mailbox for MboxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+    }
+
+    fn read_many(
+        &self,
+        locations: &[Location<'_>],
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Vec<Result<ReadMessage>> {
+        let files = read::Together::open(self, read_as, &stamp.files[0]);
+        spans::read_many(self, files, locations, (read_as, stamp), buffer)
+    }
+
+    fn is_quoted(&self, text: &[u8]) -> bool {
+        read::is_quoted(self, text)
     }
 
     fn unquote(&self, buffer: &mut Vec<u8>, header_len: usize) -> usize {

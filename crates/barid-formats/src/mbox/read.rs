@@ -13,6 +13,7 @@ use super::status::{self, Owned, Separators};
 use super::walk::separator_in;
 use super::window::{FileSource, Source};
 use super::{MboxMailbox, Variant};
+use crate::spans::{Span, Spans};
 use crate::{Error, Location, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
@@ -78,6 +79,53 @@ pub(super) fn read(
     match read_as {
         ReadAs::Message => Ok(unquote(mailbox, buffer, start, header_len as usize)),
         _ => Ok(header_len as usize),
+    }
+}
+
+/// A file of which many messages are read.
+pub(super) struct Together<'m> {
+    mailbox: &'m MboxMailbox,
+    file: Box<dyn File>,
+    read_as: ReadAs,
+    found: &'m FileStamp,
+}
+
+impl<'m> Together<'m> {
+    /// `None` if the file cannot be read that way, or not at all.
+    pub(super) fn open(
+        mailbox: &'m MboxMailbox,
+        read_as: ReadAs,
+        found: &'m FileStamp,
+    ) -> Option<Self> {
+        if mailbox.compression.is_some() {
+            return None;
+        }
+        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?;
+        Some(Self { mailbox, file, read_as, found })
+    }
+}
+
+impl Spans for Together<'_> {
+    const LEAD_LEN: u64 = 1;
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
+        let read = self.file.read_full_at(buffer, offset);
+        // Afterwards: what is written from now on was not read.
+        let now = self.file.metadata().map(|now| FileStamp::from(&now));
+        matches!((read, now), (Ok(len), Ok(now)) if len == buffer.len() && now == *self.found)
+    }
+
+    fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool {
+        let separators = self.mailbox.separators();
+        let text = at + span.separator_len as usize;
+        let follows = match at.checked_sub(1) {
+            Some(before) => separators == Separators::Mmdf || matches!(bytes[before], b'\n' | 0),
+            None => span.offset == 0,
+        };
+        follows
+            && is_separator(&bytes[at..text], separators)
+            && !(self.read_as == ReadAs::Message
+                && is_quoted(self.mailbox, &bytes[text..text + span.len as usize]))
     }
 }
 
@@ -176,6 +224,11 @@ pub(super) fn unquote(
     buffer.copy_within(read..len, write);
     buffer.truncate(write + (len - read));
     unquoted_header_len
+}
+
+/// Whether [`unquote`] would change something.
+pub(super) fn is_quoted(mailbox: &MboxMailbox, text: &[u8]) -> bool {
+    mailbox.variant == Some(Variant::Mboxrd) && next_quoted(text, 0, 0).is_some()
 }
 
 /// The next line at or after `from` that starts with `>`s and `From `.

@@ -32,7 +32,8 @@ pub(crate) use self::layout::is_mbx;
 use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, MboxOptions, NewMessage, ReadAs,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Unfinished, spans,
 };
 
 /// An mbx mailbox.
@@ -116,6 +117,17 @@ impl Mailbox for MbxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+    }
+
+    fn read_many(
+        &self,
+        locations: &[Location<'_>],
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Vec<Result<ReadMessage>> {
+        let files = read::Together::open(self, &stamp.files[0]);
+        spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
     /// The order of writing, and what a crash leaves, is in `sync.rs`.

@@ -4,8 +4,9 @@ use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::MbxMailbox;
 use super::journal::is_half_moved;
-use super::layout::Record;
+use super::layout::{LINE_LEN_MAX, Record};
 use super::lock::lock_shared;
+use crate::spans::{Span, Spans};
 use crate::{Error, Location, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its line is still where it was. Costs an
@@ -28,8 +29,11 @@ pub(super) fn read(
     };
     let at = || Error::at(&mailbox.path);
     let gone = || Error::MessageGone { path: mailbox.path.clone(), offset };
+    if separator_len as usize > LINE_LEN_MAX {
+        return Err(gone());
+    }
     let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
-    let span = Span {
+    let place = Place {
         offset,
         line_len: separator_len as usize,
         len: u64::from(header_len).checked_add(body_len).ok_or_else(gone)?,
@@ -37,7 +41,7 @@ pub(super) fn read(
     let start = buffer.len();
     let mut is_read = false;
     if let Some(found) = found {
-        is_read = span.append_to(&*file, buffer).map_err(at())?;
+        is_read = place.append_to(&*file, buffer).map_err(at())?;
         // Now, not before: what is written from now on was not read.
         let now = file.metadata().map_err(at())?;
         is_read &= FileStamp::from(&now) == *found;
@@ -45,29 +49,29 @@ pub(super) fn read(
     if !is_read {
         buffer.truncate(start);
         lock_shared(mailbox, &*file)?;
-        if is_half_moved(mailbox)? || !span.append_to(&*file, buffer).map_err(at())? {
+        if is_half_moved(mailbox)? || !place.append_to(&*file, buffer).map_err(at())? {
             buffer.truncate(start);
             return Err(gone());
         }
     }
     match read_as {
-        ReadAs::Stored => Ok(span.line_len + header_len as usize),
+        ReadAs::Stored => Ok(place.line_len + header_len as usize),
         ReadAs::Message | ReadAs::Quoted => {
-            buffer.drain(start..start + span.line_len);
+            buffer.drain(start..start + place.line_len);
             Ok(header_len as usize)
         }
     }
 }
 
 /// Where a message is to be.
-struct Span {
+struct Place {
     offset: u64,
     line_len: usize,
     /// Bytes of the message; 0 where only its line is wanted.
     len: u64,
 }
 
-impl Span {
+impl Place {
     /// Appends line and message; `false` if they are not there. A broken location costs no memory.
     fn append_to(&self, file: &dyn File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
         let start = buffer.len();
@@ -84,5 +88,36 @@ impl Span {
         buffer.resize(start + self.line_len + self.len as usize, 0);
         let read = file.read_full_at(&mut buffer[start + self.line_len..], text)?;
         Ok(read as u64 == self.len)
+    }
+}
+
+/// A file of which many messages are read.
+pub(super) struct Together<'m> {
+    file: Box<dyn File>,
+    found: &'m FileStamp,
+}
+
+impl<'m> Together<'m> {
+    /// `None` if the file cannot be read.
+    pub(super) fn open(mailbox: &MbxMailbox, found: &'m FileStamp) -> Option<Self> {
+        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?;
+        Some(Self { file, found })
+    }
+}
+
+impl Spans for Together<'_> {
+    const LEAD_LEN: u64 = 0;
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
+        let read = self.file.read_full_at(buffer, offset);
+        // Afterwards: what is written from now on was not read.
+        let now = self.file.metadata().map(|now| FileStamp::from(&now));
+        matches!((read, now), (Ok(len), Ok(now)) if len == buffer.len() && now == *self.found)
+    }
+
+    fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool {
+        let line_len = span.separator_len as usize;
+        let line = Record::parse(&bytes[at..at + line_len], span.offset);
+        line.is_ok_and(|line| usize::from(line.line_len) == line_len && line.size == span.len)
     }
 }

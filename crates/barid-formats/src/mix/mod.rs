@@ -31,8 +31,9 @@ use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
 use self::lock::{Locks, Purpose};
 use crate::redo::{self, Found, Mend, Place};
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Recovered,
-    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, ReadMessage,
+    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    spans,
 };
 
 /// A mix mailbox: a directory with a `.mixmeta`, as UW c-client 2007f writes it.
@@ -166,6 +167,17 @@ impl Mailbox for MixMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read_unmoved(self, location, read_as, buffer)
+    }
+
+    fn read_many(
+        &self,
+        locations: &[Location<'_>],
+        read_as: ReadAs,
+        stamp: &Stamp,
+        buffer: &mut Vec<u8>,
+    ) -> Vec<Result<ReadMessage>> {
+        let files = read::Together::enter(self);
+        spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
     /// The commit point of changes is the journal, that of appends the one that makes the index

@@ -1,8 +1,10 @@
 //! Reading one message.
 
 use super::MixMailbox;
+use super::held::Entered;
 use super::layout::MESSAGE_LINE_LEN_MAX;
 use super::record::parse_message_line;
+use crate::spans::{Span, Spans};
 use crate::{Error, Location, ReadAs, Result};
 
 /// Where a message is: the number of its data file, and the offset in it.
@@ -91,4 +93,36 @@ pub(super) fn read_unmoved(
         return Err(Error::MessageGone { path, offset: 0 });
     }
     read(mailbox, location, read_as, buffer)
+}
+
+/// Data files of which many messages are read.
+pub(super) struct Together<'m> {
+    mailbox: &'m MixMailbox,
+    _entered: Entered<'m>,
+}
+
+impl<'m> Together<'m> {
+    /// Keeps others from moving messages; `None` if they are half moved, or others are about it.
+    pub(super) fn enter(mailbox: &'m MixMailbox) -> Option<Self> {
+        let entered = mailbox.held.enter(mailbox).ok()?;
+        let is_sure = matches!(entered, Entered::Together(_)) && !mailbox.is_half_moved().ok()?;
+        is_sure.then_some(Self { mailbox, _entered: entered })
+    }
+}
+
+impl Spans for Together<'_> {
+    const LEAD_LEN: u64 = 0;
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
+        let file = self.mailbox.held.data(self.mailbox, (offset >> 32) as u32);
+        let read = file.map(|file| file.read_full_at(buffer, offset & u64::from(u32::MAX)));
+        matches!(read, Ok(Ok(len)) if len == buffer.len())
+    }
+
+    fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool {
+        let text = at + span.separator_len as usize;
+        let end = bytes.len().min(at + MESSAGE_LINE_LEN_MAX);
+        parse_message_line(&bytes[at..end])
+            .is_some_and(|line| at + line.len as usize == text && u64::from(line.size) == span.len)
+    }
 }

@@ -40,7 +40,7 @@ impl Existing {
     pub(super) fn read(target: &mut Mailbox, texts: Texts) -> Result<Self> {
         let uids: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
         let mut all = VecDeque::with_capacity(uids.len());
-        let make = move |_: &Mailbox, read: Read, scratch: &mut Vec<u8>| {
+        let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
             let digest = texts.digest(&read.text, scratch);
             (digest, read.flags, read.keywords, read.internal_date)
         };

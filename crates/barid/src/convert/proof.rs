@@ -77,7 +77,7 @@ pub(super) fn prove(
     };
     uids.sort_unstable();
     let texts = copied.texts;
-    let make = move |_: &Mailbox, read: Read, scratch: &mut Vec<u8>| ProofSide {
+    let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| ProofSide {
         uid: read.uid,
         sha256: texts.digest(&read.text, scratch),
         flags: read.flags,

@@ -1,32 +1,39 @@
 //! Reading many messages: by several threads, in order, in blocks of a bounded size.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use barid_cache::Core;
 use barid_formats::{Error as FormatError, Location, ReadAs};
-use barid_state::MessageKey;
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
 use crate::limits::{
     CONVERT_ATTEMPTS_MAX, CONVERT_BLOCK_LEN, CONVERT_BLOCK_ROWS, CONVERT_BLOCKS_WAITING,
     CONVERT_THREADS_MAX,
 };
+use crate::read::ReadRoom;
 use crate::{Error, Mailbox, Result};
-
-/// Room for what stands before a message where it is stored.
-const SEPARATOR_LEN: usize = 256;
 
 /// A message as it is read.
 #[derive(Clone, Debug)]
-pub(crate) struct Read {
+pub(crate) struct Read<'t> {
     pub(crate) uid: Uid,
     pub(crate) flags: FlagSet,
     pub(crate) keywords: Vec<Keyword>,
     pub(crate) internal_date: InternalDate,
-    pub(crate) text: Vec<u8>,
+    pub(crate) text: Cow<'t, [u8]>,
     /// Who sent it, according to a From_ line.
     pub(crate) sender: Option<String>,
+}
+
+impl Read<'_> {
+    /// The same with another text.
+    pub(super) fn with_text(self, text: Vec<u8>) -> Read<'static> {
+        let Self { uid, flags, keywords, internal_date, sender, .. } = self;
+        Read { uid, flags, keywords, internal_date, text: Cow::Owned(text), sender }
+    }
 }
 
 /// What became of a message.
@@ -40,7 +47,7 @@ pub(crate) enum Outcome<T> {
 }
 
 /// Makes something of a message, in any thread; the buffer is for whatever use.
-pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read, &mut Vec<u8>) -> T + Sync + 'a;
+pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> T + Sync + 'a;
 
 /// Takes what was made, in order; `false` ends the reading.
 pub(crate) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
@@ -176,9 +183,9 @@ fn work<T>(
     make: &Make<'_, T>,
     sender: &SyncSender<Result<Made<T>>>,
 ) {
-    let mut scratch = Vec::new();
+    let (mut room, mut scratch) = (ReadRoom::default(), Vec::new());
     for block in blocks {
-        let made = read_block(mailbox, block, make, &mut scratch);
+        let made = read_block(mailbox, block, make, &mut room, &mut scratch);
         let is_last = !made.as_ref().is_ok_and(|made| !made.has_moved);
         if sender.send(made).is_err() || is_last {
             return;
@@ -190,46 +197,43 @@ fn read_block<T>(
     mailbox: &Mailbox,
     block: &Block,
     make: &Make<'_, T>,
+    room: &mut ReadRoom,
     scratch: &mut Vec<u8>,
 ) -> Result<Made<T>> {
     let mut made = Made { outcomes: Vec::with_capacity(block.rows.len()), has_moved: false };
+    let with_core = |row: u32| Ok((row, mailbox.snapshot.core(row)?));
+    let rows =
+        block.rows.iter().flatten().map(|row| with_core(*row)).collect::<Result<Vec<_>>>()?;
+    let mut messages = rows.iter().zip(mailbox.read_rows(&rows, room)?);
     for row in &block.rows {
-        let outcome = match row.map(|row| read_row(mailbox, row)) {
+        let message = if row.is_some() { messages.next() } else { None };
+        made.outcomes.push(match message {
             None => Outcome::Gone,
-            Some(Ok(read)) => Outcome::Made(make(mailbox, read, scratch)),
-            Some(Err(Error::Mailbox(FormatError::MessageGone { .. }))) => {
+            Some(((_, core), Ok(message))) => {
+                let read = as_read(mailbox, core, mailbox.text(&message, room));
+                Outcome::Made(make(mailbox, read, scratch))
+            }
+            Some((_, Err(Error::Mailbox(FormatError::MessageGone { .. })))) => {
                 made.has_moved = true;
                 break;
             }
-            Some(Err(error @ Error::Cache(_))) => return Err(error),
-            Some(Err(error)) => Outcome::Unreadable(error),
-        };
-        made.outcomes.push(outcome);
+            Some((_, Err(error @ Error::Cache(_)))) => return Err(error),
+            Some((_, Err(error))) => Outcome::Unreadable(error),
+        });
     }
     Ok(made)
 }
 
-fn read_row(mailbox: &Mailbox, row: u32) -> Result<Read> {
-    let core = mailbox.snapshot.core(row)?;
-    let (flags, keywords, _) = mailbox.shown.of_message(&core);
-    let (mut name, mut text) = (Vec::new(), Vec::with_capacity(core.size as usize + SEPARATOR_LEN));
-    let location = mailbox.snapshot.location(row, &mut name)?;
-    let stamp = &mailbox.snapshot.meta().stamp;
-    let header_len = mailbox.format.read_known(&location, ReadAs::Message, stamp, &mut text)?;
-    if let Location::Span { offset, .. } = location
-        && MessageKey(barid_message::header_key(&text[..header_len])) != core.key
-    {
-        // The place may hold another message since: then it is looked for.
-        return Err(FormatError::MessageGone { path: mailbox.path().to_owned(), offset }.into());
-    }
-    Ok(Read {
+fn as_read<'t>(mailbox: &Mailbox, core: &Core, text: Cow<'t, [u8]>) -> Read<'t> {
+    let (flags, keywords, _) = mailbox.shown.of_message(core);
+    Read {
         uid: core.uid,
         flags: flags.without(barid_types::Flag::Recent),
         keywords: mailbox.keywords().select(keywords).cloned().collect(),
         internal_date: core.internal_date,
         text,
         sender: None,
-    })
+    }
 }
 
 /// The sender that the From_ line of a message names.

@@ -52,12 +52,12 @@ impl Texts {
 
     /// What is to be stored of a text, and the digest of what is compared; `scratch` is
     /// overwritten. Mostly both are the same bytes, which then are made once.
-    pub(super) fn prepare(self, text: Vec<u8>, scratch: &mut Vec<u8>) -> (Vec<u8>, Digest) {
-        let made = write_canonical(self.form, &text, scratch);
-        let digest = Sha256::digest(made.of(&text, scratch)).into();
+    pub(super) fn prepare(self, text: &[u8], scratch: &mut Vec<u8>) -> (Vec<u8>, Digest) {
+        let made = write_canonical(self.form, text, scratch);
+        let digest = Sha256::digest(made.of(text, scratch)).into();
         let is_stored = self.lines == Lines::ToCrlf && !made.is_other;
         let stored = match (is_stored, made.is_stripped) {
-            (true, None) => text,
+            (true, None) => text.to_vec(),
             (true, Some(is_stripped)) if self.strips || !is_stripped => std::mem::take(scratch),
             _ => self.to_store(text),
         };
@@ -65,10 +65,10 @@ impl Texts {
     }
 
     /// What is to be stored of a text.
-    fn to_store(self, text: Vec<u8>) -> Vec<u8> {
-        let text = match strip_owned(&text) {
-            Cow::Owned(stripped) if self.strips => stripped,
-            _ => text,
+    fn to_store(self, text: &[u8]) -> Vec<u8> {
+        let text = match strip_owned(text) {
+            stripped if self.strips => stripped,
+            _ => Cow::Borrowed(text),
         };
         match self.lines {
             // A message of no bytes cannot be stored everywhere; one of no lines is its equal.
@@ -78,8 +78,8 @@ impl Texts {
                 push_crlf(&text, &mut out);
                 out
             }
-            Lines::ToLf => with_lf(text),
-            Lines::AsTheyAre => text,
+            Lines::ToLf => with_lf(text.into_owned()),
+            Lines::AsTheyAre => text.into_owned(),
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
     fn what_is_stored() {
         let check = |source, target, text: &str, expected: &str| {
             let texts = Texts::between(source, target);
-            let stored = texts.to_store(text.as_bytes().to_vec());
+            let stored = texts.to_store(text.as_bytes());
             assert_eq!(String::from_utf8_lossy(&stored), expected, "{source:?} {target:?}");
             let mut scratch = Vec::new();
             let before = texts.digest(text.as_bytes(), &mut scratch);
@@ -277,8 +277,8 @@ mod tests {
                     let texts = Texts::between(source, target);
                     let mut scratch = b"left over".to_vec();
                     let digest = texts.digest(text.as_bytes(), &mut scratch);
-                    let stored = texts.to_store(text.clone().into_bytes());
-                    let made = texts.prepare(text.clone().into_bytes(), &mut scratch);
+                    let stored = texts.to_store(text.as_bytes());
+                    let made = texts.prepare(text.as_bytes(), &mut scratch);
                     assert_eq!(made, (stored, digest), "{text:?} {source:?} {target:?}");
                 }
             }

@@ -49,7 +49,7 @@ struct Like {
 
 /// A message as a thread has prepared it.
 struct Prepared {
-    read: Read,
+    read: Read<'static>,
     digest: Digest,
     message_id: Option<Vec<u8>>,
     is_quoted: bool,
@@ -177,13 +177,12 @@ impl<'a, 't> Transfer<'a, 't> {
         let texts = self.texts;
         let wants_id = self.options.dedupe == Some(Dedupe::MessageId);
         let wants_sender = self.has_senders;
-        let make = move |mailbox: &Mailbox, mut read: Read, scratch: &mut Vec<u8>| {
+        let make = move |mailbox: &Mailbox, mut read: Read<'_>, scratch: &mut Vec<u8>| {
             let message_id = if wants_id { message_id_of(&read.text) } else { None };
             let is_quoted = texts.is_quoted(&read.text);
             read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
-            let (text, digest) = texts.prepare(std::mem::take(&mut read.text), scratch);
-            read.text = text;
-            Prepared { read, digest, message_id, is_quoted }
+            let (text, digest) = texts.prepare(&read.text, scratch);
+            Prepared { read: read.with_text(text), digest, message_id, is_quoted }
         };
         read_each(source, uids, &make, &mut |uid, outcome| self.take(uid, outcome))?;
         if self.deviates || !self.is_stopped && self.existing.has_more() {
@@ -259,7 +258,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let Read { flags, internal_date, .. } = read;
         let entry = Entry { uid, digest, flags, keywords, internal_date, after: None };
         let keywords = self.hold.keep(read.keywords);
-        let (text, sender, at) = (read.text, read.sender, self.entries.len());
+        let (text, sender, at) = (read.text.into_owned(), read.sender, self.entries.len());
         let wanted = self.is_ours.then_some(uid);
         match self.existing.take(wanted, &entry, &keywords) {
             Found::Same(after, change) => {
@@ -456,7 +455,7 @@ mod tests {
                         flags: FlagSet::EMPTY,
                         keywords: Vec::new(),
                         internal_date: InternalDate::default(),
-                        text: text.as_bytes().to_vec(),
+                        text: text.as_bytes().to_vec().into(),
                         sender: None,
                     };
                     let (digest, message_id) = ([*known_by; 32], Some(vec![*known_by]));

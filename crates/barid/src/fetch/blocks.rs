@@ -1,15 +1,19 @@
 //! Blocks of messages, shared among threads, their output in order.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
-use barid_formats::{Error as FormatError, ReadAs};
+use barid_formats::{Error as FormatError, ReadMessage};
+use barid_message::wire_message_in;
 use barid_types::{BodyStructure, Uid};
 
 use super::fetched::{Fetched, Needs};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
-use crate::limits::{FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX};
+use crate::limits::{
+    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX, FETCH_WIRE_KEPT_LEN,
+};
+use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
 use crate::{Error, Mailbox, Result};
 
@@ -87,46 +91,20 @@ pub(super) fn run(
         threads => threads,
     };
     let threads = threads.min(blocks.len()).min(FETCH_THREADS_MAX);
-    let mut follow = |made: Result<Made>, block: &[Entry]| -> Result<Option<Stop>> {
+    let mut follow = |made: Result<Made>, block: &[Entry]| -> Result<(Option<Stop>, Vec<u8>)> {
         let made = made?;
         report.fetched += made.fetched;
         report.unreadable.extend(made.unreadable);
         learned.append(made.learned);
-        if !take(&made.out) {
-            return Ok(Some(Stop::Done));
-        }
-        Ok(made.gone.map(|at| Stop::Gone(block[at].0)))
+        let stop = match take(&made.out) {
+            true => made.gone.map(|at| Stop::Gone(block[at].0)),
+            false => Some(Stop::Done),
+        };
+        Ok((stop, made.out))
     };
-    let stop = if threads <= 1 {
-        let mut stop = None;
-        for block in blocks {
-            stop = follow(make(order, block, Vec::new()), block)?;
-            if stop.is_some() {
-                break;
-            }
-        }
-        stop
-    } else {
-        thread::scope(|scope| -> Result<Option<Stop>> {
-            let spawn = |worker: usize| {
-                let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
-                let own: Vec<&[Entry]> =
-                    blocks.iter().skip(worker).step_by(threads).copied().collect();
-                scope.spawn(move || work(order, &own, &sender));
-                receiver
-            };
-            let receivers: Vec<Receiver<Result<Made>>> = (0..threads).map(spawn).collect();
-            for (number, block) in blocks.iter().enumerate() {
-                // A thread that is gone before its last block has panicked; the scope passes that
-                // on.
-                let Ok(made) = receivers[number % threads].recv() else { break };
-                let stop = follow(made, block)?;
-                if stop.is_some() {
-                    return Ok(stop);
-                }
-            }
-            Ok(None)
-        })?
+    let stop = match threads {
+        0 | 1 => alone(order, &blocks, &mut follow)?,
+        threads => shared(order, &blocks, threads, &mut follow)?,
     };
     // The rest of the list is looked up anew.
     let looked_up = match stop {
@@ -136,6 +114,54 @@ pub(super) fn run(
     gone.truncate(gone.partition_point(|at| *at < looked_up));
     report.gone.extend(gone.into_iter().map(|at| uids[at]));
     Ok(stop.unwrap_or(Stop::Done))
+}
+
+/// Takes what was made of a block; whether that was the last, and what was written.
+type Follow<'a> = dyn FnMut(Result<Made>, &[Entry]) -> Result<(Option<Stop>, Vec<u8>)> + 'a;
+
+/// Works on the blocks in this thread.
+fn alone(order: &Order<'_>, blocks: &[&[Entry]], follow: &mut Follow<'_>) -> Result<Option<Stop>> {
+    let (mut room, mut out) = (Room::default(), Vec::new());
+    for block in blocks {
+        let (stop, written) = follow(make(order, block, &mut room, out), block)?;
+        if stop.is_some() {
+            return Ok(stop);
+        }
+        out = written;
+    }
+    Ok(None)
+}
+
+/// Works on the blocks in threads.
+fn shared(
+    order: &Order<'_>,
+    blocks: &[&[Entry]],
+    threads: usize,
+    follow: &mut Follow<'_>,
+) -> Result<Option<Stop>> {
+    thread::scope(|scope| {
+        let spawn = |worker: usize| {
+            let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
+            let (back, written) = channel();
+            let own: Vec<&[Entry]> = blocks.iter().skip(worker).step_by(threads).copied().collect();
+            scope.spawn(move || work(order, &own, &sender, &written));
+            (receiver, back)
+        };
+        let workers: Vec<(Receiver<Result<Made>>, Sender<Vec<u8>>)> =
+            (0..threads).map(spawn).collect();
+        for (number, block) in blocks.iter().enumerate() {
+            let (receiver, back) = &workers[number % threads];
+            // A thread that is gone before its last block has panicked; the scope passes that on.
+            let Ok(made) = receiver.recv() else { break };
+            let (stop, written) = follow(made, block)?;
+            if stop.is_some() {
+                return Ok(stop);
+            }
+            // A thread that has ended writes no more.
+            let _ = back.send(written);
+        }
+        Ok(None)
+    })
 }
 
 /// The messages that are there, and the places in the list of those that are not.
@@ -169,12 +195,24 @@ fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
     blocks
 }
 
-/// Works on blocks until they are done, one fails, or nobody wants them any more.
-fn work(order: &Order<'_>, blocks: &[&[Entry]], sender: &SyncSender<Result<Made>>) {
-    let mut capacity = 0;
+/// What a thread works with, block after block.
+#[derive(Default)]
+struct Room {
+    read: ReadRoom,
+    wire: Vec<u8>,
+}
+
+/// Works on blocks until they are done, one fails, or nobody wants them any more. What was written
+/// before comes back, to be written on again.
+fn work(
+    order: &Order<'_>,
+    blocks: &[&[Entry]],
+    sender: &SyncSender<Result<Made>>,
+    written: &Receiver<Vec<u8>>,
+) {
+    let mut room = Room::default();
     for block in blocks {
-        let made = make(order, block, Vec::with_capacity(capacity));
-        capacity = made.as_ref().map_or(0, |made| made.out.len());
+        let made = make(order, block, &mut room, written.try_recv().unwrap_or_default());
         let is_last = !made.as_ref().is_ok_and(|made| made.gone.is_none());
         if sender.send(made).is_err() || is_last {
             return;
@@ -185,41 +223,30 @@ fn work(order: &Order<'_>, blocks: &[&[Entry]], sender: &SyncSender<Result<Made>
 /// A message of a block, as far as it was read.
 struct Read {
     core: Core,
-    bytes: Option<Vec<u8>>,
+    message: Option<ReadMessage>,
     structure: Option<BodyStructure>,
 }
 
-/// Reads the messages of a block as far as that is needed, and writes their answers.
-fn make(order: &Order<'_>, block: &[Entry], out: Vec<u8>) -> Result<Made> {
+/// Reads the messages of a block as far as that is needed, and writes their answers to `out`, in
+/// which there may be anything.
+fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
     let Order { mailbox, items, write, .. } = order;
+    out.clear();
     let mut made = Made { out, ..Made::default() };
-    let mut all: Vec<Read> = Vec::with_capacity(block.len());
-    let mut rows: Vec<u32> = Vec::with_capacity(block.len());
-    for (at, (_, row)) in block.iter().enumerate() {
-        let core = mailbox.snapshot.core(*row)?;
-        match read(order, core) {
-            Ok(read) => {
-                rows.push(*row);
-                all.push(read);
-            }
-            Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
-                made.gone = Some(at);
-                break;
-            }
-            Err(error @ Error::Cache(_)) => return Err(error),
-            Err(error) => made.unreadable.push((core.uid, error)),
-        }
-    }
-    let (mut all, needs) = (all.into_iter(), Needs::of(items));
+    let (rows, read) = read(order, block, &mut room.read, &mut made)?;
+    let (mut all, needs) = (read.into_iter(), Needs::of(items));
     mailbox.summaries(&rows, &mut |summary| {
-        let Some(Read { core, bytes, structure }) = all.next() else { return false };
+        let Some(Read { core, message, structure }) = all.next() else { return false };
         let is_known = structure.is_some();
-        let fetched = Fetched::new(summary, bytes.as_deref(), structure, items, needs);
+        let stored = message.map(|message| mailbox.text(&message, &room.read));
+        room.wire.truncate(FETCH_WIRE_KEPT_LEN);
+        let wire = stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire));
+        let fetched = Fetched::new(summary, wire, structure, items, needs);
         if summary.rfc822_size.is_none() {
             let size = fetched.rfc822_size().map(|size| (summary.uid, size));
             made.learned.sizes.extend(size);
         }
-        if items.has_structure() && !is_known && bytes.is_some() {
+        if items.has_structure() && !is_known && wire.is_some() {
             made.learned.structures.add(&core, fetched.structure());
         }
         write(&fetched, &mut made.out);
@@ -229,17 +256,44 @@ fn make(order: &Order<'_>, block: &[Entry], out: Vec<u8>) -> Result<Made> {
     Ok(made)
 }
 
-/// Reads a message, if what is known of it is not enough.
-fn read(order: &Order<'_>, core: Core) -> Result<Read> {
+/// Reads the messages of a block of which not enough is known; those that can be shown, and their
+/// rows.
+fn read(
+    order: &Order<'_>,
+    block: &[Entry],
+    room: &mut ReadRoom,
+    made: &mut Made,
+) -> Result<(Vec<u32>, Vec<Read>)> {
     let Order { mailbox, items, structures, .. } = order;
-    let structure = items.has_structure().then(|| structures.of(&core)).flatten();
-    let is_needed = items.needs_message()
-        || (items.has_structure() && structure.is_none())
-        || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
-        || (items.has(&FetchItem::Envelope) && core.cut);
-    let bytes = match is_needed {
-        true => Some(mailbox.read_once(core.uid, ReadAs::Message)?.bytes),
-        false => None,
-    };
-    Ok(Read { core, bytes, structure })
+    let mut known: Vec<(Core, Option<BodyStructure>, bool)> = Vec::with_capacity(block.len());
+    let mut wanted: Vec<(u32, Core)> = Vec::with_capacity(block.len());
+    for (_, row) in block {
+        let core = mailbox.snapshot.core(*row)?;
+        let structure = items.has_structure().then(|| structures.of(&core)).flatten();
+        let is_needed = items.needs_message()
+            || (items.has_structure() && structure.is_none())
+            || (items.has(&FetchItem::Rfc822Size) && core.rfc822_size.is_none())
+            || (items.has(&FetchItem::Envelope) && core.cut);
+        wanted.extend(is_needed.then_some((*row, core)));
+        known.push((core, structure, is_needed));
+    }
+    let mut messages = mailbox.read_rows(&wanted, room)?.into_iter();
+    let mut rows: Vec<u32> = Vec::with_capacity(block.len());
+    let mut all: Vec<Read> = Vec::with_capacity(block.len());
+    for (at, ((_, row), (core, structure, is_needed))) in block.iter().zip(known).enumerate() {
+        let message = if is_needed { messages.next() } else { None };
+        match message.transpose() {
+            Ok(message) => {
+                rows.push(*row);
+                all.push(Read { core, message, structure });
+            }
+            Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
+                made.gone = Some(at);
+                break;
+            }
+            Err(error @ Error::Cache(_)) => return Err(error),
+            Err(error) => made.unreadable.push((core.uid, error)),
+        }
+    }
+    Ok((rows, all))
 }

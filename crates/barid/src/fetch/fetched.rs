@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use barid_cache::Record;
-use barid_message::{Section, body_structure, envelope, parse_addresses, unfold, wire_message};
+use barid_message::{Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
 
 use super::{FetchItem, FetchItems};
@@ -13,13 +13,13 @@ use crate::Summary;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     structure: bool,
-    envelope: bool,
+    /// Where in the message the parts lie, which only the message tells.
+    places: bool,
 }
 
 impl Needs {
     pub(super) fn of(items: &FetchItems) -> Self {
-        let envelope = items.has(&FetchItem::Envelope);
-        Self { structure: items.needs_structure(), envelope }
+        Self { structure: items.needs_structure(), places: items.needs_places() }
     }
 }
 
@@ -30,29 +30,25 @@ pub struct Fetched<'a> {
     pub summary: &'a Summary<'a>,
     items: &'a FetchItems,
     /// The message as it goes over the wire, if it was read.
-    message: Option<Cow<'a, [u8]>>,
+    message: Option<&'a [u8]>,
     structure: BodyStructure,
-    envelope: Option<Envelope>,
 }
 
 impl<'a> Fetched<'a> {
     pub(super) fn new(
         summary: &'a Summary<'a>,
-        stored: Option<&'a [u8]>,
+        message: Option<&'a [u8]>,
         known: Option<BodyStructure>,
         items: &'a FetchItems,
         needs: Needs,
     ) -> Self {
-        let message = stored.map(wire_message);
-        let structure = match &message {
-            Some(message) if needs.structure => body_structure(message).0,
-            _ => known.unwrap_or_default(),
+        let structure = match (message, known) {
+            (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {
+                body_structure(message).0
+            }
+            (_, known) => known.unwrap_or_default(),
         };
-        let envelope = needs.envelope.then(|| match &message {
-            Some(message) if summary.fields.cut => envelope(message),
-            _ => known_envelope(summary.fields),
-        });
-        Self { summary, items, message, structure, envelope }
+        Self { summary, items, message, structure }
     }
 
     /// What was asked for.
@@ -62,13 +58,21 @@ impl<'a> Fetched<'a> {
 
     /// RFC822.SIZE; `None` if nothing asked for it.
     pub fn rfc822_size(&self) -> Option<u64> {
-        let of_message = || self.message.as_ref().map(|message| message.len() as u64);
+        let of_message = || self.message.map(|message| message.len() as u64);
         self.summary.rfc822_size.or_else(of_message)
     }
 
-    /// The envelope, if it was asked for.
-    pub fn envelope(&self) -> Option<&Envelope> {
-        self.envelope.as_ref()
+    /// The envelope, if it was asked for. O(bytes of its fields), each time.
+    pub fn envelope(&self) -> Option<Envelope> {
+        self.items.has(&FetchItem::Envelope).then(|| match self.whole() {
+            Some(message) => envelope(message),
+            None => known_envelope(self.summary.fields),
+        })
+    }
+
+    /// The message, if it was read since the cache has not all header fields of the envelope.
+    pub(super) fn whole(&self) -> Option<&'a [u8]> {
+        self.message.filter(|_| self.summary.fields.cut)
     }
 
     /// The structure; empty if nothing asked for it. Where in the message its parts lie is told
@@ -79,18 +83,18 @@ impl<'a> Fetched<'a> {
 
     /// The bytes of a section that was asked for; `None` if there are none.
     pub fn section(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.of(self.message.as_deref()?, &self.structure)
+        section.of(self.message?, &self.structure)
     }
 
     /// The bytes of a part that was asked for, without its transfer encoding; `None` if there are
     /// none, or if the encoding is unknown.
     pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.decoded(self.message.as_deref()?, &self.structure)
+        section.decoded(self.message?, &self.structure)
     }
 }
 
 /// The envelope of the fields that the cache has, which are all.
-fn known_envelope(fields: &Record<'_>) -> Envelope {
+pub(super) fn known_envelope(fields: &Record<'_>) -> Envelope {
     let text = |field: Option<&[u8]>| field.map(|raw| unfold(raw).into_owned());
     let list = |field: Option<&[u8]>| field.map(parse_addresses).unwrap_or_default();
     let from = list(fields.from);

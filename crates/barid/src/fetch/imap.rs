@@ -4,7 +4,8 @@
 //! message-data = nz-number SP "FETCH" SP msg-att
 //! ```
 
-use barid_message::is_message;
+use barid_cache::Record;
+use barid_message::{envelope, is_message, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope, Parameter};
 
 use super::{FetchItem, Fetched, Partial};
@@ -12,7 +13,9 @@ use super::{FetchItem, Fetched, Partial};
 impl Fetched<'_> {
     /// Appends `* n FETCH (...)` and CRLF.
     pub fn write_imap(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!("* {} FETCH (", self.summary.row + 1).as_bytes());
+        out.extend_from_slice(b"* ");
+        number(u64::from(self.summary.row) + 1, out);
+        out.extend_from_slice(b" FETCH (");
         for (at, item) in self.items().items().iter().enumerate() {
             if at > 0 {
                 out.push(b' ');
@@ -24,26 +27,34 @@ impl Fetched<'_> {
 
     fn write_item(&self, item: &FetchItem, out: &mut Vec<u8>) {
         let summary = self.summary;
-        out.extend_from_slice(item.to_string().as_bytes());
+        item.push_name(out);
         out.push(b' ');
         match item {
             FetchItem::Flags => {
+                out.push(b'(');
                 let flags = summary.flags.iter().map(|flag| flag.name());
-                let words: Vec<&str> = flags.chain(summary.keyword_names()).collect();
-                out.extend_from_slice(format!("({})", words.join(" ")).as_bytes());
+                for (at, word) in flags.chain(summary.keyword_names()).enumerate() {
+                    if at > 0 {
+                        out.push(b' ');
+                    }
+                    out.extend_from_slice(word.as_bytes());
+                }
+                out.push(b')');
             }
             FetchItem::Uid => number(u64::from(summary.uid.get()), out),
             FetchItem::ModSeq => {
-                out.extend_from_slice(format!("({})", summary.modseq.get()).as_bytes());
+                out.push(b'(');
+                number(summary.modseq.get(), out);
+                out.push(b')');
             }
             FetchItem::InternalDate => {
                 let date = summary.internal_date;
                 write_date(date.unix_seconds, date.zone_minutes, out);
             }
             FetchItem::Rfc822Size => number(self.rfc822_size().unwrap_or(0), out),
-            FetchItem::Envelope => match self.envelope() {
-                Some(envelope) => write_envelope(envelope, out),
-                None => out.extend_from_slice(b"NIL"),
+            FetchItem::Envelope => match self.whole() {
+                Some(message) => write_envelope(&envelope(message), out),
+                None => write_fields_envelope(summary.fields, out),
             },
             FetchItem::Body => write_structure(self.structure(), false, out),
             FetchItem::BodyStructure => write_structure(self.structure(), true, out),
@@ -61,7 +72,17 @@ impl Fetched<'_> {
 }
 
 fn number(number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(number.to_string().as_bytes());
+    /// Digits of the greatest number.
+    const LEN: usize = 20;
+    let (mut digits, mut at, mut rest) = ([0; LEN], LEN, number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return out.extend_from_slice(&digits[at..]);
+        }
+    }
 }
 
 /// Bytes as a literal; `literal8` where they have a NUL and may.
@@ -71,24 +92,30 @@ fn write_bytes(bytes: Option<&[u8]>, partial: Option<Partial>, binary: bool, out
         return;
     };
     let bytes = partial.map_or(bytes, |partial| partial.of(bytes));
-    if binary && bytes.contains(&0) {
+    if binary && has_nul(bytes) {
         out.push(b'~');
         return push_literal(bytes, out);
     }
     literal(bytes, out);
 }
 
+fn has_nul(bytes: &[u8]) -> bool {
+    memchr::memchr(0, bytes).is_some()
+}
+
 /// `literal`, which has no NUL; what stands for one is Dovecot's choice.
 fn literal(bytes: &[u8], out: &mut Vec<u8>) {
     push_literal(bytes, out);
-    if bytes.contains(&0) {
+    if has_nul(bytes) {
         let start = out.len() - bytes.len();
         out[start..].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = 0x80);
     }
 }
 
 fn push_literal(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("{{{}}}\r\n", bytes.len()).as_bytes());
+    out.push(b'{');
+    number(bytes.len() as u64, out);
+    out.extend_from_slice(b"}\r\n");
     out.extend_from_slice(bytes);
 }
 
@@ -99,18 +126,25 @@ fn write_date(unix_seconds: i64, zone_minutes: i16, out: &mut Vec<u8>) {
     let local = unix_seconds.saturating_add(i64::from(zone_minutes) * 60);
     let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
     let (year, month, day) = civil(days.clamp(-719_162, 2_932_896));
-    let sign = if zone_minutes < 0 { '-' } else { '+' };
-    let zone = zone_minutes.unsigned_abs();
-    let text = format!(
-        "\"{day:2}-{}-{year:04} {:02}:{:02}:{:02} {sign}{:02}{:02}\"",
-        MONTHS[month - 1],
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        zone / 60,
-        zone % 60,
-    );
-    out.extend_from_slice(text.as_bytes());
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let zone = i64::from(zone_minutes.unsigned_abs());
+    let digit = |number: i64| b'0' + (number % 10) as u8;
+    let two = |number: i64| [digit(number / 10), digit(number)];
+    out.push(b'"');
+    out.push(if day < 10 { b' ' } else { digit(day / 10) });
+    out.extend_from_slice(&[digit(day), b'-']);
+    out.extend_from_slice(MONTHS[month - 1].as_bytes());
+    out.push(b'-');
+    out.extend_from_slice(&two(year / 100));
+    out.extend_from_slice(&two(year));
+    for (sign, number) in [(b' ', hour), (b':', minute), (b':', second)] {
+        out.push(sign);
+        out.extend_from_slice(&two(number));
+    }
+    out.extend_from_slice(if zone_minutes < 0 { b" -" } else { b" +" });
+    out.extend_from_slice(&two(zone / 60));
+    out.extend_from_slice(&two(zone % 60));
+    out.push(b'"');
 }
 
 /// Year, month from 1 and day of a number of days since 1970 (Gregorian; years 1 to 9999).
@@ -130,17 +164,31 @@ fn civil(days: i64) -> (i64, usize, i64) {
 
 /// `string`: quoted where that can be, else a literal.
 fn string(text: &[u8], out: &mut Vec<u8>) {
-    if text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0 | 0x80..)) {
+    if any(text, |byte| matches!(byte, b'\r' | b'\n' | 0 | 0x80..)) {
         return literal(text, out);
     }
+    out.reserve(text.len() + 2);
     out.push(b'"');
+    match any(text, |byte| matches!(byte, b'"' | b'\\')) {
+        true => push_escaped(text, out),
+        false => out.extend_from_slice(text),
+    }
+    out.push(b'"');
+}
+
+/// Whether there is such a byte. Without a way out of the loop, so that many are looked at at once.
+#[inline]
+fn any(text: &[u8], is: impl Fn(u8) -> bool) -> bool {
+    text.iter().fold(false, |found, byte| found | is(*byte))
+}
+
+fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         if matches!(byte, b'"' | b'\\') {
             out.push(b'\\');
         }
         out.push(*byte);
     }
-    out.push(b'"');
 }
 
 /// `nstring`
@@ -169,6 +217,36 @@ fn write_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
     nstring(envelope.in_reply_to.as_deref(), out);
     out.push(b' ');
     nstring(envelope.message_id.as_deref(), out);
+    out.push(b')');
+}
+
+/// The envelope of the fields that the cache has, which are all.
+fn write_fields_envelope(fields: &Record<'_>, out: &mut Vec<u8>) {
+    let text = |raw: Option<&[u8]>, out: &mut Vec<u8>| nstring(raw.map(unfold).as_deref(), out);
+    let list = |raw: Option<&[u8]>| raw.map(parse_addresses).unwrap_or_default();
+    out.push(b'(');
+    text(fields.date, out);
+    out.push(b' ');
+    text(fields.subject, out);
+    out.push(b' ');
+    let from = out.len();
+    write_addresses(&list(fields.from), out);
+    let from = from..out.len();
+    for raw in [fields.sender, fields.reply_to] {
+        out.push(b' ');
+        match list(raw).as_slice() {
+            [] => out.extend_from_within(from.clone()),
+            list => write_addresses(list, out),
+        }
+    }
+    for raw in [fields.to, fields.cc, fields.bcc] {
+        out.push(b' ');
+        write_addresses(&list(raw), out);
+    }
+    out.push(b' ');
+    text(fields.in_reply_to, out);
+    out.push(b' ');
+    text(fields.message_id, out);
     out.push(b')');
 }
 
@@ -300,8 +378,10 @@ fn write_parameters(parameters: &[Parameter], is_text: bool, out: &mut Vec<u8>) 
         string(&parameter.value, out);
     }
     if adds {
-        let space = if parameters.is_empty() { "" } else { " " };
-        out.extend_from_slice(format!("{space}\"charset\" \"us-ascii\"").as_bytes());
+        if !parameters.is_empty() {
+            out.push(b' ');
+        }
+        out.extend_from_slice(b"\"charset\" \"us-ascii\"");
     }
     out.push(b')');
 }
@@ -346,7 +426,9 @@ fn write_extension(part: &BodyStructure, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barid_message::{body_structure, envelope};
+    use barid_message::{HeaderFields, body_structure};
+
+    use crate::fetch::fetched::known_envelope;
 
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();
@@ -389,6 +471,25 @@ mod tests {
              ((\"A B\" NIL \"a\" \"b\")(NIL NIL \"c\" \"d\")) \
              ((NIL NIL \"g\" NIL)(NIL NIL \"x\" \"y\")(NIL NIL NIL NIL)) NIL NIL NIL NIL)"
         );
+    }
+
+    #[test]
+    fn an_envelope_is_written_as_it_is_told() {
+        for header in [
+            "",
+            "From: A B <a@b>, c@d\nTo: g: x@y;\nSubject: s \"t\" \\\n",
+            "Sender: s@t\nFrom: f@g\nReply-To:\nDate: now\nBcc: b@c, \"d\" <d@e>\n",
+            "Subject: \u{e9}\n folded\nReply-To: r@s\nCc: (comment) c@d\nMessage-ID: <1@x>\n",
+            "In-Reply-To: <0@x>\n <9@x>\nFrom: <@route:a@b>\nTo: undisclosed-recipients:;\n",
+        ] {
+            let fields = HeaderFields::scan(header.as_bytes());
+            let record = Record::from(&fields);
+            assert_eq!(
+                text(|out| write_fields_envelope(&record, out)),
+                text(|out| write_envelope(&known_envelope(&record), out)),
+                "{header:?}"
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 use std::fmt;
+use std::io::Write as _;
 
 use barid_message::{Section, SectionError, SectionText};
 
@@ -109,14 +110,30 @@ impl FetchItem {
         matches!(self, Self::Section { .. } | Self::Binary { .. } | Self::BinarySize(_))
     }
 
+    /// Appends what [`fmt::Display`] shows.
+    pub(super) fn push_name(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            Self::Flags => b"FLAGS",
+            Self::Uid => b"UID",
+            Self::ModSeq => b"MODSEQ",
+            Self::InternalDate => b"INTERNALDATE",
+            Self::Rfc822Size => b"RFC822.SIZE",
+            Self::Envelope => b"ENVELOPE",
+            Self::Body => b"BODY",
+            Self::BodyStructure => b"BODYSTRUCTURE",
+            Self::Section { .. } | Self::Binary { .. } | Self::BinarySize(_) => {
+                return write!(out, "{self}").expect("because a Vec takes all that is written");
+            }
+        });
+    }
+
     fn is_structure(&self) -> bool {
         matches!(self, Self::Body | Self::BodyStructure)
     }
 
-    /// Whether its structure is needed.
-    fn needs_structure(&self) -> bool {
+    /// Whether it must be known where the parts lie.
+    fn needs_places(&self) -> bool {
         match self {
-            Self::Body | Self::BodyStructure => true,
             Self::Section { section, .. }
             | Self::Binary { section, .. }
             | Self::BinarySize(section) => section.needs_structure(),
@@ -208,8 +225,14 @@ impl FetchItems {
         self.0.iter().any(FetchItem::is_structure)
     }
 
+    /// Whether a section is asked for that only the structure with its places tells.
+    pub(super) fn needs_places(&self) -> bool {
+        self.0.iter().any(FetchItem::needs_places)
+    }
+
+    /// Whether the structure is needed, for whatever.
     pub(super) fn needs_structure(&self) -> bool {
-        self.0.iter().any(FetchItem::needs_structure)
+        self.has_structure() || self.needs_places()
     }
 
     pub(super) fn has(&self, item: &FetchItem) -> bool {

@@ -1,0 +1,156 @@
+//! Reading many messages of one file: neighbours are read with one call.
+
+use std::ops::Range;
+
+use crate::{Location, Mailbox, ReadAs, Result, Stamp};
+
+/// Bytes that are read with one call, at most; a larger message is read alone.
+const TOGETHER_LEN: u64 = 256 << 10;
+/// Bytes between neighbours, at most, that are read and not wanted.
+const GAP_LEN: u64 = 4 << 10;
+
+/// A message that was read with others ([`Mailbox::read_many`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadMessage {
+    /// Where in the buffer it lies.
+    pub range: Range<usize>,
+    /// How many of these bytes are separator and header.
+    pub header_len: usize,
+}
+
+/// Where a message lies in a file, or in files that are numbered in the upper half of the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Where its separator starts.
+    pub(crate) offset: u64,
+    /// Bytes of the separator.
+    pub(crate) separator_len: u32,
+    /// Bytes of the header.
+    pub(crate) header_len: u32,
+    /// Bytes of header and body.
+    pub(crate) len: u64,
+}
+
+impl Span {
+    /// `None` if it is too long to be read with others, or lies nowhere.
+    fn of(location: &Location<'_>) -> Option<Self> {
+        let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+            return None;
+        };
+        let len = u64::from(header_len).checked_add(body_len)?;
+        let span = Self { offset, separator_len, header_len, len };
+        let is_short = u64::from(separator_len).checked_add(len)? <= TOGETHER_LEN;
+        (is_short && offset.checked_add(TOGETHER_LEN).is_some()).then_some(span)
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.separator_len) + self.len
+    }
+
+    /// Whether the other one may be read with the same call.
+    fn is_neighbour(&self, next: &Self) -> bool {
+        let is_same_file = self.offset >> 32 == next.offset >> 32;
+        let gap = next.offset.checked_sub(self.end());
+        is_same_file && gap.is_some_and(|gap| gap <= GAP_LEN)
+    }
+}
+
+/// Files whose messages stand one behind the other.
+pub(crate) trait Spans {
+    /// Bytes before a separator that tell whether it is one.
+    const LEAD_LEN: u64;
+
+    /// Fills the buffer from `offset` on; `false` if it cannot be said that all stands there as it
+    /// was found.
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool;
+
+    /// Whether the separator at `at` of `bytes` is that of the message.
+    fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool;
+}
+
+/// [`Mailbox::read_many`]. What is not surely as it was found is read alone, which tells what became
+/// of it.
+pub(crate) fn read_many<S: Spans>(
+    mailbox: &dyn Mailbox,
+    mut files: Option<S>,
+    locations: &[Location<'_>],
+    (read_as, stamp): (ReadAs, &Stamp),
+    buffer: &mut Vec<u8>,
+) -> Vec<Result<ReadMessage>> {
+    // What is behind `used` is room, so that it need not be filled with zeros each time.
+    let mut used = 0;
+    let mut read = Vec::with_capacity(locations.len());
+    let mut spans: Vec<Span> = Vec::new();
+    while let Some(rest @ [_, ..]) = locations.get(read.len()..) {
+        together(rest, &mut spans);
+        let done = match &mut files {
+            Some(files) => read_together(files, &spans, read_as, buffer, &mut used, &mut read),
+            None => None,
+        };
+        let alone = match done {
+            Some(done) if done == spans.len() && done > 0 => 0..0,
+            Some(done) => done..done + 1,
+            None => 0..spans.len().max(1),
+        };
+        for location in &rest[alone] {
+            buffer.truncate(used);
+            let header_len = mailbox.read_known(location, read_as, stamp, buffer);
+            let range = used..buffer.len();
+            used = buffer.len();
+            read.push(header_len.map(|header_len| ReadMessage { range, header_len }));
+        }
+    }
+    read
+}
+
+/// The first messages, as far as they can be read with one call.
+fn together(locations: &[Location<'_>], spans: &mut Vec<Span>) {
+    spans.clear();
+    for span in locations.iter().map_while(Span::of) {
+        let is_near = match (spans.first(), spans.last()) {
+            (Some(first), Some(last)) => {
+                last.is_neighbour(&span) && span.end() - first.offset <= TOGETHER_LEN
+            }
+            _ => true,
+        };
+        if !is_near {
+            break;
+        }
+        spans.push(span);
+    }
+}
+
+/// Reads neighbours; how many of them stood where they were to, or `None` if none can be told of.
+fn read_together<S: Spans>(
+    files: &mut S,
+    spans: &[Span],
+    read_as: ReadAs,
+    buffer: &mut Vec<u8>,
+    used: &mut usize,
+    read: &mut Vec<Result<ReadMessage>>,
+) -> Option<usize> {
+    let (first, last) = (spans.first()?, spans.last()?);
+    let from = first.offset - S::LEAD_LEN.min(first.offset & u64::from(u32::MAX));
+    let start = *used;
+    let end = start + (last.end() - from) as usize;
+    if buffer.len() < end {
+        buffer.resize(end, 0);
+    }
+    if !files.read(from, &mut buffer[start..end]) {
+        return None;
+    }
+    *used = end;
+    let found = &buffer[start..end];
+    let done =
+        spans.iter().take_while(|span| files.stands(found, (span.offset - from) as usize, span));
+    let before = read.len();
+    read.extend(done.map(|span| {
+        let head = start + (span.offset - from) as usize;
+        let text = head + span.separator_len as usize;
+        let end = text + span.len as usize;
+        let header_end = text + span.header_len as usize;
+        let first = if read_as == ReadAs::Stored { head } else { text };
+        Ok(ReadMessage { range: first..end, header_len: header_end - first })
+    }));
+    Some(read.len() - before)
+}
