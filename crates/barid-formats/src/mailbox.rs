@@ -188,8 +188,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         locations.iter().map(&mut read).collect()
     }
 
-    /// Whether [`Mailbox::unquote`] would change what was read as [`ReadAs::Quoted`]. O(bytes) where
-    /// the format has quoting that can be undone, else nothing.
+    /// Whether [`Mailbox::unquote`] would change what was read as [`ReadAs::Quoted`]. O(bytes)
+    /// where the format has quoting that can be undone, else nothing.
     fn is_quoted(&self, text: &[u8]) -> bool {
         let _ = text;
         false

@@ -68,8 +68,8 @@ pub(crate) trait Spans {
     fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool;
 }
 
-/// [`Mailbox::read_many`]. What is not surely as it was found is read alone, which tells what became
-/// of it.
+/// [`Mailbox::read_many`]. What is not surely as it was found is read alone, which tells what
+/// became of it.
 pub(crate) fn read_many<S: Spans>(
     mailbox: &dyn Mailbox,
     mut files: Option<S>,

@@ -8,7 +8,8 @@ pub(crate) const FETCH_ITEMS_MAX: usize = 1000;
 /// Bytes of the messages of one block of a fetch; a larger message is a block of its own.
 pub(crate) const FETCH_BLOCK_LEN: u64 = 1 << 20;
 
-/// Room for a message as it goes over the wire that a thread keeps for the next; more is given back.
+/// Room for a message as it goes over the wire that a thread keeps for the next; more is given
+/// back.
 pub(crate) const FETCH_WIRE_KEPT_LEN: usize = 1 << 20;
 
 /// Messages of one block of a fetch, at most.

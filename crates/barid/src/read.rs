@@ -95,8 +95,9 @@ impl Mailbox {
         })
     }
 
-    /// Reads the messages of rows, of which the cores are given, each as [`Mailbox::read_row`] reads
-    /// it as [`ReadAs::Message`]; [`Mailbox::text`] tells them. Costs least where the rows ascend.
+    /// Reads the messages of rows, of which the cores are given, each as [`Mailbox::read_row`]
+    /// reads it as [`ReadAs::Message`]; [`Mailbox::text`] tells them. Costs least where the rows
+    /// ascend.
     pub(crate) fn read_rows(
         &self,
         rows: &[(u32, Core)],

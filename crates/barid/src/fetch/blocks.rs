@@ -11,7 +11,8 @@ use barid_types::{BodyStructure, Uid};
 use super::fetched::{Fetched, Needs};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
 use crate::limits::{
-    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX, FETCH_WIRE_KEPT_LEN,
+    FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX,
+    FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
@@ -232,6 +233,7 @@ struct Read {
 fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
     let Order { mailbox, items, write, .. } = order;
     out.clear();
+    out.shrink_to(READ_ROOM_KEPT_LEN);
     let mut made = Made { out, ..Made::default() };
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
@@ -239,7 +241,8 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
         let Some(Read { core, message, structure }) = all.next() else { return false };
         let is_known = structure.is_some();
         let stored = message.map(|message| mailbox.text(&message, &room.read));
-        room.wire.truncate(FETCH_WIRE_KEPT_LEN);
+        room.wire.clear();
+        room.wire.shrink_to(FETCH_WIRE_KEPT_LEN);
         let wire = stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire));
         let fetched = Fetched::new(summary, wire, structure, items, needs);
         if summary.rfc822_size.is_none() {
