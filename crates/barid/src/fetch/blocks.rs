@@ -1,6 +1,6 @@
 //! Blocks of messages, shared among threads, their output in order.
 
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
@@ -148,8 +148,7 @@ fn shared(
             scope.spawn(move || work(order, &own, &sender, &written));
             (receiver, back)
         };
-        let workers: Vec<(Receiver<Result<Made>>, Sender<Vec<u8>>)> =
-            (0..threads).map(spawn).collect();
+        let workers: Vec<_> = (0..threads).map(spawn).collect();
         for (number, block) in blocks.iter().enumerate() {
             let (receiver, back) = &workers[number % threads];
             // A thread that is gone before its last block has panicked; the scope passes that on.
