@@ -48,6 +48,19 @@ pub(crate) const FAILED_SHOWN: usize = 20;
 /// The largest file beginning with a From_ line that is looked through for a second message.
 pub(crate) const ONE_MESSAGE_LEN_MAX: u64 = 4 * 1024 * 1024;
 
+/// Bytes of a packet of a mail server: its chunks of a body have 64 KB, and its longest header
+/// fields some more.
+pub(crate) const MILTER_PACKET_LEN_MAX: usize = 1024 * 1024;
+
+/// Bytes of the lines of a request to the daemon.
+pub(crate) const DAEMON_HEAD_LEN_MAX: usize = 64 * 1024;
+
+/// Fields of a request to the daemon.
+pub(crate) const DAEMON_FIELDS_MAX: usize = 100;
+
+/// Bytes of an answer of the daemon that is read.
+pub(crate) const DAEMON_ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
+
 /// Messages whose subjects are looked up at once.
 pub(crate) const SUBJECT_ROWS: usize = 4096;
 

@@ -2,7 +2,7 @@
 
 use crate::support::{World, check_golden};
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 47] = [
     &[],
     &["status"],
     &["ls"],
@@ -32,6 +32,7 @@ const COMMANDS: [&[&str]; 46] = [
     &["spam", "maintain"],
     &["spam", "stats"],
     &["spam", "tune"],
+    &["spam", "daemon"],
     &["bogofilter"],
     &["bogoutil"],
     &["bogolexer"],

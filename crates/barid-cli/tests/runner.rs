@@ -8,6 +8,7 @@ mod cache;
 mod change;
 mod check;
 mod convert;
+mod daemon;
 mod demo;
 mod folders;
 mod help;

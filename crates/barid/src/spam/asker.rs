@@ -1,6 +1,6 @@
 //! Asking the filter again and again, as a program does that stays.
 
-use barid_wordlist::Class;
+use barid_wordlist::{Class, Counts};
 
 use super::classify::{Rules, scored};
 use super::worker::Pool;
@@ -35,6 +35,20 @@ impl Asker<'_> {
             worker.list.refresh()?;
             let rules = Rules::new(self.filter, &mut worker.list, explains)?;
             scored(worker, &rules)
+        })
+    }
+
+    /// The counts of tokens as they are now, in their order, and the generation of the word list.
+    ///
+    /// # Errors
+    /// As [`Asker::classify`].
+    pub fn counts(&self, tokens: &[&[u8]]) -> Result<(Vec<Counts>, u64)> {
+        self.pool.with_sound(|worker| {
+            let _asking = self.pool.asking();
+            worker.list.refresh()?;
+            let mut counts = vec![Counts::default(); tokens.len()];
+            worker.list.counts(tokens, &mut counts)?;
+            Ok((counts, worker.list.generation()))
         })
     }
 

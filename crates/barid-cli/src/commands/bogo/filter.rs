@@ -10,6 +10,7 @@ use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 use super::options::Options;
 use super::places::{reason, user_name};
 use super::{Stop, input, query, syslog, tell, tell_out};
+use crate::commands::spam::daemon::connect;
 
 /// Runs it; its exit code.
 pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
@@ -30,7 +31,10 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         (_, true) => Opening::Write { date: settings.date },
         (_, false) => Opening::Read,
     };
-    let lists = Lists::open(&vfs, &specs, opening, settings.encoding)?;
+    // A list that is asked for one message is best asked where it is open.
+    let is_long = input::is_long(&options);
+    let mut by = |path: &Path| if is_long { None } else { connect(path) };
+    let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
     let mut output = Output::open(&options)?;
     let settings = options.settings.clone();
     let mut session = Session::new(vfs, settings, lists)?;
@@ -39,7 +43,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
     let mut reply = Reply::default();
-    if input::is_long(&options) {
+    if is_long {
         let options = options.clone();
         let mut ahead = Ahead::start(&session.judge().token_options().clone(), move |reading| {
             input::each(&options, &mut |message, name| {

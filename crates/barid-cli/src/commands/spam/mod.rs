@@ -1,6 +1,7 @@
 //! `barid spam`: the spam filter.
 
 mod classify;
+pub(crate) mod daemon;
 mod input;
 mod list;
 mod maintain;
@@ -35,6 +36,7 @@ Examples:
   bogoutil -d ~/.bogofilter/wordlist.db | barid spam load
   barid spam stats                         what it has learned
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --save  better parameters
+  barid spam daemon --milter inet:127.0.0.1:8893  for Postfix, and for bogofilter's recipes
 
 What the filter learned is in the folder of the state, which must be kept; --wordlist names another
 place.";
@@ -65,6 +67,7 @@ enum SpamCommand {
     Maintain(maintain::MaintainArgs),
     Stats(list::StatsArgs),
     Tune(tune::TuneArgs),
+    Daemon(daemon::DaemonArgs),
 }
 
 /// Does what was asked.
@@ -81,6 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outc
         SpamCommand::Maintain(args) => maintain::run(context, args),
         SpamCommand::Stats(args) => list::stats(context, args),
         SpamCommand::Tune(args) => tune::run(context, args),
+        SpamCommand::Daemon(args) => daemon::run(context, args),
     }
 }
 

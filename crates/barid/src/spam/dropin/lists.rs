@@ -128,6 +128,21 @@ impl Lists {
         opening: Opening,
         encoding: Option<WordEncoding>,
     ) -> Result<Self> {
+        Self::open_by(vfs, specs, opening, encoding, &mut |_| None)
+    }
+
+    /// Opens lists, those that are only read in another way where `by` knows one: as a daemon that
+    /// has them open.
+    ///
+    /// # Errors
+    /// As [`Lists::open`].
+    pub fn open_by(
+        vfs: &Arc<dyn Vfs>,
+        specs: &[ListSpec],
+        opening: Opening,
+        encoding: Option<WordEncoding>,
+        by: &mut dyn FnMut(&Path) -> Option<AnyList>,
+    ) -> Result<Self> {
         let mut lists = Self {
             lists: Vec::with_capacity(specs.len()),
             default: specs.iter().position(|spec| !spec.is_ignored),
@@ -141,7 +156,12 @@ impl Lists {
         }
         for spec in specs {
             let opening = if spec.is_ignored { Opening::Read } else { opening };
-            let list = match open_one(vfs, &spec.path, opening, lists.encoding) {
+            let other = if opening == Opening::Read { by(&spec.path) } else { None };
+            let opened = match other {
+                Some(list) => Ok(list),
+                None => open_one(vfs, &spec.path, opening, lists.encoding),
+            };
+            let list = match opened {
                 Err(Error::NoList { .. }) if opening == Opening::Ask => {
                     lists.default = None;
                     break;

@@ -1,0 +1,388 @@
+//! What a milter answers: bytes in, bytes out.
+//!
+//! The message is put together from what the mail server tells of it, as it was sent: fields in
+//! their order with what folds them, and the body. Every field of ours that it brought is taken
+//! out, highest number first as numbers above move up, and ours is added at the end of the header.
+
+use barid::bayes::Status;
+
+use super::packet::{Command, VERSION, VERSION_MIN, actions, steps, write};
+
+/// What is done with messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Rules {
+    /// Bytes of a message that are looked at.
+    pub(in super::super) message_len_max: usize,
+    /// Spam is not taken.
+    pub(in super::super) rejects: bool,
+    /// Spam is held for somebody to look at.
+    pub(in super::super) quarantines: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The next packet.
+    Read,
+    /// The message is whole: it is to be judged, and [`Session::judged`] told.
+    Judge,
+    /// The connection ends.
+    Close,
+}
+
+/// What a message was found to be.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Verdict {
+    pub(in super::super) status: Status,
+    /// The value of the field.
+    pub(in super::super) line: String,
+}
+
+/// The field that tells the verdict.
+pub(super) const FIELD: &[u8] = b"X-Bogosity";
+/// What is said of spam that is not taken.
+const REJECTED: &[u8] = b"550 5.7.1 This message looks like spam\0";
+/// Why a message is held.
+const QUARANTINED: &[u8] = b"looks like spam\0";
+
+/// What is left out where the mail server can do that: nobody asks who sent a message to whom.
+const STEPS_LEFT_OUT: u32 =
+    steps::NO_CONNECT | steps::NO_HELO | steps::NO_RECIPIENT | steps::NO_DATA | steps::NO_UNKNOWN;
+/// What needs no answer where the mail server can do without.
+const STEPS_UNANSWERED: u32 = steps::NO_REPLY_HEADER
+    | steps::NO_REPLY_CONNECT
+    | steps::NO_REPLY_HELO
+    | steps::NO_REPLY_MAIL
+    | steps::NO_REPLY_RECIPIENT
+    | steps::NO_REPLY_DATA
+    | steps::NO_REPLY_UNKNOWN
+    | steps::NO_REPLY_END_OF_HEADER;
+/// All that is asked for.
+const STEPS: u32 = STEPS_LEFT_OUT | STEPS_UNANSWERED | steps::SKIP | steps::LEADING_SPACE;
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    rules: Rules,
+    /// What was agreed on; before that nothing else is understood.
+    steps: Option<u32>,
+    message: Vec<u8>,
+    in_body: bool,
+    /// Fields of ours that the message brought.
+    own_fields: u32,
+}
+
+impl Session {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules, steps: None, message: Vec::new(), in_body: false, own_fields: 0 }
+    }
+
+    /// Takes a packet, and appends what is to be answered.
+    pub(super) fn take(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Next {
+        let Ok(command) = Command::parse(packet) else { return Next::Close };
+        if let Command::Negotiate { version, actions, steps } = command {
+            return self.negotiate((version, actions, steps), out);
+        }
+        let Some(agreed) = self.steps else { return Next::Close };
+        let unanswered = match command {
+            Command::Negotiate { .. } | Command::Quit => return Next::Close,
+            Command::Macros => return Next::Read,
+            Command::Abort | Command::QuitNew => {
+                self.forget();
+                return Next::Read;
+            }
+            Command::Connect => steps::NO_REPLY_CONNECT,
+            Command::Helo => steps::NO_REPLY_HELO,
+            Command::Mail(sender) => {
+                self.forget();
+                self.begin(sender);
+                steps::NO_REPLY_MAIL
+            }
+            Command::Recipient => steps::NO_REPLY_RECIPIENT,
+            Command::Data => steps::NO_REPLY_DATA,
+            Command::Unknown => steps::NO_REPLY_UNKNOWN,
+            Command::Header(name, value) => {
+                self.field(name, value, agreed & steps::LEADING_SPACE != 0);
+                steps::NO_REPLY_HEADER
+            }
+            Command::EndOfHeader => {
+                self.end_header();
+                steps::NO_REPLY_END_OF_HEADER
+            }
+            Command::Body(text) => {
+                self.body(text);
+                let is_enough = self.message.len() >= self.rules.message_len_max;
+                let skips = is_enough && agreed & steps::SKIP != 0;
+                write(out, if skips { b's' } else { b'c' }, &[]);
+                return Next::Read;
+            }
+            Command::EndOfMessage(text) => {
+                self.body(text);
+                return Next::Judge;
+            }
+        };
+        if agreed & unanswered == 0 {
+            write(out, b'c', &[]);
+        }
+        Next::Read
+    }
+
+    /// Whether a message is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.message.is_empty()
+    }
+
+    /// The message so far.
+    pub(super) fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// Answers the end of a message: with what is to be done because of what it was found to be,
+    /// or if that could not be found out lets it pass without our field.
+    pub(super) fn judged(&mut self, verdict: Option<&Verdict>, out: &mut Vec<u8>) {
+        let own_fields = self.own_fields;
+        self.forget();
+        let is_spam = verdict.is_some_and(|verdict| verdict.status == Status::Spam);
+        if is_spam && self.rules.rejects {
+            write(out, b'y', &[REJECTED]);
+            return;
+        }
+        for number in (1..=own_fields).rev() {
+            // Without a value: it goes.
+            write(out, b'm', &[&number.to_be_bytes(), FIELD, b"\0", b"\0"]);
+        }
+        if let Some(verdict) = verdict {
+            let has_space = self.steps.is_some_and(|steps| steps & steps::LEADING_SPACE != 0);
+            let space: &[u8] = if has_space { b" " } else { b"" };
+            write(out, b'h', &[FIELD, b"\0", space, verdict.line.as_bytes(), b"\0"]);
+        }
+        if is_spam && self.rules.quarantines {
+            write(out, b'q', &[QUARANTINED]);
+        }
+        write(out, b'c', &[]);
+    }
+
+    fn negotiate(&mut self, offered: (u32, u32, u32), out: &mut Vec<u8>) -> Next {
+        let (version, can, steps) = offered;
+        let quarantine = if self.rules.quarantines { actions::QUARANTINE } else { 0 };
+        let needed = actions::ADD_HEADERS | actions::CHANGE_HEADERS | quarantine;
+        if self.steps.is_some() || version < VERSION_MIN || can & needed != needed {
+            return Next::Close;
+        }
+        let steps = steps & STEPS;
+        self.steps = Some(steps);
+        let numbers = [version.min(VERSION), needed, steps].map(u32::to_be_bytes);
+        write(out, b'O', &[&numbers[0], &numbers[1], &numbers[2]]);
+        Next::Read
+    }
+
+    fn forget(&mut self) {
+        self.message.clear();
+        self.message.shrink_to(MESSAGE_LEN_KEPT);
+        (self.in_body, self.own_fields) = (false, 0);
+    }
+
+    /// Mail that was delivered begins so, and so does what was taught of it.
+    fn begin(&mut self, sender: &[u8]) {
+        self.add(b"Return-Path: ");
+        self.add(sender);
+        self.add(b"\n");
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8], has_space: bool) {
+        if name.eq_ignore_ascii_case(FIELD) {
+            self.own_fields = (self.own_fields + 1).min(OWN_FIELDS_MAX);
+            return;
+        }
+        self.add(name);
+        self.add(if has_space { b":" } else { b": " });
+        self.add(value);
+        self.add(b"\n");
+    }
+
+    fn end_header(&mut self) {
+        if !self.in_body {
+            self.in_body = true;
+            self.add(b"\n");
+        }
+    }
+
+    fn body(&mut self, text: &[u8]) {
+        self.end_header();
+        self.add(text);
+    }
+
+    /// Appends as much as there is room for.
+    fn add(&mut self, text: &[u8]) {
+        let room = self.rules.message_len_max.saturating_sub(self.message.len());
+        self.message.extend_from_slice(&text[..text.len().min(room)]);
+    }
+}
+
+/// Bytes that are kept for the next message.
+const MESSAGE_LEN_KEPT: usize = 256 * 1024;
+/// Fields of ours that are taken out of one message.
+const OWN_FIELDS_MAX: u32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(letter: u8, data: &[u8]) -> Vec<u8> {
+        [&[letter][..], data].concat()
+    }
+
+    fn negotiated(rules: Rules, steps: u32) -> Session {
+        let mut session = Session::new(rules);
+        let numbers = [6, 0x1FF, steps].map(u32::to_be_bytes).concat();
+        let mut out = Vec::new();
+        assert_eq!(session.take(&packet(b'O', &numbers), &mut out), Next::Read);
+        let agreed = if rules.quarantines { 0x31_u32 } else { 0x11 };
+        let expected = [6, agreed, steps & STEPS].map(u32::to_be_bytes).concat();
+        assert_eq!(out, [b"\0\0\0\x0DO", &expected[..]].concat());
+        session
+    }
+
+    fn rules() -> Rules {
+        Rules { message_len_max: 1000, ..Rules::default() }
+    }
+
+    fn spam() -> Verdict {
+        Verdict { status: Status::Spam, line: "Spam".to_owned() }
+    }
+
+    /// Takes packets, of which the last ends the message; what was answered before, and then.
+    fn exchange(session: &mut Session, packets: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (last, packets) = packets.split_last().unwrap();
+        for packet in packets {
+            assert_eq!(session.take(packet, &mut before), Next::Read);
+        }
+        assert_eq!(session.take(last, &mut before), Next::Judge);
+        session.judged(Some(&spam()), &mut after);
+        (before, after)
+    }
+
+    fn message() -> Vec<Vec<u8>> {
+        vec![
+            packet(b'D', b"Cj\0host\0"),
+            packet(b'C', b"host\x004\0\x19127.0.0.1\0"),
+            packet(b'H', b"host\0"),
+            packet(b'M', b"<a@b>\0"),
+            packet(b'R', b"<c@d>\0"),
+            packet(b'L', b"Subject\0one\0"),
+            packet(b'L', b"x-bogosity\0Ham\0"),
+            packet(b'L', b"X-Bogosity\0Ham\0"),
+            packet(b'N', b""),
+            packet(b'B', b"text\r\n"),
+            packet(b'E', b""),
+        ]
+    }
+
+    #[test]
+    fn a_message_gets_our_field_in_place_of_others() {
+        let mut session = negotiated(rules(), 0);
+        let (before, after) = exchange(&mut session, &message());
+        // Everything but the macros is answered.
+        assert_eq!(before, b"\0\0\0\x01c".repeat(9));
+        let expected = b"\0\0\0\x11m\0\0\0\x02X-Bogosity\0\0\0\0\0\x11m\0\0\0\x01X-Bogosity\0\0\
+                         \0\0\0\x11hX-Bogosity\0Spam\0\0\0\0\x01c";
+        assert_eq!(after.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn what_needs_no_answer_gets_none() {
+        let mut session = negotiated(rules(), !0);
+        let (before, after) = exchange(&mut session, &message());
+        assert_eq!(before, b"\0\0\0\x01c", "the body is answered");
+        assert!(after.windows(18).any(|part| part == b"hX-Bogosity\0 Spam\0"));
+    }
+
+    #[test]
+    fn the_message_is_put_together() {
+        for (steps, subject) in [(0, "one"), (steps::LEADING_SPACE, " one")] {
+            let mut session = negotiated(rules(), steps);
+            let mut packets = message();
+            packets[5] = packet(b'L', format!("Subject\0{subject}\n\ttwo\0").as_bytes());
+            packets.pop();
+            for packet in packets {
+                session.take(&packet, &mut Vec::new());
+            }
+            let text = String::from_utf8_lossy(session.message()).into_owned();
+            assert_eq!(text, "Return-Path: <a@b>\nSubject: one\n\ttwo\n\ntext\r\n");
+        }
+    }
+
+    #[test]
+    fn spam_is_rejected_or_held() {
+        let mut session = negotiated(Rules { rejects: true, ..rules() }, 0);
+        let (_, after) = exchange(&mut session, &message());
+        assert!(after.starts_with(b"\0\0\0\x28y550 5.7.1 "), "{}", after.escape_ascii());
+        let mut session = negotiated(Rules { quarantines: true, ..rules() }, 0);
+        let (_, after) = exchange(&mut session, &message());
+        assert!(after.ends_with(b"qlooks like spam\0\0\0\0\x01c"), "{}", after.escape_ascii());
+        // What could not be judged passes.
+        session.take(&message()[6], &mut Vec::new());
+        let mut out = Vec::new();
+        session.judged(None, &mut out);
+        assert_eq!(out, b"\0\0\0\x11m\0\0\0\x01X-Bogosity\0\0\0\0\0\x01c");
+    }
+
+    #[test]
+    fn a_message_that_is_too_large_is_looked_at_in_part() {
+        let mut session = negotiated(rules(), steps::SKIP);
+        let mut out = Vec::new();
+        session.take(&packet(b'M', b"<>\0"), &mut out);
+        out.clear();
+        session.take(&packet(b'B', &[b'x'; 700]), &mut out);
+        session.take(&packet(b'B', &[b'x'; 700]), &mut out);
+        assert_eq!(out, b"\0\0\0\x01c\0\0\0\x01s");
+        assert_eq!(session.message().len(), 1000);
+        session.take(&packet(b'A', b""), &mut out);
+        assert!(!session.is_busy());
+    }
+
+    #[test]
+    fn what_is_no_mail_server_is_sent_away() {
+        let check = |packets: &[&[u8]]| {
+            let (mut session, mut out) = (Session::new(rules()), Vec::new());
+            let (last, packets) = packets.split_last().unwrap();
+            for packet in packets {
+                assert_eq!(session.take(packet, &mut out), Next::Read);
+            }
+            assert_eq!(session.take(last, &mut out), Next::Close);
+        };
+        let hello: &[u8] = b"O\0\0\0\x06\0\0\x01\xFF\0\x1F\xFF\xFF";
+        check(&[b"GET / HTTP/1.0"]);
+        check(&[b"M<a@b>\0"]);
+        check(&[b"O\0\0\0\x01\0\0\x01\xFF\0\0\0\0"]);
+        check(&[b"O\0\0\0\x06\0\0\0\x01\0\0\0\0"]);
+        check(&[hello, hello]);
+        check(&[hello, b"Mno end"]);
+        check(&[hello, b"Q"]);
+        check(&[hello, b"K", b"H\0", b"Q"]);
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..2000 {
+            let mut session = negotiated(rules(), random.u32(..));
+            for _ in 0..random.usize(1..30) {
+                let mut data: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
+                if random.bool() {
+                    data.push(0);
+                }
+                let letters = b"ODCHMRTLNBEAKUzz";
+                let letter = letters[random.usize(..letters.len())];
+                let mut out = Vec::new();
+                match session.take(&packet(letter, &data), &mut out) {
+                    Next::Close => break,
+                    Next::Judge => session.judged(None, &mut out),
+                    Next::Read => {}
+                }
+                assert!(session.message().len() <= 1000);
+            }
+        }
+    }
+}

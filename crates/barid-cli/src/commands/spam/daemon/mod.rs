@@ -1,0 +1,250 @@
+//! `barid spam daemon`: the filter as a service, with the word list open.
+//!
+//! Two sockets: that of `docs/formats/spam-daemon.md`, which programs of the same user ask, and
+//! that of the milter protocol, which mail servers ask. Each connection is a thread; as many
+//! messages as there are cores are worked on at once.
+
+mod milter;
+mod protocol;
+mod remote;
+mod requests;
+mod serve;
+mod socket;
+
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use barid::bayes::Status;
+use barid::spam::{Asker, Classified, Filter, SpamOptions};
+use clap::{Args, ValueHint};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::{ListArgs, ProfileArgs, ScoreArgs};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::escape::visible;
+use crate::output::number::size;
+pub(crate) use remote::connect;
+
+use milter::{Rules, Verdict};
+use serve::{Busy, Turns};
+use socket::{Address, Listener, Stream};
+
+const EXAMPLES: &str = "\
+Examples:
+  barid spam daemon                        listen where programs of the same user ask
+  barid spam daemon --milter /var/spool/postfix/barid.sock --milter-mode 666
+  barid spam daemon --milter inet:127.0.0.1:8893 --reject-spam
+  postconf -e smtpd_milters=inet:127.0.0.1:8893 milter_default_action=accept
+
+Mail that comes through the milter gets the field X-Bogosity at the end of its header; one that the
+sender put there is taken out. A message that cannot be judged passes without one.
+
+SIGTERM ends it: what runs is finished, at most 20 seconds long. Start it again after `barid spam
+tune --save`.";
+
+/// Serve programs and mail servers, with the word list open
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct DaemonArgs {
+    /// Listen to programs at PATH; without it, at the word list's path with `.socket` behind it,
+    /// where `barid bogofilter` looks for it
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    socket: Option<PathBuf>,
+    /// Who may connect there, as an octal mode
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
+    socket_mode: u32,
+    /// Listen to mail servers at PATH, unix:PATH or inet:HOST:PORT
+    #[arg(long, value_name = "ADDRESS", value_hint = ValueHint::FilePath)]
+    milter: Option<Address>,
+    /// Who may connect there, as an octal mode
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
+    #[arg(requires = "milter")]
+    milter_mode: u32,
+    /// Take no spam from mail servers
+    #[arg(long, requires = "milter", conflicts_with = "quarantine")]
+    reject_spam: bool,
+    /// Let mail servers hold spam for somebody to look at
+    #[arg(long, requires = "milter")]
+    quarantine: bool,
+    /// Take so many connections at once; others wait
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+    /// Look at so many bytes of a message; programs are refused larger ones
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
+    message_size: u64,
+    /// End connections that say nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    score: ScoreArgs,
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "an octal mode, as in 660".to_owned())
+}
+
+/// Says what happens, from any thread.
+#[derive(Clone, Copy, Debug)]
+struct Log {
+    is_quiet: bool,
+    is_verbose: bool,
+}
+
+impl Log {
+    fn warn(self, text: &str) {
+        if !self.is_quiet {
+            line("warning", text);
+        }
+    }
+
+    fn detail(self, text: &str) {
+        if self.is_verbose {
+            line("note", text);
+        }
+    }
+}
+
+fn line(kind: &str, text: &str) {
+    let line = format!("{kind}: {}\n", visible(text.as_bytes()));
+    // Standard error may be closed; there is nobody left to tell.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What all connections use.
+struct Daemon<'a> {
+    asker: Asker<'a>,
+    turns: Turns,
+    rules: Rules,
+    log: Log,
+}
+
+/// Serves until it is told to end.
+pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Outcome> {
+    let options = SpamOptions {
+        profile: args.profile.profile.profile(),
+        // A message is worked on by the thread of its connection.
+        threads: 1,
+        ..SpamOptions::default()
+    };
+    let filter = args.list.scoring_filter(context, options, &args.score)?;
+    let end = end_on_signal()?;
+    let listeners = listen(context, args)?;
+    let log = Log { is_quiet: context.global.quiet, is_verbose: context.global.verbose };
+    let daemon = daemon(&filter, args, log);
+    let told = match &args.milter {
+        Some(Address::Inet(_)) => listeners.get(1).and_then(Listener::port),
+        _ => None,
+    };
+    let port = told.map(|port| format!(", mail servers at port {port}")).unwrap_or_default();
+    context.out.line(&format!("listening{port}"))?;
+    context.out.flush()?;
+    let timeout = Duration::from_secs(args.timeout);
+    let serve = |listener: usize, stream: Stream, busy: &Busy| daemon.serve(listener, stream, busy);
+    serve::serve(&listeners, &end, args.connections.into(), timeout, &serve)
+        .context("waiting for connections")?;
+    Ok(Outcome::Done)
+}
+
+fn daemon<'a>(filter: &'a Filter, args: &DaemonArgs, log: Log) -> Daemon<'a> {
+    let rules = Rules {
+        message_len_max: args.message_size as usize,
+        rejects: args.reject_spam,
+        quarantines: args.quarantine,
+    };
+    let turns = Turns::new(thread::available_parallelism().map_or(1, usize::from));
+    Daemon { asker: filter.asker(), turns, rules, log }
+}
+
+fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>> {
+    let path = match &args.socket {
+        Some(path) => path.clone(),
+        None => socket_of(&args.list.path(context)?),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let made = barid::vfs::create_dir_durable(&barid::vfs::OsVfs, folder, 0o700);
+        made.with_context(|| folder.display().to_string())?;
+    }
+    let mut listeners = vec![Listener::bind(&Address::Unix(path), args.socket_mode)?];
+    if let Some(milter) = &args.milter {
+        listeners.push(Listener::bind(milter, args.milter_mode)?);
+    }
+    Ok(listeners)
+}
+
+/// Where the daemon of a word list listens if nothing else is said.
+fn socket_of(list: &Path) -> PathBuf {
+    let mut path = list.as_os_str().to_owned();
+    path.push(".socket");
+    path.into()
+}
+
+/// What can be read from once a signal asks for an end; the second one ends the program at once.
+fn end_on_signal() -> anyhow::Result<UnixStream> {
+    let (end, told) = UnixStream::pair().context("a pair of sockets")?;
+    let is_told: Arc<AtomicBool> = Arc::default();
+    for signal in [SIGINT, SIGTERM] {
+        let at = "signals cannot be caught";
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_told))
+            .context(at)?;
+        signal_hook::flag::register(signal, Arc::clone(&is_told)).context(at)?;
+        signal_hook::low_level::pipe::register(signal, told.try_clone()?).context(at)?;
+    }
+    Ok(end)
+}
+
+impl Daemon<'_> {
+    fn serve(&self, listener: usize, stream: Stream, busy: &Busy) {
+        let served = match listener {
+            0 => requests::serve(self, stream, busy),
+            _ => milter::serve(stream, self.rules, busy, &|message| self.judge(message)),
+        };
+        if let Err(error) = served {
+            self.log.detail(&format!("a connection ended: {error}"));
+        }
+    }
+
+    fn classify(&self, message: &[u8], explains: bool) -> barid::Result<Classified> {
+        self.turns.with(|| self.asker.classify(message, explains))
+    }
+
+    /// What the milter makes of a message.
+    fn judge(&self, message: &[u8]) -> Option<Verdict> {
+        match self.classify(message, false) {
+            Err(error) => {
+                self.log.warn(&format!("a message passes unjudged: {error}"));
+                None
+            }
+            Ok(found) => {
+                let verdict = Verdict { status: found.status, line: line_of(&found) };
+                let len = size(message.len() as u64);
+                self.log.detail(&format!("a message of {len}: {}", verdict.line));
+                Some(verdict)
+            }
+        }
+    }
+}
+
+/// The value of X-Bogosity, as bogofilter writes it.
+fn line_of(found: &Classified) -> String {
+    let name = match found.status {
+        Status::Spam => "Spam",
+        Status::Ham => "Ham",
+        Status::Unsure => "Unsure",
+    };
+    format!("{name}, tests=bogofilter, spamicity={:.6}, version=1.2.5", found.spamicity)
+}

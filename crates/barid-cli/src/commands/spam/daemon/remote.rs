@@ -1,0 +1,115 @@
+//! A word list that a daemon holds open: its counts are asked for, and everything else, and all of
+//! it once the daemon does not answer, is done with the list itself.
+
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use barid::spam::{AnyList, dropin};
+use barid::vfs::{OsVfs, Vfs};
+use barid::wordlist::{
+    Batch, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit, WordList,
+};
+
+use super::protocol::Frame;
+use super::socket_of;
+use crate::limits::DAEMON_ANSWER_LEN_MAX;
+
+/// How long an answer may take before the list itself is asked.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A list and its daemon.
+#[derive(Debug)]
+struct Remote {
+    path: PathBuf,
+    stream: Option<BufReader<UnixStream>>,
+    /// The list itself, once that is needed.
+    local: Option<AnyList>,
+    generation: u64,
+}
+
+/// The word list at `path` by way of its daemon, if one listens.
+pub(crate) fn connect(path: &Path) -> Option<AnyList> {
+    let stream = UnixStream::connect(socket_of(path)).ok()?;
+    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(TIMEOUT)).ok()?;
+    let stream = Some(BufReader::new(stream));
+    Some(Box::new(Remote { path: path.to_owned(), stream, local: None, generation: 0 }))
+}
+
+impl Remote {
+    fn ask(&mut self, tokens: &[&[u8]], counts: &mut [Counts]) -> io::Result<()> {
+        let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let mut request = Frame::new("counts");
+        for token in tokens {
+            request.body.extend_from_slice(token);
+            request.body.push(0);
+        }
+        request.write(stream.get_mut())?;
+        let answer = Frame::read(stream, DAEMON_ANSWER_LEN_MAX)?;
+        let answer = answer.filter(|answer| answer.verb == "ok");
+        let answer = answer.filter(|answer| answer.body.len() == 8 * tokens.len());
+        let answer = answer.ok_or(io::ErrorKind::InvalidData)?;
+        for (found, bytes) in counts.iter_mut().zip(answer.body.chunks_exact(8)) {
+            let number = |at: usize| {
+                bytes[at..].iter().take(4).rev().fold(0, |all, byte| all << 8 | u32::from(*byte))
+            };
+            *found = Counts::new(number(0), number(4));
+        }
+        let generation = answer.field("generation").and_then(|value| str::from_utf8(value).ok());
+        self.generation = generation.and_then(|value| value.parse().ok()).unwrap_or_default();
+        Ok(())
+    }
+
+    fn local(&mut self) -> Result<&mut AnyList> {
+        if self.local.is_none() {
+            let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+            self.local = Some(dropin::open_list(&vfs, &self.path)?);
+        }
+        Ok(self.local.as_mut().expect("because it was opened"))
+    }
+}
+
+impl WordList for Remote {
+    fn generation(&self) -> u64 {
+        self.local.as_ref().map_or(self.generation, |list| list.generation())
+    }
+
+    fn refresh(&mut self) -> Result<bool> {
+        // The daemon does that with each question.
+        self.local.as_mut().map_or(Ok(true), |list| list.refresh())
+    }
+
+    fn counts(&mut self, tokens: &[&[u8]], counts: &mut [Counts]) -> Result<()> {
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        if self.ask(tokens, counts).is_ok() {
+            return Ok(());
+        }
+        self.stream = None;
+        self.local()?.counts(tokens, counts)
+    }
+
+    fn entry(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        self.local()?.entry(token)
+    }
+
+    fn receipts(&mut self, contents: &[u128]) -> Result<Vec<Option<Receipt>>> {
+        self.local()?.receipts(contents)
+    }
+
+    fn update(&mut self, batch: &Batch) -> Result<Updated> {
+        self.local()?.update(batch)
+    }
+
+    fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.local()?.scan(visit)
+    }
+
+    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
+        self.local()?.rewrite(decide)
+    }
+}

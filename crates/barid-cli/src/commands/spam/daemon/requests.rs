@@ -1,0 +1,131 @@
+//! What programs ask of the daemon.
+
+use std::io::{self, BufReader, ErrorKind};
+
+use barid::spam::{Became, Lesson};
+use barid::wordlist::Class;
+
+use super::super::name_of;
+use super::protocol::Frame;
+use super::serve::Busy;
+use super::socket::Stream;
+use super::{Daemon, line_of};
+use crate::output::number::counted;
+
+/// Answers requests until the connection ends.
+///
+/// # Errors
+/// What the connection says; that it took too long, or that it is nobody who knows the protocol.
+pub(super) fn serve(daemon: &Daemon<'_>, stream: Stream, busy: &Busy) -> io::Result<()> {
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        busy.set(false);
+        if std::io::BufRead::fill_buf(&mut reader)?.is_empty() {
+            return Ok(());
+        }
+        busy.set(true);
+        match Frame::read(&mut reader, daemon.rules.message_len_max) {
+            Ok(None) => return Ok(()),
+            Ok(Some(request)) => answer(daemon, &request).write(&mut writer)?,
+            Err(error) => {
+                if error.kind() == ErrorKind::InvalidData {
+                    // Where the next request begins is not known any more.
+                    failed(&error.to_string()).write(&mut writer)?;
+                }
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn failed(text: &str) -> Frame {
+    Frame::new("error").with("message", text)
+}
+
+fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
+    let class = match request.field("class") {
+        None => None,
+        Some(b"spam") => Some(Class::Spam),
+        Some(b"ham") => Some(Class::Ham),
+        Some(_) => return failed("class is spam or ham"),
+    };
+    let lesson = match (request.verb.as_str(), class) {
+        ("ping", _) => return Frame::new("ok").with("version", env!("CARGO_PKG_VERSION")),
+        ("classify", _) => return classify(daemon, request),
+        ("counts", _) => return counts(daemon, request),
+        ("train", Some(class)) => Lesson::Train(class),
+        ("retrain", Some(class)) => Lesson::Retrain(class),
+        ("untrain", class) => Lesson::Untrain(class),
+        ("train" | "retrain", None) => return failed("class is missing: spam or ham"),
+        _ => return failed("no such request"),
+    };
+    match daemon.turns.with(|| daemon.asker.teach(&request.body, lesson)) {
+        Err(error) => failed(&error.to_string()),
+        Ok((became, generation)) => {
+            let name = match became {
+                Became::Trained(_) => "trained",
+                Became::Untrained(_) => "untrained",
+                Became::Moved(_) => "moved",
+                Became::Already(_) => "already",
+                Became::Otherwise(_) => "otherwise",
+                Became::Never => "never",
+                _ => return failed("its words cannot be made any more"),
+            };
+            let answer = Frame::new("ok").with("became", name);
+            let class = became.class().map(|class| match class {
+                Class::Spam => "spam",
+                Class::Ham => "ham",
+            });
+            let answer = match class {
+                Some(class) => answer.with("class", class),
+                None => answer,
+            };
+            answer.with("generation", generation.to_string())
+        }
+    }
+}
+
+/// The counts of tokens that end with a zero byte each: eight bytes for each of them.
+fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
+    let Some(body) = request.body.strip_suffix(b"\0") else {
+        return failed("tokens end with a zero byte");
+    };
+    let tokens: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
+    daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
+    match daemon.asker.counts(&tokens) {
+        Err(error) => failed(&error.to_string()),
+        Ok((counts, generation)) => {
+            let mut answer = Frame::new("ok").with("generation", generation.to_string());
+            for found in counts {
+                answer.body.extend_from_slice(&found.spam.to_le_bytes());
+                answer.body.extend_from_slice(&found.ham.to_le_bytes());
+            }
+            answer
+        }
+    }
+}
+
+fn classify(daemon: &Daemon<'_>, request: &Frame) -> Frame {
+    let explains = request.field("explain") == Some(b"yes");
+    match daemon.classify(&request.body, explains) {
+        Err(error) => failed(&error.to_string()),
+        Ok(found) => {
+            let used = found.used.unwrap_or_default();
+            let mut answer = Frame::new("ok")
+                .with("status", name_of(found.status))
+                .with("spamicity", found.spamicity.to_string())
+                .with("used", used.to_string())
+                .with("generation", found.generation.to_string())
+                .with("x-bogosity", line_of(&found));
+            for token in found.explained.iter().flat_map(|explained| &explained.tokens) {
+                let (spam, ham) = (token.counts.spam, token.counts.ham);
+                let text = format!("{:.6} {spam} {ham} ", token.probability);
+                answer.body.extend_from_slice(text.as_bytes());
+                answer.body.extend_from_slice(&token.token);
+                answer.body.push(b'\n');
+            }
+            answer
+        }
+    }
+}
