@@ -45,7 +45,8 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut reply = Reply::default();
     if is_long {
         let options = options.clone();
-        let mut ahead = Ahead::start(&session.judge().token_options().clone(), move |reading| {
+        let token_options = session.judge().token_options()?.clone();
+        let mut ahead = Ahead::start(&token_options, move |reading| {
             input::each(&options, &mut |message, name| {
                 reading.put(message, name);
                 Ok(())

@@ -26,6 +26,8 @@ pub struct Judge {
     words: Words,
     scorer: Scorer,
     evidence: Vec<Evidence>,
+    /// Whether lists have said what they say of themselves.
+    is_settled: bool,
 }
 
 /// What a message was found to be.
@@ -61,29 +63,51 @@ impl Judge {
     /// A judge with these settings and word lists.
     ///
     /// # Errors
-    /// [`Error::Robx`].
-    pub fn new(vfs: Arc<dyn Vfs>, mut settings: Settings, lists: Lists) -> Result<Self> {
-        settings.parameters = settings.parameters.filled_in(lists.robx());
+    /// [`Error::Robx`]; as [`Lists::ask`].
+    pub fn new(vfs: Arc<dyn Vfs>, settings: Settings, mut lists: Lists) -> Result<Self> {
+        if settings.tokens.block_on_subnets {
+            lists.ask()?;
+        }
+        let mut judge = Self {
+            vfs,
+            tokenizer: Tokenizer::new(settings.tokens.clone()),
+            settings,
+            lists,
+            words: Words::default(),
+            scorer: Scorer::new(),
+            evidence: Vec::new(),
+            is_settled: false,
+        };
+        if judge.lists.are_known() {
+            judge.settle()?;
+        }
+        Ok(judge)
+    }
+
+    /// Fills in what follows from what lists say of themselves; whether words are made otherwise
+    /// from now on.
+    fn settle(&mut self) -> Result<bool> {
+        let settings = &mut self.settings;
+        settings.parameters = settings.parameters.filled_in(self.lists.robx());
         let robx = settings.parameters.robx;
         if !(0.0..=1.0).contains(&robx) {
             return Err(Error::Robx(robx));
         }
-        settings.encoding = Some(lists.encoding());
-        let address_prefix = match lists.has_ip_prefix() {
+        settings.encoding = Some(self.lists.encoding());
+        let address_prefix = match self.lists.has_ip_prefix() {
             true => AddressPrefix::Ip,
             false => AddressPrefix::Url,
         };
-        let options =
-            Options { word_encoding: lists.encoding(), address_prefix, ..settings.tokens.clone() };
-        Ok(Self {
-            vfs,
-            settings,
-            lists,
-            tokenizer: Tokenizer::new(options),
-            words: Words::default(),
-            scorer: Scorer::new(),
-            evidence: Vec::new(),
-        })
+        let word_encoding = self.lists.encoding();
+        let options = Options { word_encoding, address_prefix, ..settings.tokens.clone() };
+        let before = self.tokenizer.options();
+        let is_same = before.word_encoding == word_encoding
+            && (before.address_prefix == address_prefix || !options.block_on_subnets);
+        if !is_same {
+            self.tokenizer = Tokenizer::new(options);
+        }
+        self.is_settled = true;
+        Ok(!is_same)
     }
 
     /// Its settings, what is not set filled in.
@@ -92,8 +116,15 @@ impl Judge {
     }
 
     /// How it makes words of messages.
-    pub fn token_options(&self) -> &Options {
-        self.tokenizer.options()
+    ///
+    /// # Errors
+    /// As [`Judge::new`].
+    pub fn token_options(&mut self) -> Result<&Options> {
+        if !self.is_settled {
+            self.lists.ask()?;
+            self.settle()?;
+        }
+        Ok(self.tokenizer.options())
     }
 
     /// Its word lists.
@@ -116,7 +147,7 @@ impl Judge {
     /// [`Error::List`].
     pub fn judge(&mut self, message: &[u8]) -> Result<Verdict> {
         self.read(message);
-        self.score(1)
+        self.score(message, 1)
     }
 
     /// Takes a message in place of the one before.
@@ -140,12 +171,20 @@ impl Judge {
     }
 
     /// Scores the message that was read.
-    pub(super) fn score(&mut self, number: u32) -> Result<Verdict> {
-        let words: Vec<&[u8]> = words(&self.words.distinct).collect();
-        self.lists.look_up(&words, &mut self.evidence)?;
+    pub(super) fn score(&mut self, message: &[u8], number: u32) -> Result<Verdict> {
+        self.look_up()?;
+        if !self.is_settled && self.settle()? {
+            self.read(message);
+            self.look_up()?;
+        }
         let evidence = self.evidence.iter().copied();
         let score = self.scorer.score_evidence(&self.settings.parameters, evidence);
         Ok(Verdict { score, words: self.words.distinct.len(), number, run: "" })
+    }
+
+    fn look_up(&mut self) -> Result<()> {
+        let words: Vec<&[u8]> = words(&self.words.distinct).collect();
+        self.lists.look_up(&words, &mut self.evidence)
     }
 
     /// What the message says of itself.

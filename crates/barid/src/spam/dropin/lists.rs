@@ -31,6 +31,8 @@ const NAME_TOKYO: &str = "wordlist.tc";
 /// What words are written in where nothing says otherwise, as [`keys::ENCODING`] says it.
 const UTF8: u32 = 2;
 const RAW: u32 = 1;
+/// What a list says of itself: encoding, messages, robx and version.
+const SAID: [&[u8]; 4] = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
 /// Since which version of lists IP addresses have a prefix of their own.
 const IP_VERSION: u32 = keys::VERSION;
 
@@ -104,6 +106,8 @@ pub struct Listed {
     pub is_ignored: bool,
     /// How many messages it was taught.
     pub totals: Counts,
+    /// Whether it was asked for that, and what else it says of itself.
+    is_known: bool,
 }
 
 /// The lists of a run, open.
@@ -118,7 +122,8 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Opens lists. `encoding` is what was asked for.
+    /// Opens lists. `encoding` is what was asked for. Lists that are only read are asked what they
+    /// say of themselves together with the first words: one question is faster than two.
     ///
     /// # Errors
     /// [`Error::NoList`], [`Error::Encodings`], [`Error::NoDefaultList`], [`Error::List`].
@@ -168,13 +173,39 @@ impl Lists {
                 }
                 list => list?,
             };
-            lists.add(list, spec.is_ignored)?;
+            let (totals, is_known) = (Counts::default(), false);
+            let is_ignored = spec.is_ignored;
+            lists.lists.push(Listed { list, is_ignored, totals, is_known });
+        }
+        if opening != Opening::Read || encoding.is_some() {
+            lists.ask()?;
         }
         Ok(lists)
     }
 
-    fn add(&mut self, mut list: AnyList, is_ignored: bool) -> Result<()> {
-        let [encoding, totals, robx, version] = said(&mut list)?;
+    /// Asks lists what they say of themselves, unless that is known.
+    ///
+    /// # Errors
+    /// [`Error::Encodings`], [`Error::List`].
+    pub fn ask(&mut self) -> Result<()> {
+        for index in 0..self.lists.len() {
+            if !self.lists[index].is_known {
+                let mut said = [Counts::default(); SAID.len()];
+                self.lists[index].list.counts(&SAID, &mut said)?;
+                self.take(index, said)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what lists say of themselves is known.
+    pub(super) fn are_known(&self) -> bool {
+        self.lists.iter().all(|listed| listed.is_known)
+    }
+
+    /// Takes in what a list says of itself.
+    fn take(&mut self, index: usize, said: [Counts; SAID.len()]) -> Result<()> {
+        let [encoding, totals, robx, version] = said;
         let encoding = match encoding.spam {
             RAW => Some(WordEncoding::Raw),
             UTF8 => Some(WordEncoding::Utf8),
@@ -189,10 +220,11 @@ impl Lists {
         if self.version == 0 {
             self.version = version.spam;
         }
-        if self.default == Some(self.lists.len()) {
+        if self.default == Some(index) {
             self.robx = robx.spam;
         }
-        self.lists.push(Listed { list, is_ignored, totals });
+        let listed = &mut self.lists[index];
+        (listed.totals, listed.is_known) = (totals, true);
         Ok(())
     }
 
@@ -222,17 +254,31 @@ impl Lists {
     /// [`Error::List`].
     pub fn refresh(&mut self) -> Result<bool> {
         let mut is_changed = false;
-        for (index, listed) in self.lists.iter_mut().enumerate() {
+        for listed in &mut self.lists {
             if listed.list.refresh()? {
-                let [_, totals, robx, _] = said(&mut listed.list)?;
-                listed.totals = totals;
-                if self.default == Some(index) {
-                    self.robx = robx.spam;
-                }
-                is_changed = true;
+                (listed.is_known, is_changed) = (false, true);
             }
         }
+        self.ask()?;
         Ok(is_changed)
+    }
+
+    /// Looks words up in one list, together with what it says of itself if that is not known.
+    fn count(&mut self, index: usize, tokens: &[&[u8]]) -> Result<()> {
+        let listed = &mut self.lists[index];
+        self.counts.clear();
+        if listed.is_known {
+            self.counts.resize(tokens.len(), Counts::default());
+            listed.list.counts(tokens, &mut self.counts)?;
+            return Ok(());
+        }
+        let asked = [tokens, &SAID[..]].concat();
+        self.counts.resize(asked.len(), Counts::default());
+        listed.list.counts(&asked, &mut self.counts)?;
+        let mut said = [Counts::default(); SAID.len()];
+        said.copy_from_slice(&self.counts[tokens.len()..]);
+        self.counts.truncate(tokens.len());
+        self.take(index, said)
     }
 
     /// What is known of words, in byte order, in place of what `evidence` held.
@@ -240,10 +286,9 @@ impl Lists {
         evidence.clear();
         evidence.resize(tokens.len(), Evidence::default());
         let mut is_done = Vec::new();
-        for listed in &mut self.lists {
-            self.counts.clear();
-            self.counts.resize(tokens.len(), Counts::default());
-            listed.list.counts(tokens, &mut self.counts)?;
+        for index in 0..self.lists.len() {
+            self.count(index, tokens)?;
+            let listed = &mut self.lists[index];
             if !listed.is_ignored && is_done.is_empty() {
                 for (evidence, counts) in evidence.iter_mut().zip(&self.counts) {
                     add(evidence, *counts, listed.totals);
@@ -269,14 +314,6 @@ impl Lists {
         }
         Ok(())
     }
-}
-
-/// What a list says of itself: encoding, messages, robx and version.
-fn said(list: &mut AnyList) -> Result<[Counts; 4]> {
-    let tokens = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
-    let mut said = [Counts::default(); 4];
-    list.counts(&tokens, &mut said)?;
-    Ok(said)
 }
 
 fn add(evidence: &mut Evidence, counts: Counts, totals: Counts) {

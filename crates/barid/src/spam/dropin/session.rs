@@ -103,7 +103,7 @@ impl Session {
         if !self.judge.settings().classifies() {
             return Ok(());
         }
-        let mut verdict = self.judge.score(self.number)?;
+        let mut verdict = self.judge.score(message, self.number)?;
         if self.judge.settings().updates {
             self.update(&mut verdict, reply)?;
         }
