@@ -58,6 +58,9 @@ pub(crate) const DAEMON_HEAD_LEN_MAX: usize = 64 * 1024;
 /// Fields of a request to the daemon.
 pub(crate) const DAEMON_FIELDS_MAX: usize = 100;
 
+/// Tokens whose counts the daemon is asked for at once.
+pub(crate) const DAEMON_TOKENS_MAX: usize = 1 << 20;
+
 /// Bytes of an answer of the daemon that is read.
 pub(crate) const DAEMON_ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
 

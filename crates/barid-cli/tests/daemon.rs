@@ -136,6 +136,13 @@ fn programs_ask_and_teach() {
         assert!(ask(&mut stream, verb, fields, &spam).0.starts_with("barid-spam/1 error\n"));
     }
     assert!(ask(&mut stream, "ping", "", "").0.starts_with("barid-spam/1 ok\n"));
+    let (head, counts) = ask(&mut stream, "counts", "", "minutes\0nowhere\0");
+    assert!(head.starts_with("barid-spam/1 ok\n"), "{head}");
+    assert_eq!(counts.as_bytes(), [0, 0, 0, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for tokens in ["", "no end", "\0", "a\0\0", &("x".repeat(2000) + "\0")] {
+        let (head, _) = ask(&mut stream, "counts", "", tokens);
+        assert!(head.starts_with("barid-spam/1 error\n"), "{tokens:?}: {head}");
+    }
     assert_eq!(daemon.end(), "");
 }
 

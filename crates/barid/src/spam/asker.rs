@@ -57,6 +57,8 @@ impl Asker<'_> {
     /// # Errors
     /// What the word list says.
     pub fn teach(&self, message: &[u8], lesson: Lesson) -> Result<(Became, u64)> {
+        // The trainer closes the list, with which the locks of a file of bogofilter's end.
+        let _asking = self.pool.asking();
         let mut found = None;
         let mut tell = |_, became| found = Some(became);
         let mut trainer = self.filter.trainer(lesson)?;

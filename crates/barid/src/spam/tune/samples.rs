@@ -96,7 +96,7 @@ impl<'a> Samples<'a> {
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
-            filter.tell(Work::Train, done, total);
+            filter.tell(Work::Scan, done, total);
             let taken = match outcome {
                 Outcome::Made(made) => self.take(class, &made)?,
                 Outcome::Gone => Taken::Gone,

@@ -4,12 +4,14 @@ use std::io::{self, BufReader, ErrorKind};
 
 use barid::spam::{Became, Lesson};
 use barid::wordlist::Class;
+use barid::wordlist::limits::TOKEN_LEN_MAX;
 
 use super::super::name_of;
 use super::protocol::Frame;
 use super::serve::Busy;
 use super::socket::Stream;
 use super::{Daemon, line_of};
+use crate::limits::DAEMON_TOKENS_MAX;
 use crate::output::number::counted;
 
 /// Answers requests until the connection ends.
@@ -92,6 +94,10 @@ fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         return failed("tokens end with a zero byte");
     };
     let tokens: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
+    let is_token = |token: &&[u8]| (1..=TOKEN_LEN_MAX).contains(&token.len());
+    if tokens.len() > DAEMON_TOKENS_MAX || !tokens.iter().all(is_token) {
+        return failed("too many tokens, or one that no list can hold");
+    }
     daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
     match daemon.asker.counts(&tokens) {
         Err(error) => failed(&error.to_string()),

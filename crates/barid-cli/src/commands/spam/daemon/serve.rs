@@ -85,10 +85,15 @@ pub(super) fn serve(
                 shared.lock().push((number, second, busy.clone()));
                 shared.count.fetch_add(1, Ordering::AcqRel);
                 let shared = &shared;
-                scope.spawn(move || {
-                    let _open = Open { shared, number };
+                let open = Open { shared, number };
+                let work = move || {
+                    let _open = open;
                     serve(index, stream, &busy);
-                });
+                };
+                // Without a thread the connection ends, as what it needs is dropped.
+                if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    thread::sleep(ACCEPT_PAUSE);
+                }
             }
         }
         finish(&shared);
