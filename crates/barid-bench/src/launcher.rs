@@ -47,6 +47,11 @@ impl Launcher {
         Self { program }
     }
 
+    /// The program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The command that runs `command` in a small process and leaves `report`; a command that takes
     /// longer than the deadline is killed. It has the arguments and the changes of the environment
     /// of `command`, but no standard streams yet.

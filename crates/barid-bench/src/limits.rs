@@ -56,3 +56,6 @@ pub const THREADS_ALIKE_MIN: usize = 1000;
 
 /// One message in so many that a search must find may be missed by c-client.
 pub const SEARCHED_ALIKE_MIN: usize = 8;
+
+/// How long the daemon of the spam filter may take to listen.
+pub const DAEMON_DEADLINE: Duration = Duration::from_secs(20);

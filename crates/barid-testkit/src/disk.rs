@@ -59,6 +59,11 @@ pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
+/// Whether a path leads to a file: no folder, socket or device.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// The paths in a directory, sorted by their names.
 pub fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(path)?

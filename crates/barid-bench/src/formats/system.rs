@@ -58,11 +58,9 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<()> {
     let mut waiting = paths.to_vec();
     let mut buffer = vec![0; READ_BUFFER_LEN];
     while let Some(path) = waiting.pop() {
-        if !disk::exists(&path) {
-            continue;
-        }
         match disk::list(&path) {
             Ok(entries) => waiting.extend(entries),
+            Err(_) if !disk::is_file(&path) => {}
             Err(_) => {
                 let mut file = disk::open(&path).with_context(|| path.display().to_string())?;
                 while file.read(&mut buffer).with_context(|| path.display().to_string())? > 0 {}

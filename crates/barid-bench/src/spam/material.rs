@@ -221,7 +221,11 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let expected = ["Subject: a\n\nb\n", "Subject: c\n\nd", "X-Copy: 1-0\nSubject: a\n\nb\n"];
+        let expected = [
+            "X-Copy: 0-0\nSubject: a\n\nb\n",
+            "X-Copy: 0-1\nSubject: c\n\nd",
+            "X-Copy: 1-0\nSubject: a\n\nb\n",
+        ];
         assert_eq!(texts, expected);
     }
 }

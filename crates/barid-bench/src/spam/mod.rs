@@ -133,8 +133,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
 fn filters(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Vec<Filter>> {
     let mut filters = Vec::new();
     for side in Side::ALL {
-        let is_wanted = side.is_own() || options.peers.contains(&side);
-        if !is_wanted || side == Side::Daemon {
+        if !side.is_own() && !options.peers.contains(&side) {
             continue;
         }
         let folder = work.join("runs");
@@ -153,6 +152,7 @@ fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path
     let short = |script: String| script.replace(&*program, "barid").replace(&*folder, "DIR");
     let of = |filter: &Filter| {
         let steps = options.steps.iter().filter(|step| step.is_of(filter.side));
+        let steps = steps.filter(|_| filter.side != Side::Daemon);
         let scripts = steps.map(|step| short(filter.script(*step, material)));
         scripts.collect::<Vec<_>>()
     };

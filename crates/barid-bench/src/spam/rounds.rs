@@ -106,12 +106,13 @@ impl Lab<'_> {
         }
         let dump = dump.context("there is no filter")?;
         for (list, tokens) in [List::Small, List::Middle, List::Large].into_iter().zip(tokens) {
-            if !self.steps.iter().any(|step| step.list() == list) {
+            let needs = |side| self.steps.iter().any(|it| it.list() == list && it.is_of(side));
+            if !self.filters.iter().any(|filter| needs(filter.side)) {
                 continue;
             }
             let text = self.folder.join("list.txt");
             write_list(&dump, tokens, &text)?;
-            for filter in &self.filters {
+            for filter in self.filters.iter().filter(|filter| needs(filter.side)) {
                 progress.screen.status(&format!("{tokens} tokens: {}", filter.side));
                 let loaded = stoppable(self.stop, filter.load(list, &text));
                 loaded.with_context(|| filter.side.to_string())?;

@@ -1,8 +1,11 @@
 //! The filters: what each is asked, as a shell would ask it, so that whoever reads a report can do
 //! the same.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
@@ -13,6 +16,7 @@ use super::answer::Answer;
 use super::material::Material;
 use super::step::{List, Side, Step};
 use crate::formats::{run_piped, with_libraries};
+use crate::limits::{DAEMON_DEADLINE, SAMPLE_INTERVAL};
 use crate::mbox::{Figures, Runner};
 use crate::run::{fresh_folder, quoted};
 
@@ -161,6 +165,28 @@ impl Filter {
         }
     }
 
+    /// Starts the daemon of a list, where a side has one; it ends when this is dropped.
+    pub(crate) fn daemon(&self, list: List) -> Result<Option<Daemon>> {
+        if self.side != Side::Daemon {
+            return Ok(None);
+        }
+        let path = self.list(list).join("wordlist.db");
+        let errors = self.folder.join("daemon");
+        let file = disk::create(&errors).with_context(|| errors.display().to_string())?;
+        let mut command = Command::new(self.runner.launcher.program());
+        command.args(["spam", "daemon", "--wordlist"]).arg(&path);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let daemon = Daemon(command.spawn().context("the daemon")?);
+        let socket = path.with_extension("db.socket");
+        let begun = Instant::now();
+        while UnixStream::connect(&socket).is_err() {
+            let said = || disk::read_text(&errors).unwrap_or_default();
+            ensure!(begun.elapsed() < DAEMON_DEADLINE, "the daemon does not listen: {}", said());
+            thread::sleep(SAMPLE_INTERVAL);
+        }
+        Ok(Some(daemon))
+    }
+
     /// Does a step; `ready` is called just before.
     pub(crate) fn run(
         &self,
@@ -170,6 +196,7 @@ impl Filter {
         ready: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Figures> {
         let command = shell(&self.script(step, material));
+        let _daemon = self.daemon(step.list())?;
         ready()?;
         let figures = Figures::of_process(&run_piped(&self.runner, &command, sampling)?);
         let index_bytes = disk::allocated(&self.list(step.list()))?;
@@ -180,7 +207,10 @@ impl Filter {
     pub(crate) fn answer(&self, step: Step, material: &Material) -> Result<Answer> {
         let text = match step {
             Step::Register => self.dump(List::Own)?,
-            _ => self.output(&self.script(step, material))?,
+            _ => {
+                let _daemon = self.daemon(step.list())?;
+                self.output(&self.script(step, material))?
+            }
         };
         Ok(Answer::new(self.side, step, &text))
     }
@@ -203,6 +233,18 @@ impl Filter {
         let text = disk::read_text(&path).with_context(|| path.display().to_string())?;
         ensure!(!text.is_empty(), "{script}: printed nothing");
         Ok(text)
+    }
+}
+
+/// A daemon that runs.
+#[derive(Debug)]
+pub(crate) struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 
