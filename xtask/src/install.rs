@@ -29,6 +29,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libkyotocabinet16v5", "libkyotocabinet.so.16"),
     ("libtokyocabinet9", "libtokyocabinet.so.9"),
     ("libtdb1", "libtdb.so.1"),
+    ("libsqlite3-0", "libsqlite3.so.0"),
     ("librocksdb7.8", "librocksdb.so.7.8"),
 ];
 /// The header that the feature `all-stores` needs.

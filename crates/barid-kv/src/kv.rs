@@ -34,7 +34,8 @@ pub enum Purpose {
 /// A kind of store. `stores/` has one file for each, `registry.rs` the list.
 ///
 /// Callers keep the order: a place is open in one writer, or in any number of readers, never both
-/// ([`crate::Store`] sees to it). No method locks, waits or prints.
+/// ([`crate::Store`] sees to it). No method locks, waits or prints, but for those of
+/// [`crate::registry::SQLITE`], whose sessions are transactions among those of other programs.
 pub trait Kv: Debug + Send + Sync {
     /// Its name, as a user writes it: lower case.
     fn name(&self) -> &'static str;
@@ -64,7 +65,7 @@ pub trait Kv: Debug + Send + Sync {
     /// As [`Kv::read`]; with [`Purpose::Create`] also if something is there.
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>>;
 
-    /// Whether it is safe code that finds whatever is wrong with a file, and so needs no probe.
+    /// Whether it finds whatever is wrong with a file, and so needs no probe.
     fn trusted(&self) -> bool {
         false
     }

@@ -28,3 +28,4 @@ pub use compress::Compression;
 pub use error::{Error, Result};
 pub use kv::{Kv, KvRead, KvWrite, Place, Purpose, Visit};
 pub use store::{Reader, Space, Store, Writer};
+pub use stores::sqlite::close_sqlite_file;

@@ -20,6 +20,8 @@ pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
 pub const LOCK_FILES_MAX: usize = 100;
 /// How long the probe of a store may take, however small it is.
 pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
+/// How long a session of SQLite waits for others, bogofilter among them.
+pub const SQLITE_WAIT_MAX: Duration = Duration::from_secs(120);
 /// How much of a store a probe reads in a second at the least.
 pub const PROBE_BYTES_PER_SECOND: u64 = 20_000_000;
 /// Address space that a library may use beyond twice the size of the store.

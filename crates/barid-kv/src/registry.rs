@@ -1,6 +1,8 @@
 //! The stores there are.
 
-use crate::stores::{bdb, gdbm, kyotocabinet, lmdb, memory, qdbm, rocksdb, tdb, tokyocabinet};
+use crate::stores::{
+    bdb, gdbm, kyotocabinet, lmdb, memory, qdbm, rocksdb, sqlite, tdb, tokyocabinet,
+};
 use crate::{Capabilities, Kv, Library, Result};
 
 /// All stores that a user may choose, in order of preference: lmdb, tokyocabinet, qdbm,
@@ -18,6 +20,10 @@ pub static STORES: &[&dyn Kv] = &[
 
 /// The store of the tests: one file, written whole at every commit through the file system given.
 pub static MEMORY: &dyn Kv = &memory::Memory;
+
+/// The table of a word list of bogofilter's SQLite build. It is nothing that a user chooses, so
+/// that no name leads to it: [`crate::Choice`] is made of it by whoever found such a file.
+pub static SQLITE: &dyn Kv = &sqlite::Sqlite;
 
 /// The store of that name.
 ///
@@ -73,6 +79,7 @@ mod tests {
             assert_eq!(find(name).unwrap().name(), name);
         }
         let error = find("nothing").unwrap_err().to_string();
+        assert!(find(SQLITE.name()).is_err());
         assert!(error.starts_with("nothing: no such store; there are lmdb, "), "{error}");
     }
 

@@ -13,6 +13,8 @@ pub(crate) type Outcome<T> = Result<T, Failure>;
 pub(crate) enum Failure {
     /// The file is not what was written.
     Damaged(String),
+    /// Others have been using it for too long.
+    Busy,
     /// The system refused.
     Io(io::Error),
     /// The library is not there.
@@ -24,6 +26,7 @@ impl Failure {
     pub(crate) fn at(path: &Path) -> impl FnOnce(Self) -> Error {
         move |failure| match failure {
             Self::Damaged(what) => Error::damaged(path, what),
+            Self::Busy => Error::Busy { path: path.to_owned() },
             Self::Io(error) => Error::at(path)(error),
             Self::Unavailable(error) => error,
         }

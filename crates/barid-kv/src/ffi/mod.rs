@@ -10,6 +10,7 @@ pub(crate) mod lmdb;
 pub(crate) mod probe;
 pub(crate) mod qdbm;
 pub(crate) mod rocksdb;
+pub(crate) mod sqlite;
 pub(crate) mod tdb;
 pub(crate) mod tokyocabinet;
 pub(crate) mod zdict;

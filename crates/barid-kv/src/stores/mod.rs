@@ -9,5 +9,6 @@ pub(crate) mod memory;
 pub(crate) mod outside;
 pub(crate) mod qdbm;
 pub(crate) mod rocksdb;
+pub(crate) mod sqlite;
 pub(crate) mod tdb;
 pub(crate) mod tokyocabinet;

@@ -1,0 +1,456 @@
+//! SQLite, in the table that bogofilter keeps its word list in.
+//!
+//! It is for such files only, and not among the stores to choose from. Here alone sessions are
+//! transactions under the library's own locks, so that strangers may read and write meanwhile: a
+//! reader sees what was there when it began, a writer has the file for itself until it is closed.
+
+use std::ffi::CStr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barid_vfs::{File, Vfs};
+
+use crate::ffi::failure::{Failure, Outcome};
+use crate::ffi::sqlite::{self as ffi, Api, Handle, LIBRARY};
+use crate::files::sync_folder_of;
+use crate::kv::Visit;
+use crate::stores::files::Written;
+use crate::stores::outside;
+use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+
+static CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
+
+/// What bogofilter makes of a new file; its statements find columns and index by these names.
+const TABLE: &CStr = c"CREATE TABLE bogofilter (key BLOB PRIMARY KEY, value BLOB);
+                       CREATE INDEX bfidx ON bogofilter (key, value);";
+
+/// The transaction of a writer: it waits for others before it has read anything, so that it need
+/// not begin again.
+const BEGIN: &CStr = c"BEGIN IMMEDIATE";
+
+/// The kind of store.
+#[derive(Debug)]
+pub(crate) struct Sqlite;
+
+/// Connections that this process has, and files that wait for their end.
+#[derive(Debug)]
+struct Connections {
+    open: usize,
+    waiting: Vec<Box<dyn File>>,
+}
+
+static CONNECTIONS: Mutex<Connections> = Mutex::new(Connections { open: 0, waiting: Vec::new() });
+
+fn connections() -> MutexGuard<'static, Connections> {
+    // What is in it is whole whenever the lock is free.
+    CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes a file that may be a database of SQLite, once this process has none open.
+///
+/// The library's locks are the process's, which gives back all it has of a file when it closes any
+/// descriptor of it: whoever looks into such a file must leave closing it to this.
+pub fn close_sqlite_file(file: Box<dyn File>) {
+    let mut connections = connections();
+    if connections.open > 0 {
+        connections.waiting.push(file);
+    } else {
+        // Nobody may begin before it is closed.
+        drop(file);
+    }
+}
+
+/// One of the connections of this process.
+#[derive(Debug)]
+struct Connection;
+
+impl Connection {
+    fn begin() -> Self {
+        connections().open += 1;
+        Self
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut connections = connections();
+        connections.open -= 1;
+        if connections.open == 0 {
+            connections.waiting.clear();
+        }
+    }
+}
+
+/// The connection ends after its handle.
+#[derive(Debug)]
+struct Reading {
+    handle: Handle,
+    path: Box<Path>,
+    _connection: Connection,
+}
+
+/// A file that is void is removed after its handle was closed.
+#[derive(Debug)]
+struct Writing {
+    handle: Handle,
+    file: Written,
+    vfs: Arc<dyn Vfs>,
+    /// Whether the file's name is to reach stable storage.
+    is_new: bool,
+    _connection: Connection,
+}
+
+impl Kv for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+    fn library(&self) -> Option<&'static Library> {
+        Some(&LIBRARY)
+    }
+    fn version(&self) -> Result<String> {
+        Api::get().map(ffi::version)
+    }
+    fn read(&self, place: &Place<'_>) -> Result<Box<dyn KvRead>> {
+        outside::expect(place, None)?;
+        let connection = Connection::begin();
+        let begun = open(place).and_then(|mut handle| {
+            handle.execute(c"BEGIN")?;
+            expect_table(&mut handle)?;
+            Ok(handle)
+        });
+        let handle = begun.map_err(Failure::at(place.path))?;
+        Ok(Box::new(Reading { handle, path: place.path.into(), _connection: connection }))
+    }
+    fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
+        outside::expect(place, Some(purpose))?;
+        // The library itself brings what it writes to stable storage.
+        let file = Written::new(&Place { durable: false, ..*place }, purpose)?;
+        let connection = Connection::begin();
+        let begun = open(place).and_then(|mut handle| {
+            if !place.durable {
+                handle.execute(c"PRAGMA synchronous = OFF")?;
+            }
+            handle.execute(BEGIN)?;
+            match purpose {
+                // bogofilter may have been quicker.
+                Purpose::Create if !handle.has_table()? => handle.execute(TABLE)?,
+                _ => expect_table(&mut handle)?,
+            }
+            Ok(handle)
+        });
+        let handle = begun.map_err(Failure::at(place.path))?;
+        let is_new = place.durable && purpose == Purpose::Create;
+        let vfs = Arc::clone(place.vfs);
+        Ok(Box::new(Writing { handle, file, vfs, is_new, _connection: connection }))
+    }
+    /// The library looks at what it reads, whoever wrote it; a child would have its locks beside
+    /// ours.
+    fn trusted(&self) -> bool {
+        true
+    }
+    fn companions(&self) -> &'static [&'static str] {
+        &["-journal", "-wal", "-shm"]
+    }
+}
+
+fn open(place: &Place<'_>) -> Outcome<Handle> {
+    // A name that does not begin with a folder may mean something else to the library.
+    let path = match place.path.is_absolute() {
+        true => outside::c_path(place.path)?,
+        false => outside::c_path(&Path::new(".").join(place.path))?,
+    };
+    Handle::open(Api::get()?, &path)
+}
+
+fn expect_table(handle: &mut Handle) -> Outcome<()> {
+    match handle.has_table()? {
+        true => Ok(()),
+        false => Err(Failure::Damaged("it has no table \"bogofilter\"".to_owned())),
+    }
+}
+
+impl KvRead for Reading {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.handle.get(key, visit).map_err(Failure::at(&self.path))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.handle.scan(prefix, visit).map_err(Failure::at(&self.path))
+    }
+}
+
+impl KvRead for Writing {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.handle.get(key, visit).map_err(Failure::at(self.file.path()))
+    }
+    fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.handle.scan(prefix, visit).map_err(Failure::at(self.file.path()))
+    }
+}
+
+impl Writing {
+    fn apply_all(&mut self, batch: &Batch) -> Outcome<()> {
+        if !self.handle.in_transaction() {
+            self.handle.execute(BEGIN)?;
+        }
+        batch.iter().try_for_each(|op| match op {
+            Op::Put { key, value } => self.handle.put(key, value),
+            Op::Delete { key } => self.handle.delete(key),
+        })?;
+        self.handle.execute(c"COMMIT")
+    }
+}
+
+impl KvWrite for Writing {
+    fn apply(&mut self, batch: &Batch) -> Result<()> {
+        outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
+        let applied = self.apply_all(batch);
+        if applied.is_err() && self.handle.in_transaction() {
+            // The first error tells more than what it leads to.
+            drop(self.handle.execute(c"ROLLBACK"));
+        }
+        applied.map_err(Failure::at(self.file.path()))
+    }
+    fn close(mut self: Box<Self>) -> Result<()> {
+        if self.handle.in_transaction() {
+            // Nothing was written but the table of a new file.
+            self.handle.execute(c"COMMIT").map_err(Failure::at(self.file.path()))?;
+        }
+        let Self { handle, file, vfs, is_new, .. } = *self;
+        drop(handle);
+        if is_new {
+            sync_folder_of(&*vfs, file.path())?;
+        }
+        file.keep()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use barid_vfs::OpenOptions;
+
+    use super::*;
+    use crate::stores::outside::tests::{self, Folder};
+    use crate::{Error, registry};
+
+    fn usable() -> bool {
+        tests::available(registry::SQLITE)
+    }
+
+    fn place<'a>(folder: &'a Folder, path: &'a Path) -> Place<'a> {
+        Place { vfs: &folder.vfs, path, builtin: None, durable: true }
+    }
+
+    /// A file of what `sql` makes.
+    fn made(folder: &Folder, sql: &CStr) -> PathBuf {
+        let path = folder.path.join("wordlist.db");
+        drop(folder.vfs.remove_file(&path));
+        files_create(folder, &path);
+        let mut handle = open(&place(folder, &path)).unwrap();
+        handle.execute(sql).unwrap();
+        path
+    }
+
+    fn files_create(folder: &Folder, path: &Path) {
+        drop(folder.vfs.open(path, OpenOptions::create_new(0o600)).unwrap());
+    }
+
+    /// All pairs, and what `get` says to each key.
+    fn all(folder: &Folder, path: &Path) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut reader = Sqlite.read(&place(folder, path))?;
+        let mut pairs = Vec::new();
+        reader.scan(b"", &mut |key, value| {
+            pairs.push((key.to_vec(), value.to_vec()));
+            true
+        })?;
+        for (key, value) in &pairs {
+            let mut is_same = false;
+            reader.get(key, &mut |found| is_same = found == value)?;
+            assert!(is_same, "{key:?}");
+        }
+        Ok(pairs)
+    }
+
+    #[test]
+    fn round_trip() {
+        tests::round_trip(registry::SQLITE);
+    }
+
+    #[test]
+    fn rows_that_nobody_would_write_are_harmless() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let check = |rows: &CStr, expected: &[(&[u8], &[u8])]| {
+            for table in [TABLE, c"CREATE TABLE bogofilter (key TEXT, value INTEGER)"] {
+                let path = made(&folder, table);
+                open(&place(&folder, &path)).unwrap().execute(rows).unwrap();
+                let found = all(&folder, &path).unwrap();
+                let found: Vec<_> =
+                    found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                assert_eq!(found, expected, "{rows:?}");
+            }
+        };
+        check(c"INSERT INTO bogofilter VALUES (x'61', x'01000000')", &[(b"a", &[1, 0, 0, 0])]);
+        check(c"INSERT INTO bogofilter VALUES (x'61', NULL)", &[(b"a", b"")]);
+        check(c"INSERT INTO bogofilter VALUES (x'61', x'')", &[(b"a", b"")]);
+        check(
+            c"INSERT INTO bogofilter VALUES (x'61', 'text'), (x'62', 7)",
+            &[(b"a", b""), (b"b", b"")],
+        );
+        check(c"INSERT INTO bogofilter VALUES ('a', x'61'), (7, x'61'), (NULL, x'61')", &[]);
+        check(
+            c"INSERT INTO bogofilter VALUES (x'ff', x'01'), (x'61', x'02')",
+            &[(b"a", &[2]), (&[0xff], &[1])],
+        );
+        let path = made(&folder, TABLE);
+        let large = c"INSERT INTO bogofilter VALUES (x'61', zeroblob(1000)), (x'62', x'')";
+        let mut handle = open(&place(&folder, &path)).unwrap();
+        handle.execute(large).unwrap();
+        assert_eq!(all(&folder, &path).unwrap()[0].1, [0; 1000]);
+        let larger = c"UPDATE bogofilter SET value = zeroblob(17000000)";
+        assert!(matches!(handle.execute(larger), Err(Failure::Damaged(_))));
+    }
+
+    #[test]
+    fn other_databases_are_refused() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let check = |sql: &CStr| {
+            let path = made(&folder, sql);
+            assert!(matches!(all(&folder, &path), Err(Error::Damaged { .. })), "{sql:?}");
+            let written = Sqlite.write(&place(&folder, &path), Purpose::Update);
+            assert!(
+                matches!(written, Err(Error::Damaged { .. })) || {
+                    let mut batch = Batch::new();
+                    batch.put(b"a", b"b");
+                    written.unwrap().apply(&batch).is_err()
+                }
+            );
+        };
+        check(c"CREATE TABLE other (key BLOB PRIMARY KEY, value BLOB)");
+        check(c"CREATE TABLE bogofilter (key BLOB PRIMARY KEY)");
+        check(
+            c"CREATE VIEW bogofilter (key, value) AS
+              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n",
+        );
+        check(c"");
+        let path = folder.path.join("none");
+        assert!(matches!(all(&folder, &path), Err(Error::NotFound { .. })));
+        assert!(folder.vfs.metadata(&path).is_err());
+    }
+
+    /// Whatever bytes are others: an answer or an error.
+    #[test]
+    fn damage_is_told_or_harmless() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = made(&folder, TABLE);
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut batch = Batch::new();
+        for number in 0..2_000_u32 {
+            batch.put(format!("word{number}").as_bytes(), &number.to_le_bytes());
+        }
+        let mut writer = Sqlite.write(&place(&folder, &path), Purpose::Update).unwrap();
+        writer.apply(&batch).unwrap();
+        writer.close().unwrap();
+        let whole = folder.vfs.read(&path, 1 << 20).unwrap();
+        let (mut told, mut silent) = (0, 0);
+        for _ in 0..150 {
+            let mut bytes = whole.clone();
+            for _ in 0..random.usize(1..20) {
+                let at = random.usize(0..bytes.len());
+                bytes[at] = random.u8(..);
+            }
+            if random.u8(0..4) == 0 {
+                bytes.truncate(random.usize(0..bytes.len()));
+            }
+            folder.vfs.remove_file(&path).unwrap();
+            let file = folder.vfs.open(&path, OpenOptions::create(0o600)).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            drop(file);
+            let mut reader = match Sqlite.read(&place(&folder, &path)) {
+                Ok(reader) => reader,
+                Err(_) => {
+                    told += 1;
+                    continue;
+                }
+            };
+            let mut seen = 0_u64;
+            let scanned = reader.scan(b"", &mut |key, value| {
+                seen += (key.len() + value.len()) as u64;
+                true
+            });
+            let asked = (0..2_000).try_for_each(|number| {
+                reader.get(format!("word{number}").as_bytes(), &mut |_| {}).map(drop)
+            });
+            drop(reader);
+            let written = Sqlite
+                .write(&place(&folder, &path), Purpose::Update)
+                .and_then(|mut writer| writer.apply(&batch));
+            match scanned.and(asked).and(written) {
+                Ok(()) => silent += 1,
+                Err(_) => told += 1,
+            }
+        }
+        println!("{told} told, {silent} harmless");
+        assert!(told > 20 && silent > 0);
+    }
+
+    /// Who looks into a file that is being written takes no lock from the writer.
+    #[test]
+    fn locks_outlast_a_look() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = made(&folder, TABLE);
+        let writer = Sqlite.write(&place(&folder, &path), Purpose::Update).unwrap();
+        let look = || folder.vfs.open(&path, OpenOptions::WRITE).unwrap();
+        let is_locked = |file: &dyn File| {
+            !file.try_lock(barid_vfs::LockKind::Fcntl, barid_vfs::LockMode::Exclusive).unwrap()
+        };
+        close_sqlite_file(look());
+        let file = look();
+        assert!(is_locked(&*file));
+        close_sqlite_file(file);
+        assert!(is_locked(&*look()));
+        drop(writer);
+    }
+
+    /// A writer that did not commit leaves what was there, and no new file.
+    #[test]
+    fn what_is_not_committed_is_not_there() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = folder.path.join("wordlist.db");
+        drop(Sqlite.write(&place(&folder, &path), Purpose::Create).unwrap());
+        assert!(folder.vfs.metadata(&path).is_err());
+        let path = made(&folder, TABLE);
+        let mut batch = Batch::new();
+        batch.put(b"a", b"1");
+        let mut writer = Sqlite.write(&place(&folder, &path), Purpose::Update).unwrap();
+        writer.apply(&batch).unwrap();
+        // A second batch of a session is a transaction of its own.
+        batch.put(b"b", b"2");
+        batch.put(&[b'k'; 2_000], b"");
+        assert!(matches!(writer.apply(&batch), Err(Error::TooLong { .. })));
+        batch.clear();
+        batch.put(b"c", b"3");
+        writer.apply(&batch).unwrap();
+        drop(writer);
+        let expected = [(b"a".to_vec(), b"1".to_vec()), (b"c".to_vec(), b"3".to_vec())];
+        assert_eq!(all(&folder, &path).unwrap(), expected);
+    }
+}
