@@ -6,6 +6,7 @@ const JOBS: &[(&str, Job)] = &[
     ("train", crate::processes::child_trains),
     ("read", crate::processes::child_reads),
     ("count", crate::processes::child_counts),
+    ("sqlite", crate::sqlite::child_trains),
 ];
 
 #[test]

@@ -12,6 +12,7 @@ mod damage;
 mod fixture;
 mod model;
 mod processes;
+mod sqlite;
 mod stores;
 mod text;
 mod world;

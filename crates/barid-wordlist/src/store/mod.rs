@@ -4,7 +4,8 @@
 //! that is 0. A list of our own ([`Sharing::Own`]) is read and written under the rules of
 //! [`barid_kv::Store`], and has receipts. One that bogofilter made ([`Sharing::Bogofilter`]) is
 //! read and written in place, by the library that bogofilter has, under the lock that bogofilter
-//! takes of the file itself; nothing but what bogofilter would write is written.
+//! takes of the file itself, or in SQLite's transactions; nothing but what bogofilter would write
+//! is written.
 
 mod record;
 mod session;
@@ -20,7 +21,6 @@ use self::record::Order;
 use self::session::Writing;
 use crate::batch::{Bent, Op, Training};
 use crate::entry::{content_of, is_receipt, keys, receipt_key};
-use crate::error::At;
 use crate::{
     Batch, Change, Conflict, Conflicts, Counts, Created, Decide, Entry, Error, Receipt, Result,
     Rewritten, Updated, Visit, WordList,
@@ -47,7 +47,8 @@ pub struct OnStore {
 
 impl OnStore {
     /// Opens a list. What a file of bogofilter is made of, `choice` must say: its Berkeley DB build
-    /// writes bdb, its Tokyo Cabinet build tokyocabinet.
+    /// writes bdb, its Tokyo Cabinet build tokyocabinet, its SQLite build
+    /// [`barid_kv::registry::SQLITE`], which no name leads to.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Store`], [`Error::Unsupported`] for a Berkeley DB file that is
@@ -85,6 +86,7 @@ impl OnStore {
         if sharing == Sharing::Own {
             put(GENERATION, 1);
         }
+        place.mark(&mut batch);
         writing.apply(&batch)?;
         writing.close()?;
         Self::open(Arc::clone(&place.vfs), path, choice, sharing)
@@ -105,8 +107,7 @@ impl OnStore {
             let entry = get(GENERATION)?.unwrap_or_default();
             return Ok(u64::from(entry.ham) << 32 | u64::from(entry.spam));
         }
-        let modified = self.place.vfs.metadata(&self.place.path).at(&self.place.path)?.modified;
-        Ok(modified.unix_nanos.unsigned_abs())
+        Ok(self.place.modified()?.unix_nanos.unsigned_abs())
     }
 
     /// What receipts become, and what they say otherwise.

@@ -14,6 +14,14 @@ impl Order {
     pub(crate) const HERE: Self =
         if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
+    /// That of other machines.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Little => Self::Big,
+            Self::Big => Self::Little,
+        }
+    }
+
     /// Appends a value; the date only if there is one.
     pub(crate) fn put(self, bytes: &mut Vec<u8>, entry: Entry) {
         let numbers = [entry.spam, entry.ham, entry.date];

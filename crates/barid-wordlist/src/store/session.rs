@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_kv::{Choice, KvRead, KvWrite, Purpose, Reader, Store, Writer};
-use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Vfs, lock_file};
+use barid_vfs::{File, LockError, LockKind, LockMode, OpenOptions, Timestamp, Vfs, lock_file};
 
 use super::Sharing;
 use super::record::Order;
@@ -18,6 +18,14 @@ const BDB: &str = "bdb";
 const BDB_MAGIC_OFFSET: u64 = 12;
 /// What it says if the most significant byte comes first.
 const BDB_MAGIC_BIG: [u8; 4] = [0, 5, 0x31, 0x62];
+/// The store that keeps its own locks, and says in a record which order of bytes it has.
+const SQLITE: &str = "sqlite";
+/// The key of that record.
+const ENDIAN: &[u8] = b".ENDIAN32";
+/// The number that begins it; it is there twice.
+const ENDIAN_NUMBER: u32 = 0x0102_0304;
+/// What stands beside a file of SQLite whose changes are elsewhere.
+const SQLITE_WAL: &str = "-wal";
 /// What stands beside a file of Berkeley DB that has transactions.
 const BDB_LOG: &[u8] = b"log.";
 
@@ -36,6 +44,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Reading {
     order: Order,
+    hidden: Option<&'static [u8]>,
     open: Read,
 }
 
@@ -45,7 +54,7 @@ enum Read {
     /// The lock is given back last.
     Shared {
         kv: Box<dyn KvRead>,
-        _lock: Box<dyn File>,
+        _lock: Option<Box<dyn File>>,
     },
 }
 
@@ -53,13 +62,14 @@ enum Read {
 #[derive(Debug)]
 pub(super) struct Writing {
     order: Order,
+    hidden: Option<&'static [u8]>,
     open: Write,
 }
 
 #[derive(Debug)]
 enum Write {
     Own(Writer),
-    /// A new file has no lock yet.
+    /// A new file has no lock yet, and SQLite its own.
     Shared(Box<dyn KvWrite>, Option<Box<dyn File>>),
 }
 
@@ -105,8 +115,37 @@ impl Place {
         barid_kv::Place { vfs, path, builtin: choice.builtin, durable: true }
     }
 
-    /// The lock that bogofilter takes, of the whole file.
-    fn lock(&self, mode: LockMode) -> Result<Box<dyn File>> {
+    /// The key of the record that is no token, and that bogofilter shows nobody.
+    fn hidden(&self) -> Option<&'static [u8]> {
+        let is_marked = self.sharing == Sharing::Bogofilter && self.choice.kv.name() == SQLITE;
+        is_marked.then_some(ENDIAN)
+    }
+
+    /// When it was changed last.
+    pub(super) fn modified(&self) -> Result<Timestamp> {
+        let modified = self.vfs.metadata(&self.path).at(&self.path)?.modified;
+        if self.choice.kv.name() != SQLITE {
+            return Ok(modified);
+        }
+        let mut wal = self.path.as_os_str().to_owned();
+        wal.push(SQLITE_WAL);
+        let wal = self.vfs.metadata(Path::new(&wal)).ok();
+        Ok(wal.map_or(modified, |wal| modified.max(wal.modified)))
+    }
+
+    /// What a new file says of itself.
+    pub(super) fn mark(&self, batch: &mut barid_kv::Batch) {
+        if let Some(key) = self.hidden() {
+            let entry = Entry { spam: ENDIAN_NUMBER, ham: ENDIAN_NUMBER, date: 0 };
+            batch.put_with(key, |bytes| Order::HERE.put(bytes, entry));
+        }
+    }
+
+    /// The lock that bogofilter takes, of the whole file; `None` where the library does.
+    fn lock(&self, mode: LockMode) -> Result<Option<Box<dyn File>>> {
+        if self.choice.kv.name() == SQLITE {
+            return Ok(None);
+        }
         let options = match mode {
             LockMode::Shared => OpenOptions::READ,
             LockMode::Exclusive => OpenOptions::WRITE,
@@ -114,40 +153,54 @@ impl Place {
         let file = self.vfs.open(&self.path, options).at(&self.path)?;
         let how = (LockKind::Fcntl, mode);
         match lock_file(&*self.vfs, &*file, &self.path, how, LOCK_TIMEOUT) {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(Some(file)),
             Err(LockError::Io { path, source }) => Err(Error::Io { path, source }),
             Err(_) => Err(Error::Busy { path: self.path.clone() }),
         }
     }
 
-    /// The order of bytes of a file that is locked.
-    fn order(&self, file: &dyn File) -> Order {
+    /// The order of bytes of a file that is locked and open.
+    fn order(&self, file: Option<&dyn File>, kv: &mut dyn KvRead) -> Result<Order> {
         let mut magic = [0; 4];
-        let read = file.read_full_at(&mut magic, BDB_MAGIC_OFFSET);
-        match self.choice.kv.name() == BDB && read.is_ok() && magic == BDB_MAGIC_BIG {
-            true => Order::Big,
-            false => self.order,
+        let read = file.map(|file| file.read_full_at(&mut magic, BDB_MAGIC_OFFSET));
+        let is_read = read.is_some_and(|read| read.is_ok());
+        if self.choice.kv.name() == BDB && is_read && magic == BDB_MAGIC_BIG {
+            return Ok(Order::Big);
+        }
+        let (Some(key), mut number) = (self.hidden(), None) else { return Ok(self.order) };
+        kv.get(key, &mut |value| number = Some(Order::HERE.take(value).spam))?;
+        match number {
+            None | Some(ENDIAN_NUMBER) => Ok(Order::HERE),
+            Some(number) if number.swap_bytes() == ENDIAN_NUMBER => Ok(Order::HERE.other()),
+            Some(_) => {
+                let what = "nobody knows the order of bytes that it says it has";
+                Err(Error::Damaged { path: self.path.clone(), what })
+            }
         }
     }
 
     pub(super) fn read(&self) -> Result<Reading> {
         if self.sharing == Sharing::Own {
-            return Ok(Reading { order: self.order, open: Read::Own(self.store.read()?) });
+            let open = Read::Own(self.store.read()?);
+            return Ok(Reading { order: self.order, hidden: None, open });
         }
         let lock = self.lock(LockMode::Shared)?;
-        let order = self.order(&*lock);
-        let kv = self.choice.kv.read(&self.kv_place())?;
-        Ok(Reading { order, open: Read::Shared { kv, _lock: lock } })
+        let mut kv = self.choice.kv.read(&self.kv_place())?;
+        let order = self.order(lock.as_deref(), &mut *kv)?;
+        let open = Read::Shared { kv, _lock: lock };
+        Ok(Reading { order, hidden: self.hidden(), open })
     }
 
     pub(super) fn write(&mut self) -> Result<Writing> {
         if self.sharing == Sharing::Own {
-            return Ok(Writing { order: self.order, open: Write::Own(self.store.write()?) });
+            let open = Write::Own(self.store.write()?);
+            return Ok(Writing { order: self.order, hidden: None, open });
         }
         let lock = self.lock(LockMode::Exclusive)?;
-        self.order = self.order(&*lock);
-        let kv = self.choice.kv.write(&self.kv_place(), Purpose::Update)?;
-        Ok(Writing { order: self.order, open: Write::Shared(kv, Some(lock)) })
+        let mut kv = self.choice.kv.write(&self.kv_place(), Purpose::Update)?;
+        self.order = self.order(lock.as_deref(), &mut *kv)?;
+        let open = Write::Shared(kv, lock);
+        Ok(Writing { order: self.order, hidden: self.hidden(), open })
     }
 
     pub(super) fn create(&self) -> Result<Writing> {
@@ -157,7 +210,7 @@ impl Place {
                 Write::Shared(self.choice.kv.write(&self.kv_place(), Purpose::Create)?, None)
             }
         };
-        Ok(Writing { order: self.order, open })
+        Ok(Writing { order: self.order, hidden: self.hidden(), open })
     }
 }
 
@@ -175,8 +228,9 @@ impl Reading {
 
     /// Shows everything.
     pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
-        let order = self.order;
-        let mut visit = |key: &[u8], value: &[u8]| visit(key, order.take(value));
+        let (order, hidden) = (self.order, self.hidden);
+        let mut visit =
+            |key: &[u8], value: &[u8]| Some(key) == hidden || visit(key, order.take(value));
         match &mut self.open {
             Read::Own(reader) => Ok(reader.scan(b"", &mut visit)?),
             Read::Shared { kv, .. } => Ok(kv.scan(b"", &mut visit)?),
@@ -198,8 +252,9 @@ impl Writing {
 
     /// Shows everything.
     pub(super) fn scan(&mut self, visit: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<()> {
-        let order = self.order;
-        let mut visit = |key: &[u8], value: &[u8]| visit(key, order.take(value));
+        let (order, hidden) = (self.order, self.hidden);
+        let mut visit =
+            |key: &[u8], value: &[u8]| Some(key) == hidden || visit(key, order.take(value));
         match &mut self.open {
             Write::Own(writer) => Ok(writer.scan(b"", &mut visit)?),
             Write::Shared(kv, _) => Ok(kv.scan(b"", &mut visit)?),

@@ -3,8 +3,8 @@
 /// Of which version of bogofilter the answers are, and what gives them.
 pub(super) fn version(name: &str) -> String {
     format!(
-        "{name} version 1.2.5\n    Database: barid {}, and bogofilter's Berkeley DB and Tokyo \
-         Cabinet files\n",
+        "{name} version 1.2.5\n    Database: barid {}, and bogofilter's Berkeley DB, Tokyo \
+         Cabinet and SQLite files\n",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -60,8 +60,9 @@ token-count-max, token-count-min, unicode, unsure-subject-tag, user-config-file,
                                  encoding-reset, all, none
 
 The word list is wordlist.db in the folder that -d, a configuration file, $BOGOFILTER_DIR or
-$BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (Berkeley DB; Tokyo Cabinet, also
-as wordlist.tc) is used as it is, beside bogofilter. Where there is none, barid's own is made.
+$BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (Berkeley DB; SQLite; Tokyo
+Cabinet, also as wordlist.tc) is used as it is, beside bogofilter. Where there is none, barid's
+own is made.
 
 Examples:
   barid bogofilter -s < spam.mbox          these are spam
@@ -80,7 +81,8 @@ Do what bogoutil does: dump, load and tend bogofilter's word lists
 Usage: barid bogoutil [OPTIONS] {-d|-l|-u|-m|-w|-p|-H|-r|-R|--db-verify} FILE [WORD...]
        bogoutil [OPTIONS] ...               (a link to barid of that name)
 
-FILE is a word list of barid's or bogofilter's (Berkeley DB, Tokyo Cabinet), or its folder.
+FILE is a word list of barid's or bogofilter's (Berkeley DB, Tokyo Cabinet, SQLite), or its
+folder.
 
   -d, FILE                 print all words with their counts
   -l, FILE                 add what such a text says; FILE is made if it is not there

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_bayes::{Evidence, WordEncoding};
-use barid_kv::Choice;
+use barid_kv::{Choice, registry};
 use barid_vfs::{OpenOptions, Vfs};
 use barid_wordlist::{Counts, Created, Error as ListError, Native, OnStore, Sharing, keys};
 
@@ -40,8 +40,9 @@ const IP_VERSION: u32 = keys::VERSION;
 pub(in crate::spam) fn store_of_bogofilter(vfs: &dyn Vfs, path: &Path) -> Option<&'static str> {
     let mut head = [0; 16];
     let file = vfs.open(path, OpenOptions::READ).ok()?;
-    let len = file.read_full_at(&mut head, 0).ok()?;
-    let head = &head[..len];
+    let len = file.read_full_at(&mut head, 0);
+    barid_kv::close_sqlite_file(file);
+    let head = &head[..len.ok()?];
     let at = |offset: usize, magic: &[u8]| {
         head.get(offset..).is_some_and(|rest| rest.starts_with(magic))
     };
@@ -53,24 +54,18 @@ pub(in crate::spam) fn store_of_bogofilter(vfs: &dyn Vfs, path: &Path) -> Option
     }
 }
 
-/// Opens a word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB and
-/// Tokyo Cabinet builds), which keeps no receipts.
+/// Opens a word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB, Tokyo
+/// Cabinet and SQLite builds), which keeps no receipts.
 ///
 /// # Errors
-/// [`barid_wordlist::Error::NotFound`], [`barid_wordlist::Error::Unsupported`] for a list of its
-/// SQLite build, and what else [`Native::open`] and [`OnStore::open`] say.
+/// [`barid_wordlist::Error::NotFound`], and what else [`Native::open`] and [`OnStore::open`] say.
 pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyList> {
-    match store_of_bogofilter(&**vfs, path) {
-        None => Ok(Box::new(Native::open(Arc::clone(vfs), path)?)),
-        Some("sqlite") => Err(ListError::Unsupported {
-            path: path.to_owned(),
-            what: "a list of bogofilter's SQLite build: dump it with bogoutil -d and load that",
-        }),
-        Some(store) => {
-            let choice = Choice::parse(store)?;
-            Ok(Box::new(OnStore::open(Arc::clone(vfs), path, choice, Sharing::Bogofilter)?))
-        }
-    }
+    let choice = match store_of_bogofilter(&**vfs, path) {
+        None => return Ok(Box::new(Native::open(Arc::clone(vfs), path)?)),
+        Some("sqlite") => Choice { kv: registry::SQLITE, builtin: None },
+        Some(store) => Choice::parse(store)?,
+    };
+    Ok(Box::new(OnStore::open(Arc::clone(vfs), path, choice, Sharing::Bogofilter)?))
 }
 
 /// A list that is to be used, in their order.
