@@ -21,6 +21,7 @@ mod repair_killed;
 mod search;
 mod show;
 mod spam;
+mod spam_hostile;
 mod status;
 mod stopped;
 mod stores;
