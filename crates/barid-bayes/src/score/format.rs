@@ -1,6 +1,7 @@
 //! Explanations as bogofilter writes them.
 
 use super::{Evidence, Explanation, Parameters, Row, Score};
+use crate::limits::TOKEN_LEN_MAX;
 
 /// Intervals of a histogram.
 const INTERVALS: usize = 10;
@@ -66,7 +67,7 @@ impl Explanation<'_> {
         token_len_max: usize,
         to: &mut Vec<u8>,
     ) {
-        let wide = token_len_max + 2;
+        let wide = token_len_max.min(TOKEN_LEN_MAX) + 2;
         let head = format!(
             "{indent}{:wide$} {:>6}    {:<6}    {:<6}    {:<6}  {:<6}    {:<6} U\n",
             "", "n", "pgood", "pbad", "fw", "invfwlog", "fwlog"
@@ -96,7 +97,7 @@ impl Explanation<'_> {
         token_len_max: usize,
         to: &mut Vec<u8>,
     ) {
-        let wide = token_len_max + 2;
+        let wide = token_len_max.min(TOKEN_LEN_MAX) + 2;
         let head = format!(
             "{indent}{:wide$} {:>6}    {:<6}    {:<6}    {:<6} U\n",
             "", "n", "pgood", "pbad", "fw"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use barid::spam::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
 use barid::spam::today;
-use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
+use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs};
 
 use super::options::Options;
 use super::places::{reason, user_name};
@@ -43,15 +43,8 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
     let mut reply = Reply::default();
-    if is_long {
-        let options = options.clone();
-        let token_options = session.judge().token_options()?.clone();
-        let mut ahead = Ahead::start(&token_options, move |reading| {
-            input::each(&options, &mut |message, name| {
-                reading.put(message, name);
-                Ok(())
-            })
-        });
+    let ahead = if is_long { read_ahead(&options, &mut session)? } else { None };
+    if let Some(mut ahead) = ahead {
         while let Some(mut message) = ahead.take() {
             session.read_message(&mut message, &mut reply)?;
             output.write(&mut reply)?;
@@ -67,6 +60,22 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     session.finish(&mut reply)?;
     output.write(&mut reply)?;
     Ok(if options.ham_is_true { 0 } else { session.exit_code() })
+}
+
+/// Begins to read by threads; `None` where there can be none.
+fn read_ahead(
+    options: &Options,
+    session: &mut Session,
+) -> Result<Option<Ahead<Result<(), Stop>>>, Stop> {
+    let options = options.clone();
+    let token_options = session.judge().token_options()?.clone();
+    let ahead = Ahead::start(&token_options, move |reading| {
+        input::each(&options, &mut |message, name| match reading.put(message, name) {
+            true => Ok(()),
+            false => Err(Stop::error("nobody reads on")),
+        })
+    });
+    Ok(ahead.ok())
 }
 
 /// Whether a format may ask who runs this.
@@ -134,7 +143,11 @@ impl Output {
         };
         written.map_err(|error| {
             // A part of a message is worse than none.
-            if let Some((path, ..)) = &self.file {
+            let is_file =
+                |file: &dyn File| file.metadata().is_ok_and(|it| it.file_type == FileType::File);
+            if let Some((path, file, _)) = &self.file
+                && is_file(&**file)
+            {
                 drop(OsVfs.remove_file(Path::new(path)));
             }
             Stop::error(format!("cannot write: {}", reason(&error)))

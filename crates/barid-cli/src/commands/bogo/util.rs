@@ -288,7 +288,7 @@ impl Asked {
         let token_len_max = match (self.token_len_max, self.multi_token_count) {
             (0, _) => None,
             (len, 1) => Some(len),
-            (len, count) => Some((len + 1).saturating_mul(count).saturating_add(5)),
+            (len, count) => Some(len.saturating_add(1).saturating_mul(count).saturating_add(5)),
         };
         let how = Load {
             today: self.date,

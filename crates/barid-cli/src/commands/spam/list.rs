@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use barid::spam::{Filter, SpamOptions};
 use barid::vfs::{OsVfs, Vfs as _};
 use barid::wordlist::{self, Load, keys};
@@ -12,7 +13,7 @@ use clap::{Args, ValueHint};
 
 use super::{DateArgs, ListArgs};
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WithHint};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, grouped};
@@ -130,6 +131,10 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
             Box::new(Cursor::new(bytes.map_err(at)?))
         }
     };
+    if input.fill_buf().context("the dump cannot be read")?.is_empty() {
+        let message = "the dump is empty: nothing was loaded";
+        return Err(WithHint::error(message.to_owned(), "look at what made it"));
+    }
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(true)?;
     let how = Load { today: filter.date(), all_keys: true, ..Load::default() };

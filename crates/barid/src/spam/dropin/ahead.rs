@@ -1,5 +1,6 @@
 //! Reading ahead: while one message is judged, threads make the words of those that follow.
 
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +8,9 @@ use std::thread::{self, JoinHandle};
 
 use barid_bayes::{Distinct, Facts, Options, Tokenizer};
 
-use crate::limits::{DROPIN_AHEAD_LEN, DROPIN_AHEAD_MESSAGES, SPAM_THREADS_MAX};
+use crate::limits::{
+    DROPIN_AHEAD_LEN, DROPIN_AHEAD_MESSAGES, SPAM_BUFFER_KEPT_LEN, SPAM_THREADS_MAX,
+};
 
 /// A message whose words are made.
 #[derive(Debug, Default)]
@@ -46,16 +49,35 @@ pub struct Ahead<R> {
     makers: Vec<JoinHandle<()>>,
     reader: JoinHandle<R>,
     next: usize,
+    wanted: Wanted,
 }
+
+/// As long as it is there, messages are wanted.
+#[derive(Debug)]
+struct Wanted(Arc<Shared>);
 
 /// What the threads share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bytes of messages that were read and not yet taken.
-    waiting: Mutex<usize>,
+    waiting: Mutex<Waiting>,
     taken: Condvar,
     /// Messages whose buffers may be used again.
     free: Mutex<Vec<ReadMessage>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Bytes of messages that were read and not yet taken.
+    len: usize,
+    /// Whether nobody wants any more.
+    is_over: bool,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.waiting().is_over = true;
+        self.0.taken.notify_all();
+    }
 }
 
 /// Where a reader puts what it reads.
@@ -69,16 +91,23 @@ pub struct Reading {
 impl<R: Send + 'static> Ahead<R> {
     /// Begins to read: `read` is called in a thread of its own, and what it gives back comes at the
     /// end. `options` say how words are made ([`super::Judge::token_options`]).
-    pub fn start(options: &Options, read: impl FnOnce(&mut Reading) -> R + Send + 'static) -> Self {
+    ///
+    /// # Errors
+    /// Where there can be no threads.
+    pub fn start(
+        options: &Options,
+        read: impl FnOnce(&mut Reading) -> R + Send + 'static,
+    ) -> io::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(SPAM_THREADS_MAX);
         let shared = Arc::<Shared>::default();
+        let wanted = Wanted(Arc::clone(&shared));
         let mut reading = Reading { shared: Arc::clone(&shared), makers: Vec::new(), next: 0 };
         let (mut made, mut makers) = (Vec::new(), Vec::new());
         for _ in 0..threads {
             let (to_maker, messages) = sync_channel::<ReadMessage>(DROPIN_AHEAD_MESSAGES);
             let (to_taker, words) = sync_channel(DROPIN_AHEAD_MESSAGES);
             let mut tokenizer = Tokenizer::new(options.clone());
-            makers.push(thread::spawn(move || {
+            makers.push(thread::Builder::new().spawn(move || {
                 for mut message in messages {
                     message.words.read(&mut tokenizer, &message.bytes);
                     // Nobody may want it any more.
@@ -86,31 +115,34 @@ impl<R: Send + 'static> Ahead<R> {
                         return;
                     }
                 }
-            }));
+            })?);
             reading.makers.push(to_maker);
             made.push(words);
         }
-        let reader = thread::spawn(move || read(&mut reading));
-        Self { shared, made, makers, reader, next: 0 }
+        let reader = thread::Builder::new().spawn(move || read(&mut reading))?;
+        Ok(Self { shared, made, makers, reader, next: 0, wanted })
     }
 
     /// The next message, once its words are made; `None` after the last.
     pub fn take(&mut self) -> Option<ReadMessage> {
         let message = self.made[self.next % self.made.len()].recv().ok()?;
         self.next += 1;
-        *self.shared.waiting() -= message.bytes.len();
+        self.shared.waiting().len -= message.bytes.len();
         self.shared.taken.notify_one();
         Some(message)
     }
 
     /// Gives a message back, so that its buffers are used again.
-    pub fn give_back(&self, message: ReadMessage) {
+    pub fn give_back(&self, mut message: ReadMessage) {
+        message.bytes.clear();
+        message.bytes.shrink_to(SPAM_BUFFER_KEPT_LEN);
         self.shared.free().push(message);
     }
 
     /// What the reader gave back, after the last message.
     pub fn finish(self) -> R {
-        drop(self.made);
+        // A thread that has panicked leaves the reader with messages that nobody takes.
+        drop((self.wanted, self.made));
         let read = self.reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         for maker in self.makers {
             maker.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -120,26 +152,27 @@ impl<R: Send + 'static> Ahead<R> {
 }
 
 impl Reading {
-    /// Hands a message on. Waits while enough are ahead.
-    pub fn put(&mut self, bytes: &[u8], name: Option<&[u8]>) {
+    /// Hands a message on; whether more are wanted. Waits while enough are ahead.
+    pub fn put(&mut self, bytes: &[u8], name: Option<&[u8]>) -> bool {
         let mut message = self.shared.free().pop().unwrap_or_default();
         message.bytes.clear();
         message.bytes.extend_from_slice(bytes);
         message.name = name.map(<[u8]>::to_vec);
         let mut waiting = self.shared.waiting();
-        while *waiting > DROPIN_AHEAD_LEN {
+        while waiting.len > DROPIN_AHEAD_LEN && !waiting.is_over {
             waiting = self.shared.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        *waiting += bytes.len();
+        waiting.len += bytes.len();
         drop(waiting);
         // A thread that is gone has panicked, which is passed on when all is joined.
-        let _ = self.makers[self.next % self.makers.len()].send(message);
+        let is_sent = self.makers[self.next % self.makers.len()].send(message).is_ok();
         self.next += 1;
+        is_sent
     }
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, usize> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // A number is whole whenever the lock is free.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +200,8 @@ mod tests {
                 reading.put(text(number).as_bytes(), Some(name.as_bytes()));
             });
             "the end"
-        });
+        })
+        .unwrap();
         let mut tokenizer = Tokenizer::new(options);
         let mut expected = Distinct::new();
         for number in 0..count {
@@ -200,11 +234,24 @@ mod tests {
                 reading.put(b"Subject: a\n\nb\n", None);
                 wait.recv().expect("because it is answered");
             }
-        });
+        })
+        .unwrap();
         for _ in 0..3 {
             assert!(ahead.take().is_some());
             answer.send(()).expect("because it is waited for");
         }
         assert!(ahead.take().is_none());
+    }
+
+    #[test]
+    fn a_reader_of_whom_nobody_wants_more_ends() {
+        let message = vec![b'a'; DROPIN_AHEAD_LEN / 2];
+        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), move |reading| {
+            while reading.put(&message, None) {}
+            "the end"
+        })
+        .unwrap();
+        assert!(ahead.take().is_some());
+        assert_eq!(ahead.finish(), "the end");
     }
 }

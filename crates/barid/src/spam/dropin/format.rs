@@ -73,7 +73,7 @@ impl Saying<'_> {
             let mut precision = None;
             while let Some(digit @ b'0'..=b'9') = text.get(at) {
                 let before = precision.unwrap_or(0_usize);
-                precision = Some(before.saturating_mul(10) + usize::from(digit - b'0'));
+                precision = Some(before.saturating_mul(10).saturating_add((digit - b'0').into()));
                 at += 1;
             }
             directive.precision = precision;

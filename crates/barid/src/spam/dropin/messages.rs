@@ -152,7 +152,10 @@ impl<R: BufRead> Messages<R> {
     /// Adds a line to the message; whether it is the first of the next.
     fn line(&mut self, message: &mut Vec<u8>) -> Result<bool> {
         let start = message.len();
-        let most = if self.counted > 0 { self.counted } else { self.len_max + 1 };
+        let most = match self.counted {
+            0 => self.len_max + 1,
+            counted => counted.min(self.len_max + 1),
+        };
         let mut limited = std::io::Read::take(&mut self.input, most as u64);
         let len = limited.read_until(b'\n', message).map_err(Error::Input)?;
         if len == 0 {

@@ -90,7 +90,8 @@ impl<'a> Passing<'a, '_> {
     }
 
     fn is_own(&self, piece: &[u8]) -> bool {
-        piece.starts_with(self.settings.tokens.spam_header_name.as_bytes())
+        let own = self.settings.tokens.spam_header_name.as_bytes();
+        !own.is_empty() && piece.starts_with(own)
     }
 
     /// The piece behind header lines of our own and those that continue them.

@@ -122,12 +122,14 @@ fn allowed(count: u32, share: f64) -> u32 {
 }
 
 /// Cut-offs with which at most a share of ham is taken for spam, and of spam for ham as far as
-/// that can be. Of messages in order, those of one fold left out.
-pub(super) fn cut(scored: &[Scored], excluded: usize, rate: f64) -> Cut {
+/// that can be. Of messages in order, those of one fold left out. A message of which nothing is
+/// known has the score `unknown`, and is no spam.
+pub(super) fn cut(scored: &[Scored], excluded: usize, rate: f64, unknown: f64) -> Cut {
     let kept = || scored.iter().filter(|one| one.fold != excluded);
     let all = counts(kept());
     let ham_scores = kept().filter(|one| !one.is_spam).map(|one| one.spamicity);
-    let beyond = ham_scores.clone().nth(allowed(all.ham, rate) as usize).unwrap_or(0.0);
+    let beyond = ham_scores.clone().nth(allowed(all.ham, rate) as usize);
+    let beyond = beyond.unwrap_or(0.0).max(unknown);
     let least = kept().map(|one| one.spamicity).take_while(|score| *score > beyond).last();
     let spam = least.map_or(1.0, |least| short_between(beyond, least));
     let spam_scores = kept().rev().filter(|one| one.is_spam).map(|one| one.spamicity);
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn cut_offs_lie_between_scores() {
         let check = |text, scores: &[f64], rate, excluded, expected| {
-            let Cut { spam, ham } = cut(&scored(text, scores), excluded, rate);
+            let Cut { spam, ham } = cut(&scored(text, scores), excluded, rate, 0.0);
             assert_eq!((spam, ham), expected, "{text}");
         };
         check("ssshh", &[1.0, 0.9, 0.8, 0.4, 0.3], 0.0, 9, (0.6, 0.45));
@@ -196,6 +198,16 @@ mod tests {
         check("sshhs", &[1.0, 0.9, 0.8, 0.4, 0.3], 0.5, 9, (0.6, 0.45));
         check("hsshs", &[1.0, 1.0, 0.8, 0.4, 0.3], 0.0, 9, (1.0, 0.1));
         check("sshHs", &[1.0, 0.9, 0.2, 0.95, 0.3], 0.0, 1, (0.25, 0.25));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_no_spam() {
+        let check = |text, scores: &[f64], unknown, expected| {
+            assert_eq!(cut(&scored(text, scores), 9, 0.0, unknown).spam, expected, "{text}");
+        };
+        check("ssshh", &[1.0, 0.9, 0.5, 0.4, 0.3], 0.4, 0.45);
+        check("ssshh", &[1.0, 0.9, 0.5, 0.4, 0.3], 0.52, 0.71);
+        check("sshh", &[0.5, 0.4, 0.1, 0.1], 0.52, 1.0);
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
         sort(&mut scored);
         let excluded = 0..=self.all();
         let missed = excluded.clone().map(|fold| missed_around(&scored, fold, self.rate)).collect();
-        let cuts = excluded.map(|fold| cut(&scored, fold, self.rate)).collect();
+        let cuts = excluded.map(|fold| cut(&scored, fold, self.rate, parameters.robx)).collect();
         Trial { parameters, missed, cuts }
     }
 

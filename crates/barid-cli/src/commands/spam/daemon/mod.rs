@@ -143,9 +143,10 @@ pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Ou
     };
     let filter = args.list.scoring_filter(context, options, &args.score)?;
     let end = end_on_signal()?;
-    let listeners = listen(context, args)?;
     let log = Log { is_quiet: context.global.quiet, is_verbose: context.global.verbose };
     let daemon = daemon(&filter, args, log);
+    daemon.look_at_list()?;
+    let listeners = listen(context, args)?;
     let told = match &args.milter {
         Some(Address::Inet(_)) => listeners.get(1).and_then(Listener::port),
         _ => None,
@@ -208,6 +209,17 @@ fn end_on_signal() -> anyhow::Result<UnixStream> {
 }
 
 impl Daemon<'_> {
+    /// A list that cannot be used is told at the start; one may still be missing.
+    fn look_at_list(&self) -> anyhow::Result<()> {
+        match self.asker.counts(&[]) {
+            Err(barid::Error::WordList(error @ barid::wordlist::Error::NotFound { .. })) => {
+                self.log.warn(&format!("{error}; mail passes unjudged until it is there"));
+                Ok(())
+            }
+            asked => Ok(asked.map(drop)?),
+        }
+    }
+
     fn serve(&self, listener: usize, stream: Stream, busy: &Busy) {
         let served = match listener {
             0 => requests::serve(self, stream, busy),

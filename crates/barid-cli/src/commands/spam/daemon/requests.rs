@@ -93,7 +93,8 @@ fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
     let Some(body) = request.body.strip_suffix(b"\0") else {
         return failed("tokens end with a zero byte");
     };
-    let tokens: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
+    let tokens = body.split(|byte| *byte == 0).take(DAEMON_TOKENS_MAX + 1);
+    let tokens: Vec<&[u8]> = tokens.collect();
     let is_token = |token: &&[u8]| (1..=TOKEN_LEN_MAX).contains(&token.len());
     if tokens.len() > DAEMON_TOKENS_MAX || !tokens.iter().all(is_token) {
         return failed("too many tokens, or one that no list can hold");

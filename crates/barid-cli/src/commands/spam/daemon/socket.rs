@@ -156,13 +156,18 @@ fn remove_socket(path: &Path) -> anyhow::Result<()> {
     let at = || path.display().to_string();
     match OsVfs.symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(metadata) if matches!(metadata.file_type, FileType::Other) => {
-            // Whoever listens without a lock is no daemon of ours, and stays.
-            if UnixStream::connect(path).is_ok() {
-                let message = format!("{}: somebody listens there", path.display());
-                return Err(WithHint::error(message, "name another path"));
+        Ok(metadata) if matches!(metadata.file_type, FileType::Other) && is_socket(path) => {
+            match UnixStream::connect(path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    OsVfs.remove_file(path).with_context(at)
+                }
+                // Whoever listens without a lock is no daemon of ours, and stays.
+                Ok(_) => {
+                    let message = format!("{}: somebody listens there", path.display());
+                    Err(WithHint::error(message, "name another path"))
+                }
+                Err(error) => Err(error).with_context(at),
             }
-            OsVfs.remove_file(path).with_context(at)
         }
         Ok(_) => {
             let message = format!("{}: something else than a socket is there", path.display());
@@ -170,6 +175,12 @@ fn remove_socket(path: &Path) -> anyhow::Result<()> {
         }
         Err(error) => Err(error).with_context(at),
     }
+}
+
+/// No device and no pipe.
+fn is_socket(path: &Path) -> bool {
+    let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    rustix::fs::lstat(path).is_ok_and(|stat| kind(stat).is_socket())
 }
 
 /// A connection.

@@ -42,6 +42,8 @@ pub(in super::super) struct Verdict {
 pub(super) const FIELD: &[u8] = b"X-Bogosity";
 /// What is said of spam that is not taken.
 const REJECTED: &[u8] = b"550 5.7.1 This message looks like spam\0";
+/// What is said of a message with more fields of ours than are taken out.
+const TOO_MANY_FIELDS: &[u8] = b"550 5.6.0 Too many X-Bogosity fields\0";
 /// Why a message is held.
 const QUARANTINED: &[u8] = b"looks like spam\0";
 
@@ -147,6 +149,11 @@ impl Session {
             write(out, b'y', &[REJECTED]);
             return;
         }
+        if own_fields > OWN_FIELDS_MAX {
+            // None of them may stay.
+            write(out, b'y', &[TOO_MANY_FIELDS]);
+            return;
+        }
         for number in (1..=own_fields).rev() {
             // Without a value: it goes.
             write(out, b'm', &[&number.to_be_bytes(), FIELD, b"\0", b"\0"]);
@@ -191,7 +198,7 @@ impl Session {
 
     fn field(&mut self, name: &[u8], value: &[u8], has_space: bool) {
         if name.eq_ignore_ascii_case(FIELD) {
-            self.own_fields = (self.own_fields + 1).min(OWN_FIELDS_MAX);
+            self.own_fields = (self.own_fields + 1).min(OWN_FIELDS_MAX + 1);
             return;
         }
         self.add(name);
