@@ -116,6 +116,16 @@ impl Distinct {
         self.entries.is_empty()
     }
 
+    /// Bytes of all tokens together.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether any token has a byte.
+    pub fn has_byte(&self, byte: u8) -> bool {
+        memchr::memchr(byte, &self.bytes).is_some()
+    }
+
     /// Puts the tokens in byte order, in which they are looked up and scored.
     pub fn sort(&mut self) {
         let bytes = &self.bytes;

@@ -9,9 +9,9 @@ use super::interner::Interner;
 pub(super) struct Tokens(Vec<u8>);
 
 impl Tokens {
-    /// Room for tokens of so many bytes, of which there are so many.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
-        let mut bytes = Vec::with_capacity(tokens.clone().map(|token| token.len() + 2).sum());
+    /// Tokens that take about `len` bytes.
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, len: usize) -> Self {
+        let mut bytes = Vec::with_capacity(len);
         for token in tokens {
             let len = u16::try_from(token.len()).expect("because longer tokens are left out");
             bytes.extend_from_slice(&len.to_le_bytes());
@@ -106,7 +106,7 @@ mod tests {
             tokens.sort();
             tokens.dedup();
             let (spam, ham) = (random.u32(0..2), random.u32(0..2));
-            let packed = Tokens::new(tokens.iter().map(Vec::as_slice));
+            let packed = Tokens::new(tokens.iter().map(Vec::as_slice), 0);
             assert!(packed.iter().eq(tokens.iter().map(Vec::as_slice)));
             sums.count(&packed, Counts::new(spam, 0), Counts::new(0, ham));
             for token in tokens {

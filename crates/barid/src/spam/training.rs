@@ -409,7 +409,7 @@ fn made(worker: &mut Worker, message: &[u8], lesson: Lesson, filter: &Filter) ->
     };
     let mut tokens_of = |(class, profile): (Class, Profile)| {
         worker.maker.tokenize(profile);
-        (class, Tokens::new(worker.maker.tokens()))
+        (class, worker.maker.packed())
     };
     let (remove, add) = (remove.map(&mut tokens_of), add.map(&mut tokens_of));
     Ok(Made { content, plan: Ok(Change { remove, add, has_receipt }) })

@@ -6,6 +6,7 @@ use barid_bayes::{Distinct, Options, Profile, Scorer, Tokenizer};
 use barid_wordlist::limits::TOKEN_LEN_MAX;
 
 use super::canonical::write_canonical;
+use super::sums::Tokens;
 use super::{AnyList, Filter, dropin};
 use crate::Result;
 use crate::limits::SPAM_BUFFER_KEPT_LEN;
@@ -68,11 +69,26 @@ impl Maker {
 
     /// The tokens that a word list can hold.
     pub(super) fn tokens(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        let can_be_held = |token: &&[u8]| {
-            !token.is_empty() && token.len() <= TOKEN_LEN_MAX && !token.contains(&0)
-        };
-        self.distinct.iter().filter(can_be_held)
+        held(&self.distinct)
     }
+
+    /// The same, packed.
+    pub(super) fn packed(&self) -> Tokens {
+        packed(&self.distinct)
+    }
+}
+
+/// The tokens that a word list can hold.
+pub(super) fn held(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
+    let has_nul = distinct.has_byte(0);
+    distinct.iter().filter(move |token| {
+        (1..=TOKEN_LEN_MAX).contains(&token.len()) && !(has_nul && token.contains(&0))
+    })
+}
+
+/// The same, packed.
+pub(super) fn packed(distinct: &Distinct) -> Tokens {
+    Tokens::new(held(distinct), distinct.bytes_len() + 2 * distinct.len())
 }
 
 /// Makers that are free, where no list is asked.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use barid_bayes::{
-    AddressPrefix, Distinct, Evidence, Explanation, Facts, Options, Score, Scorer, Status,
-    Tokenizer,
+    AddressPrefix, Evidence, Explanation, Facts, Options, Score, Scorer, Status, Tokenizer,
 };
 use barid_vfs::Vfs;
-use barid_wordlist::limits::TOKEN_LEN_MAX;
 
 use super::ahead::Words;
 use super::format::Saying;
 use super::pass::pass;
 use super::{Error, Lists, Result, Settings};
+use crate::spam::sums::Tokens;
+use crate::spam::worker::{held, packed};
 
 /// Judges messages, one after the other, with word lists that stay open. Several judges may use
 /// one list at once, each with a handle of its own; bogofilter's own files only in turn, as a
@@ -162,7 +162,12 @@ impl Judge {
 
     /// The words of the message, in byte order.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        words(&self.words.distinct)
+        held(&self.words.distinct)
+    }
+
+    /// The same, packed.
+    pub(super) fn packed_words(&self) -> Tokens {
+        packed(&self.words.distinct)
     }
 
     /// How many they are.
@@ -183,7 +188,7 @@ impl Judge {
     }
 
     fn look_up(&mut self) -> Result<()> {
-        let words: Vec<&[u8]> = words(&self.words.distinct).collect();
+        let words: Vec<&[u8]> = held(&self.words.distinct).collect();
         self.lists.look_up(&words, &mut self.evidence)
     }
 
@@ -203,7 +208,7 @@ impl Judge {
 
     /// What each word of the message had to do with its score.
     pub fn explain(&mut self) -> Explanation<'_> {
-        let words = words(&self.words.distinct).zip(self.evidence.iter().copied());
+        let words = held(&self.words.distinct).zip(self.evidence.iter().copied());
         self.scorer.explain(&self.settings.parameters, words)
     }
 
@@ -284,11 +289,4 @@ impl Judge {
             explanation.write_histogram(&parameters, indent, to);
         }
     }
-}
-
-/// The words that a word list can hold.
-fn words(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
-    let can_be_held =
-        |word: &&[u8]| !word.is_empty() && word.len() <= TOKEN_LEN_MAX && !word.contains(&0);
-    distinct.iter().filter(can_be_held)
 }

@@ -90,7 +90,7 @@ impl<'a> Samples<'a> {
                 let (content, date) = (content_of(text), arrived(text));
                 maker.tokenize(profile);
                 maker.sort();
-                Made { content, date, tokens: Tokens::new(maker.tokens()) }
+                Made { content, date, tokens: maker.packed() }
             })
         };
         let mut done = 0;
