@@ -1,6 +1,8 @@
 //! Caches in every store: `--store`, `--compress` and the verbs of `barid cache`.
 
-use barid_testkit::skip_or_fail;
+use std::path::Path;
+
+use barid_testkit::{disk, skip_or_fail};
 use serde_json::Value;
 
 use crate::support::{Run, World};
@@ -134,14 +136,23 @@ fn one_size_is_told_everywhere() {
     let world = World::new();
     let path = maildir(&world, 400);
     for way in ways(&world) {
-        world.ok(&["cache", "clear"]);
-        let text = ok(&world, &["cache", "populate", &path, "--json"], &way);
-        let populated: Value = serde_json::from_str(&text).unwrap();
-        let listed = &world.json(&["cache", "status", &path])[0]["bytes"];
-        assert_eq!(&populated["bytes"], listed, "{way:?}");
-        assert_eq!(&world.json(&["status", &path])[0]["cache"]["bytes"], listed, "{way:?}");
+        // A file system may still lay out what was written, which moves a block or two.
+        let mut tries = (0..5).map(|_| told_sizes(&world, &path, &way));
+        let is_one = tries.any(|sizes| sizes[0] > 0 && sizes.iter().all(|size| *size == sizes[0]));
+        assert!(is_one, "{way:?}: {:?}", told_sizes(&world, &path, &way));
     }
     assert_eq!(world.json(&["status", &path, "--no-cache"])[0]["cache"]["bytes"], 0);
+}
+
+/// The size of a new cache as each command tells it.
+fn told_sizes(world: &World, path: &str, way: &[String]) -> [u64; 3] {
+    world.ok(&["cache", "clear"]);
+    let text = ok(world, &["cache", "populate", path, "--json"], way);
+    let populated: Value = serde_json::from_str(&text).unwrap();
+    let listed = world.json(&["cache", "status", path]);
+    let status = world.json(&["status", path]);
+    [&populated["bytes"], &listed[0]["bytes"], &status[0]["cache"]["bytes"]]
+        .map(|size| size.as_u64().unwrap())
 }
 
 /// The way back that is told is one.
@@ -154,10 +165,11 @@ fn what_mends_a_damaged_cache_is_told() {
         world.ok(&["cache", "clear"]);
         ok(&world, &["ls", &path], &way);
         let header = world.json(&["cache", "status"])[0]["file"].as_str().unwrap().to_owned();
+        disk::settle(Path::new(&header).parent().unwrap()).unwrap();
         let before = world.json(&["cache", "status", &path]);
-        let mut bytes = barid_testkit::disk::read(header.as_ref()).unwrap();
+        let mut bytes = disk::read(header.as_ref()).unwrap();
         bytes[30] ^= 0x55;
-        barid_testkit::disk::write(header.as_ref(), &bytes).unwrap();
+        disk::write(header.as_ref(), &bytes).unwrap();
         let status = world.json(&["cache", "status", &path]);
         assert_eq!(status[0]["state"], "damaged", "{way:?}");
         assert_eq!(
@@ -349,14 +361,14 @@ fn damage_of_a_store_costs_a_warning() {
         world.ok(&["cache", "clear"]);
         ok(&world, &["ls", &path], &way);
         let largest = |world: &World| {
-            let files = barid_testkit::disk::list_files(&world.path("home/.cache/barid")).unwrap();
-            files.into_iter().max_by_key(|file| barid_testkit::disk::read(file).unwrap().len())
+            let files = disk::list_files(&world.path("home/.cache/barid")).unwrap();
+            files.into_iter().max_by_key(|file| disk::read(file).unwrap().len())
         };
         let file = largest(&world).unwrap();
-        let mut bytes = barid_testkit::disk::read(&file).unwrap();
+        let mut bytes = disk::read(&file).unwrap();
         let (from, to) = (bytes.len() / 4, bytes.len() / 4 * 3);
         bytes[from..to].iter_mut().for_each(|byte| *byte ^= 0x55);
-        barid_testkit::disk::write(&file, &bytes).unwrap();
+        disk::write(&file, &bytes).unwrap();
         let verified = world.run(&["cache", "verify", &path]);
         assert_eq!(verified.code, 2, "{way:?} {file:?}: {}", verified.text());
         let run = world.run(&["ls", &path]);

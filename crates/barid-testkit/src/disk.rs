@@ -29,6 +29,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
+/// Brings the files of a directory to the disk: from then on a file system that allocates late counts
+/// the same blocks.
+pub fn settle(dir: &Path) -> io::Result<()> {
+    for path in list(dir)? {
+        File::open(path)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Creates a directory that must not exist yet.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
