@@ -5,17 +5,25 @@ use std::path::Path;
 use barid::vfs::{OsVfs, Vfs as _};
 
 use super::Stop;
+use super::getopt::Known;
 use crate::limits::BOGO_CONFIG_LEN_MAX;
+
+/// The configuration file of the machine.
+pub(super) const SITE: &str = "/etc/bogofilter.cf";
+/// That of the user.
+pub(super) const USER: &[u8] = b"~/.bogofilter.cf";
 
 /// Bytes of a line that bogofilter takes at once.
 const LINE_LEN: usize = 199;
 
-/// A line of a configuration file: name and value. `None` of a line that has none.
-pub(super) type Setting<'a> = (&'a [u8], Option<(&'a [u8], &'a [u8])>);
+/// A line of a configuration file: what its option stands for, and the value. `None` of a line that
+/// has no option.
+pub(super) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
 
 /// Hands every line that is no comment to `each`. `false` if the file cannot be read.
 pub(super) fn read(
     path: &Path,
+    known: &Known,
     each: &mut dyn FnMut(Setting<'_>) -> Result<(), Stop>,
 ) -> Result<bool, Stop> {
     let Ok(bytes) = OsVfs.read(path, BOGO_CONFIG_LEN_MAX) else { return Ok(false) };
@@ -26,7 +34,9 @@ pub(super) fn read(
             }
             let is_end = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
             let len = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
-            each((&line[..len], split(&line[..len])))?;
+            let line = &line[..len];
+            let setting = split(line);
+            each((line, setting.and_then(|(name, value)| Some((known.of_config(name)?, value)))))?;
         }
     }
     Ok(true)

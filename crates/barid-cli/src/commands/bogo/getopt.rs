@@ -2,6 +2,8 @@
 //! short options in one word, values with or without a space, long names cut short, options behind
 //! other arguments.
 
+use super::{Stop, shown, tell};
+
 /// A long option.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Long {
@@ -31,8 +33,25 @@ impl Long {
 pub(super) struct Known {
     /// Letters of options; those that take a value are followed by a colon.
     pub(super) letters: &'static str,
+    /// Long options, beside those that all programs know.
     pub(super) longs: &'static [Long],
 }
+
+/// The long options that all three programs know.
+const COMMON: &[Long] = &[
+    Long::named("config-file"),
+    Long::flag("no-config-file", "C"),
+    Long::flag("help", "h"),
+    Long::value("input-file", "I"),
+    Long::value("output-file", "O"),
+    Long::named("min-token-len"),
+    Long::named("max-token-len"),
+    Long::named("max-multi-token-len"),
+    Long::named("multi-token-count"),
+    Long::named("unicode"),
+    Long::flag("version", "V"),
+    Long::flag("verbosity", "v"),
+];
 
 /// What an argument is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +73,33 @@ pub(super) struct Parsed {
     pub(super) others: Vec<Vec<u8>>,
 }
 
+/// Takes an option, and its value if it has one.
+pub(super) type Apply<'a> = dyn FnMut(&str, Option<&[u8]>) -> Result<(), Stop> + 'a;
+
+impl Parsed {
+    /// Hands every option to `apply`; tells what is none.
+    pub(super) fn each(&self, apply: &mut Apply<'_>) -> Result<(), Stop> {
+        for item in &self.items {
+            match item {
+                Item::Option { key, value } => apply(key, value.as_deref())?,
+                Item::Unknown(arg) => {
+                    tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes());
+                }
+                Item::NoValue(arg) => {
+                    let said = format!("Option {} requires an argument.", shown(arg));
+                    return Err(Stop::error(said));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Known {
+    fn longs(&self) -> impl Iterator<Item = &'static Long> {
+        COMMON.iter().chain(self.longs)
+    }
+
     pub(super) fn parse(&self, args: &[Vec<u8>]) -> Parsed {
         let mut parsed = Parsed::default();
         let mut args = args.iter();
@@ -92,11 +137,11 @@ impl Known {
     }
 
     /// The option of a name, or of the beginning of one.
-    fn find(&self, name: &[u8]) -> Option<&Long> {
-        if let Some(exact) = self.longs.iter().find(|long| long.name.as_bytes() == name) {
+    fn find(&self, name: &[u8]) -> Option<&'static Long> {
+        if let Some(exact) = self.longs().find(|long| long.name.as_bytes() == name) {
             return Some(exact);
         }
-        let mut begin = self.longs.iter().filter(|long| long.name.as_bytes().starts_with(name));
+        let mut begin = self.longs().filter(|long| long.name.as_bytes().starts_with(name));
         let first = begin.next()?;
         begin
             .all(|other| (other.key, other.takes_value) == (first.key, first.takes_value))
@@ -132,15 +177,17 @@ impl Known {
         }
     }
 
-    /// The option that a line of a configuration file names: without regard to case, with `_` for
-    /// `-`.
-    pub(super) fn of_config(&self, name: &[u8]) -> Option<&Long> {
+    /// What the option that a line of a configuration file names stands for; names are without
+    /// regard to case, with `_` for `-`.
+    pub(super) fn of_config(&self, name: &[u8]) -> Option<&'static str> {
         let is_same = |(one, other): (&u8, u8)| {
             one.eq_ignore_ascii_case(&other) || (*one, other) == (b'_', b'-')
         };
-        self.longs.iter().find(|long| {
+        let mut longs = self.longs();
+        let found = longs.find(|long| {
             long.name.len() == name.len() && name.iter().zip(long.name.bytes()).all(is_same)
-        })
+        });
+        found.map(|long| long.key)
     }
 }
 
@@ -185,12 +232,16 @@ mod tests {
         check("a -p b -- -v - c", "p +a +b +-v +- +c");
         check("-z -pz -d", "?-z p ?-pz :-d");
         check("--spam-cutoff", ":--spam-cutoff");
+        check(
+            "--verb --vers --ver --config-file=x --config x",
+            "v V ?--ver config-file=x config-file=x",
+        );
     }
 
     #[test]
     fn names_of_configuration_files() {
         let check = |name: &str, key: Option<&str>| {
-            assert_eq!(KNOWN.of_config(name.as_bytes()).map(|long| long.key), key, "{name}");
+            assert_eq!(KNOWN.of_config(name.as_bytes()), key, "{name}");
         };
         check("spam_cutoff", Some("spam-cutoff"));
         check("Spam-Cutoff", Some("spam-cutoff"));

@@ -130,7 +130,7 @@ impl Input<'_> {
     }
 
     fn file(&mut self, file: Box<dyn File>, name: Option<&[u8]>) -> Result<(), Stop> {
-        self.stream(BufReader::with_capacity(BOGO_BUFFER_LEN, Stream { file, at: 0 }), name)
+        self.stream(Stream::of(file), name)
     }
 
     fn stream(&mut self, stream: impl std::io::BufRead, name: Option<&[u8]>) -> Result<(), Stop> {
@@ -202,8 +202,15 @@ impl Input<'_> {
 /// A file from its beginning.
 #[derive(Debug)]
 pub(super) struct Stream {
-    pub(super) file: Box<dyn File>,
-    pub(super) at: u64,
+    file: Box<dyn File>,
+    at: u64,
+}
+
+impl Stream {
+    /// It behind a buffer.
+    pub(super) fn of(file: Box<dyn File>) -> BufReader<Self> {
+        BufReader::with_capacity(BOGO_BUFFER_LEN, Self { file, at: 0 })
+    }
 }
 
 impl Read for Stream {

@@ -1,33 +1,23 @@
 //! `bogolexer`.
 
+use std::io::BufRead;
+
 use barid::bayes::{AddressPrefix, Options, Tokenizer, WordEncoding};
 use barid::spam::dropin::{Messages, Separation};
 use barid::vfs::{OpenOptions, OsVfs, Vfs as _};
 
 use super::config::{self, text, yes};
-use super::getopt::{Item, Known, Long};
+use super::getopt::{Known, Long};
 use super::input::{Stream, stdin};
 use super::options::whole;
 use super::places::{expanded, reason};
-use super::{Stop, help, path_of, shown, tell, tell_out};
-use crate::limits::{BOGO_BUFFER_LEN, MESSAGE_LEN_MAX};
+use super::{Stop, help, path_of, shown, tell_out};
+use crate::limits::MESSAGE_LEN_MAX;
 
 /// The options that bogolexer knows.
 const KNOWN: Known = Known {
     letters: ":c:CDhHI:nO:pqvVx:X:m",
     longs: &[
-        Long::named("config-file"),
-        Long::flag("no-config-file", "C"),
-        Long::flag("help", "h"),
-        Long::value("input-file", "I"),
-        Long::value("output-file", "O"),
-        Long::named("min-token-len"),
-        Long::named("max-token-len"),
-        Long::named("max-multi-token-len"),
-        Long::named("multi-token-count"),
-        Long::named("unicode"),
-        Long::flag("version", "V"),
-        Long::flag("verbosity", "v"),
         Long::named("block-on-subnets"),
         Long::named("charset-default"),
         Long::named("user-config-file"),
@@ -58,25 +48,14 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         output: None,
     };
     let parsed = KNOWN.parse(args);
-    for item in &parsed.items {
-        match item {
-            Item::Option { key, value } => {
-                asked.apply(key, value.as_deref().unwrap_or_default())?
-            }
-            Item::Unknown(arg) => tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes()),
-            Item::NoValue(arg) => {
-                let said = format!("Option {} requires an argument.", shown(arg));
-                return Err(Stop::error(said));
-            }
-        }
-    }
+    parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
     if let Some(name) = parsed.others.first() {
         let said = format!("Extra arguments given, first: {}. Aborting.", shown(name));
         return Err(Stop::error(said));
     }
     if !asked.without_config {
-        asked.config(b"/etc/bogofilter.cf")?;
-        asked.config(b"~/.bogofilter.cf")?;
+        asked.config(config::SITE.as_bytes())?;
+        asked.config(config::USER)?;
     }
     if !asked.prints && !asked.counts {
         return Err(Stop::error("bogolexer: words are printed with -p, and counted with -q"));
@@ -119,49 +98,32 @@ impl Asked {
     }
 
     fn config(&mut self, path: &[u8]) -> Result<(), Stop> {
-        config::read(&expanded(path), &mut |(_, setting)| {
-            let known = setting.and_then(|(name, value)| Some((KNOWN.of_config(name)?, value)));
-            match known {
-                Some((long, value)) => self.apply(long.key, value),
-                None => Ok(()),
-            }
+        config::read(&expanded(path), &KNOWN, &mut |(_, setting)| {
+            setting.map_or(Ok(()), |(key, value)| self.apply(key, value))
         })?;
         Ok(())
     }
 
     fn run(&self) -> Result<u8, Stop> {
+        let input: Box<dyn BufRead> = match &self.input {
+            None => Box::new(stdin()),
+            Some(path) => {
+                let file = OsVfs.open(path_of(path), OpenOptions::READ);
+                let unread = |_| Stop::error(format!("Can't read '{}'", shown(path)));
+                Box::new(Stream::of(file.map_err(unread)?))
+            }
+        };
+        let mut messages = Messages::new(input, true, Separation::None, MESSAGE_LEN_MAX)?;
         let mut tokenizer = Tokenizer::new(self.options.clone());
-        let (mut count, mut out) = (0_u64, Vec::new());
-        let mut take = |message: &[u8], out: &mut Vec<u8>| {
-            tokenizer.tokens(message, &mut |token| {
+        let (mut count, mut out, mut message) = (0_u64, Vec::new(), Vec::new());
+        while messages.next(&mut message)? {
+            tokenizer.tokens(&message, &mut |token| {
                 count += 1;
                 if self.prints {
                     out.extend_from_slice(token);
                     out.push(b'\n');
                 }
             });
-        };
-        let mut message = Vec::new();
-        match &self.input {
-            None => {
-                let none = Separation::None;
-                let mut messages = Messages::new(stdin(), true, none, MESSAGE_LEN_MAX)?;
-                while messages.next(&mut message)? {
-                    take(&message, &mut out);
-                }
-            }
-            Some(path) => {
-                let file = OsVfs.open(path_of(path), OpenOptions::READ);
-                let file =
-                    file.map_err(|_| Stop::error(format!("Can't read '{}'", shown(path))))?;
-                let stream = Stream { file, at: 0 };
-                let stream = std::io::BufReader::with_capacity(BOGO_BUFFER_LEN, stream);
-                let none = Separation::None;
-                let mut messages = Messages::new(stream, true, none, MESSAGE_LEN_MAX)?;
-                while messages.next(&mut message)? {
-                    take(&message, &mut out);
-                }
-            }
         }
         if !self.prints {
             out = format!("quiet mode.\n{count} tokens read.\n").into_bytes();

@@ -20,18 +20,6 @@ use super::{Stop, help, path_of, places, shown, tell, tell_out};
 pub(super) const KNOWN: Known = Known {
     letters: ":-:bBc:Cd:DehHI:k:lL:m:MnNo:O:pPqQRsStTuUvVx:X:y:",
     longs: &[
-        Long::named("config-file"),
-        Long::flag("no-config-file", "C"),
-        Long::flag("help", "h"),
-        Long::value("input-file", "I"),
-        Long::value("output-file", "O"),
-        Long::named("min-token-len"),
-        Long::named("max-token-len"),
-        Long::named("max-multi-token-len"),
-        Long::named("multi-token-count"),
-        Long::named("unicode"),
-        Long::flag("version", "V"),
-        Long::flag("verbosity", "v"),
         Long::flag("ham-true", "e"),
         Long::named("token-count"),
         Long::named("token-count-min"),
@@ -89,11 +77,6 @@ pub(super) const KNOWN: Known = Known {
         Long::named("quirks"),
     ],
 };
-
-/// The configuration file of the machine.
-const SITE_CONFIG: &str = "/etc/bogofilter.cf";
-/// That of the user.
-const USER_CONFIG: &[u8] = b"~/.bogofilter.cf";
 
 /// Where messages come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +156,7 @@ impl Options {
             folder: Folder::default(),
             without_config: false,
             config_file: None,
-            user_config: USER_CONFIG.to_vec(),
+            user_config: config::USER.to_vec(),
             lists: Vec::new(),
             date: None,
             timestamps: true,
@@ -181,39 +164,24 @@ impl Options {
             run: Run::default(),
             fixed_terse: 0,
         };
-        let parsed = KNOWN.parse(args);
-        options.items(&parsed.items, Pass::First)?;
+        let mut parsed = KNOWN.parse(args);
+        parsed.each(&mut |key, value| options.apply(key, value, Pass::First))?;
+        // What is no option was told of.
+        parsed.items.retain(|item| !matches!(item, Item::Unknown(_)));
         let Run { registration, updates, .. } = options.run;
         options.run.is_normal = registration == Registration::default() && !updates;
         options.configure()?;
-        options.items(&parsed.items, Pass::Last)?;
+        parsed.each(&mut |key, value| options.apply(key, value, Pass::Last))?;
         options.names = parsed.others;
         options.check()?;
         Ok(options)
-    }
-
-    fn items(&mut self, items: &[Item], pass: Pass) -> Result<(), Stop> {
-        for item in items {
-            match item {
-                Item::Option { key, value } => self.apply(key, value.as_deref(), pass)?,
-                Item::Unknown(arg) if pass == Pass::First => {
-                    tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes());
-                }
-                Item::Unknown(_) => {}
-                Item::NoValue(arg) => {
-                    let said = format!("Option {} requires an argument.", shown(arg));
-                    return Err(Stop::error(said));
-                }
-            }
-        }
-        Ok(())
     }
 
     fn configure(&mut self) -> Result<(), Stop> {
         if self.without_config {
             return Ok(());
         }
-        self.config(SITE_CONFIG.into(), Precedence::SiteConfig)?;
+        self.config(config::SITE.into(), Precedence::SiteConfig)?;
         let path = expanded(&self.user_config);
         self.config(path, Precedence::UserConfig)?;
         Ok(())
@@ -222,15 +190,12 @@ impl Options {
     /// Reads a configuration file; `None` if there is none, else whether all of it was understood.
     fn config(&mut self, path: PathBuf, precedence: Precedence) -> Result<Option<bool>, Stop> {
         let mut is_understood = true;
-        let is_read = config::read(&path, &mut |(line, setting)| {
-            let known = setting.and_then(|(name, value)| Some((KNOWN.of_config(name)?, value)));
-            match known {
-                Some((long, value)) => self.apply(long.key, Some(value), Pass::Config(precedence)),
-                None => {
-                    is_understood = false;
-                    tell(format!("Error - bad parameter '{}'\n", shown(line)).as_bytes());
-                    Ok(())
-                }
+        let is_read = config::read(&path, &KNOWN, &mut |(line, setting)| match setting {
+            Some((key, value)) => self.apply(key, Some(value), Pass::Config(precedence)),
+            None => {
+                is_understood = false;
+                tell(format!("Error - bad parameter '{}'\n", shown(line)).as_bytes());
+                Ok(())
             }
         })?;
         self.config_file = is_read.then_some(path);

@@ -10,12 +10,11 @@ use barid::vfs::{FileType, OpenOptions, OsVfs, Vfs};
 use barid::wordlist::{Created, Load, Maintain, Native, dump, load, oldest, robx, store_robx};
 
 use super::config::{self, integer, yes};
-use super::getopt::{Item, Known, Long};
+use super::getopt::{Known, Long};
 use super::input::{Stream, stdin};
 use super::options::{date, whole};
 use super::places::{expanded, reason};
 use super::{Stop, help, path_of, shown, tell, tell_out};
-use crate::limits::BOGO_BUFFER_LEN;
 
 mod tend;
 
@@ -23,18 +22,6 @@ mod tend;
 const KNOWN: Known = Known {
     letters: ":a:c:Cd:DhH:I:k:l:m:nO:p:r:R:s:u:vVw:x:X:y:",
     longs: &[
-        Long::named("config-file"),
-        Long::flag("no-config-file", "C"),
-        Long::flag("help", "h"),
-        Long::value("input-file", "I"),
-        Long::value("output-file", "O"),
-        Long::named("min-token-len"),
-        Long::named("max-token-len"),
-        Long::named("max-multi-token-len"),
-        Long::named("multi-token-count"),
-        Long::named("unicode"),
-        Long::flag("version", "V"),
-        Long::flag("verbosity", "v"),
         Long::named("db-transaction"),
         Long::value("timestamp-date", "y"),
         Long::named("db-log-autoremove"),
@@ -110,18 +97,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         resets_encoding: false,
     };
     let parsed = KNOWN.parse(args);
-    for item in &parsed.items {
-        match item {
-            Item::Option { key, value } => {
-                asked.apply(key, value.as_deref().unwrap_or_default())?
-            }
-            Item::Unknown(arg) => tell(format!("Unknown option '{}'.\n", shown(arg)).as_bytes()),
-            Item::NoValue(arg) => {
-                let said = format!("Option {} requires an argument.", shown(arg));
-                return Err(Stop::error(said));
-            }
-        }
-    }
+    parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
     let [(task, path)] = &asked.tasks[..] else {
         return Err(Stop::error(
             "bogoutil: Exactly one of the file or directory commands must be present.",
@@ -210,18 +186,15 @@ impl Asked {
         if self.without_config {
             return Ok(());
         }
-        self.config(Path::new("/etc/bogofilter.cf"))?;
-        self.config(&expanded(b"~/.bogofilter.cf"))
+        self.config(Path::new(config::SITE))?;
+        self.config(&expanded(config::USER))
     }
 
     /// Reads a configuration file, as far as it says something about word lists.
     fn config(&mut self, path: &Path) -> Result<(), Stop> {
-        config::read(path, &mut |(_, setting)| {
-            let known = setting.and_then(|(name, value)| Some((KNOWN.of_config(name)?, value)));
-            match known {
-                Some((long, value)) if !long.name.starts_with("db-") => self.apply(long.key, value),
-                _ => Ok(()),
-            }
+        config::read(path, &KNOWN, &mut |(_, setting)| match setting {
+            Some((key, value)) if !key.starts_with("db-") => self.apply(key, value),
+            _ => Ok(()),
         })?;
         Ok(())
     }
@@ -297,9 +270,7 @@ impl Asked {
             all_keys: false,
         };
         let loaded = match self.input()? {
-            Some(stream) => {
-                load(&mut *list, &mut BufReader::with_capacity(BOGO_BUFFER_LEN, stream), &how)
-            }
+            Some(mut stream) => load(&mut *list, &mut stream, &how),
             None => load(&mut *list, &mut stdin(), &how),
         };
         let loaded = loaded.map_err(|error| {
@@ -351,9 +322,9 @@ impl Asked {
     }
 
     /// The file of `-I`.
-    fn input(&self) -> Result<Option<Stream>, Stop> {
+    fn input(&self) -> Result<Option<BufReader<Stream>>, Stop> {
         let open = |path: &PathBuf| match OsVfs.open(path, OpenOptions::READ) {
-            Ok(file) => Ok(Stream { file, at: 0 }),
+            Ok(file) => Ok(Stream::of(file)),
             Err(_) => Err(Stop::error(format!("Can't read file '{}'", path.display()))),
         };
         self.input.as_ref().map(open).transpose()
