@@ -6,6 +6,7 @@ mod lists;
 mod mailboxes;
 mod recipes;
 mod set_up;
+mod streams;
 mod util;
 
 use std::os::unix::process::CommandExt as _;
@@ -70,6 +71,7 @@ impl Pair {
                 command
             }
             (Side::Theirs, "bogofilter") => self.peer.filter_command(),
+            (Side::Theirs, "bogolexer") => self.peer.lexer_command(),
             (Side::Theirs, _) => self.peer.util_command(),
         };
         let env: Vec<_> = self.world.command().get_envs().map(own).collect();

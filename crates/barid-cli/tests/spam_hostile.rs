@@ -107,3 +107,19 @@ fn base64_of_a_bomb_and_of_one_token() {
     let line = "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\n";
     check(format!("{HEAD}{text}{}", line.repeat(300_000)).as_bytes());
 }
+
+/// The words of a message may be many times as long as it is; they are written as they are made.
+#[test]
+fn words_that_are_printed_are_not_kept() {
+    let world = World::new();
+    let text = [format!("{HEAD}\n").into_bytes(), b"word ".repeat(MB)].concat();
+    let message = world.write("message", &text);
+    let mut command = world.command();
+    command.args(["bogolexer", "-C", "-p", "--multi-token-count=5", "-I", &message]);
+    command.stdout(disk::create(&world.path("out")).unwrap());
+    let usage = measure(&mut command, DEADLINE, Sampling::Every(INTERVAL)).unwrap();
+    assert!(usage.status.success());
+    let (peak, printed) = (usage.anon_peak.unwrap(), world.read("out").len() as u64);
+    let most = COPIES_MAX * text.len() as u64 + BESIDE_MAX;
+    assert!(printed > most && peak < most / 2, "{peak} bytes of {most} for {printed}");
+}

@@ -10,7 +10,8 @@
 //! - [`CrashVfs`]: loses power at every moment; see [`crash`].
 //!
 //! Beside them stand what every writer needs: [`atomic_replace`], [`create_dir_durable`],
-//! [`DotLock`] and [`lock_file`]; and for who waits for others, [`Watch`].
+//! [`DotLock`] and [`lock_file`]; for who waits for others, [`Watch`]; and for input and output
+//! that users name and that may be a FIFO or a device, [`Stream`].
 
 mod api;
 mod counting;
@@ -22,6 +23,7 @@ mod limits;
 mod mem;
 mod os;
 mod replace;
+mod stream;
 mod watch;
 
 pub use api::{
@@ -36,4 +38,5 @@ pub use layer::{CallKind, Layer};
 pub use mem::MemVfs;
 pub use os::OsVfs;
 pub use replace::{atomic_replace, create_dir_durable, is_temporary};
+pub use stream::Stream;
 pub use watch::{Watch, WatchId};

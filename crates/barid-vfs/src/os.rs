@@ -406,7 +406,7 @@ fn open_dir_fd(path: &Path) -> io::Result<OwnedFd> {
     Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?)
 }
 
-fn fstat(fd: BorrowedFd<'_>) -> io::Result<Metadata> {
+pub(crate) fn fstat(fd: BorrowedFd<'_>) -> io::Result<Metadata> {
     Ok(metadata_of(&retry_on_intr(|| rustix::fs::fstat(fd))?))
 }
 

@@ -56,13 +56,18 @@ impl Bogofilter {
         Command::new(&self.util)
     }
 
+    /// The command `bogolexer`, with nothing said to it.
+    pub fn lexer_command(&self) -> Command {
+        Command::new(&self.lexer)
+    }
+
     /// Runs `bogofilter` on the word list in a folder.
     ///
     /// # Errors
     ///
     /// When it cannot be run; its exit status is left to the caller.
     pub fn filter(&self, folder: &Path, args: &[&str], input: &[u8]) -> io::Result<Output> {
-        let mut command = Command::new(&self.filter);
+        let mut command = self.filter_command();
         command.arg("-C").arg("-d").arg(folder).args(args);
         feed(&mut command, input)
     }
@@ -73,7 +78,7 @@ impl Bogofilter {
     ///
     /// When it cannot be run; its exit status is left to the caller.
     pub fn lexer(&self, args: &[&str], input: &[u8]) -> io::Result<Output> {
-        feed(Command::new(&self.lexer).arg("-C").args(args), input)
+        feed(self.lexer_command().arg("-C").args(args), input)
     }
 
     /// Runs `bogoutil`.

@@ -1,8 +1,9 @@
 //! Configuration files, and the values that they and options have.
 
+use std::io::Read as _;
 use std::path::Path;
 
-use barid::vfs::{OsVfs, Vfs as _};
+use barid::vfs::OsVfs;
 
 use super::Stop;
 use super::getopt::Known;
@@ -26,7 +27,7 @@ pub(super) fn read(
     known: &Known,
     each: &mut dyn FnMut(Setting<'_>) -> Result<(), Stop>,
 ) -> Result<bool, Stop> {
-    let Ok(bytes) = OsVfs.read(path, BOGO_CONFIG_LEN_MAX) else { return Ok(false) };
+    let Ok(bytes) = read_all(path) else { return Ok(false) };
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         for line in line.chunks(LINE_LEN) {
             if matches!(line.first(), Some(b'#' | b';' | b'\n')) {
@@ -40,6 +41,16 @@ pub(super) fn read(
         }
     }
     Ok(true)
+}
+
+/// All of a file, whatever kind of file it is; not more than configuration files have.
+pub(super) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    OsVfs.open_input(path)?.take(BOGO_CONFIG_LEN_MAX + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > BOGO_CONFIG_LEN_MAX {
+        true => Err(std::io::ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
 }
 
 /// Name and value, between which there are blanks or `=`. A value of `''` is empty.
@@ -120,6 +131,15 @@ mod tests {
         check("header_place=''", Some(("header_place", "")));
         check("terse", None);
         check("", None);
+    }
+
+    /// Files of the kernel, whose size is 0, are among them.
+    #[test]
+    fn files_are_read_whatever_their_size() {
+        assert!(!read_all(Path::new("/proc/self/status")).unwrap().is_empty());
+        assert!(read_all(Path::new("/dev/null")).unwrap().is_empty());
+        let endless = read_all(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(endless.kind(), std::io::ErrorKind::FileTooLarge);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! `bogofilter`.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use barid::spam::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
 use barid::spam::today;
-use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs};
+use barid::vfs::{FileType, OsVfs, Stream, Vfs};
 
+use super::input::Source;
 use super::options::Options;
 use super::places::{reason, user_name};
 use super::{Stop, input, query, syslog, tell, tell_out};
@@ -15,7 +17,7 @@ use crate::commands::spam::daemon::connect;
 /// Runs it; its exit code.
 pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut options = Options::read(args)?;
-    input::check(&options)?;
+    let source = Arc::new(Source::open(options.input.as_deref())?);
     let specs = options.list_specs()?;
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let settings = &mut options.settings;
@@ -32,7 +34,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         (_, false) => Opening::Read,
     };
     // A list that is asked for one message is best asked where it is open.
-    let is_long = input::is_long(&options);
+    let is_long = input::is_long(&options, &source);
     let mut by = |path: &Path| if is_long { None } else { connect(path) };
     let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
     let mut output = Output::open(&options)?;
@@ -43,7 +45,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
     let mut reply = Reply::default();
-    let ahead = if is_long { read_ahead(&options, &mut session)? } else { None };
+    let ahead = if is_long { read_ahead(&options, &source, &mut session)? } else { None };
     if let Some(mut ahead) = ahead {
         while let Some(mut message) = ahead.take() {
             session.read_message(&mut message, &mut reply)?;
@@ -52,7 +54,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         }
         ahead.finish()?;
     } else {
-        input::each(&options, &mut |message, name| {
+        input::each(&options, &source, &mut |message, name| {
             session.message(message, name, &mut reply)?;
             output.write(&mut reply)
         })?;
@@ -65,12 +67,13 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
 /// Begins to read by threads; `None` where there can be none.
 fn read_ahead(
     options: &Options,
+    source: &Arc<Source>,
     session: &mut Session,
 ) -> Result<Option<Ahead<Result<(), Stop>>>, Stop> {
-    let options = options.clone();
+    let (options, source) = (options.clone(), Arc::clone(source));
     let token_options = session.judge().token_options()?.clone();
     let ahead = Ahead::start(&token_options, move |reading| {
-        input::each(&options, &mut |message, name| match reading.put(message, name) {
+        input::each(&options, &source, &mut |message, name| match reading.put(message, name) {
             true => Ok(()),
             false => Err(Stop::error("nobody reads on")),
         })
@@ -93,21 +96,18 @@ fn names_user(formats: &Formats) -> bool {
 
 /// Where it writes to.
 struct Output {
-    file: Option<(std::path::PathBuf, Box<dyn File>, u64)>,
+    file: Option<(std::path::PathBuf, Stream)>,
     tells_on_output: bool,
 }
 
 impl Output {
     fn open(options: &Options) -> Result<Self, Stop> {
         let path = options.output.as_ref().filter(|_| options.settings.passes_through);
-        let open = |path: &std::path::PathBuf| {
-            let how = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
-            match OsVfs.open(path, how) {
-                Ok(file) => Ok((path.clone(), file, 0)),
-                Err(error) => {
-                    let (path, reason) = (path.display(), reason(&error));
-                    Err(Stop::error(format!("Cannot open {path}: {reason}")))
-                }
+        let open = |path: &std::path::PathBuf| match OsVfs.open_output(path, 0o666) {
+            Ok(stream) => Ok((path.clone(), stream)),
+            Err(error) => {
+                let (path, reason) = (path.display(), reason(&error));
+                Err(Stop::error(format!("Cannot open {path}: {reason}")))
             }
         };
         let file = path.map(open).transpose()?;
@@ -135,20 +135,16 @@ impl Output {
         }
         let written = match &mut self.file {
             None => tell_out(bytes),
-            Some((_, file, at)) => {
-                let written = file.write_all_at(bytes, *at);
-                *at += bytes.len() as u64;
-                written
-            }
+            Some((_, stream)) => stream.write_all(bytes),
         };
         written.map_err(|error| {
             // A part of a message is worse than none.
             let is_file =
-                |file: &dyn File| file.metadata().is_ok_and(|it| it.file_type == FileType::File);
-            if let Some((path, file, _)) = &self.file
-                && is_file(&**file)
+                |stream: &Stream| stream.metadata().is_ok_and(|it| it.file_type == FileType::File);
+            if let Some((path, stream)) = &self.file
+                && is_file(stream)
             {
-                drop(OsVfs.remove_file(Path::new(path)));
+                drop(OsVfs.remove_file(path));
             }
             Stop::error(format!("cannot write: {}", reason(&error)))
         })

@@ -1,10 +1,10 @@
 //! Where messages come from: a stream, or files and folders by their names.
 
 use std::io::{BufRead as _, BufReader, Read, StdinLock};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use barid::spam::dropin::{Messages, Separation};
-use barid::vfs::{File, FileType, OpenOptions, OsVfs, Vfs as _};
+use barid::vfs::{File, FileType, OpenOptions, OsVfs, Stream, Vfs as _};
 use rustix::fs::{self, fstat};
 
 use super::options::{Bulk, Options};
@@ -23,28 +23,47 @@ struct Input<'a> {
     take: &'a mut Take<'a>,
 }
 
-/// Whether the file of `-I` can be read: told before anything else happens.
-pub(super) fn check(options: &Options) -> Result<(), Stop> {
-    let Some(path) = &options.input else { return Ok(()) };
-    match OsVfs.open(path, OpenOptions::READ).is_ok() || OsVfs.open_dir(path).is_ok() {
-        true => Ok(()),
-        false => Err(Stop::error(format!("Can't read '{}'", path.display()))),
+/// What is read in place of names, open: that which cannot be is told before anything else happens,
+/// and a FIFO is there once.
+#[derive(Debug)]
+pub(super) enum Source {
+    Stdin,
+    Stream(Stream),
+    /// A Maildir, or an MH folder.
+    Folder(PathBuf),
+}
+
+impl Source {
+    /// Standard input, or what `-I` names.
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, Stop> {
+        let Some(path) = path else { return Ok(Self::Stdin) };
+        let opened = OsVfs.metadata(path).and_then(|metadata| match metadata.file_type {
+            FileType::Dir => OsVfs.open_dir(path).map(|_| Self::Folder(path.to_owned())),
+            _ => OsVfs.open_input(path).map(Self::Stream),
+        });
+        opened.map_err(|_| Stop::error(format!("Can't read '{}'", path.display())))
+    }
+
+    fn is_long(&self) -> bool {
+        let is_large = |size: u64| size > BOGO_LONG_LEN;
+        match self {
+            Self::Stdin => fstat(std::io::stdin()).is_ok_and(|stat| {
+                let is_file = fs::FileType::from_raw_mode(stat.st_mode).is_file();
+                !is_file || u64::try_from(stat.st_size).is_ok_and(is_large)
+            }),
+            Self::Stream(stream) => stream.metadata().is_ok_and(|metadata| {
+                metadata.file_type != FileType::File || is_large(metadata.size)
+            }),
+            Self::Folder(_) => true,
+        }
     }
 }
 
 /// Whether there may be so much to read that threads are worth their start: not for one message.
-pub(super) fn is_long(options: &Options) -> bool {
-    let is_large = |size: u64| size > BOGO_LONG_LEN;
-    match (options.bulk, &options.input) {
-        (Bulk::NamesInArgs | Bulk::NamesOnInput, _) => true,
-        (Bulk::Stream, _) if !is_many(options) => false,
-        (Bulk::Stream, None) => fstat(std::io::stdin()).is_ok_and(|stat| {
-            let is_file = fs::FileType::from_raw_mode(stat.st_mode).is_file();
-            !is_file || u64::try_from(stat.st_size).is_ok_and(is_large)
-        }),
-        (Bulk::Stream, Some(path)) => OsVfs
-            .metadata(path)
-            .is_ok_and(|metadata| metadata.file_type != FileType::File || is_large(metadata.size)),
+pub(super) fn is_long(options: &Options, source: &Source) -> bool {
+    match options.bulk {
+        Bulk::NamesInArgs | Bulk::NamesOnInput => true,
+        Bulk::Stream => is_many(options) && source.is_long(),
     }
 }
 
@@ -55,13 +74,15 @@ fn is_many(options: &Options) -> bool {
 }
 
 /// Hands all messages to `take`.
-pub(super) fn each<'a>(options: &Options, take: &'a mut Take<'a>) -> Result<(), Stop> {
-    let mut input =
-        Input { many: is_many(options), before: Separation::None, message: Vec::new(), take };
-    match (options.bulk, &options.input) {
-        (Bulk::Stream, None) => input.stream(stdin(), None),
-        (Bulk::Stream, Some(path)) => input.input_file(path),
-        (Bulk::NamesInArgs, _) => {
+pub(super) fn each<'a>(
+    options: &Options,
+    source: &Source,
+    take: &'a mut Take<'a>,
+) -> Result<(), Stop> {
+    let mut input = Input::new(is_many(options), take);
+    match options.bulk {
+        Bulk::Stream => input.source(source),
+        Bulk::NamesInArgs => {
             for name in &options.names {
                 if !input.named(name)? {
                     break;
@@ -69,16 +90,39 @@ pub(super) fn each<'a>(options: &Options, take: &'a mut Take<'a>) -> Result<(), 
             }
             Ok(())
         }
-        (Bulk::NamesOnInput, _) => input.names_on_input(),
+        Bulk::NamesOnInput => input.names_on_input(),
     }
+}
+
+/// Hands the messages of an mbox, of a folder or of one message to `take`.
+pub(super) fn each_of<'a>(source: &Source, take: &'a mut Take<'a>) -> Result<(), Stop> {
+    Input::new(true, take).source(source)
 }
 
 /// Standard input behind a buffer.
 pub(super) fn stdin() -> BufReader<StdinLock<'static>> {
-    BufReader::with_capacity(BOGO_BUFFER_LEN, std::io::stdin().lock())
+    buffered(std::io::stdin().lock())
 }
 
-impl Input<'_> {
+/// What a stream is read behind.
+pub(super) fn buffered<R: Read>(stream: R) -> BufReader<R> {
+    BufReader::with_capacity(BOGO_BUFFER_LEN, stream)
+}
+
+impl<'a> Input<'a> {
+    fn new(many: bool, take: &'a mut Take<'a>) -> Self {
+        Self { many, before: Separation::None, message: Vec::new(), take }
+    }
+
+    fn source(&mut self, source: &Source) -> Result<(), Stop> {
+        use std::os::unix::ffi::OsStrExt as _;
+        match source {
+            Source::Stdin => self.stream(stdin(), None),
+            Source::Stream(stream) => self.stream(buffered(stream), None),
+            Source::Folder(path) => self.folder(path, path.as_os_str().as_bytes()),
+        }
+    }
+
     fn names_on_input(&mut self) -> Result<(), Stop> {
         let mut names = stdin();
         let mut name = Vec::new();
@@ -110,27 +154,14 @@ impl Input<'_> {
         if metadata.file_type == FileType::Dir {
             return self.folder(path, name).map(|()| true);
         }
-        match OsVfs.open(path, OpenOptions::READ) {
-            Ok(file) => self.file(file, Some(name)).map(|()| true),
+        match OsVfs.open_input(path) {
+            Ok(stream) => self.stream(buffered(stream), Some(name)).map(|()| true),
             Err(error) => {
                 let (name, reason) = (shown(name), reason(&error));
                 tell(format!("Can't open file '{name}': {reason}\n").as_bytes());
                 Ok(false)
             }
         }
-    }
-
-    fn input_file(&mut self, path: &Path) -> Result<(), Stop> {
-        use std::os::unix::ffi::OsStrExt as _;
-        let problem = |_| Stop::error(format!("Can't read '{}'", path.display()));
-        match OsVfs.metadata(path).map_err(problem)?.file_type {
-            FileType::Dir => self.folder(path, path.as_os_str().as_bytes()),
-            _ => self.file(OsVfs.open(path, OpenOptions::READ).map_err(problem)?, None),
-        }
-    }
-
-    fn file(&mut self, file: Box<dyn File>, name: Option<&[u8]>) -> Result<(), Stop> {
-        self.stream(Stream::of(file), name)
     }
 
     fn stream(&mut self, stream: impl std::io::BufRead, name: Option<&[u8]>) -> Result<(), Stop> {
@@ -182,7 +213,7 @@ impl Input<'_> {
             let opened = opened.and_then(|file| Ok((file.metadata()?, file)));
             match opened {
                 Ok((metadata, file)) if metadata.file_type == FileType::File => {
-                    let stream = BufReader::new(Stream { file, at: 0 });
+                    let stream = BufReader::new(OfFile { file, at: 0 });
                     let mut message = std::mem::take(&mut self.message);
                     Messages::one(stream, MESSAGE_LEN_MAX).next(&mut message)?;
                     (self.take)(&message, Some(&name))?;
@@ -199,21 +230,13 @@ impl Input<'_> {
     }
 }
 
-/// A file from its beginning.
-#[derive(Debug)]
-pub(super) struct Stream {
+/// A file of a folder, from its beginning.
+struct OfFile {
     file: Box<dyn File>,
     at: u64,
 }
 
-impl Stream {
-    /// It behind a buffer.
-    pub(super) fn of(file: Box<dyn File>) -> BufReader<Self> {
-        BufReader::with_capacity(BOGO_BUFFER_LEN, Self { file, at: 0 })
-    }
-}
-
-impl Read for Stream {
+impl Read for OfFile {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;

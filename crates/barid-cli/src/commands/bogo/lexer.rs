@@ -1,18 +1,17 @@
 //! `bogolexer`.
 
-use std::io::BufRead;
+use std::io::{BufWriter, Write};
 
 use barid::bayes::{AddressPrefix, Options, Tokenizer, WordEncoding};
-use barid::spam::dropin::{Messages, Separation};
-use barid::vfs::{OpenOptions, OsVfs, Vfs as _};
+use barid::vfs::OsVfs;
 
 use super::config::{self, text, yes};
 use super::getopt::{Known, Long};
-use super::input::{Stream, stdin};
+use super::input::{Source, each_of};
 use super::options::whole;
 use super::places::{expanded, reason};
-use super::{Stop, help, path_of, shown, tell_out};
-use crate::limits::MESSAGE_LEN_MAX;
+use super::{Stop, help, path_of, shown};
+use crate::limits::BOGO_BUFFER_LEN;
 
 /// The options that bogolexer knows.
 const KNOWN: Known = Known {
@@ -105,42 +104,30 @@ impl Asked {
     }
 
     fn run(&self) -> Result<u8, Stop> {
-        let input: Box<dyn BufRead> = match &self.input {
-            None => Box::new(stdin()),
+        let source = Source::open(self.input.as_deref().map(path_of))?;
+        let out: Box<dyn Write> = match &self.output {
+            None => Box::new(std::io::stdout().lock()),
             Some(path) => {
-                let file = OsVfs.open(path_of(path), OpenOptions::READ);
-                let unread = |_| Stop::error(format!("Can't read '{}'", shown(path)));
-                Box::new(Stream::of(file.map_err(unread)?))
+                let unwritten = |_| Stop::error(format!("Can't write file '{}'", shown(path)));
+                Box::new(OsVfs.open_output(path_of(path), 0o666).map_err(unwritten)?)
             }
         };
-        let mut messages = Messages::new(input, true, Separation::None, MESSAGE_LEN_MAX)?;
+        let failed = |error: std::io::Error| Stop::error(reason(&error));
+        let mut out = BufWriter::with_capacity(BOGO_BUFFER_LEN, out);
         let mut tokenizer = Tokenizer::new(self.options.clone());
-        let (mut count, mut out, mut message) = (0_u64, Vec::new(), Vec::new());
-        while messages.next(&mut message)? {
-            tokenizer.tokens(&message, &mut |token| {
+        let (mut count, mut written) = (0_u64, Ok(()));
+        each_of(&source, &mut |message, _| {
+            tokenizer.tokens(message, &mut |token| {
                 count += 1;
-                if self.prints {
-                    out.extend_from_slice(token);
-                    out.push(b'\n');
+                if self.prints && written.is_ok() {
+                    written = out.write_all(token).and_then(|()| out.write_all(b"\n"));
                 }
             });
-        }
+            std::mem::replace(&mut written, Ok(())).map_err(failed)
+        })?;
         if !self.prints {
-            out = format!("quiet mode.\n{count} tokens read.\n").into_bytes();
+            write!(out, "quiet mode.\n{count} tokens read.\n").map_err(failed)?;
         }
-        self.write(&out)
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<u8, Stop> {
-        let Some(path) = &self.output else {
-            return tell_out(bytes).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
-        };
-        let how = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
-        let file = OsVfs.open(path_of(path), how);
-        let written = file.and_then(|file| file.write_all_at(bytes, 0));
-        match written {
-            Ok(()) => Ok(0),
-            Err(_) => Err(Stop::error(format!("Can't write file '{}'", shown(path)))),
-        }
+        out.flush().map(|()| 0).map_err(failed)
     }
 }

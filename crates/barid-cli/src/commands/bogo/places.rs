@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use barid::vfs::{FileType, OsVfs, Vfs as _};
 
 use super::Stop;
-use crate::limits::BOGO_CONFIG_LEN_MAX;
+use super::config::read_all;
 
 /// Who says where word lists are; the later counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +106,7 @@ fn home() -> Option<OsString> {
 
 /// The name of who logged in, else of who runs this.
 pub(super) fn user_name() -> Vec<u8> {
-    let logged_in = OsVfs.read(Path::new("/proc/self/loginuid"), BOGO_CONFIG_LEN_MAX).ok();
+    let logged_in = read_all(Path::new("/proc/self/loginuid")).ok();
     let logged_in = logged_in.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok());
     let by_id = |id: u32| user(&User::Id(id)).map(|user| user.name);
     let logged_in = logged_in.filter(|id| *id != u32::MAX).and_then(by_id);
@@ -126,7 +126,7 @@ struct Found {
 
 /// What the system's list of users says.
 fn user(of: &User<'_>) -> Option<Found> {
-    let users = OsVfs.read(Path::new("/etc/passwd"), BOGO_CONFIG_LEN_MAX).ok()?;
+    let users = read_all(Path::new("/etc/passwd")).ok()?;
     users.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
         let name = fields.next()?;

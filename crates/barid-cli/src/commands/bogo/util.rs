@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use barid::spam::dropin::{Words, histogram, open_list};
 use barid::spam::{AnyList, today};
-use barid::vfs::{FileType, OpenOptions, OsVfs, Vfs};
+use barid::vfs::{FileType, OsVfs, Stream, Vfs};
 use barid::wordlist::{Created, Load, Maintain, Native, dump, load, oldest, robx, store_robx};
 
 use super::config::{self, integer, yes};
 use super::getopt::{Known, Long};
-use super::input::{Stream, stdin};
+use super::input::{buffered, stdin};
 use super::options::{date, whole};
 use super::places::{expanded, reason};
 use super::{Stop, help, path_of, shown, tell, tell_out};
@@ -323,8 +323,8 @@ impl Asked {
 
     /// The file of `-I`.
     fn input(&self) -> Result<Option<BufReader<Stream>>, Stop> {
-        let open = |path: &PathBuf| match OsVfs.open(path, OpenOptions::READ) {
-            Ok(file) => Ok(Stream::of(file)),
+        let open = |path: &PathBuf| match OsVfs.open_input(path) {
+            Ok(stream) => Ok(buffered(stream)),
             Err(_) => Err(Stop::error(format!("Can't read file '{}'", path.display()))),
         };
         self.input.as_ref().map(open).transpose()
@@ -333,9 +333,8 @@ impl Asked {
     /// Standard output, or the file of `-O`.
     fn out(&self) -> Result<Box<dyn Write>, Stop> {
         let Some(path) = &self.output else { return Ok(Box::new(std::io::stdout().lock())) };
-        let how = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
-        match OsVfs.open(path, how) {
-            Ok(file) => Ok(Box::new(Written { file, at: 0 })),
+        match OsVfs.open_output(path, 0o666) {
+            Ok(stream) => Ok(Box::new(stream)),
             Err(_) => Err(Stop::error(format!("Can't write file '{}'", path.display()))),
         }
     }
@@ -365,23 +364,5 @@ fn lens(value: &[u8]) -> Result<Option<(usize, usize)>, Stop> {
         [0, 0] => Ok(None),
         [min, max] => Ok(Some((min, max))),
         _ => Err(Stop::error(format!("syntax error in argument \"{}\" of -s", shown(value)))),
-    }
-}
-
-/// A file that is written from its beginning.
-struct Written {
-    file: Box<dyn barid::vfs::File>,
-    at: u64,
-}
-
-impl Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let len = self.file.write_at(bytes, self.at)?;
-        self.at += len as u64;
-        Ok(len)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
