@@ -43,6 +43,8 @@ pub(crate) enum Op {
     Join(Entry),
     /// Whatever was there.
     Set(Entry),
+    /// Nothing.
+    Stay,
 }
 
 /// What happens to a receipt.
@@ -193,6 +195,7 @@ impl Op {
     pub(crate) fn apply(self, before: Option<Entry>, bent: &mut Bent) -> Entry {
         match self {
             Self::Set(entry) => entry,
+            Self::Stay => before.unwrap_or_default(),
             Self::Join(entry) => {
                 let had = before.unwrap_or_default();
                 let date = had.date.max(entry.date);
@@ -255,7 +258,7 @@ mod tests {
         }
         let spam = |op| match op {
             Op::Change { add, .. } => add.spam,
-            Op::Join(_) | Op::Set(_) => 0,
+            _ => 0,
         };
         let found: Vec<_> = batch.sorted().into_iter().map(|(t, op)| (t, spam(op))).collect();
         assert_eq!(found, [(&b"a"[..], 2), (b"ab", 4), (b"b", 1), (b"b", 3)]);

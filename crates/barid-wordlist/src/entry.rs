@@ -78,6 +78,8 @@ pub mod keys {
     pub const WORDLIST_VERSION: &[u8] = b".WORDLIST_VERSION";
     /// A million times robx, in the place of spam.
     pub const ROBX: &[u8] = b".ROBX";
+    /// All of them.
+    pub(crate) const ALL: [&[u8]; 4] = [MSG_COUNT, ENCODING, WORDLIST_VERSION, ROBX];
     /// The value of [`WORDLIST_VERSION`] in new lists.
     pub const VERSION: u32 = 20_040_500;
 }

@@ -81,6 +81,11 @@ pub trait WordList: Debug + Send {
         &[]
     }
 
+    /// What changes by this handle have healed: what was damaged, and is not there any more.
+    fn healed(&self) -> &[Damage] {
+        &[]
+    }
+
     /// How many messages were trained.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use barid_vfs::{MemVfs, OpenOptions, Vfs};
-use barid_wordlist::{Batch, Counts, Entry, WordList};
+use barid_wordlist::{Batch, Counts, Entry, WordList, keys};
 
 use crate::world::{DATE, Model, create, draw, open, path};
 
@@ -84,6 +84,101 @@ fn heals(disk: &MemVfs, list: &mut barid_wordlist::Native) {
     assert!(found.len() > 20, "only {} are left", found.len());
     let kept = files(disk).into_iter().find(|file| file.to_string_lossy().contains(".damaged-"));
     assert_eq!(disk.read(&kept.unwrap(), 1 << 30).unwrap(), before);
+}
+
+/// A list of one table with so many tokens, each with counts of its own, and 70 messages.
+fn large(tokens: u32) -> (MemVfs, BTreeMap<Vec<u8>, Counts>) {
+    let (disk, mut model) = (MemVfs::new(), BTreeMap::new());
+    let mut list = create(&disk);
+    let mut batch = Batch::new(DATE);
+    for number in 0..tokens {
+        let token = format!("word{:05}of{number}", number.wrapping_mul(7919) % 100_000);
+        let counts = Counts::new(number % 300, number / 7 % 300);
+        batch.change(token.as_bytes(), counts, Counts::default()).unwrap();
+        model.insert(token.into_bytes(), counts);
+    }
+    batch.messages(Counts::new(30, 40), Counts::default()).unwrap();
+    model.insert(keys::MSG_COUNT.to_vec(), Counts::new(30, 40));
+    list.update(&batch).unwrap();
+    list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+    (disk, model)
+}
+
+/// How many tokens a list has otherwise, or not at all.
+fn missed(disk: &MemVfs, model: &BTreeMap<Vec<u8>, Counts>) -> usize {
+    let mut found = BTreeMap::new();
+    let mut list = open(disk).unwrap();
+    list.scan(&mut |token, entry| found.insert(token.to_vec(), entry.counts()).is_none()).unwrap();
+    assert!(found.len() <= model.len() + 3);
+    model.iter().filter(|(token, counts)| found.get(*token) != Some(*counts)).count()
+}
+
+#[test]
+fn teaching_a_damaged_list_loses_no_sound_part() {
+    let (disk, model) = large(2_000);
+    let blocks = (disk.metadata(path()).unwrap().size - 4096 - 128) / 2 / 4096;
+    assert!(blocks > 3, "{blocks}");
+    let mut random = fastrand::Rng::with_seed(5);
+    for is_known in [false, true] {
+        for _ in 0..20 {
+            let (disk, mut model) = (disk.snapshot(), model.clone());
+            // The first block has what the list says of itself.
+            for block in [0, random.u64(1..blocks)] {
+                let offset = 4096 + block * 4096 + random.u64(400..3000);
+                flip(&disk, path(), offset, 1 << random.u8(0..8));
+            }
+            let mut list = open(&disk).unwrap();
+            if is_known {
+                list.scan(&mut |_, _| true).unwrap();
+                assert_eq!(list.damage().len(), 2);
+            }
+            let mut batch = Batch::new(DATE);
+            let (one, none) = (Counts::new(1, 0), Counts::default());
+            for (token, counts) in model.iter_mut() {
+                batch.change(token, one, none).unwrap();
+                counts.spam += 1;
+            }
+            if !is_known {
+                // So much that a table is made: the damage shows itself meanwhile.
+                for number in 0..40_000 {
+                    batch.change(format!("~{number}").as_bytes(), none, none).unwrap();
+                }
+            }
+            list.update(&batch).unwrap();
+            assert_eq!((list.damage().len(), list.healed().len()), (0, 2));
+            drop(list);
+            let mut counts = vec![none; model.len()];
+            let tokens: Vec<&[u8]> = model.keys().map(|token| &token[..]).collect();
+            open(&disk).unwrap().counts(&tokens, &mut counts).unwrap();
+            assert!(model.values().copied().eq(counts), "counts of words that were taught");
+        }
+    }
+}
+
+#[test]
+fn words_beside_a_flipped_bit_are_kept() {
+    let (disk, model) = large(2_000);
+    let mut random = fastrand::Rng::with_seed(6);
+    let (mut sum, mut most) = (0, 0);
+    for _ in 0..60 {
+        let disk = disk.snapshot();
+        // The first byte of a token is that of the next ones, mostly.
+        flip(&disk, path(), 4096 + random.u64(8..9000), 1 << random.u8(0..8));
+        let before = missed(&disk, &model);
+        let mut list = open(&disk).unwrap();
+        list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+        assert_eq!(missed(&disk, &model), before);
+        assert!(open(&disk).unwrap().damage().is_empty());
+        let mut totals = open(&disk).unwrap();
+        assert_eq!(totals.totals().unwrap(), Counts::new(30, 40));
+        (sum, most) = (sum + before, most.max(before));
+    }
+    assert!(sum < 60 * 100 && most < 400, "{sum} and {most} are lost");
+    // Nothing at all is left of a block.
+    let file = disk.open(path(), OpenOptions::WRITE).unwrap();
+    file.write_all_at(&[0; 4096], 4096).unwrap();
+    open(&disk).unwrap().rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+    assert_eq!(open(&disk).unwrap().totals().unwrap(), Counts::new(30, 40));
 }
 
 #[test]

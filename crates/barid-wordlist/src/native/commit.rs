@@ -4,6 +4,7 @@
 //! table, written whole, fsynced, renamed (the commit point), the folder again; only then the files
 //! of before go. A crash before the rename leaves a log and a name that nobody asks for.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,10 +18,10 @@ use super::log::Log;
 use super::table::{self, Writer};
 use super::view::{View, base_path, beside, log_path};
 use crate::batch::{Bent, Op};
-use crate::entry::is_receipt;
+use crate::entry::{is_receipt, keys};
 use crate::error::At;
-use crate::limits::SEEDS_MAX;
-use crate::{Entry, Error, Receipt, Result};
+use crate::limits::{DAMAGE_MAX, SEEDS_MAX};
+use crate::{Counts, Entry, Error, Receipt, Result};
 
 /// The first table of a list.
 pub(crate) fn begin(
@@ -52,6 +53,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 
 impl Native {
     /// Merges everything into one table, with changes, and without what `drops` says by its number.
+    /// Where tokens cannot be read, those that are known by name keep the counts that their hashes
+    /// find.
     pub(super) fn commit_whole(
         &mut self,
         ops: &[(&[u8], Op)],
@@ -60,8 +63,18 @@ impl Native {
     ) -> Result<()> {
         let changes = !ops.is_empty();
         self.replace(0, changes, &mut |view, writer| {
+            let is_sound = view.damage().next().is_none();
+            let lost = if is_sound { None } else { Some(Lost::of(view, ops)?) };
             *bent = Bent::default();
-            merge(view, ops, drops, bent, writer)
+            match &lost {
+                None => merge(view, ops, (drops, None), bent, writer)?,
+                Some(lost) => merge(view, &lost.ops, (drops, Some(&lost.entries)), bent, writer)?,
+            }
+            match is_sound && view.damage().next().is_some() {
+                // It is known only now that something is lost: once more.
+                true => Err(Error::Collision),
+                false => Ok(()),
+            }
         })
     }
 
@@ -145,8 +158,14 @@ impl Native {
         self.poison(written)?;
         self.clean_up(header.generation, base);
         let view = View::open(&self.vfs, &self.path);
-        self.view = self.poison(view)?;
-        self.damage.clear();
+        let view = self.poison(view)?;
+        let old = std::mem::replace(&mut self.view, view);
+        let damage = std::mem::take(&mut self.damage);
+        for damage in damage.iter().chain(old.damage()) {
+            if self.healed.len() < DAMAGE_MAX && !self.healed.contains(damage) {
+                self.healed.push(damage.clone());
+            }
+        }
         self.collect_damage();
         Ok(())
     }
@@ -189,18 +208,51 @@ fn keep_damaged(vfs: &dyn Vfs, path: &Path, view: &View) {
     }
 }
 
-/// Everything, with changes and without what is dropped.
+/// What tokens have.
+type Entries<'a> = HashMap<&'a [u8], Entry>;
+
+/// Tokens that cannot be read where they stand in order, as their hashes find them.
+#[derive(Debug)]
+struct Lost<'a> {
+    /// The changes; and what the list says of itself stays.
+    ops: Vec<(&'a [u8], Op)>,
+    entries: Entries<'a>,
+}
+
+impl<'a> Lost<'a> {
+    fn of(view: &mut View, ops: &[(&'a [u8], Op)]) -> Result<Self> {
+        let mut tokens: Vec<&'a [u8]> = keys::ALL.to_vec();
+        tokens.extend(ops.iter().map(|(token, _)| *token));
+        tokens.dedup();
+        let mut found = vec![None; tokens.len()];
+        view.find(&tokens, &mut found)?;
+        let mut lost = Self { ops: Vec::with_capacity(ops.len()), entries: HashMap::new() };
+        for (token, counts) in tokens.into_iter().zip(found) {
+            let Some(Counts { spam, ham }) = counts else { continue };
+            lost.entries.insert(token, Entry { spam, ham, date: 0 });
+            if keys::ALL.contains(&token) && view.entry(token)?.is_none() {
+                lost.ops.push((token, Op::Stay));
+            }
+        }
+        lost.ops.extend_from_slice(ops);
+        lost.ops.sort_by(|one, two| one.0.cmp(two.0));
+        Ok(lost)
+    }
+}
+
+/// Everything, with changes and without what is dropped. What `lost` has is there, too, if it is
+/// to be changed.
 fn merge(
     view: &mut View,
     ops: &[(&[u8], Op)],
-    drops: &dyn Fn(usize) -> bool,
+    (drops, lost): (&dyn Fn(usize) -> bool, Option<&Entries<'_>>),
     bent: &mut Bent,
     writer: &mut Writer<'_>,
 ) -> Result<()> {
     let mut rest = ops;
     let mut nth = 0;
     view.each(&mut |token, entry| {
-        rest = added(rest, Some(token), bent, writer)?;
+        rest = added(rest, (Some(token), lost), bent, writer)?;
         let had = (!drops(nth)).then_some(entry);
         nth += 1;
         let (entry, left) = changed(rest, token, had, bent);
@@ -210,21 +262,22 @@ fn merge(
         }
         Ok(true)
     })?;
-    added(rest, None, bent, writer)?;
+    added(rest, (None, lost), bent, writer)?;
     Ok(())
 }
 
 /// Writes the tokens of changes that are not in the list, up to `before`; what is left.
 fn added<'a, 'b>(
     mut rest: &'a [(&'b [u8], Op)],
-    before: Option<&[u8]>,
+    (before, lost): (Option<&[u8]>, Option<&Entries<'_>>),
     bent: &mut Bent,
     writer: &mut Writer<'_>,
 ) -> Result<&'a [(&'b [u8], Op)]> {
     while let Some((token, _)) = rest.first()
         && before.is_none_or(|before| *token < before)
     {
-        let (entry, left) = changed(rest, token, None, bent);
+        let had = lost.and_then(|lost| lost.get(token)).copied();
+        let (entry, left) = changed(rest, token, had, bent);
         if let Some(entry) = entry {
             put(writer, token, entry)?;
         }

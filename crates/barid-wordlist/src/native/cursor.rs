@@ -21,12 +21,17 @@ struct Cursor<'a> {
     left: u16,
     at: usize,
     until: usize,
+    /// What is left of a damaged block, and the next sound one with its first token.
+    rescued: std::vec::IntoIter<(Vec<u8>, Entry)>,
+    sound: (u32, Vec<u8>),
 }
 
 impl<'a> Cursor<'a> {
     fn new(table: &'a mut Table) -> Self {
         let (chunk, first, end, next) = (Vec::new(), 0, 0, 0);
-        Self { table, chunk, first, end, next, date: 0, left: 0, at: 0, until: 0 }
+        let (rescued, sound) = (Vec::new().into_iter(), (0, Vec::new()));
+        let (date, left, at, until) = (0, 0, 0, 0);
+        Self { table, chunk, first, end, next, date, left, at, until, rescued, sound }
     }
 
     #[inline]
@@ -42,16 +47,19 @@ impl<'a> Cursor<'a> {
                 }
                 self.left = 0;
             }
+            if let Some((rescued, entry)) = self.rescued.next() {
+                *token = rescued;
+                return Ok(Some(entry));
+            }
             if self.next == self.end && !self.fill()? {
                 return Ok(None);
             }
-            self.begin(token);
+            self.begin(token)?;
         }
     }
 
     /// Begins with the next block of the chunk.
-    fn begin(&mut self, token: &mut Vec<u8>) {
-        token.clear();
+    fn begin(&mut self, token: &mut Vec<u8>) -> Result<()> {
         let start = (self.next - self.first) as usize * BLOCK_LEN;
         let block = &self.chunk[start..start + BLOCK_LEN];
         match Tokens::of(&self.table.header, self.next, block) {
@@ -64,9 +72,16 @@ impl<'a> Cursor<'a> {
             None => {
                 let offset = BLOCKS_OFFSET + u64::from(self.next) * BLOCK_LEN as u64;
                 self.table.damaged(offset, "tokens in order");
+                if self.sound.0 <= self.next {
+                    self.sound = self.table.next_sound(self.next + 1)?;
+                }
+                let between = (&token[..], &self.sound.1[..]);
+                self.rescued = self.table.rescued(block, between)?.into_iter();
             }
         }
+        token.clear();
         self.next += 1;
+        Ok(())
     }
 
     fn fill(&mut self) -> Result<bool> {

@@ -54,6 +54,7 @@ pub struct Native {
     view: View,
     poisoned: bool,
     damage: Vec<Damage>,
+    healed: Vec<Damage>,
     /// Answers, kept for their memory.
     found: Vec<Option<Counts>>,
 }
@@ -66,8 +67,8 @@ impl Native {
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         let view = View::open(&vfs, path)?;
         let path = path.to_owned();
-        let (damage, found) = (Vec::new(), Vec::new());
-        let mut list = Self { vfs, path, view, poisoned: false, damage, found };
+        let (damage, healed, found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut list = Self { vfs, path, view, poisoned: false, damage, healed, found };
         list.collect_damage();
         Ok(list)
     }
@@ -362,6 +363,10 @@ impl WordList for Native {
 
     fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    fn healed(&self) -> &[Damage] {
+        &self.healed
     }
 }
 

@@ -155,6 +155,12 @@ impl<'a> Tokens<'a> {
         Some(Self { rest, left: u16_at(bytes, 4), day: header.day, date: 0 })
     }
 
+    /// Of a block that is not as it was written: what may be the tokens of one.
+    pub(crate) fn of_damaged(header: &Header, bytes: &'a [u8]) -> Self {
+        let rest = bytes.get(HEAD_LEN..).unwrap_or_default();
+        Self { rest, left: u16::MAX, day: header.day, date: 0 }
+    }
+
     /// The rest of a block of which so much was read before.
     pub(crate) fn resume(day: u32, date: u32, left: u16, rest: &'a [u8]) -> Self {
         Self { rest, left, day, date }

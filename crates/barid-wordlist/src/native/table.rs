@@ -248,6 +248,39 @@ impl Table {
         Ok(None)
     }
 
+    /// The first sorted block from `number` on that is sound, and its first token; none behind the
+    /// last block.
+    pub(crate) fn next_sound(&mut self, mut number: u32) -> Result<(u32, Vec<u8>)> {
+        let (mut block, mut token) = (vec![0; sorted::BLOCK_LEN], Vec::new());
+        while number < self.header.sorted_blocks
+            && !self.first_of(number, &mut block, &mut token)?
+        {
+            number += 1;
+        }
+        Ok((number, token))
+    }
+
+    /// Those tokens of a damaged sorted block that are sound by what is found by hash: in order,
+    /// behind one token and before another, if that is not empty.
+    pub(crate) fn rescued(
+        &mut self,
+        bytes: &[u8],
+        (after, before): (&[u8], &[u8]),
+    ) -> Result<Vec<(Vec<u8>, Entry)>> {
+        let (mut token, mut rescued) = (Vec::new(), Vec::<(Vec<u8>, Entry)>::new());
+        let header = self.header.clone();
+        let mut block = [0; hashed::BLOCK_LEN];
+        let mut tokens = Tokens::of_damaged(&header, bytes);
+        while let Some(entry) = tokens.next(&mut token) {
+            let last = rescued.last().map_or(after, |(last, _)| &last[..]);
+            let is_in_order = *last < token[..] && (before.is_empty() || token[..] < *before);
+            if is_in_order && self.find_one(&header, &token, &mut block)? == Some(entry.counts()) {
+                rescued.push((token.clone(), entry));
+            }
+        }
+        Ok(rescued)
+    }
+
     /// Reads a block and its first token; `false` if it is damaged.
     fn first_of(&mut self, number: u32, block: &mut [u8], token: &mut Vec<u8>) -> Result<bool> {
         let offset = BLOCKS_OFFSET + u64::from(number) * sorted::BLOCK_LEN as u64;
