@@ -23,8 +23,8 @@ fn messages(word: &str, count: u32) -> Vec<String> {
 }
 
 /// A daemon of a filter that knows spam about pills and ham about minutes.
-struct Daemon {
-    world: World,
+pub(crate) struct Daemon {
+    pub(crate) world: World,
     child: Child,
     port: u16,
 }
@@ -40,8 +40,13 @@ impl Daemon {
     }
 
     fn start_in(world: World, args: &[&str]) -> Self {
+        Self::start_with(world, &[&["--wordlist", "wordlist.db"], args].concat())
+    }
+
+    /// With a list of any name.
+    pub(crate) fn start_with(world: World, args: &[&str]) -> Self {
         let mut command = world.command();
-        command.args(["spam", "daemon", "--wordlist", "wordlist.db"]).args(args);
+        command.args(["spam", "daemon"]).args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
@@ -70,7 +75,7 @@ impl Daemon {
         self.end_and_keep().1
     }
 
-    fn end_and_keep(self) -> (World, String) {
+    pub(crate) fn end_and_keep(self) -> (World, String) {
         send(&self.child, Signal::TERM);
         self.wait()
     }

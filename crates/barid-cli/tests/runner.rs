@@ -22,6 +22,7 @@ mod search;
 mod show;
 mod spam;
 mod spam_hostile;
+mod spam_trouble;
 mod status;
 mod stopped;
 mod stores;

@@ -86,6 +86,19 @@ fn a_message_counts_once() {
 }
 
 #[test]
+fn a_message_with_a_verdict_in_it_is_the_same() {
+    let memory = MemVfs::new();
+    let filter = filter(&memory);
+    teach(&filter, Lesson::Train(Class::Spam), Source::Messages(&[SPAM]));
+    let marked =
+        [b"X-Bogosity: Ham, tests=bogofilter,\n spamicity=0.1\n".as_slice(), SPAM].concat();
+    let (trained, became) =
+        teach(&filter, Lesson::Untrain(None), Source::Messages(&[marked.as_slice()]));
+    assert_eq!((trained.floored, became), (0, vec!["Untrained(Spam)".to_owned()]));
+    assert!(counted(&filter).iter().all(|line| line.starts_with('.')), "{:?}", counted(&filter));
+}
+
+#[test]
 fn what_is_moved_counts_as_if_it_had_always_been_so() {
     let (memory, other) = (MemVfs::new(), MemVfs::new());
     let (moved, direct) = (filter(&memory), filter(&other));

@@ -33,6 +33,9 @@ const SECTOR_LEN: usize = 512;
 /// Bits of the filter that a question is made into.
 const FILTER_BITS: usize = 8192;
 
+/// What is told of a list that was copied without it, mostly.
+const MISSING: &str = "the log is missing, which has the newest changes";
+
 /// A log, as far as it was read.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -81,7 +84,7 @@ impl Log {
 
     /// Stands for a log that is gone.
     pub(crate) fn lost(path: &Path, header: LogHeader) -> Self {
-        let damage = Damage { path: path.to_owned(), offset: 0, what: "the log is missing" };
+        let damage = Damage { path: path.to_owned(), offset: 0, what: MISSING };
         Self {
             path: path.to_owned(),
             file: None,

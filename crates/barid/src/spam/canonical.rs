@@ -1,16 +1,19 @@
 //! The bytes that the filter sees of a message: the same whatever mailbox keeps it.
 //!
-//! Without a From_ line, without the header fields that mailbox formats own and `Content-Length`,
-//! with LF for line ends, the header ended by a blank line and the last line ended. So a message
-//! has the same tokens and the same receipt wherever it is read, and taking a training back takes
-//! off exactly what it added.
+//! Without a From_ line, without the header fields that mailbox formats own, `Content-Length`
+//! and `X-Bogosity`, with LF for line ends, the header ended by a blank line and the last line
+//! ended. So a message has the same tokens and the same receipt wherever it is read, and taking a
+//! training back takes off exactly what it added.
 
 use barid_message::{fields, is_owned_field};
 use sha2::{Digest as _, Sha256};
 
+/// What fields begin with that tell a filter's verdict, as [`barid_bayes::Options`] has it.
+const VERDICT: &[u8] = b"X-Bogosity";
+
 /// The bytes that the filter sees of a message: without a From_ line, without the header fields
-/// that mailbox formats own and `Content-Length`, with LF for line ends, the header ended by a
-/// blank line and the last line ended.
+/// that mailbox formats own, `Content-Length` and `X-Bogosity`, with LF for line ends, the header
+/// ended by a blank line and the last line ended.
 pub fn canonical_text(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_canonical(message, &mut out);
@@ -26,7 +29,7 @@ pub(super) fn write_canonical(message: &[u8], out: &mut Vec<u8>) {
     let mut all = fields(message);
     for field in all.by_ref() {
         let name = field.name;
-        if is_owned_field(name) || name.eq_ignore_ascii_case(b"content-length") {
+        if is_left_out(name) {
             push_lf(&message[from..field.offset], out);
             from = field.end;
         }
@@ -40,6 +43,14 @@ pub(super) fn write_canonical(message: &[u8], out: &mut Vec<u8>) {
     if !has_blank_line {
         out.push(b'\n');
     }
+}
+
+/// Whether a field is no part of what was sent: one of a mailbox, or what a filter says of the
+/// message, of which no tokens are made either.
+fn is_left_out(name: &[u8]) -> bool {
+    is_owned_field(name)
+        || name.eq_ignore_ascii_case(b"content-length")
+        || name.starts_with(VERDICT)
 }
 
 /// What a receipt of that text is kept by: the first half of its SHA-256, so that nobody can write
@@ -83,6 +94,11 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_verdicts_are_those_without_tokens() {
+        assert_eq!(barid_bayes::Options::default().spam_header_name.as_bytes(), VERDICT);
+    }
+
+    #[test]
     fn what_mailboxes_add_is_left_out() {
         let plain: &[u8] = b"Subject: one\nTo: a@b\n\nbody\n";
         check(plain, plain);
@@ -92,6 +108,12 @@ mod tests {
             b"Status: RO\nSubject: one\nX-UID: 7\n  8\nTo: a@b\nContent-Length: 5\n\nbody\n",
             plain,
         );
+        check(
+            b"X-Bogosity: Spam, tests=bogofilter\nSubject: one\nTo: a@b\n\
+              X-Bogosity: Ham,\n\ttests=bogofilter\n\nbody\n",
+            plain,
+        );
+        check(b"X-Other: X-Bogosity\n\n", b"X-Other: X-Bogosity\n\n");
         check(b"Subject: one\n", b"Subject: one\n\n");
         check(b"", b"\n");
         check(b"Subject: one\n\na\rb\n", b"Subject: one\n\na\rb\n");

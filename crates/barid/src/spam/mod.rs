@@ -20,13 +20,14 @@ mod worker;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use barid_bayes::{Parameters, Profile};
 use barid_formats::local_zone_minutes;
 use barid_vfs::Vfs;
-use barid_wordlist::{Created, Native, WordList, date_of};
+use barid_wordlist::limits::DAMAGE_MAX;
+use barid_wordlist::{Created, Damage, Native, WordList, date_of};
 
 pub use self::asker::Asker;
 pub use self::canonical::canonical_text;
@@ -87,6 +88,14 @@ pub struct Filter {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     options: SpamOptions,
+    damage: Arc<Damages>,
+}
+
+/// What its handles have found damaged.
+#[derive(Debug, Default)]
+struct Damages {
+    all: Mutex<Vec<Damage>>,
+    count: AtomicUsize,
 }
 
 /// A word list that can be handed from thread to thread.
@@ -98,7 +107,7 @@ const UTF8: u32 = 2;
 impl Filter {
     /// A filter with the word list at `path`. Reads nothing.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf, options: SpamOptions) -> Self {
-        Self { vfs, path, options }
+        Self { vfs, path, options, damage: Arc::default() }
     }
 
     /// Where the word list is if nothing else is said: in the folder of the state, which must
@@ -123,7 +132,33 @@ impl Filter {
     /// # Errors
     /// As [`dropin::open_list`].
     pub fn open_list(&self) -> Result<AnyList> {
-        Ok(dropin::open_list(&self.vfs, &self.path)?)
+        let list = dropin::open_list(&self.vfs, &self.path)?;
+        self.look_for_damage(&*list);
+        Ok(list)
+    }
+
+    /// Takes in what a handle of the word list has found damaged, or healed.
+    pub fn look_for_damage(&self, list: &dyn WordList) {
+        if list.damage().is_empty() && list.healed().is_empty() {
+            return;
+        }
+        let mut all = self.damage.all.lock().unwrap_or_else(PoisonError::into_inner);
+        for damage in list.damage().iter().chain(list.healed()) {
+            if all.len() < DAMAGE_MAX && !all.contains(damage) {
+                all.push(damage.clone());
+            }
+        }
+        self.damage.count.store(all.len(), Ordering::Release);
+    }
+
+    /// What was found damaged so far by all that was done with this filter and its clones, each
+    /// once, behind those `known` before. What could be read was used, and is kept.
+    pub fn damage(&self, known: usize) -> Vec<Damage> {
+        if self.damage.count.load(Ordering::Acquire) <= known {
+            return Vec::new();
+        }
+        let all = self.damage.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(known..).unwrap_or_default().to_vec()
     }
 
     /// Opens the word list, which is made with its folder if there is none; for a dump to be loaded

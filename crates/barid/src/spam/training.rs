@@ -264,6 +264,7 @@ impl Trainer<'_> {
                 let _asking = self.pool.asking();
                 self.list.update(&batch)
             };
+            self.filter.look_for_damage(&*self.list);
             match updated {
                 Err(ListError::Conflicts(conflicts)) => self.give_way(&conflicts, tell),
                 Err(error) => return Err(error.into()),

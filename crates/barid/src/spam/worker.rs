@@ -128,6 +128,7 @@ impl<'a> Pool<'a> {
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
         let mut worker = self.take()?;
         let done = work(&mut worker);
+        self.filter.look_for_damage(&*worker.list);
         self.lock().push(worker);
         done
     }
@@ -137,6 +138,7 @@ impl<'a> Pool<'a> {
     pub(super) fn with_sound<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
         let mut worker = self.take()?;
         let done = work(&mut worker)?;
+        self.filter.look_for_damage(&*worker.list);
         self.lock().push(worker);
         Ok(done)
     }

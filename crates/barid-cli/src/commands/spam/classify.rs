@@ -6,9 +6,11 @@ use std::sync::Arc;
 use barid::bayes::Status;
 use barid::message::decode_words;
 use barid::spam::{At, Classified, Filter, Source, SpamOptions};
+use barid::wordlist::Damage;
 use barid::{Mailbox, Uid};
 use clap::{Args, ValueHint};
 
+use super::damage::tell_new;
 use super::input::{Input, inputs, read_stdin, select};
 use super::{ListArgs, ProfileArgs, ScoreArgs, is_set, name_of, stop_on_signal};
 use crate::context::Context;
@@ -67,6 +69,7 @@ struct Found {
     last: Option<Status>,
     failed: Vec<anyhow::Error>,
     older: u64,
+    damage: Vec<Damage>,
 }
 
 /// Classifies and prints.
@@ -104,10 +107,13 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
             };
             let filter = args.list.scoring_filter(context, options, &args.score)?;
             let printer = Printer { context, args, filter: &filter };
-            printer.input(input, &mut found, &mut out)
+            let done = printer.input(input, &mut found, &mut out);
+            anyhow::Ok((filter, done))
         });
         *context.out.buffer() = is_out;
         context.out.block(&out)?;
+        let (filter, done) = done?;
+        tell_new(context, &filter, &mut found.damage);
         done?;
     }
     if is_set(&stop) {

@@ -11,7 +11,7 @@ use barid::vfs::{OsVfs, Vfs as _};
 use barid::wordlist::{self, Load, keys};
 use clap::{Args, ValueHint};
 
-use super::{DateArgs, ListArgs};
+use super::{DateArgs, ListArgs, damage};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::output::escape::visible;
@@ -26,7 +26,9 @@ Examples:
   barid spam dump --wordlist other/words | sort -k2,2nr | head
 
 The lines are those of `bogoutil -d`: the word, how many spam and ham messages held it, the date.
-Which messages were taught is not among them.";
+Which messages were taught is not among them.
+
+Exit status: 2 if the list is damaged, and something of it may be missing.";
 
 const LOAD_EXAMPLES: &str = "\
 Examples:
@@ -113,11 +115,18 @@ impl Write for Out<'_> {
 
 /// Dumps.
 pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Outcome> {
-    let mut list = args.list.filter(context, SpamOptions::default())?.open_list()?;
-    match wordlist::dump(&mut *list, &mut Out(&mut context.out), None) {
+    let filter = args.list.filter(context, SpamOptions::default())?;
+    let mut list = filter.open_list()?;
+    let dumped = wordlist::dump(&mut *list, &mut Out(&mut context.out), None);
+    filter.look_for_damage(&*list);
+    let is_damaged = damage::tell(context, &filter);
+    match dumped {
         // What went wrong with standard output is known by its own kind.
         Err(wordlist::Error::Stream(error)) => Err(error.into()),
-        done => done.map(|_| Outcome::Done).map_err(|error| barid::Error::from(error).into()),
+        Err(error) => Err(barid::Error::from(error).into()),
+        // It is not all that was learned.
+        Ok(_) if is_damaged => Ok(Outcome::Incomplete),
+        Ok(_) => Ok(Outcome::Done),
     }
 }
 
@@ -139,6 +148,8 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
     let mut list = filter.open_or_create_list(true)?;
     let how = Load { today: filter.date(), all_keys: true, ..Load::default() };
     let loaded = wordlist::load(&mut *list, &mut *input, &how).map_err(barid::Error::from)?;
+    filter.look_for_damage(&*list);
+    damage::tell(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_loaded");
         json.key("tokens").number(loaded.tokens);
@@ -158,7 +169,7 @@ pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Out
 pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<Outcome> {
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(false)?;
-    let (mut tokens, mut twice) = (0, 0);
+    let (mut tokens, mut twice, mut is_damaged) = (0, 0, false);
     for other in &args.others {
         let other = Filter::new(Arc::new(OsVfs), other.into(), options(&args.date));
         let mut from = other.open_list()?;
@@ -166,20 +177,25 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
         let merged = merged.map_err(barid::Error::from)?;
         tokens += merged.tokens;
         twice += merged.twice.len() as u64;
+        other.look_for_damage(&*from);
+        is_damaged |= damage::tell(context, &other);
     }
+    filter.look_for_damage(&*list);
+    damage::tell(context, &filter);
+    let outcome = if is_damaged { Outcome::Incomplete } else { Outcome::Done };
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_merged");
         json.key("tokens").number(tokens);
         json.key("twice").number(twice);
         json.end_line();
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     context.out.line(&format!("{} added", counted(tokens, "word")))?;
     if twice > 0 {
         let messages = counted(twice, "message");
         context.warn(&format!("{messages} of both lists count twice now"));
     }
-    Ok(Outcome::Done)
+    Ok(outcome)
 }
 
 /// Shows what was learned.
@@ -229,9 +245,7 @@ pub(crate) fn stats(context: &mut Context, args: &StatsArgs) -> anyhow::Result<O
             out.line(&format!("{robx:>12.6} for an unknown word"))?;
         }
     }
-    for damage in list.damage() {
-        let (path, what) = (damage.path.display(), damage.what);
-        context.warn(&format!("{path}: damaged at byte {}: {what}", damage.offset));
-    }
+    filter.look_for_damage(&*list);
+    damage::tell(context, &filter);
     Ok(if damages > 0 { Outcome::Incomplete } else { Outcome::Done })
 }

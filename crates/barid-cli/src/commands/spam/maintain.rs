@@ -4,7 +4,7 @@ use barid::spam::SpamOptions;
 use barid::wordlist::{self, Maintain, Robx, oldest};
 use clap::Args;
 
-use super::{DateArgs, ListArgs};
+use super::{DateArgs, ListArgs, damage};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::json::Json;
@@ -66,6 +66,8 @@ pub(crate) fn run(context: &mut Context, args: &MaintainArgs) -> anyhow::Result<
         true => wordlist::store_robx(&mut *list, today).map_err(barid::Error::from)?,
         false => None,
     };
+    filter.look_for_damage(&*list);
+    damage::tell(context, &filter);
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "spam_maintained");
         json.key("kept").number(done.kept);

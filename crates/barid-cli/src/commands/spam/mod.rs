@@ -2,6 +2,7 @@
 
 mod classify;
 pub(crate) mod daemon;
+mod damage;
 mod input;
 mod list;
 mod maintain;

@@ -7,7 +7,7 @@ use barid::ChangeOptions;
 use barid::spam::{At, Classified, MovedSpam, SpamOptions};
 use clap::{Args, ValueHint};
 
-use super::{ListArgs, ProfileArgs, ScoreArgs, is_set, stop_on_signal};
+use super::{ListArgs, ProfileArgs, ScoreArgs, damage, is_set, stop_on_signal};
 use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
 use crate::context::{Context, parse_spec};
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     let (mut source, mut target) = (open(&args.mailbox)?, open(&args.to)?);
     context.has_changed.set(!args.dry_run);
     let mut failed = Vec::new();
-    let moved = context.with_line(Some(Arc::clone(&stop)), |progress| {
+    let (filter, moved) = context.with_line(Some(Arc::clone(&stop)), |progress| {
         let options = SpamOptions {
             profile: args.profile.profile.profile(),
             stop: Some(Arc::clone(&stop)),
@@ -97,8 +97,11 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             }
             Ok(())
         };
-        anyhow::Ok(filter.move_spam(&mut source, &mut target, &change, tell)?)
+        let moved = filter.move_spam(&mut source, &mut target, &change, tell);
+        anyhow::Ok((filter, moved))
     })?;
+    damage::tell(context, &filter);
+    let moved = moved?;
     print(context, args, &moved)?;
     let not_copied = moved.copied.into_iter().flat_map(|copied| copied.failed);
     failed.extend(

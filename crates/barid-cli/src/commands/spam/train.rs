@@ -7,6 +7,7 @@ use barid::spam::{At, Became, Lesson, Source, SpamOptions, Trained, Trainer};
 use barid::wordlist::Class;
 use clap::{Args, ValueHint};
 
+use super::damage::tell;
 use super::input::{Input, inputs, read_stdin, select};
 use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
@@ -169,7 +170,7 @@ fn teach(context: &mut Context, lesson: Lesson, args: &WhatArgs) -> anyhow::Resu
     context.has_changed.set(true);
     let mut told = Told { is_detailed: context.global.verbose, ..Told::default() };
     let shown = Arc::clone(&stop);
-    let trained = context.with_line(Some(shown), |progress| {
+    let (filter, trained) = context.with_line(Some(shown), |progress| {
         let options = SpamOptions {
             profile: args.profile.profile.profile(),
             date: args.date.date,
@@ -183,8 +184,10 @@ fn teach(context: &mut Context, lesson: Lesson, args: &WhatArgs) -> anyhow::Resu
             take(context, &mut trainer, (input, args.uids.as_ref()), &mut told)?;
         }
         // What is only written now is not named: it changed something.
-        anyhow::Ok(trainer.finish(&mut |_, _| {})?)
+        let trained = trainer.finish(&mut |_, _| {})?;
+        anyhow::Ok((filter, trained))
     })?;
+    tell(context, &filter);
     print(context, lesson, &trained)?;
     finish(context, lesson, &trained, told)
 }

@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use barid::spam::{Asker, Classified, Filter, SpamOptions};
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::damage::{WAY_OUT, in_words};
 use super::{ListArgs, ProfileArgs, ScoreArgs};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -128,6 +129,9 @@ fn line(kind: &str, text: &str) {
 /// What all connections use.
 struct Daemon<'a> {
     asker: Asker<'a>,
+    filter: &'a Filter,
+    /// How much damage of the list was told.
+    told: AtomicUsize,
     turns: Turns,
     rules: Rules,
     log: Log,
@@ -168,7 +172,7 @@ fn daemon<'a>(filter: &'a Filter, args: &DaemonArgs, log: Log) -> Daemon<'a> {
         quarantines: args.quarantine,
     };
     let turns = Turns::new(thread::available_parallelism().map_or(1, usize::from));
-    Daemon { asker: filter.asker(), turns, rules, log }
+    Daemon { asker: filter.asker(), filter, told: AtomicUsize::new(0), turns, rules, log }
 }
 
 fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>> {
@@ -211,7 +215,9 @@ fn end_on_signal() -> anyhow::Result<UnixStream> {
 impl Daemon<'_> {
     /// A list that cannot be used is told at the start; one may still be missing.
     fn look_at_list(&self) -> anyhow::Result<()> {
-        match self.asker.counts(&[]) {
+        let asked = self.asker.counts(&[barid::wordlist::keys::MSG_COUNT]);
+        self.tell_damage();
+        match asked {
             Err(barid::Error::WordList(error @ barid::wordlist::Error::NotFound { .. })) => {
                 self.log.warn(&format!("{error}; mail passes unjudged until it is there"));
                 Ok(())
@@ -230,8 +236,21 @@ impl Daemon<'_> {
         }
     }
 
+    /// Tells damage of the list, once; what is sound is used.
+    fn tell_damage(&self) {
+        let known = self.told.load(Ordering::Relaxed);
+        let damage = self.filter.damage(known);
+        let Some(text) = in_words(&damage) else { return };
+        let (told, order) = (known + damage.len(), Ordering::Relaxed);
+        if self.told.compare_exchange(known, told, order, order).is_ok() {
+            self.log.warn(&format!("{text}; {WAY_OUT}"));
+        }
+    }
+
     fn classify(&self, message: &[u8], explains: bool) -> barid::Result<Classified> {
-        self.turns.with(|| self.asker.classify(message, explains))
+        let found = self.turns.with(|| self.asker.classify(message, explains));
+        self.tell_damage();
+        found
     }
 
     /// What the milter makes of a message.

@@ -62,7 +62,9 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         ("train" | "retrain", None) => return failed("class is missing: spam or ham"),
         _ => return failed("no such request"),
     };
-    match daemon.turns.with(|| daemon.asker.teach(&request.body, lesson)) {
+    let taught = daemon.turns.with(|| daemon.asker.teach(&request.body, lesson));
+    daemon.tell_damage();
+    match taught {
         Err(error) => failed(&error.to_string()),
         Ok((became, generation)) => {
             let name = match became {
@@ -100,7 +102,9 @@ fn counts(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         return failed("too many tokens, or one that no list can hold");
     }
     daemon.log.detail(&format!("the counts of {}", counted(tokens.len() as u64, "word")));
-    match daemon.asker.counts(&tokens) {
+    let asked = daemon.asker.counts(&tokens);
+    daemon.tell_damage();
+    match asked {
         Err(error) => failed(&error.to_string()),
         Ok((counts, generation)) => {
             let mut answer = Frame::new("ok").with("generation", generation.to_string());

@@ -1,0 +1,126 @@
+//! `barid spam` with lists that are damaged, input that is none, and lessons that cannot be.
+
+use crate::daemon::Daemon;
+use crate::support::{Run, World, mbox};
+
+const LEARNED: &str = "1 message learned as ham\n";
+
+/// Messages of a kind, each with words of its own.
+fn messages(word: &str, count: u32) -> Vec<String> {
+    let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
+    (0..count).map(message).collect()
+}
+
+/// A world whose list `words` knows spam about pills and ham about minutes, in one table.
+fn taught() -> World {
+    let world = World::new();
+    for (class, word) in [("--spam", "pills"), ("--ham", "minutes")] {
+        let file = world.write(&format!("{word}.mbox"), mbox(&messages(word, 25)).as_bytes());
+        world.ok(&["spam", "train", "--wordlist", "words", class, &file]);
+    }
+    world.ok(&["spam", "maintain", "--wordlist", "words"]);
+    world
+}
+
+/// Makes another of a word in the sorted part of the list.
+fn damage(world: &World) {
+    let mut bytes = world.read("words");
+    let at = bytes.windows(7).position(|part| part == b"minutes").unwrap();
+    bytes[at] ^= 0x10;
+    world.write("words", &bytes);
+}
+
+fn with_list(world: &World, args: &[&str]) -> Run {
+    world.run(&[&["spam"], args, &["--wordlist", "words"]].concat())
+}
+
+/// What is told of a damaged list: once, with the file, the place and the way out.
+fn tells_damage(run: &Run, file: &str) {
+    let told = run.stderr.matches(": damaged at byte ").count();
+    assert_eq!(told, 1, "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("{file}: damaged at byte ")), "{}", run.stderr);
+    assert!(run.stderr.contains("`barid spam load` a dump"), "{}", run.stderr);
+}
+
+#[test]
+fn a_damaged_list_is_told_and_its_sound_part_used() {
+    let sound = taught();
+    let dump = with_list(&sound, &["dump"]).text();
+    let one = messages("minutes", 30).remove(27);
+    let world = taught();
+    world.write("dump", dump.as_bytes());
+    let file = world.write("one.eml", one.as_bytes());
+    damage(&world);
+    let run = with_list(&world, &["dump"]);
+    tells_damage(&run, "words");
+    assert_eq!(run.code, 2);
+    let before = run.text();
+    assert!(before.contains("\npills 25 0 ") && !before.contains("\nminutes "), "{before}");
+    let run = with_list(&world, &["stats"]);
+    tells_damage(&run, "words");
+    assert_eq!(run.code, 2);
+    // What is found by hash is sound, and stays so when the list is made whole.
+    assert_eq!(with_list(&world, &["train", "--ham", &file]).text(), LEARNED);
+    let run = with_list(&world, &["maintain"]);
+    tells_damage(&run, "words");
+    assert_eq!(run.code, 0);
+    let run = with_list(&world, &["dump"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.text().contains("\nminutes 0 26 ") && run.text().contains("\n.MSG_COUNT 25 26 "));
+    assert!(world.list(".").iter().any(|name| name.starts_with("words.damaged-table-")));
+    // The way out is one.
+    let files = world.list(".").into_iter().filter(|name| name.starts_with("words"));
+    files.for_each(|name| world.remove(&name));
+    assert_eq!(with_list(&world, &["load", "dump"]).code, 0);
+    assert_eq!(with_list(&world, &["dump"]).text(), dump);
+}
+
+#[test]
+fn damage_of_what_is_asked_is_told_by_all_who_ask() {
+    let world = taught();
+    let file = world.write("one.eml", messages("minutes", 30)[27].as_bytes());
+    let sound = with_list(&world, &["classify", &file]).text();
+    let mut bytes = world.read("words");
+    // The last block before the copy of the header has counts by hash.
+    let at = bytes.len() - 128 - 1024 + 100;
+    bytes[at] ^= 1;
+    world.write("words", &bytes);
+    for _ in 0..2 {
+        let run = with_list(&world, &["classify", &file]);
+        tells_damage(&run, "words");
+        assert_eq!((run.code, run.text()), (0, sound.clone()));
+    }
+    world.write("inbox", mbox(&messages("minutes", 3)).as_bytes());
+    let run = with_list(&world, &["move", "inbox", "--to", "pills.mbox", "--dry-run"]);
+    tells_damage(&run, "words");
+    let daemon = Daemon::start_with(world, &["--wordlist", "words"]);
+    let (world, said) = daemon.end_and_keep();
+    assert_eq!(said.matches("words: damaged at byte ").count(), 1, "{said}");
+    let run = with_list(&world, &["train", "--ham", &file, "inbox"]);
+    tells_damage(&run, "words");
+    assert_eq!(run.text(), "1 message learned as ham; 3 messages counted as ham before\n");
+    let run = with_list(&world, &["dump"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.text().contains("\nminutes 0 26 ") && run.text().contains("\npills 25 0 "));
+}
+
+#[test]
+fn a_list_that_was_copied_without_its_log_is_told() {
+    let world = taught();
+    let file = world.write("one.eml", messages("pills", 30)[27].as_bytes());
+    assert_eq!(with_list(&world, &["train", "--spam", &file]).code, 0);
+    world.write("copy", &world.read("words"));
+    let run = world.run(&["spam", "classify", "--wordlist", "copy", &file]);
+    assert!(run.code == 0 && run.text().starts_with("spam "), "{}", run.text());
+    assert!(
+        run.stderr.contains("copy.log-") && run.stderr.contains("newest changes"),
+        "{}",
+        run.stderr
+    );
+    let before = world.run(&["spam", "dump", "--wordlist", "copy"]);
+    assert_eq!(before.code, 2);
+    assert!(before.text().contains("\npills 25 0 "), "{}", before.text());
+    // Once it is whole again it is a list like any other.
+    world.ok(&["spam", "maintain", "--wordlist", "copy", "--quiet"]);
+    assert_eq!(world.ok(&["spam", "dump", "--wordlist", "copy"]), before.text());
+}
