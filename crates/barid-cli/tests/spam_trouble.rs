@@ -124,3 +124,86 @@ fn a_list_that_was_copied_without_its_log_is_told() {
     world.ok(&["spam", "maintain", "--wordlist", "copy", "--quiet"]);
     assert_eq!(world.ok(&["spam", "dump", "--wordlist", "copy"]), before.text());
 }
+
+/// A world whose drop-in registered three messages as spam and two as ham, and files of the first
+/// of each, and of one that nobody has seen.
+fn registered() -> (World, [String; 3]) {
+    let world = World::new();
+    let (pills, minutes) = (messages("pills", 3), messages("minutes", 2));
+    for (flag, messages) in [("-s", &pills), ("-n", &minutes)] {
+        for message in messages {
+            let args = ["bogofilter", "-C", "-d", ".", flag];
+            assert_eq!(world.run_with_input(&args, message.as_bytes()).code, 0);
+        }
+    }
+    let files = [("spam.eml", &pills[0]), ("ham.eml", &minutes[0])];
+    let [spam, ham] = files.map(|(name, text)| world.write(name, text.as_bytes()));
+    let new = world.write("new.eml", messages("watches", 1)[0].as_bytes());
+    (world, [spam, ham, new])
+}
+
+fn with_db(world: &World, args: &[&str]) -> Run {
+    world.run(&[&["spam"], args, &["--wordlist", "wordlist.db"]].concat())
+}
+
+/// The lines of a dump whose counts are not zero, without dates.
+fn counts(world: &World) -> Vec<String> {
+    let text = with_db(world, &["dump"]).text();
+    let lines = text.lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned());
+    lines.filter(|line| !line.ends_with(" 0 0")).collect()
+}
+
+#[test]
+fn what_the_drop_in_registered_is_taken_back_when_that_is_said() {
+    let (world, [spam, ham, new]) = registered();
+    let before = counts(&world);
+    for (args, code) in [
+        (&["untrain", &spam][..], 1),
+        (&["untrain", "--spam", &spam, &ham], 1),
+        (&["retrain", "--ham", &spam], 2),
+        (&["retrain", "--ham", &new], 2),
+    ] {
+        let run = with_db(&world, args);
+        assert_eq!(run.code, code, "{args:?}: {}", run.stderr);
+        assert!(run.text().contains("without a receipt, and left as they are"), "{}", run.text());
+        assert!(run.stderr.contains("--registered"), "{}", run.stderr);
+        assert_eq!(counts(&world), before, "{args:?}");
+    }
+    assert_eq!(with_db(&world, &["untrain", "--registered", &spam]).code, 2);
+    // As bogofilter's own way.
+    let run = with_db(&world, &["retrain", "--registered", "--ham", &spam]);
+    assert_eq!((run.text().as_str(), run.stderr.as_str()), ("1 message moved to ham\n", ""));
+    let (other, [its, ..]) = registered();
+    let text = other.read("spam.eml");
+    let run = other.run_with_input(&["bogofilter", "-C", "-d", ".", "-Sn"], &text);
+    assert_eq!((run.code, counts(&other)), (0, counts(&world)));
+    // From now on there is a receipt, and nothing counts twice.
+    let run = with_db(&world, &["retrain", "--registered", "--ham", &spam]);
+    assert_eq!(run.text(), "1 message counted as ham before\n");
+    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message taken back\n");
+    let args = ["untrain", "--registered", "--ham", &its, &ham];
+    assert_eq!(with_db(&other, &args).text(), "2 messages taken back\n");
+    assert_eq!(
+        with_db(&other, &["untrain", "--registered", "--ham", &ham]).text().lines().count(),
+        1
+    );
+}
+
+#[test]
+fn no_more_is_taken_back_than_was_registered() {
+    let (world, [_, ham, new]) = registered();
+    let all: Vec<String> = messages("minutes", 2);
+    let second = world.write("second.eml", all[1].as_bytes());
+    let args = ["untrain", "--registered", "--ham", &ham, &ham, &second, &new];
+    let run = with_db(&world, &args);
+    assert_eq!(run.text(), "2 messages taken back; 2 messages never taught\n");
+    assert_eq!(run.stderr, "");
+    let left = counts(&world);
+    assert!(left.contains(&".MSG_COUNT 3 0".to_owned()), "{left:?}");
+    assert!(!left.iter().any(|line| line.contains("minutes")), "{left:?}");
+    let run = with_db(&world, &args);
+    assert_eq!((run.code, run.text().as_str()), (1, "4 messages never taught\n"));
+    assert_eq!(counts(&world), left);
+    // Nobody counts as ham any more, so this is new.
+    assert_eq!(with_db(&world, &["retrain", "--spam", &new]).text(), "1 message learned as spam\n");
+}

@@ -210,7 +210,11 @@ impl Table {
         let blocks = bytes.chunks_exact(hashed::BLOCK_LEN).enumerate();
         let blocks = blocks.map(|(number, block)| (number as u32, block));
         let bad = blocks.filter(|(number, block)| !hashed::is_sound(&self.header, *number, block));
-        let bad = bad.map(|(number, _)| number).collect();
+        let bad: Vec<u32> = bad.map(|(number, _)| number).collect();
+        for number in &bad {
+            let before = u64::from(*number) * hashed::BLOCK_LEN as u64;
+            self.damaged(self.header.hashed_offset + before, "counts by hash");
+        }
         self.hashed = HashedBlocks::All { bytes, bad };
         Ok(())
     }

@@ -77,7 +77,9 @@ impl Became {
             | Self::Moved(class)
             | Self::Already(class)
             | Self::Otherwise(class) => Some(*class),
-            Self::Never | Self::Unknown | Self::Gone | Self::Unreadable(_) => None,
+            Self::Never | Self::Unreceipted | Self::Unknown | Self::Gone | Self::Unreadable(_) => {
+                None
+            }
         }
     }
 }

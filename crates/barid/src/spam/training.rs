@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use barid_bayes::Profile;
-use barid_wordlist::{Batch, Class, Conflict, Counts, Error as ListError, Receipt};
+use barid_wordlist::{Batch, Class, Conflict, Counts, Error as ListError, Receipt, WordList};
 
 use super::canonical::content_of;
 use super::source::{At, Source, each};
@@ -47,6 +47,9 @@ pub enum Became {
     Otherwise(Class),
     /// Nothing: it was never trained.
     Never,
+    /// Nothing: it has no receipt, and there are messages that count without one, as those that
+    /// bogofilter's drop-in registered and those of a dump. It may be one of them.
+    Unreceipted,
     /// Nothing: a later version has made its tokens.
     Unknown,
     /// Nothing: it is not there any more.
@@ -76,6 +79,8 @@ pub struct Trained {
     pub otherwise: u64,
     /// [`Became::Never`].
     pub never: u64,
+    /// [`Became::Unreceipted`].
+    pub unreceipted: u64,
     /// [`Became::Gone`].
     pub gone: u64,
     /// [`Became::Unreadable`] and [`Became::Unknown`].
@@ -100,6 +105,7 @@ impl Trained {
             Became::Already(_) => &mut self.already,
             Became::Otherwise(_) => &mut self.otherwise,
             Became::Never => &mut self.never,
+            Became::Unreceipted => &mut self.unreceipted,
             Became::Gone => &mut self.gone,
             Became::Unknown | Became::Unreadable(_) => &mut self.failed,
         } += 1;
@@ -112,6 +118,8 @@ type Known = Option<(Class, u8)>;
 /// What a thread has made of a message.
 struct Made {
     content: u128,
+    /// There is none, though the list keeps them.
+    misses_receipt: bool,
     /// What is to be changed, or why nothing is.
     plan: Decided<Change>,
 }
@@ -125,11 +133,21 @@ struct Change {
     add: Option<(Class, Tokens)>,
     /// Whether the list keeps receipts.
     has_receipt: bool,
+    /// Whether the message that is to be taken off has one.
+    removes_receipt: bool,
 }
 
 impl Change {
     fn len(&self) -> usize {
         self.remove.iter().chain(&self.add).map(|(_, tokens)| tokens.len()).sum()
+    }
+
+    /// Where nothing can be taken off.
+    fn without_removal(self) -> Decided<Self> {
+        match self.add {
+            None => Err(Became::Never),
+            add => Ok(Self { remove: None, add, ..self }),
+        }
     }
 
     fn became(&self) -> Became {
@@ -159,6 +177,9 @@ pub struct Trainer<'a> {
     waiting_len: usize,
     /// What messages count as that came before.
     known: HashMap<u128, Known>,
+    takes_registered: bool,
+    /// How many messages count that have no receipt; asked for when it matters.
+    unreceipted: Option<Counts>,
     trained: Trained,
 }
 
@@ -180,12 +201,21 @@ impl Filter {
             waiting: Vec::new(),
             waiting_len: 0,
             known: HashMap::new(),
+            takes_registered: false,
+            unreceipted: None,
             trained: Trained::default(),
         })
     }
 }
 
 impl Trainer<'_> {
+    /// Takes messages without a receipt for some that were registered without one, as the class
+    /// that is to be taken back, as long as the list counts so many: their words are taken off.
+    #[must_use]
+    pub fn taking_registered(self) -> Self {
+        Self { takes_registered: true, ..self }
+    }
+
     /// Teaches the messages of a source. **Commit points:** each batch; [`Trainer::finish`] writes
     /// the last. What waits is lost if this fails, and is taught if it is given again.
     ///
@@ -196,7 +226,10 @@ impl Trainer<'_> {
         let (filter, lesson) = (self.filter, self.lesson);
         // Threads need the workers while what they made is taken.
         let pool = Arc::clone(&self.pool);
-        let make = |message: &[u8]| pool.with(|worker| made(worker, message, lesson, filter));
+        let registered = self.takes_registered;
+        let make = |message: &[u8]| {
+            pool.with(|worker| made(worker, message, (lesson, registered), filter))
+        };
         let mut done = 0;
         each(&*filter.vfs, source, filter.options.threads, &make, &mut |at, outcome| {
             done += 1;
@@ -226,9 +259,14 @@ impl Trainer<'_> {
             Outcome::Gone => Became::Gone,
             Outcome::Unreadable(error) => Became::Unreadable(error),
             Outcome::Made(made) => {
-                let Made { content, plan } = made?;
-                match (self.known.get(&content), plan) {
-                    (Some(known), _) => repeated(self.lesson, *known),
+                let Made { content, misses_receipt, plan } = made?;
+                let known = self.known.get(&content).copied();
+                let plan = match misses_receipt && known.is_none() {
+                    true => self.without_receipt(plan)?,
+                    false => plan,
+                };
+                match (known, plan) {
+                    (Some(known), _) => repeated(self.lesson, known),
                     (None, Err(became)) => became,
                     (None, Ok(change)) => return self.wait(Waiting { at, content, change }, tell),
                 }
@@ -237,6 +275,35 @@ impl Trainer<'_> {
         self.trained.add(&became);
         tell(at, became);
         Ok(())
+    }
+
+    /// What is to be done with a message without a receipt, which may be among those that count
+    /// without one.
+    fn without_receipt(&mut self, plan: Decided<Change>) -> Result<Decided<Change>> {
+        let class = match self.lesson {
+            Lesson::Train(_) => return Ok(plan),
+            Lesson::Untrain(class) => class,
+            Lesson::Retrain(class) => Some(other(class)),
+        };
+        let list = &mut self.list;
+        let left = match &mut self.unreceipted {
+            Some(left) => left,
+            none => none.insert(unreceipted(&mut **list)?),
+        };
+        let of_class = match class {
+            Some(Class::Spam) => left.spam,
+            Some(Class::Ham) => left.ham,
+            None => left.spam.max(left.ham),
+        };
+        Ok(match (plan, class) {
+            (plan, _) if of_class == 0 => plan.and_then(Change::without_removal),
+            (Ok(change), Some(class)) if change.remove.is_some() => {
+                let one = class.counts(1);
+                *left = Counts::new(left.spam - one.spam, left.ham - one.ham);
+                Ok(change)
+            }
+            _ => Err(Became::Unreceipted),
+        })
     }
 
     fn wait(&mut self, waiting: Waiting, tell: &mut TellTraining<'_>) -> Result<()> {
@@ -293,7 +360,7 @@ impl Trainer<'_> {
             if let Some((class, tokens)) = &change.remove {
                 sums.count(tokens, none, class.counts(1));
                 plus(&mut sub, class.counts(1));
-                if change.has_receipt {
+                if change.removes_receipt {
                     batch.untrain(*content, *class);
                 }
             }
@@ -378,40 +445,72 @@ fn plan(lesson: Lesson, known: Known, profile: Profile) -> Decided<Plan> {
     }
 }
 
-/// What is to be done with any message where no receipts are kept: what is said is believed.
-fn plan_without_receipts(lesson: Lesson, profile: Profile) -> Decided<Plan> {
-    let other = |class| match class {
+fn other(class: Class) -> Class {
+    match class {
         Class::Spam => Class::Ham,
         Class::Ham => Class::Spam,
-    };
+    }
+}
+
+/// How many messages count that have no receipt.
+fn unreceipted(list: &mut dyn WordList) -> Result<Counts> {
+    let mut left = list.totals()?;
+    list.scan_receipts(&mut |_, receipt| {
+        let count = match receipt.class {
+            Class::Spam => &mut left.spam,
+            Class::Ham => &mut left.ham,
+        };
+        *count = count.saturating_sub(1);
+    })?;
+    Ok(left)
+}
+
+/// What is to be done with any message where no receipts are kept: what is said is believed.
+fn plan_without_receipts(lesson: Lesson, profile: Profile) -> Decided<Plan> {
     match lesson {
         Lesson::Train(class) => Ok((None, Some((class, profile)))),
         Lesson::Retrain(class) => Ok((Some((other(class), profile)), Some((class, profile)))),
         Lesson::Untrain(Some(class)) => Ok((Some((class, profile)), None)),
-        Lesson::Untrain(None) => Err(Became::Never),
+        Lesson::Untrain(None) => Err(Became::Unreceipted),
     }
 }
 
-fn made(worker: &mut Worker, message: &[u8], lesson: Lesson, filter: &Filter) -> Result<Made> {
+fn made(
+    worker: &mut Worker,
+    message: &[u8],
+    (lesson, registered): (Lesson, bool),
+    filter: &Filter,
+) -> Result<Made> {
     let content = content_of(worker.maker.read(message));
     let profile = filter.options.profile;
-    let (plan, has_receipt) = match worker.list.receipts(&[content]) {
+    let (known, has_receipt) = match worker.list.receipts(&[content]) {
         Ok(receipts) => {
             let receipt = receipts.first().copied().flatten();
-            let known = receipt.map(|receipt| (receipt.class, receipt.profile));
-            (plan(lesson, known, profile), true)
+            (receipt.map(|receipt| (receipt.class, receipt.profile)), true)
         }
-        Err(ListError::Unsupported { .. }) => (plan_without_receipts(lesson, profile), false),
+        Err(ListError::Unsupported { .. }) => (None, false),
         Err(error) => return Err(error.into()),
+    };
+    let misses_receipt = has_receipt && known.is_none();
+    let is_believed = match lesson {
+        Lesson::Train(_) => false,
+        Lesson::Untrain(class) => registered && class.is_some(),
+        Lesson::Retrain(_) => registered,
+    };
+    let plan = match has_receipt && !(misses_receipt && is_believed) {
+        true => plan(lesson, known, profile),
+        false => plan_without_receipts(lesson, profile),
     };
     let (remove, add) = match plan {
         Ok(plan) => plan,
-        Err(became) => return Ok(Made { content, plan: Err(became) }),
+        Err(became) => return Ok(Made { content, misses_receipt, plan: Err(became) }),
     };
     let mut tokens_of = |(class, profile): (Class, Profile)| {
         worker.maker.tokenize(profile);
         (class, worker.maker.packed())
     };
     let (remove, add) = (remove.map(&mut tokens_of), add.map(&mut tokens_of));
-    Ok(Made { content, plan: Ok(Change { remove, add, has_receipt }) })
+    let removes_receipt = known.is_some();
+    let change = Change { remove, add, has_receipt, removes_receipt };
+    Ok(Made { content, misses_receipt, plan: Ok(change) })
 }

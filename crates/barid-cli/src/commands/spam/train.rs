@@ -35,6 +35,7 @@ Examples:
   barid spam untrain ~/Maildir/.Junk --uids 17
   barid spam untrain message.eml
   barid spam untrain --spam old-junk.mbox  only what was taught as spam
+  barid spam untrain --registered --spam message.eml  also what `barid bogofilter -s` registered
 
 Exit status: 1 if none of the messages was taught, 2 if one could not be read.";
 
@@ -42,8 +43,9 @@ const RETRAIN_EXAMPLES: &str = "\
 Examples:
   barid spam retrain --ham ~/Maildir/.Junk --uids 17
   barid spam retrain --spam missed.eml
+  barid spam retrain --registered --spam missed.eml  after `barid bogofilter -u`
 
-Exit status: 2 if a message could not be read.";
+Exit status: 2 if a message could not be read, or was left as it is.";
 
 /// Teach messages as spam or ham
 #[derive(Debug, Args)]
@@ -65,6 +67,11 @@ pub(crate) struct UntrainArgs {
     /// Only of those that were taught as ham
     #[arg(long, group = "class")]
     ham: bool,
+    /// Also of messages without a receipt, which were registered as that class by `barid
+    /// bogofilter` or are in a dump that was loaded: take off their words, as `bogofilter -S` or
+    /// `-N` does
+    #[arg(long, requires = "class")]
+    registered: bool,
     #[command(flatten)]
     what: WhatArgs,
 }
@@ -77,6 +84,10 @@ pub(crate) struct UntrainArgs {
 pub(crate) struct RetrainArgs {
     #[command(flatten)]
     class: ClassArgs,
+    /// Take messages without a receipt for some that were registered as the other class by `barid
+    /// bogofilter`, or are in a dump that was loaded, as `bogofilter -Sn` or `-Ns` does
+    #[arg(long)]
+    registered: bool,
     #[command(flatten)]
     what: WhatArgs,
 }
@@ -119,7 +130,7 @@ struct WhatArgs {
 
 /// Trains.
 pub(crate) fn train(context: &mut Context, args: &TrainArgs) -> anyhow::Result<Outcome> {
-    teach(context, Lesson::Train(args.class.class()), &args.what)
+    teach(context, Lesson::Train(args.class.class()), false, &args.what)
 }
 
 /// Takes back.
@@ -129,12 +140,12 @@ pub(crate) fn untrain(context: &mut Context, args: &UntrainArgs) -> anyhow::Resu
         (_, true) => Some(Class::Ham),
         _ => None,
     };
-    teach(context, Lesson::Untrain(class), &args.what)
+    teach(context, Lesson::Untrain(class), args.registered, &args.what)
 }
 
 /// Trains anew.
 pub(crate) fn retrain(context: &mut Context, args: &RetrainArgs) -> anyhow::Result<Outcome> {
-    teach(context, Lesson::Retrain(args.class.class()), &args.what)
+    teach(context, Lesson::Retrain(args.class.class()), args.registered, &args.what)
 }
 
 /// What could not be read, or is told of single messages.
@@ -153,6 +164,7 @@ impl Told {
             Became::Already(class) => format!("counts as {} already", name_of(class)),
             Became::Otherwise(class) => format!("counts as {}, and stays so", name_of(class)),
             Became::Never => "was never taught".to_owned(),
+            Became::Unreceipted => "has no receipt, and stays as it is".to_owned(),
             Became::Gone => "not there any more".to_owned(),
             _ => return,
         };
@@ -160,7 +172,12 @@ impl Told {
     }
 }
 
-fn teach(context: &mut Context, lesson: Lesson, args: &WhatArgs) -> anyhow::Result<Outcome> {
+fn teach(
+    context: &mut Context,
+    lesson: Lesson,
+    registered: bool,
+    args: &WhatArgs,
+) -> anyhow::Result<Outcome> {
     let inputs = inputs(&args.names)?;
     if args.uids.is_some() && !matches!(inputs[..], [Input::Mailbox(_)]) {
         let message = "--uids is of the messages of one mailbox";
@@ -180,6 +197,9 @@ fn teach(context: &mut Context, lesson: Lesson, args: &WhatArgs) -> anyhow::Resu
         };
         let filter = args.list.filter(context, options)?;
         let mut trainer = filter.trainer(lesson)?;
+        if registered {
+            trainer = trainer.taking_registered();
+        }
         for input in &inputs {
             take(context, &mut trainer, (input, args.uids.as_ref()), &mut told)?;
         }
@@ -261,6 +281,7 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
         ("already", trained.already),
         ("otherwise", trained.otherwise),
         ("never", trained.never),
+        ("unreceipted", trained.unreceipted),
         ("gone", trained.gone),
         ("failed", trained.failed),
     ];
@@ -292,6 +313,7 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
         (trained.already, format!("counted as {class} before")),
         (trained.otherwise, "count as the other class, and stay so".to_owned()),
         (trained.never, "never taught".to_owned()),
+        (trained.unreceipted, "without a receipt, and left as they are".to_owned()),
     ];
     let parts: Vec<String> = told
         .into_iter()
@@ -300,6 +322,29 @@ fn print(context: &mut Context, lesson: Lesson, trained: &Trained) -> anyhow::Re
         .collect();
     let text = if parts.is_empty() { "no messages".to_owned() } else { parts.join("; ") };
     Ok(context.out.line(&text)?)
+}
+
+/// What to do with messages without a receipt that may count all the same.
+fn tell_unreceipted(context: &Context, lesson: Lesson, trained: &Trained) {
+    if trained.unreceipted == 0 || context.global.quiet {
+        return;
+    }
+    let what = "the list counts messages that have no receipt, as those that `barid bogofilter` \
+                registered; these may be some of them";
+    let hint = match lesson {
+        Lesson::Retrain(class) => format!(
+            "if they were registered as the other class, add --registered; if they were not at \
+             all, `barid spam train --{}`",
+            name_of(class)
+        ),
+        _ => {
+            "if they are, say as which: `barid spam untrain --registered --spam` (or --ham) takes \
+              their words off, as `bogofilter -S` (or -N) does"
+                .to_owned()
+        }
+    };
+    context.warn(what);
+    context.error_line("hint", &visible(hint.as_bytes()));
 }
 
 fn finish(
@@ -311,8 +356,10 @@ fn finish(
     told.details.iter().for_each(|text| context.detail(text));
     if trained.floored > 0 {
         let counts = counted(trained.floored, "count");
-        context.warn(&format!("{counts} would have gone below zero: the list was changed by hand"));
+        let why = "words were forgotten since, or it was taught with others";
+        context.warn(&format!("{counts} would have gone below zero: {why}"));
     }
+    tell_unreceipted(context, lesson, trained);
     let count = told.failed.len();
     for (name, became) in told.failed.into_iter().take(FAILED_SHOWN) {
         let error = match became {
@@ -335,9 +382,10 @@ fn finish(
         ));
     }
     let is_in_vain = matches!(lesson, Lesson::Untrain(_)) && trained.untrained == 0;
+    let is_left = matches!(lesson, Lesson::Retrain(_)) && trained.unreceipted > 0;
     Ok(match count {
         0 if is_in_vain => Outcome::NothingMatched,
-        0 => Outcome::Done,
+        0 if !is_left => Outcome::Done,
         _ => Outcome::Incomplete,
     })
 }

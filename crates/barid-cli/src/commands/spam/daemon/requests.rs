@@ -74,6 +74,7 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
                 Became::Already(_) => "already",
                 Became::Otherwise(_) => "otherwise",
                 Became::Never => "never",
+                Became::Unreceipted => "unreceipted",
                 _ => return failed("its words cannot be made any more"),
             };
             let answer = Frame::new("ok").with("became", name);
