@@ -1,43 +1,16 @@
 //! `formats::run` from its options to its files.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use barid_bench::Screen;
 use barid_bench::formats::{Options, Program, Store, Turn, Work, run};
-use barid_testkit::{Scratch, disk};
+use barid_testkit::Scratch;
 
-/// Keeps what is said, and stops the bench at a line that begins so.
-#[derive(Default)]
-struct Listener<'a> {
-    lines: Vec<String>,
-    stop_at: Option<(&'a str, &'a AtomicBool)>,
-}
-
-impl Screen for Listener<'_> {
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        if let Some((_, stop)) = self.stop_at.filter(|(line, _)| text.starts_with(line)) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        self.lines.push(text.to_owned());
-        Ok(())
-    }
-
-    fn folder(&mut self, folder: &Path) -> io::Result<()> {
-        self.line(&format!("Running in {}", folder.display()))
-    }
-
-    fn status(&mut self, _: &str) {}
-}
-
-fn program() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/barid-formats")
-}
+use crate::support::{Listener, check_parts, program, text};
 
 fn options(out: &Path) -> Options {
     Options {
-        program: program(),
+        program: program("barid-formats"),
         messages: 12,
         times: 2,
         stores: Store::OWN.into(),
@@ -46,10 +19,6 @@ fn options(out: &Path) -> Options {
         drop_caches: false,
         out: Some(out.to_owned()),
     }
-}
-
-fn text(folder: &Path, name: &str) -> String {
-    disk::read_text(&folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 #[test]
@@ -61,15 +30,13 @@ fn every_format_is_measured_and_written_down() {
     assert!(!report.interrupted);
     assert_eq!(listener.lines[0], format!("Running in {}", folder.display()));
     assert!(listener.lines[1].starts_with("12 messages, "), "{:?}", listener.lines[1]);
-    for line in [
+    listener.check(&[
         " 0 - select                              - barid mbox",
         " 0 - select, again                       - barid maildir",
         " 1 - fetch 1:* (full body.peek[])        - barid mbx",
         " 2 - search body, again                  - barid mh",
         " 2 - convert from mbox                   - barid mix",
-    ] {
-        assert!(listener.lines.iter().any(|said| said == line), "{line} in {:#?}", listener.lines);
-    }
+    ]);
     // Five works in both turns with five formats, and three conversions.
     assert_eq!(report.results.runs.len(), 3 * (5 * 2 * 5 + 3));
     let again = report.results.runs.iter().filter(|run| run.step.turn == Turn::Again);
@@ -79,19 +46,18 @@ fn every_format_is_measured_and_written_down() {
     assert_eq!(again.count(), 3 * 5 * 5);
     assert_eq!(text(&folder, "raw.csv").lines().count(), 1 + report.results.runs.len());
     let summary = text(&folder, "summary.md");
-    for part in [
+    let parts = [
         "- Mail: 12 messages, ",
         "## The first time",
         "| barid mix |",
         "barid fetch --seq DIR/mbox/box 1:* FULL BODY.PEEK[]\n",
         "barid convert DIR/base.mbox mbx:DIR/mbx/converted --proof DIR/mbx/proof\n",
-    ] {
-        assert!(summary.contains(part), "{part} in {summary}");
-    }
+    ];
+    check_parts(&summary, &parts);
     assert!(!summary.contains(&*scratch.path().to_string_lossy()), "{summary}");
     assert!(!folder.join("work").try_exists().unwrap());
-    assert!(report.text().starts_with("*** bars\n"));
-    let lines = report.json_lines().unwrap();
+    assert!(report.text.starts_with("*** bars\n"));
+    let lines = report.json_lines;
     assert_eq!(lines.len(), 5 * 2 * 5 + 3);
     assert!(lines[0].starts_with("{\"v\":1,\"type\":\"bench_formats\",\"side\":\"barid mbox\""));
 }
@@ -101,16 +67,15 @@ fn a_wrong_answer_is_not_timed() {
     let scratch = Scratch::new("bench").unwrap();
     let options = options(&scratch.path().join("lies"));
     let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-    let error = format!("{error:#}");
-    assert!(error.contains("barid mbox at search body: "), "{error}");
-    assert!(error.contains("what was measured before is in"), "{error}");
+    let parts = ["barid mbox at search body: ", "what was measured before is in"];
+    check_parts(&format!("{error:#}"), &parts);
 }
 
 #[test]
 fn told_to_stop_it_writes_what_there_is() {
     let scratch = Scratch::new("bench").unwrap();
     let stop = AtomicBool::new(false);
-    let mut listener = Listener { stop_at: Some((" 1 - thread ", &stop)), lines: Vec::new() };
+    let mut listener = Listener::stopping_at(" 1 - thread ", &stop);
     let folder = scratch.path().join("out");
     let report = run(&options(&folder), &mut listener, &stop).unwrap();
     assert!(report.interrupted);
@@ -124,10 +89,10 @@ fn wrong_options_are_told_at_once() {
         let mut options = options(&scratch.path().join("out"));
         change(&mut options);
         let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-        assert!(format!("{error:#}").contains(expected), "{error:#}");
+        check_parts(&format!("{error:#}"), &[expected]);
     };
     check(&|options| options.times = 0, "at least one run");
     check(&|options| options.stores.clear(), "at least one format");
     check(&|options| options.messages = 9, "at least 10 messages");
-    check(&|options| options.out = program().parent().map(Path::to_owned), "not an empty folder");
+    check(&|options| options.out = program("").parent().map(Path::to_owned), "not an empty folder");
 }

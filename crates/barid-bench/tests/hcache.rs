@@ -1,40 +1,12 @@
 //! `hcache::run` from its options to its files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use barid_bench::Screen;
 use barid_bench::hcache::{Method, Options, System, Work, run};
 use barid_testkit::{Scratch, disk};
 
-/// Keeps what is said, and stops the bench at a line that begins so.
-#[derive(Default)]
-struct Listener<'a> {
-    lines: Vec<String>,
-    stop_at: Option<(&'a str, &'a AtomicBool)>,
-}
-
-impl Screen for Listener<'_> {
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        if let Some((_, stop)) = self.stop_at.filter(|(line, _)| text.starts_with(line)) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        self.lines.push(text.to_owned());
-        Ok(())
-    }
-
-    fn folder(&mut self, folder: &Path) -> io::Result<()> {
-        self.line(&format!("Running in {}", folder.display()))
-    }
-
-    fn status(&mut self, _: &str) {}
-}
-
-fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
-}
+use crate::support::{Listener, check_parts, program, text};
 
 fn options(scratch: &Scratch, maildir: &str) -> Options {
     let maildir = scratch.path().join(maildir);
@@ -52,10 +24,6 @@ fn options(scratch: &Scratch, maildir: &str) -> Options {
         drop_caches: false,
         out: Some(scratch.path().join("out")),
     }
-}
-
-fn text(folder: &Path, name: &str) -> String {
-    disk::read_text(&folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 #[test]
@@ -83,7 +51,7 @@ fn everything_is_measured_and_written() {
     let timed = |system, work| {
         let wanted = |run: &&_| {
             let run: &barid_bench::hcache::Run = run;
-            run.round > 0 && run.key.system == system && run.work == work
+            run.round > 0 && run.side.system == system && run.step == work
         };
         report.results.runs.iter().filter(wanted).count()
     };
@@ -115,13 +83,13 @@ fn everything_is_measured_and_written() {
                    cache populate MAILDIR\n";
     assert!(summary.contains(command), "{summary}");
     assert!(!summary.contains(&*scratch.path().to_string_lossy()), "{summary}");
-    let said = report.text();
+    let said = report.text;
     assert!(said.starts_with("*** populate\n") && said.contains("\n*** reload\n"), "{said}");
     assert!(said.contains("\n*** size and memory\n"), "{said}");
     assert!(said.contains("\n(the least peak that can be measured is 2.0 MB)\n"), "{said}");
     assert!(said.contains("\n*** barid to neomutt\n"), "{said}");
     assert!(said.ends_with("\n(neomutt has none such: native zlib)\n"), "{said}");
-    for line in report.json_lines().unwrap() {
+    for line in report.json_lines {
         assert!(line.starts_with("{\"v\":1,\"type\":\"bench_hcache\","), "{line}");
     }
 }
@@ -130,8 +98,7 @@ fn everything_is_measured_and_written() {
 fn told_to_stop_it_writes_what_there_is() {
     let scratch = Scratch::new("bench").unwrap();
     let stop = AtomicBool::new(false);
-    let mut listener =
-        Listener { stop_at: Some((" 2 - populating - native zstd", &stop)), lines: Vec::new() };
+    let mut listener = Listener::stopping_at(" 2 - populating - native zstd", &stop);
     let report = run(&options(&scratch, "mail"), &mut listener, &stop).unwrap();
     assert!(report.interrupted);
     let folder = scratch.path().join("out");
@@ -140,7 +107,7 @@ fn told_to_stop_it_writes_what_there_is() {
     // The runs of round 0, of round 1, and the first setup of round 2 with its peer.
     assert_eq!(results["runs"].as_array().unwrap().len(), 13 + 13 + 5);
     assert!(text(&folder, "summary.md").contains("Not complete"));
-    assert!(report.text().contains("*** reload"));
+    assert!(report.text.contains("*** reload"));
 }
 
 /// Runs a bench that must fail and say so.
@@ -149,10 +116,7 @@ fn check_failure(maildir: &str, change: impl FnOnce(&mut Options), expected: &[&
     let mut options = options(&scratch, maildir);
     change(&mut options);
     let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-    let error = format!("{error:#}");
-    for part in expected {
-        assert!(error.contains(part), "{part:?} in {error}");
-    }
+    check_parts(&format!("{error:#}"), expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod formats;
 mod hcache;
 mod spam;
+mod support;
 
 #[test]
 fn no_file_is_forgotten() {

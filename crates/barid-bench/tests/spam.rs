@@ -1,34 +1,13 @@
 //! `spam::run` from its options to its files, with bogofilter itself in barid's place.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use barid_bench::Screen;
 use barid_bench::spam::{Options, Side, Step, run};
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, disk};
 
-/// Keeps what is said.
-#[derive(Default)]
-struct Listener(Vec<String>);
-
-impl Screen for Listener {
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        self.0.push(text.to_owned());
-        Ok(())
-    }
-
-    fn folder(&mut self, folder: &Path) -> io::Result<()> {
-        self.line(&format!("Running in {}", folder.display()))
-    }
-
-    fn status(&mut self, _: &str) {}
-}
-
-fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
-}
+use crate::support::{Listener, check_parts, program, text};
 
 fn options(out: &Path) -> Options {
     Options {
@@ -47,10 +26,6 @@ fn options(out: &Path) -> Options {
     }
 }
 
-fn text(folder: &Path, name: &str) -> String {
-    disk::read_text(&folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
 #[test]
 fn every_filter_is_measured_and_written_down() {
     if Bogofilter::new().is_none() {
@@ -61,30 +36,25 @@ fn every_filter_is_measured_and_written_down() {
     let mut listener = Listener::default();
     let report = run(&options(&folder), &mut listener, &AtomicBool::new(false)).unwrap();
     assert!(!report.interrupted);
-    for line in [
+    listener.check(&[
         " 0 - register spam and ham     - barid bogofilter",
         " 1 - classify, large list      - barid spam",
         " 2 - dump                      - bogofilter-bdb",
-    ] {
-        assert!(listener.0.iter().any(|said| said == line), "{line} in {:#?}", listener.0);
-    }
+    ]);
     let count = |side| report.results.runs.iter().filter(|run| run.side == side).count();
     assert_eq!((count(Side::DropIn), count(Side::Bdb)), (3 * 6, 3 * 6));
     assert_eq!((count(Side::Spam), count(Side::Daemon)), (3 * 5, 3));
     assert!(report.results.runs.iter().all(|run| run.figures.index_bytes > 0));
     assert_eq!(text(&folder, "raw.csv").lines().count(), 1 + report.results.runs.len());
-    let summary = text(&folder, "summary.md");
-    for part in [
+    let parts = [
         "- Spam: 6 messages, ",
         "- Lists: small 10, cold and dumped 500, large 5,000 tokens",
         "| size of the list |",
         "barid bogofilter -C -d DIR/drop-in/own -M -s < DIR/spam.mbox && ",
-    ] {
-        assert!(summary.contains(part), "{part} in {summary}");
-    }
+    ];
+    check_parts(&text(&folder, "summary.md"), &parts);
     assert!(!disk::exists(&folder.join("work")));
-    let lines = report.json_lines().unwrap();
-    assert_eq!(lines.len(), 6 + 6 + 5 + 1);
+    assert_eq!(report.json_lines.len(), 6 + 6 + 5 + 1);
 }
 
 #[test]
@@ -96,7 +66,6 @@ fn a_filter_with_other_scores_is_found_out() {
     let out = scratch.path().join("lies");
     let options = Options { steps: vec![Step::ClassifyEach], ..options(&out) };
     let error = run(&options, &mut Listener::default(), &AtomicBool::new(false)).unwrap_err();
-    let error = format!("{error:#}");
-    assert!(error.contains("bogofilter-bdb at classify, a process each"), "{error}");
-    assert!(error.contains("instead of 0.123"), "{error}");
+    let parts = ["bogofilter-bdb at classify, a process each", "instead of 0.123"];
+    check_parts(&format!("{error:#}"), &parts);
 }

@@ -14,9 +14,8 @@ use super::answer::{
 };
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
-use super::system::{Ready, System, run_piped, with_libraries};
-use crate::mbox::{Figures, Runner};
-use crate::run::fresh_folder;
+use super::system::{Ready, System};
+use crate::lab::{Figures, Runner, fresh_folder, with_libraries};
 
 /// barid with a copy of the mailbox.
 #[derive(Debug)]
@@ -163,7 +162,7 @@ impl System for Barid {
     fn run(&mut self, work: Work, sampling: Sampling, ready: Ready<'_>) -> Result<Figures> {
         let command = self.command(&self.words(work));
         ready()?;
-        Ok(Figures::of_process(&run_piped(&self.runner, &command, sampling)?))
+        Ok(Figures::of_process(&self.runner.run_piped(&command, sampling)?))
     }
 
     fn answer(&mut self, work: Work) -> Result<Answer> {

@@ -2,16 +2,7 @@
 
 use super::results::Results;
 use super::step::{Program, Side, Step, Store, Work};
-use crate::table::Table;
-
-/// Something that is measured against a bar.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bar {
-    work: String,
-    bar: String,
-    measured: String,
-    passed: bool,
-}
+use crate::lab::{self, Bar, Table, megabytes};
 
 /// With which formats of barid a bar is to be reached.
 #[derive(Clone, Copy, Debug)]
@@ -52,11 +43,11 @@ const BARS: [(Step, With, f64, Whom); 12] = {
     ]
 };
 
-/// Bytes that opening an mbox again may fetch from the disk.
-const COLD_BYTES_MAX: f64 = 1e6;
+/// Megabytes that opening an mbox again may fetch from the disk.
+const COLD_MB_MAX: f64 = 1.0;
 
 /// The bars that can be told of, as what they need was measured.
-pub(crate) fn bars(results: &Results) -> Vec<Bar> {
+fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (step, with, part, whom) in BARS {
         for store in results.own().filter(|store| with.has(*store)) {
@@ -82,45 +73,37 @@ fn bar_of_time(results: &Results, step: Step, store: Store, part: f64, whom: Who
         Whom::The(side) => side,
         Whom::Best(program) => results.best(program, step)?,
     };
-    let ratio = results.ratio(step, Side::new(Program::Barid, store), other)?;
+    let ratio =
+        results.of(Side::new(Program::Barid, store), step).ratio(&results.of(other, step))?;
     let best = if matches!(whom, Whom::Best(_)) { ", its best" } else { "" };
     let of = if part > 1.0 { format!("1/{part} of") } else { "at most".to_owned() };
-    Some(Bar {
-        work: format!("{step}: {}", store.name()),
-        bar: format!("{of} {other}{best}"),
-        measured: ratio.text_with_spread(),
-        passed: ratio.ratio <= 1.0 / part,
-    })
+    let bar = format!("{of} {other}{best}");
+    Some(Bar::part(vec![format!("{step}: {}", store.name())], bar, ratio, part))
 }
 
 /// What opening an mbox again reads when nothing is in memory.
 fn cold(results: &Results) -> Option<Bar> {
     let (side, step) = (Side::new(Program::Barid, Store::Mbox), Step::again(Work::Select));
-    let read = results.spread(side, step, |f| f.read_bytes as f64).filter(|_| results.is_cold)?;
+    let read = results.of(side, step).median(|f| megabytes(f.read_bytes));
+    let read = read.filter(|_| results.is_cold)?;
     Some(Bar {
-        work: format!("{step}: {}", side.store.name()),
-        bar: format!("reads less than {:.0} MB from the disk", COLD_BYTES_MAX / 1e6),
-        measured: format!("{:.3} MB of {:.1}", read.median / 1e6, results.bytes as f64 / 1e6),
-        passed: read.median < COLD_BYTES_MAX,
+        of: vec![format!("{step}: {}", side.store.name())],
+        bar: format!("reads less than {COLD_MB_MAX} MB from the disk"),
+        measured: format!("{read:.3} MB of {:.1}", megabytes(results.bytes)),
+        passed: read < COLD_MB_MAX,
     })
 }
 
 /// As a table.
-pub(crate) fn table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(4, ["work", "bar", "measured", ""]);
-    for bar in bars {
-        let verdict = if bar.passed { "pass" } else { "MISS" };
-        let cells = [&bar.work, &bar.bar, &bar.measured, verdict];
-        table.row(cells.map(str::to_owned).into());
-    }
-    table
+pub(crate) fn table(results: &Results) -> Table {
+    lab::bars(&["work"], &bars(results))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
-    use crate::mbox::Figures;
+    use crate::lab::Figures;
 
     fn runs(side: Side, step: Step, seconds: &[f64]) -> Vec<Run> {
         let run = |(index, real_s): (usize, &f64)| {
@@ -146,7 +129,7 @@ mod tests {
         ] {
             results.runs.extend(runs(side, again, &seconds));
         }
-        let text = table(&bars(&results)).text();
+        let text = table(&results).text();
         let lines: Vec<Vec<_>> =
             text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         let lines: Vec<String> = lines.iter().map(|line| line.join(" ")).collect();
@@ -173,7 +156,7 @@ mod tests {
             results.runs.extend(runs(side, step, &seconds));
         }
         let bars = bars(&results);
-        let verdicts: Vec<_> = bars.iter().map(|bar| (bar.work.as_str(), bar.passed)).collect();
+        let verdicts: Vec<_> = bars.iter().map(|bar| (bar.of[0].as_str(), bar.passed)).collect();
         let name = |store| format!("convert from mbox: {store}");
         assert_eq!(verdicts, [(&*name("mbx"), true), (&*name("maildir"), false)]);
     }

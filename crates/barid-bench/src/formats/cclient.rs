@@ -12,10 +12,9 @@ use barid_testkit::watch::so_far;
 use super::answer::{Answer, content_hash, numbers, threads};
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
-use super::system::{Ready, System, as_io, give, restore, with_libraries};
+use super::system::{Ready, System, as_io, give, restore};
+use crate::lab::{Figures, fresh_folder, with_libraries};
 use crate::limits::{BODIES_AT_ONCE, STEP_DEADLINE};
-use crate::mbox::Figures;
-use crate::run::fresh_folder;
 
 /// c-client with a copy of the mailbox.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use super::answer::{Answer, CONTENT_ITEMS, body, content_hash, numbers, summary,
 use super::cclient::run;
 use super::material::RARE_WORD;
 use super::step::{Program, Side, Store, Work};
-use super::system::{Ready, System, as_io, give, restore, with_libraries};
+use super::system::{Ready, System, as_io, give, restore};
+use crate::lab::{Figures, with_libraries};
 use crate::limits::BODIES_AT_ONCE;
-use crate::mbox::Figures;
 
 /// Dovecot with a copy of the mailbox.
 #[derive(Debug)]

@@ -14,9 +14,7 @@ use super::dovecot::Dovecot;
 use super::material::Material;
 use super::step::{Program, Side, Store, Work};
 use super::system::{System, give, restore};
-use crate::Launcher;
-use crate::mbox::{Runner, short};
-use crate::run::fresh_folder;
+use crate::lab::{Launcher, Runner, fresh_folder, short};
 
 /// Makes the mailboxes of all sides.
 #[derive(Debug)]

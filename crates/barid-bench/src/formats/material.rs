@@ -4,24 +4,21 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use barid_testkit::boxes::{MaildirWriter, MboxOptions, MboxVariant, maildir_name};
+use barid_testkit::boxes::{MaildirWriter, maildir_name};
 use barid_testkit::corpus::{Corpus, GeneratedMessage, Profile};
 use barid_testkit::disk;
 use barid_types::FlagSet;
 
 use super::answer::{Answer, content_hash};
 use super::step::Work;
+use crate::lab::{BARE, has_from};
 use crate::limits::RARE_MESSAGES;
-use crate::mbox::has_from;
 
 /// The seed of the mail.
 const SEED: u64 = 1;
 
 /// The word that is looked for; no other text holds it.
 pub(crate) const RARE_WORD: &str = "zyzzogeton";
-
-/// No status headers.
-const BARE: MboxOptions = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
 
 /// The messages of all mailboxes.
 #[derive(Debug)]

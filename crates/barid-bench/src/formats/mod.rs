@@ -22,23 +22,20 @@ mod system;
 
 pub use results::{Results, Run};
 pub use step::{Program, Side, Step, Store, Turn, Work};
-pub(crate) use system::{read_all, run_piped, with_libraries};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use barid_testkit::disk;
-use barid_testkit::peers::program;
 
-use crate::Screen;
-use crate::machine::Machine;
-use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
+use crate::lab::{
+    self, CCLIENT, Facts, Litter, Machine, Progress, Screen, counted, dovecot, drop_caches,
+    grouped, is_interrupted, make_folder, version,
+};
 use maker::Maker;
 use material::Material;
-use report::Facts;
-use rounds::{Lab, Progress};
+use rounds::Rounds;
 use system::System;
 
 /// Messages of the mailboxes that are made.
@@ -67,15 +64,7 @@ pub struct Options {
 }
 
 /// How a bench ended.
-#[derive(Debug)]
-pub struct Report {
-    /// The folder with its files.
-    pub folder: PathBuf,
-    /// Whether it was told to stop before its last run.
-    pub interrupted: bool,
-    /// Everything that was measured.
-    pub results: Results,
-}
+pub type Report = lab::Report<Results>;
 
 /// Measures. Takes minutes; ends early, and well, once `stop` is set.
 ///
@@ -103,18 +92,17 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let (works, commands) = (maker.works(), maker.commands());
     let notes = maker.notes;
     notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
-    let facts = facts(options, &systems, commands, notes, &work.0)?;
-    let (is_cold, times, lab_folder) = (options.drop_caches, options.times, work.0.clone());
-    let mut lab = Lab { systems, works, folder: lab_folder, is_cold, times, stop };
-    let total = lab.steps();
-    let mut progress = Progress { screen, started: Instant::now(), done: 0, total };
-    let (messages, bytes) = (material.count, material.bytes);
-    let mut results = Results { messages, bytes, is_cold, ..Results::default() };
+    let facts = Facts { commands, notes, ..facts(options, &material, &systems, &work.0)? };
+    let (is_cold, times, runs_folder) = (options.drop_caches, options.times, work.0.clone());
+    let mut rounds = Rounds { systems, works, folder: runs_folder, is_cold, times, stop };
+    let mut progress = Progress::new(screen, rounds.steps());
+    let mut results = Results { bytes: material.bytes, is_cold, ..Results::default() };
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = lab.run(&material, &mut results, &mut progress, &mut after);
+    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;
     let interrupted = is_interrupted(ended, &folder)?;
-    Ok(Report { folder, interrupted, results })
+    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
+    Ok(Report { folder, interrupted, results, text, json_lines })
 }
 
 fn ensure_room(options: &Options, work: &Path) -> Result<()> {
@@ -128,45 +116,33 @@ fn ensure_room(options: &Options, work: &Path) -> Result<()> {
     Ok(())
 }
 
+/// All but commands and notes.
 fn facts(
     options: &Options,
+    material: &Material,
     systems: &[Box<dyn System>],
-    commands: Vec<String>,
-    notes: Vec<String>,
     work: &Path,
 ) -> Result<Facts> {
     let has = |program| systems.iter().any(|system| system.side().program == program);
     let mut peers = Vec::new();
     if has(Program::CClient) {
-        peers.push("UW c-client 2007f, as Debian has it (libc-client2007e)".to_owned());
+        peers.push(CCLIENT.to_owned());
     }
     if has(Program::Dovecot) {
-        let version = program("dovecot").as_deref().map(version).transpose()?.unwrap_or_default();
-        peers.push(format!("Dovecot {version}"));
+        peers.push(dovecot()?);
     }
-    let (barid, machine) = (version(&options.program)?, Machine::of(work));
-    Ok(Facts { times: options.times, barid, peers, machine, commands, notes })
-}
-
-impl Report {
-    /// The tables for people: bars, real time, ratios.
-    pub fn text(&self) -> String {
-        let results = &self.results;
-        format!(
-            "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
-            bars::table(&bars::bars(results)).text(),
-            report::times(results, Turn::First).text(),
-            report::times(results, Turn::Again).text(),
-            report::ratios(results).text()
-        )
-    }
-
-    /// The same for programs: JSON, a line for each side and step.
-    ///
-    /// # Errors
-    ///
-    /// None that is known.
-    pub fn json_lines(&self) -> Result<Vec<String>> {
-        report::json_lines(&self.results)
-    }
+    let (count, bytes) = (counted(material.count, "message"), grouped(material.bytes));
+    Ok(Facts {
+        mail: vec![format!("Mail: {count}, {bytes} bytes as an mbox; generated")],
+        times: options.times,
+        page_cache: match options.drop_caches {
+            true => "cold, but for the programs themselves",
+            false => "warm",
+        },
+        barid: version(&options.program)?,
+        peers,
+        machine: Machine::of(work),
+        commands: Vec::new(),
+        notes: Vec::new(),
+    })
 }

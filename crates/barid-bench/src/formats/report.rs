@@ -1,95 +1,57 @@
 //! The files of a bench.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use barid_testkit::disk;
+use anyhow::Result;
 use serde::Serialize;
 
 use super::bars;
-use super::results::Results;
+use super::results::{Results, Run};
 use super::step::{Program, Side, Step, Turn, Work};
-use crate::Spread;
-use crate::machine::Machine;
-use crate::mbox::{Figures, seconds};
-use crate::run::{counted, grouped};
-use crate::table::Table;
+use crate::lab::{
+    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
+};
 
 /// The version of the lines of JSON.
 const VERSION: u32 = 1;
 
-/// What figures depend on, and how they came about.
-#[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub(crate) times: u32,
-    pub(crate) barid: String,
-    pub(crate) peers: Vec<String>,
-    pub(crate) machine: Machine,
-    /// The command lines of barid; `DIR` is the folder of the bench.
-    pub(crate) commands: Vec<String>,
-    pub(crate) notes: Vec<String>,
-}
+/// The columns of the table of details that only this bench has.
+const COLUMNS: [Column; 3] = [
+    Column::median("from disk MB", 3, |f| megabytes(f.read_bytes)),
+    Column::median("dirtied MB", 1, |f| megabytes(f.write_bytes)),
+    Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
+];
 
 /// Writes all files, over those of before.
 pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    let save = |name: &str, text: &str| {
-        let path = folder.join(name);
-        disk::write(&path, text.as_bytes()).with_context(|| path.display().to_string())
-    };
-    save("raw.csv", &raw(results))?;
-    save("summary.md", &summary(facts, results, complete))
+    save(folder, "raw.csv", &raw(results))?;
+    save(folder, "summary.md", &summary(facts, results, complete))
 }
 
 /// Every run.
 fn raw(results: &Results) -> String {
-    let mut text = "round,side,work,turn,real_s,user_s,sys_s,maxrss_bytes,anon_bytes,read_chars,\
-                    write_chars,read_bytes,write_bytes,index_bytes\n"
-        .to_owned();
-    for run in &results.runs {
-        let f = &run.figures;
-        let anon = f.anon_bytes.map(|v| v.to_string()).unwrap_or_default();
-        let line = format_args!(
-            "{},{},\"{}\",{},{:.6},{:.6},{:.6},{},{anon},{},{},{},{},{}",
-            run.round,
-            run.side,
-            run.step.work.name(),
-            if run.step.turn == Turn::First { "first" } else { "again" },
-            f.real_s,
-            f.user_s,
-            f.sys_s,
-            f.maxrss_bytes,
-            f.read_chars,
-            f.write_chars,
-            f.read_bytes,
-            f.write_bytes,
-            f.index_bytes
-        );
-        writeln!(text, "{line}").expect("because writing to a string does not fail");
-    }
-    text
+    let head = format!("round,side,work,turn,{CSV_HEAD},index_bytes\n");
+    let line = |Run { round, side, step, figures: f }: &Run| {
+        let turn = if step.turn == Turn::First { "first" } else { "again" };
+        let (work, common, index) = (step.work.name(), csv(f), f.index_bytes);
+        format!("{round},{side},\"{work}\",{turn},{common},{index}\n")
+    };
+    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
 }
 
 /// Real time, a row for each side and a column for each work.
-pub(crate) fn times(results: &Results, turn: Turn) -> Table {
-    let [select, fetch, all, thread, search, convert] = Work::ALL.map(Work::name);
-    let mut table = Table::new(1, ["seconds", select, fetch, all, thread, search, convert]);
+fn times(results: &Results, turn: Turn) -> Table {
+    let mut table = Table::new(1, std::iter::once("seconds").chain(Work::ALL.map(Work::name)));
     for side in Side::ALL {
-        let cell = |work| {
-            let spread = results.spread(side, Step { work, turn }, |figures| figures.real_s);
-            spread.as_ref().map(seconds).unwrap_or_default()
-        };
-        let cells = Work::ALL.map(cell);
-        if cells.iter().any(|cell| !cell.is_empty()) {
-            table.row(std::iter::once(side.to_string()).chain(cells).collect());
-        }
+        let cell = |work| results.of(side, Step { work, turn }).seconds_text();
+        table.row_of([side.to_string()], Work::ALL.map(cell));
     }
     table
 }
 
 /// The real time of each format of barid through that of the fastest format of each peer and of
 /// the same format of each.
-pub(crate) fn ratios(results: &Results) -> Table {
+fn ratios(results: &Results) -> Table {
     let head = [
         "barid to",
         "format",
@@ -101,63 +63,32 @@ pub(crate) fn ratios(results: &Results) -> Table {
     let mut table = Table::new(2, head);
     for step in Step::all() {
         for store in results.own() {
-            let ours = Side::new(Program::Barid, store);
+            let ours = results.of(Side::new(Program::Barid, store), step);
             let same = |program| Some(Side::new(program, store));
             let others = Program::PEERS.map(|peer| [same(peer), results.best(peer, step)]);
-            let cells = others.iter().flatten().map(|other| {
-                let ratio = other.and_then(|other| results.ratio(step, ours, other));
-                ratio.map_or_else(String::new, |ratio| ratio.text_with_spread())
+            let cells = others.into_iter().flatten().map(|other| {
+                other.map_or_else(String::new, |other| ours.ratio_text(&results.of(other, step)))
             });
-            let cells: Vec<String> = cells.collect();
-            if cells.iter().any(|cell| !cell.is_empty()) {
-                let names = [step.to_string(), store.name().to_owned()];
-                table.row(names.into_iter().chain(cells).collect());
-            }
+            table.row_of([step.to_string(), store.name().to_owned()], cells);
         }
     }
     table
 }
 
 /// Everything else, a row for each step and side.
-pub(crate) fn details(results: &Results) -> Table {
-    let head = [
-        "step",
-        "side",
-        "user s",
-        "sys s",
-        "resident MB",
-        "anonymous MB",
-        "read MB",
-        "written MB",
-        "from disk MB",
-        "dirtied MB",
-        "index MB",
-    ];
-    let mut table = Table::new(2, head);
-    for (step, side) in Step::all().flat_map(|step| Side::ALL.map(|side| (step, side))) {
-        if results.values(side, step, |_| 0.0).is_empty() {
-            continue;
-        }
-        let median = |figure: &dyn Fn(&Figures) -> f64, decimals: usize| {
-            let spread = results.spread(side, step, figure);
-            spread.map_or_else(String::new, |spread| format!("{:.decimals$}", spread.median))
-        };
-        let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
-        table.row(vec![
-            step.to_string(),
-            side.to_string(),
-            median(&|f| f.user_s, 3),
-            median(&|f| f.sys_s, 3),
-            median(&|f| f.maxrss_bytes as f64 / 1e6, 1),
-            results.anonymous(side, step).map_or_else(String::new, megabytes),
-            median(&|f| f.read_chars as f64 / 1e6, 1),
-            median(&|f| f.write_chars as f64 / 1e6, 1),
-            median(&|f| f.read_bytes as f64 / 1e6, 3),
-            median(&|f| f.write_bytes as f64 / 1e6, 1),
-            median(&|f| f.index_bytes as f64 / 1e6, 1),
-        ]);
-    }
-    table
+fn details(results: &Results) -> Table {
+    lab::details(&results.measured(), &COLUMNS)
+}
+
+/// The tables for people: bars, real time, ratios.
+pub(crate) fn text(results: &Results) -> String {
+    format!(
+        "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
+        bars::table(results).text(),
+        times(results, Turn::First).text(),
+        times(results, Turn::Again).text(),
+        ratios(results).text()
+    )
 }
 
 /// The lines for programs: one for each side and step.
@@ -169,73 +100,39 @@ pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
         side: Side,
         #[serde(flatten)]
         step: Step,
-        runs: usize,
-        real_s: Spread,
-        user_s: Spread,
-        sys_s: Spread,
-        maxrss_bytes: Spread,
-        read_chars: Spread,
-        write_chars: Spread,
+        #[serde(flatten)]
+        spreads: Spreads,
         read_bytes: Spread,
         write_bytes: Spread,
         index_bytes: Spread,
     }
-    let pairs = Step::all().flat_map(|step| Side::ALL.map(|side| (step, side)));
-    let line = |(step, side)| {
-        let spread = |figure: fn(&Figures) -> f64| results.spread(side, step, figure);
-        let line = Line {
+    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
+        Some(Line {
             v: VERSION,
             r#type: "bench_formats",
             side,
             step,
-            runs: results.values(side, step, |_| 0.0).len(),
-            real_s: spread(|f| f.real_s)?,
-            user_s: spread(|f| f.user_s)?,
-            sys_s: spread(|f| f.sys_s)?,
-            maxrss_bytes: spread(|f| f.maxrss_bytes as f64)?,
-            read_chars: spread(|f| f.read_chars as f64)?,
-            write_chars: spread(|f| f.write_chars as f64)?,
-            read_bytes: spread(|f| f.read_bytes as f64)?,
-            write_bytes: spread(|f| f.write_bytes as f64)?,
-            index_bytes: spread(|f| f.index_bytes as f64)?,
-        };
-        Some(serde_json::to_string(&line).context("a line of JSON"))
-    };
-    pairs.filter_map(line).collect()
+            spreads: Spreads::of(&measured)?,
+            read_bytes: measured.spread(|f| f.read_bytes as f64)?,
+            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+        })
+    });
+    lab::json_lines(lines)
 }
 
 /// The page for people.
 fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut text = String::from("# Formats of mailboxes\n\n");
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        writeln!(text, "{line}").expect("because writing to a string does not fail");
-    };
-    if !complete {
-        line(format_args!("**Not complete:** the bench ended before its last run.\n"));
-    }
-    let messages = counted(results.messages, "message");
-    line(format_args!(
-        "- Mail: {messages}, {} bytes as an mbox; generated",
-        grouped(results.bytes)
-    ));
-    let cache = if results.is_cold { "cold, but for the programs themselves" } else { "warm" };
-    line(format_args!("- Runs: {} of each, in turn; page cache {cache}", facts.times));
-    line(format_args!("- Machine: {}", facts.machine.text()));
-    line(format_args!("- Program: {}", facts.barid));
-    facts.peers.iter().for_each(|peer| line(format_args!("- Compared with: {peer}")));
-    facts.notes.iter().for_each(|note| line(format_args!("- {note}")));
-    results.differences.iter().for_each(|it| line(format_args!("- Answered otherwise: {it}")));
-    let bars = bars::bars(results);
-    if !bars.is_empty() {
-        line(format_args!("\n## Bars\n\n{}", bars::table(&bars).markdown()));
-    }
-    let (first, again) = (times(results, Turn::First), times(results, Turn::Again));
-    line(format_args!("\n## The first time\n\n{FIRST}\n{}", first.markdown()));
-    line(format_args!("## Again\n\n{AGAIN}\n{}", again.markdown()));
-    line(format_args!("## barid to the others\n\n{RATIOS}\n{}", ratios(results).markdown()));
-    line(format_args!("## Everything else\n\n{DETAILS}\n{}", details(results).markdown()));
-    line(format_args!("## Commands\n\n```\n{}\n```", facts.commands.join("\n")));
-    text
+    let mut page = Page::new("Formats of mailboxes", complete);
+    page.facts(facts);
+    results.differences.iter().for_each(|it| page.item(&format!("Answered otherwise: {it}")));
+    page.bars(&bars::table(results));
+    page.section("The first time", FIRST, &times(results, Turn::First));
+    page.section("Again", AGAIN, &times(results, Turn::Again));
+    page.section("barid to the others", RATIOS, &ratios(results));
+    page.section("Everything else", DETAILS, &details(results));
+    page.commands(&facts.commands);
+    page.text
 }
 
 /// What the first table of times says.

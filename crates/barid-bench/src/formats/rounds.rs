@@ -3,23 +3,18 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use barid_testkit::disk;
-use barid_testkit::usage::Sampling;
 
 use super::answer::Answer;
 use super::material::Material;
 use super::results::{Results, Run};
 use super::step::{Program, Side, Step, Turn, Work};
-use super::system::{System, read_all};
-use crate::Screen;
-use crate::limits::SAMPLE_INTERVAL;
-use crate::run::{drop_caches, left, stoppable};
+use super::system::System;
+use crate::lab::{Figures, Progress, drop_caches, read_all, sampling, settle, stoppable};
 
 /// The programs and how they are run.
-pub(crate) struct Lab<'a> {
+pub(crate) struct Rounds<'a> {
     pub(crate) systems: Vec<Box<dyn System>>,
     pub(crate) works: Vec<Work>,
     /// Where everything is.
@@ -29,32 +24,13 @@ pub(crate) struct Lab<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How a bench stands.
-pub(crate) struct Progress<'a> {
-    pub(crate) screen: &'a mut dyn Screen,
-    pub(crate) started: Instant,
-    pub(crate) done: usize,
-    pub(crate) total: usize,
-}
-
-impl Progress<'_> {
-    /// Says what comes next: ` 1 - select, again - barid mbox`.
-    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
-        self.screen.line(&format!("{round:2} - {step:35} - {side}"))?;
-        let left = left(self.started.elapsed(), self.done, self.total);
-        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
-        self.done += 1;
-        Ok(())
-    }
-}
-
-impl Lab<'_> {
+impl Rounds<'_> {
     fn steps_of(&self, side: Side) -> Vec<Step> {
         let is_done = |step: &Step| self.works.contains(&step.work) && step.work.is_of(side);
         Step::all().filter(is_done).collect()
     }
 
-    /// Lines of progress that [`Lab::run`] says.
+    /// Lines of progress that [`Rounds::run`] says.
     pub(crate) fn steps(&self) -> usize {
         let of = |system: &dyn System| self.steps_of(system.side()).len();
         let steps: usize = self.systems.iter().map(|system| of(&**system)).sum();
@@ -79,7 +55,7 @@ impl Lab<'_> {
                     let step = Step { work, turn: *turn };
                     for system in systems.iter_mut().filter(|system| work.is_of(system.side())) {
                         let side = system.side();
-                        progress.say(round, step, side)?;
+                        progress.say(&format!("{round:2} - {step:35} - {side}"))?;
                         let figures = self.step(round, &mut **system, step);
                         let figures = stoppable(self.stop, figures);
                         let figures = figures.with_context(|| format!("{side} at {step}"))?;
@@ -103,21 +79,14 @@ impl Lab<'_> {
     }
 
     /// One step.
-    fn step(
-        &self,
-        round: u32,
-        system: &mut dyn System,
-        step: Step,
-    ) -> Result<crate::mbox::Figures> {
+    fn step(&self, round: u32, system: &mut dyn System, step: Step) -> Result<Figures> {
         if step.turn == Turn::First {
             system.reset()?;
         }
         let (files, programs) = (system.files(), system.programs());
-        let sampling = if round > 0 { Sampling::Off } else { Sampling::Every(SAMPLE_INTERVAL) };
         // What was written before is on the disk, and what is read is in memory, or not.
         let mut ready = || {
-            disk::sync_file_system(&self.folder)
-                .with_context(|| self.folder.display().to_string())?;
+            settle(&self.folder)?;
             match (self.is_cold, round) {
                 (true, _) => drop_caches()?,
                 (false, 0) => {}
@@ -126,8 +95,8 @@ impl Lab<'_> {
             // Of programs that are run all day.
             if round > 0 { read_all(&programs) } else { Ok(()) }
         };
-        let figures = system.run(step.work, sampling, &mut ready)?;
-        Ok(crate::mbox::Figures { index_bytes: system.index_bytes()?, ..figures })
+        let figures = system.run(step.work, sampling(round), &mut ready)?;
+        Ok(Figures { index_bytes: system.index_bytes()?, ..figures })
     }
 }
 

@@ -1,19 +1,15 @@
 //! What each of the measured programs can be asked; one thin adapter for each.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
 use barid_testkit::peers::PeerUser;
-use barid_testkit::usage::{Sampling, Usage};
+use barid_testkit::usage::Sampling;
 
 use super::answer::Answer;
 use super::step::{Side, Work};
-use crate::limits::READ_BUFFER_LEN;
-use crate::mbox::{Figures, Runner};
+use crate::lab::Figures;
 
 /// Called when all is prepared, just before what is measured begins.
 pub(crate) type Ready<'a> = &'a mut dyn FnMut() -> Result<()>;
@@ -39,44 +35,6 @@ pub(crate) trait System {
 
     /// What is allocated on the disk besides the mailbox.
     fn index_bytes(&self) -> Result<u64>;
-}
-
-/// Runs a command whose output goes through a pipe and is thrown away.
-pub(crate) fn run_piped(runner: &Runner, command: &Command, sampling: Sampling) -> Result<Usage> {
-    let (mut reader, writer) = std::io::pipe()?;
-    let drain = thread::spawn(move || {
-        let mut buffer = vec![0; READ_BUFFER_LEN];
-        while reader.read(&mut buffer).is_ok_and(|len| len > 0) {}
-    });
-    let usage = runner.run(command, Stdio::from(writer), sampling);
-    drain.join().expect("because reading does not panic");
-    usage
-}
-
-/// Reads all files below some paths, so that they are in memory.
-pub(crate) fn read_all(paths: &[PathBuf]) -> Result<()> {
-    let mut waiting = paths.to_vec();
-    let mut buffer = vec![0; READ_BUFFER_LEN];
-    while let Some(path) = waiting.pop() {
-        match disk::list(&path) {
-            Ok(entries) => waiting.extend(entries),
-            Err(_) if !disk::is_file(&path) => {}
-            Err(_) => {
-                let mut file = disk::open(&path).with_context(|| path.display().to_string())?;
-                while file.read(&mut buffer).with_context(|| path.display().to_string())? > 0 {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A program and its libraries, as far as `ldd` tells them.
-pub(crate) fn with_libraries(program: &Path) -> Vec<PathBuf> {
-    let output = Command::new("ldd").arg(program).output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let libraries = text.split_ascii_whitespace().filter(|word| word.starts_with('/'));
-    std::iter::once(program.to_owned()).chain(libraries.map(PathBuf::from)).collect()
 }
 
 /// Replaces a file or folder by a copy of another one.

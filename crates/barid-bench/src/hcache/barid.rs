@@ -10,9 +10,8 @@ use barid_testkit::usage::{Sampling, Usage};
 use super::compare::compare;
 use super::key::{Key, Work};
 use super::system::System;
+use crate::lab::{Figures, Launcher, command_line, failure, fresh_folder};
 use crate::limits::RUN_DEADLINE;
-use crate::run::{command_line, failure, fresh_folder};
-use crate::{Figures, Launcher};
 
 /// The newest page.
 const PAGE: [&str; 5] = ["ls", "--sort", "date", "--limit", "50"];
@@ -113,7 +112,7 @@ impl System for Barid {
         let usage = self.measure(key, &self.work(key, work), Stdio::null(), sampling)?;
         let cache = self.place(key).join("cache");
         let bytes = disk::allocated(&cache).with_context(|| cache.display().to_string())?;
-        Ok(Figures::new(&usage, bytes))
+        Ok(Figures { index_bytes: bytes, ..Figures::of_process(&usage) })
     }
 
     /// The listing through the cache is, byte for byte, the one without a cache.

@@ -1,12 +1,12 @@
 //! The charts of a bench, from its results.
 
+use super::chart::{Bar, Chart, Group};
 use super::key::{Key, System, Work};
 use super::method::METHODS;
 use super::plan::Plan;
 use super::results::Results;
 use super::tables::keys;
-use crate::Figures;
-use crate::chart::{Bar, Chart, Group};
+use crate::lab::Figures;
 
 /// A chart: its file, what it shows, and of what.
 pub(crate) struct Kind {
@@ -38,7 +38,7 @@ pub(crate) const KINDS: [Kind; 3] = [
         title: "Size of a header cache on the disk",
         unit: "megabytes (1,000,000 bytes) allocated",
         work: Work::Reload,
-        figure: |figures| figures.disk_bytes as f64 / 1e6,
+        figure: |figures| figures.index_bytes as f64 / 1e6,
     },
 ];
 
@@ -47,7 +47,7 @@ pub(crate) fn chart(kind: &Kind, plan: &Plan, results: &Results, subtitle: &str)
     let series = series(plan);
     let mut groups: Vec<Group> = Vec::new();
     for key in keys(plan) {
-        let Some(spread) = results.spread(key, kind.work, kind.figure) else { continue };
+        let Some(spread) = results.of(key, kind.work).spread(kind.figure) else { continue };
         let method = key.method.to_string();
         let bar = Bar {
             series: series.iter().position(|name| *name == method).unwrap_or_default(),

@@ -10,6 +10,7 @@
 //! What was measured is written after each round, and when the bench is told to stop.
 
 mod barid;
+mod chart;
 mod charts;
 mod compare;
 mod key;
@@ -31,19 +32,19 @@ pub use results::{Results, Run};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::NeoMuttEnd;
 
-use crate::machine::Machine;
-use crate::run::{command_line, drop_caches, is_interrupted, make_folder, version};
-use crate::{Launcher, Screen};
+use crate::lab::{
+    self, Launcher, Machine, Progress, Screen, command_line, drop_caches, is_interrupted,
+    make_folder, version,
+};
 use neomutt::Build;
 use plan::{Plan, StoreChoice};
 use report::Facts;
-use rounds::{Lab, Progress};
+use rounds::Rounds;
 use survey::Survey;
 
 /// What is to be measured.
@@ -71,17 +72,7 @@ pub struct Options {
 }
 
 /// How a bench ended.
-#[derive(Debug)]
-pub struct Report {
-    /// The folder with its files.
-    pub folder: PathBuf,
-    /// Whether it was told to stop before its last run.
-    pub interrupted: bool,
-    /// Everything that was measured.
-    pub results: Results,
-    plan: Plan,
-    facts: Facts,
-}
+pub type Report = lab::Report<Results>;
 
 /// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
 ///
@@ -108,21 +99,27 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     disk::create_dir_all(&caches).with_context(|| caches.display().to_string())?;
     screen.folder(&folder)?;
     plan.notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
-    let lab = lab(options, &maildir, &folder, stop);
+    let rounds = rounds(options, &maildir, &folder, plan.has_methods, stop);
     let versions = versions(&stores, &survey);
-    let facts = facts(options, &lab, &plan, versions, build.as_ref())?;
-    let total = lab.steps(&plan);
-    let has_methods = plan.has_methods;
-    let mut progress = Progress { screen, has_methods, started: Instant::now(), done: 0, total };
+    let facts = facts(options, &rounds, &plan, versions, build.as_ref())?;
+    let mut progress = Progress::new(screen, rounds.steps(&plan));
     let mut results = Results::default();
     let mut after = |results: &Results| report::write(&folder, &facts, &plan, results, false);
-    let ended = lab.run(&plan, &mut results, &mut progress, &mut after);
+    let ended = rounds.run(&plan, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &plan, &results, ended.is_ok())?;
     let interrupted = is_interrupted(ended, &folder)?;
-    Ok(Report { folder, interrupted, results, plan, facts })
+    let text = report::text(&facts, &plan, &results);
+    let json_lines = report::json_lines(&plan, &results)?;
+    Ok(Report { folder, interrupted, results, text, json_lines })
 }
 
-fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBool) -> Lab<'a> {
+fn rounds<'a>(
+    options: &Options,
+    maildir: &Path,
+    folder: &Path,
+    has_methods: bool,
+    stop: &'a AtomicBool,
+) -> Rounds<'a> {
     let caches = folder.join("setups");
     let launcher = Launcher::new(options.program.clone());
     let neomutt = options.neomutt.clone().map(|program| neomutt::NeoMutt {
@@ -133,7 +130,8 @@ fn lab<'a>(options: &Options, maildir: &Path, folder: &Path, stop: &'a AtomicBoo
     });
     let program = options.program.clone();
     let barid = barid::Barid { program, maildir: maildir.to_owned(), folder: caches, launcher };
-    Lab { barid, neomutt, is_cold: options.drop_caches, times: options.times, stop }
+    let (is_cold, times) = (options.drop_caches, options.times);
+    Rounds { barid, neomutt, has_methods, is_cold, times, stop }
 }
 
 /// The stores' names with the versions of their libraries.
@@ -149,7 +147,7 @@ fn versions(stores: &[StoreChoice], survey: &Survey) -> Vec<String> {
 
 fn facts(
     options: &Options,
-    lab: &Lab<'_>,
+    rounds: &Rounds<'_>,
     plan: &Plan,
     stores: Vec<String>,
     build: Option<&Build>,
@@ -161,89 +159,61 @@ fn facts(
     let program = version(&options.program)?;
     Ok(Facts {
         began_unix_s: disk::unix_seconds(),
-        maildir: lab.barid.maildir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        maildir: rounds
+            .barid
+            .maildir
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         times: options.times,
         page_cache: if options.drop_caches { "cold" } else { "warm" },
         barid: program,
         neomutt,
         stores,
-        maxrss_floor_bytes: lab.barid.floor()?,
-        machine: Machine::of(&lab.barid.folder),
-        commands: commands(lab, plan)?,
-        neomuttrc: neomuttrc(lab, plan),
+        maxrss_floor_bytes: rounds.barid.floor()?,
+        machine: Machine::of(&rounds.barid.folder),
+        commands: commands(rounds, plan)?,
+        neomuttrc: neomuttrc(rounds, plan),
         notes: plan.notes.clone(),
     })
 }
 
 /// The command lines of all setups, without the paths of this machine.
-fn commands(lab: &Lab<'_>, plan: &Plan) -> Result<Vec<String>> {
+fn commands(rounds: &Rounds<'_>, plan: &Plan) -> Result<Vec<String>> {
     let works = [Work::Populate, Work::Reload, Work::Page];
     let mut lines = Vec::new();
     for cell in &plan.cells {
-        let line = |work| portable(lab, &command_line(&lab.barid.work(&cell.key, work)));
+        let line = |work| portable(rounds, &command_line(&rounds.barid.work(&cell.key, work)));
         lines.extend(works.map(line));
-        if let (Some(key), Some(neomutt)) = (&cell.neomutt, &lab.neomutt) {
-            let place = lab.barid.folder.join(key.file_name());
+        if let (Some(key), Some(neomutt)) = (&cell.neomutt, &rounds.neomutt) {
+            let place = rounds.barid.folder.join(key.file_name());
             disk::create_dir_all(&place).with_context(|| place.display().to_string())?;
             let command = neomutt.command(key, NeoMuttEnd::Leave)?;
-            lines.push(portable(lab, &command_line(&command)));
+            lines.push(portable(rounds, &command_line(&command)));
         }
     }
     Ok(lines)
 }
 
 /// The configuration of the first setup of NeoMutt's that is run.
-fn neomuttrc(lab: &Lab<'_>, plan: &Plan) -> Option<String> {
-    let text = lab.neomutt.as_ref()?.settings(plan.of_neomutt().next()?, |rc| rc.text());
-    Some(portable(lab, &text))
+fn neomuttrc(rounds: &Rounds<'_>, plan: &Plan) -> Option<String> {
+    let text = rounds.neomutt.as_ref()?.settings(plan.of_neomutt().next()?, |rc| rc.text());
+    Some(portable(rounds, &text))
 }
 
 /// A text with names in place of the paths of this machine.
-fn portable(lab: &Lab<'_>, text: &str) -> String {
-    let folder = lab.barid.folder.parent().unwrap_or(&lab.barid.folder);
+fn portable(rounds: &Rounds<'_>, text: &str) -> String {
+    let folder = rounds.barid.folder.parent().unwrap_or(&rounds.barid.folder);
     let mut names = vec![
-        (lab.barid.maildir.as_path(), "MAILDIR"),
+        (rounds.barid.maildir.as_path(), "MAILDIR"),
         (folder, "DIR"),
-        (lab.barid.program.as_path(), "barid"),
+        (rounds.barid.program.as_path(), "barid"),
     ];
-    names.extend(lab.neomutt.iter().map(|neomutt| (neomutt.program.as_path(), "neomutt")));
+    names.extend(rounds.neomutt.iter().map(|neomutt| (neomutt.program.as_path(), "neomutt")));
     // A path may lie in another one.
     names.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
     let replace =
         |text: String, (path, name): (&Path, &str)| text.replace(&*path.to_string_lossy(), name);
     names.into_iter().fold(text.to_owned(), replace)
-}
-
-impl Report {
-    /// The tables for people: `*** populate`, `*** reload`, the newest page, sizes and memory, and
-    /// with NeoMutt the ratios.
-    pub fn text(&self) -> String {
-        let times = |work| tables::times(&self.plan, &self.results, work);
-        let mut text = format!(
-            "*** populate\n{}\n*** reload\n{}\n*** reload, newest 50\n{}\n\
-             *** size and memory\n{}({})\n",
-            times(Work::Populate),
-            times(Work::Reload),
-            times(Work::Page),
-            tables::sizes(&self.plan, &self.results),
-            report::floor(&self.facts)
-        );
-        if self.facts.neomutt.is_some() {
-            text.push_str("\n*** barid to neomutt\n");
-            if self.plan.has_peers() {
-                text.push_str(&tables::ratios(&self.plan, &self.results).text());
-            }
-            text.extend(tables::not_compared(&self.plan).map(|line| line + "\n"));
-        }
-        text
-    }
-
-    /// The same for programs: JSON, a line for each setup and work.
-    ///
-    /// # Errors
-    ///
-    /// None that is known.
-    pub fn json_lines(&self) -> Result<Vec<String>> {
-        report::json_lines(&self.plan, &self.results)
-    }
 }

@@ -11,9 +11,8 @@ use barid_testkit::usage::Sampling;
 use super::key::{Key, Work};
 use super::method::Method;
 use super::system::System;
+use crate::lab::{Figures, Launcher, command_line, failure, fresh_folder, read_launched};
 use crate::limits::NEOMUTT_DEADLINE;
-use crate::run::{command_line, failure, fresh_folder};
-use crate::{Figures, Launcher, launcher};
 
 /// What a NeoMutt was built with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +94,7 @@ impl NeoMutt {
         let report = place.join("usage");
         let command = self.launcher.wrap(&command, &report, NEOMUTT_DEADLINE, sampling);
         let mut run = NeoMuttRun::of(command, Sampling::Off).with_context(|| line.clone())?;
-        run.usage = launcher::read(&report).with_context(|| line.clone())?.usage;
+        run.usage = read_launched(&report).with_context(|| line.clone())?.usage;
         if !run.usage.status.success() {
             let screen = place.join("screen");
             disk::write(&screen, run.screen.as_bytes())
@@ -138,7 +137,7 @@ impl System for NeoMutt {
         let run = self.start(key, NeoMuttEnd::Leave, sampling)?;
         let cache = self.place(key).join("cache");
         let bytes = disk::allocated(&cache).with_context(|| cache.display().to_string())?;
-        Ok(Figures::new(&run.usage, bytes))
+        Ok(Figures { index_bytes: bytes, ..Figures::of_process(&run.usage) })
     }
 
     /// It has made a database, and shows its number of messages.

@@ -1,10 +1,8 @@
 //! The files of a bench.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use barid_testkit::disk;
 use serde::Serialize;
 
 use super::charts;
@@ -12,9 +10,7 @@ use super::key::{Key, System, Work};
 use super::plan::Plan;
 use super::results::{Column, Results, Run};
 use super::tables;
-use crate::machine::Machine;
-use crate::run::counted;
-use crate::{Ratio, Spread};
+use crate::lab::{self, Machine, Page, Ratio, Spread, counted, save};
 
 /// The version of `results.json`.
 const VERSION: u32 = 1;
@@ -51,7 +47,47 @@ struct File<'a> {
     facts: &'a Facts,
     summary: Vec<Summary<'a>>,
     ratios: Vec<Ratios<'a>>,
-    runs: &'a [Run],
+    runs: Vec<RunLine<'a>>,
+}
+
+/// A run.
+#[derive(Serialize)]
+struct RunLine<'a> {
+    round: u32,
+    work: Work,
+    #[serde(flatten)]
+    key: &'a Key,
+    real_s: f64,
+    user_s: f64,
+    sys_s: f64,
+    maxrss_bytes: u64,
+    anon_bytes: Option<u64>,
+    minor_faults: u64,
+    major_faults: u64,
+    fs_inputs: u64,
+    fs_outputs: u64,
+    disk_bytes: u64,
+}
+
+impl<'a> RunLine<'a> {
+    fn of(run: &'a Run) -> Self {
+        let figures = &run.figures;
+        Self {
+            round: run.round,
+            work: run.step,
+            key: &run.side,
+            real_s: figures.real_s,
+            user_s: figures.user_s,
+            sys_s: figures.sys_s,
+            maxrss_bytes: figures.maxrss_bytes,
+            anon_bytes: figures.anon_bytes,
+            minor_faults: figures.minor_faults,
+            major_faults: figures.major_faults,
+            fs_inputs: figures.fs_inputs,
+            fs_outputs: figures.fs_outputs,
+            disk_bytes: figures.index_bytes,
+        }
+    }
 }
 
 /// The middle of what was measured of one setup at one work.
@@ -85,24 +121,20 @@ pub(crate) fn write(
     results: &Results,
     complete: bool,
 ) -> Result<()> {
-    let save = |name: &str, text: &str| {
-        let path = folder.join(name);
-        disk::write(&path, text.as_bytes()).with_context(|| path.display().to_string())
-    };
     let log = |system, work| tables::log(plan, results, system, work);
-    save("log_init.md", &log(System::Barid, Work::Populate))?;
-    save("log_reload.md", &log(System::Barid, Work::Reload))?;
-    save("log_reload_page.md", &log(System::Barid, Work::Page))?;
+    save(folder, "log_init.md", &log(System::Barid, Work::Populate))?;
+    save(folder, "log_reload.md", &log(System::Barid, Work::Reload))?;
+    save(folder, "log_reload_page.md", &log(System::Barid, Work::Page))?;
     if facts.neomutt.is_some() {
-        save("log_init_neomutt.md", &log(System::NeoMutt, Work::Populate))?;
-        save("log_reload_neomutt.md", &log(System::NeoMutt, Work::Reload))?;
+        save(folder, "log_init_neomutt.md", &log(System::NeoMutt, Work::Populate))?;
+        save(folder, "log_reload_neomutt.md", &log(System::NeoMutt, Work::Reload))?;
     }
     let subtitle = subtitle(facts, results);
     for kind in &charts::KINDS {
-        save(kind.file, &charts::chart(kind, plan, results, &subtitle).svg())?;
+        save(folder, kind.file, &charts::chart(kind, plan, results, &subtitle).svg())?;
     }
-    save("summary.md", &summary(facts, plan, results, complete))?;
-    save("results.json", &json(facts, plan, results, complete)?)
+    save(folder, "summary.md", &summary(facts, plan, results, complete))?;
+    save(folder, "results.json", &json(facts, plan, results, complete)?)
 }
 
 fn subtitle(facts: &Facts, results: &Results) -> String {
@@ -113,7 +145,7 @@ fn subtitle(facts: &Facts, results: &Results) -> String {
 }
 
 /// What holds for the figures of resident memory, in words.
-pub(crate) fn floor(facts: &Facts) -> String {
+fn floor(facts: &Facts) -> String {
     let floor = facts.maxrss_floor_bytes as f64 / 1e6;
     format!("the least peak that can be measured is {floor:.1} MB")
 }
@@ -133,7 +165,7 @@ fn json(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> Result
         facts,
         summary: summaries(plan, results),
         ratios: ratios.collect(),
-        runs: &results.runs,
+        runs: results.runs.iter().map(RunLine::of).collect(),
     };
     let text = serde_json::to_string_pretty(&file).context("results.json")?;
     Ok(text + "\n")
@@ -143,15 +175,16 @@ fn summaries<'a>(plan: &'a Plan, results: &Results) -> Vec<Summary<'a>> {
     let works = [Work::Populate, Work::Reload, Work::Page];
     let all = tables::keys(plan).flat_map(|key| works.map(|work| (key, work)));
     let summary = |(key, work)| {
+        let measured = results.of(key, work);
         Some(Summary {
             key,
             work,
-            runs: results.timed(key, work).count(),
-            real_s: results.spread(key, work, |f| f.real_s)?,
-            user_s: results.spread(key, work, |f| f.user_s)?,
-            sys_s: results.spread(key, work, |f| f.sys_s)?,
-            maxrss_bytes: results.spread(key, work, |f| f.maxrss_bytes as f64)?,
-            disk_bytes: results.spread(key, work, |f| f.disk_bytes as f64)?,
+            runs: measured.len(),
+            real_s: measured.spread(|f| f.real_s)?,
+            user_s: measured.spread(|f| f.user_s)?,
+            sys_s: measured.spread(|f| f.sys_s)?,
+            maxrss_bytes: measured.spread(|f| f.maxrss_bytes as f64)?,
+            disk_bytes: measured.spread(|f| f.index_bytes as f64)?,
         })
     };
     all.filter_map(summary).collect()
@@ -166,45 +199,59 @@ pub(crate) fn json_lines(plan: &Plan, results: &Results) -> Result<Vec<String>> 
         #[serde(flatten)]
         summary: Summary<'a>,
     }
-    let line = |summary| {
-        let line = Line { v: VERSION, r#type: "bench_hcache", summary };
-        Ok(serde_json::to_string(&line)?)
-    };
-    summaries(plan, results).into_iter().map(line).collect()
+    let line = |summary| Line { v: VERSION, r#type: "bench_hcache", summary };
+    lab::json_lines(summaries(plan, results).into_iter().map(line))
 }
 
 /// The page for people.
 fn summary(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> String {
-    let mut text = String::from("# Header caches\n\n");
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        writeln!(text, "{line}").expect("because writing to a string does not fail");
-    };
-    if !complete {
-        line(format_args!("**Not complete:** the bench ended before its last run.\n"));
-    }
-    line(format_args!("- Mailbox: {}", counted(results.messages, "message")));
+    let mut page = Page::new("Header caches", complete);
+    page.item(&format!("Mailbox: {}", counted(results.messages, "message")));
     let (times, cache) = (facts.times, facts.page_cache);
-    line(format_args!("- Runs: {times} of each, in turn; page cache {cache}"));
-    line(format_args!("- Machine: {}", facts.machine.text()));
-    line(format_args!("- Program: {}", facts.barid));
-    line(format_args!("- Memory: {}", floor(facts)));
-    line(format_args!("- Libraries: {}", facts.stores.join(", ")));
+    page.item(&format!("Runs: {times} of each, in turn; page cache {cache}"));
+    page.item(&format!("Machine: {}", facts.machine.text()));
+    page.item(&format!("Program: {}", facts.barid));
+    page.item(&format!("Memory: {}", floor(facts)));
+    page.item(&format!("Libraries: {}", facts.stores.join(", ")));
     if let Some(neomutt) = &facts.neomutt {
-        line(format_args!("- Compared with: {neomutt}"));
+        page.item(&format!("Compared with: {neomutt}"));
     }
-    facts.notes.iter().for_each(|note| line(format_args!("- {note}")));
+    facts.notes.iter().for_each(|note| page.item(note));
     if facts.neomutt.is_some() {
-        line(format_args!("\n## barid to NeoMutt\n\n{}", RATIOS));
+        page.line(&format!("\n## barid to NeoMutt\n\n{RATIOS}"));
         if plan.has_peers() {
-            line(format_args!("{}", tables::ratios(plan, results).markdown()));
+            page.line(&tables::ratios(plan, results).markdown());
         }
-        tables::not_compared(plan).iter().for_each(|text| line(format_args!("{text}")));
+        tables::not_compared(plan).iter().for_each(|text| page.line(text));
     }
-    line(format_args!("\n## Medians\n\n{}", MEDIANS));
-    line(format_args!("{}", tables::medians(plan, results).markdown()));
-    line(format_args!("## Commands\n\n```\n{}\n```", facts.commands.join("\n")));
+    page.line("");
+    page.section("Medians", MEDIANS, &tables::medians(plan, results));
+    page.commands(&facts.commands);
     if let Some(rc) = &facts.neomuttrc {
-        line(format_args!("\nA configuration of NeoMutt's:\n\n```\n{}\n```", rc.trim_end()));
+        page.line(&format!("\nA configuration of NeoMutt's:\n\n```\n{}\n```", rc.trim_end()));
+    }
+    page.text
+}
+
+/// The tables for people: `*** populate`, `*** reload`, the newest page, sizes and memory, and with
+/// NeoMutt the ratios.
+pub(crate) fn text(facts: &Facts, plan: &Plan, results: &Results) -> String {
+    let times = |work| tables::times(plan, results, work);
+    let mut text = format!(
+        "*** populate\n{}\n*** reload\n{}\n*** reload, newest 50\n{}\n\
+         *** size and memory\n{}({})\n",
+        times(Work::Populate),
+        times(Work::Reload),
+        times(Work::Page),
+        tables::sizes(plan, results),
+        floor(facts)
+    );
+    if facts.neomutt.is_some() {
+        text.push_str("\n*** barid to neomutt\n");
+        if plan.has_peers() {
+            text.push_str(&tables::ratios(plan, results).text());
+        }
+        text.extend(tables::not_compared(plan).map(|line| line + "\n"));
     }
     text
 }

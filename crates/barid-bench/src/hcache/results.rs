@@ -1,25 +1,11 @@
 //! Every run, and what is asked of them.
 
-use serde::Serialize;
-
 use super::key::{Key, System, Work};
 use super::plan::Cell;
-use crate::{Figures, Ratio, Spread};
+use crate::lab::{self, Figures, Measured, Ratio, Spread};
 
-/// One run of one program.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// The round, counted from 1; 0 is the one that checks and samples, and is not timed.
-    pub round: u32,
-    /// What was done.
-    pub work: Work,
-    /// Who did it.
-    #[serde(flatten)]
-    pub key: Key,
-    /// What it used.
-    #[serde(flatten)]
-    pub figures: Figures,
-}
+/// One setup at one work in one round.
+pub type Run = lab::Run<Key, Work>;
 
 /// A column of the table of ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,45 +51,25 @@ pub struct Results {
 }
 
 impl Results {
-    /// The timed runs of one setup at one work, in their order.
-    pub fn timed(&self, key: &Key, work: Work) -> impl Iterator<Item = &Figures> {
-        let wanted = move |run: &&Run| run.round > 0 && run.work == work && run.key == *key;
-        self.runs.iter().filter(wanted).map(|run| &run.figures)
-    }
-
-    /// One figure of the timed runs.
-    pub(crate) fn values(
-        &self,
-        key: &Key,
-        work: Work,
-        figure: impl Fn(&Figures) -> f64,
-    ) -> Vec<f64> {
-        self.timed(key, work).map(figure).collect()
-    }
-
-    /// The spread of one figure of the timed runs.
-    pub(crate) fn spread(
-        &self,
-        key: &Key,
-        work: Work,
-        figure: impl Fn(&Figures) -> f64,
-    ) -> Option<Spread> {
-        Spread::of(self.timed(key, work).map(figure))
+    /// What was measured of one setup at one work.
+    pub(crate) fn of(&self, key: &Key, work: Work) -> Measured<'_> {
+        Measured::of(&self.runs, key, work)
     }
 
     /// What is compared in a column.
     pub(crate) fn column(&self, key: &Key, column: Column) -> Vec<f64> {
         let real = |figures: &Figures| figures.real_s;
+        let size = |figures: &Figures| figures.index_bytes as f64;
         let page = if key.system == System::Barid { Work::Page } else { Work::Reload };
-        let own = || self.runs.iter().filter(|run| run.key == *key);
+        let own = || self.runs.iter().filter(|run| run.side == *key);
         let most = |peak: &dyn Fn(&Run) -> Option<u64>| {
             own().filter_map(peak).max().map(|bytes| bytes as f64).into_iter().collect()
         };
         match column {
-            Column::Populate => self.values(key, Work::Populate, real),
-            Column::Reload => self.values(key, Work::Reload, real),
-            Column::Page => self.values(key, page, real),
-            Column::Size => self.values(key, Work::Reload, |figures| figures.disk_bytes as f64),
+            Column::Populate => self.of(key, Work::Populate).values(real),
+            Column::Reload => self.of(key, Work::Reload).values(real),
+            Column::Page => self.of(key, page).values(real),
+            Column::Size => self.of(key, Work::Reload).values(size),
             Column::Resident => most(&|run| Some(run.figures.maxrss_bytes)),
             Column::Anonymous => most(&|run| run.figures.anon_bytes),
         }

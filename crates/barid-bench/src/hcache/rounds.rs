@@ -1,10 +1,8 @@
 //! The rounds: first everything is checked, then everything is timed, the systems in turn.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
-use barid_testkit::disk;
+use anyhow::{Result, ensure};
 use barid_testkit::usage::Sampling;
 
 use super::barid::Barid;
@@ -13,46 +11,23 @@ use super::neomutt::NeoMutt;
 use super::plan::{Cell, Plan};
 use super::results::{Results, Run};
 use super::system::System;
-use crate::Screen;
-use crate::limits::SAMPLE_INTERVAL;
-use crate::run::{drop_caches, left, stoppable};
+use crate::lab::{Progress, drop_caches, sampling, settle, stoppable};
 
 /// The programs and how they are run.
 #[derive(Debug)]
-pub(crate) struct Lab<'a> {
+pub(crate) struct Rounds<'a> {
     pub(crate) barid: Barid,
     pub(crate) neomutt: Option<NeoMutt>,
+    /// Whether compressions are told of.
+    pub(crate) has_methods: bool,
     /// Whether the kernel's caches are dropped before each timed run.
     pub(crate) is_cold: bool,
     pub(crate) times: u32,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How a bench stands.
-pub(crate) struct Progress<'a> {
-    pub(crate) screen: &'a mut dyn Screen,
-    pub(crate) has_methods: bool,
-    pub(crate) started: Instant,
-    pub(crate) done: usize,
-    pub(crate) total: usize,
-}
-
-impl Progress<'_> {
-    /// Says what comes next: ` 1 - populating - lmdb`.
-    fn say(&mut self, round: u32, doing: &str, key: &Key) -> Result<()> {
-        let method = if self.has_methods { format!(" {}", key.method) } else { String::new() };
-        let system = if key.system == Name::NeoMutt { " (neomutt)" } else { "" };
-        let choice = key.choice();
-        self.screen.line(&format!("{round:2} - {doing:10} - {choice}{method}{system}"))?;
-        let left = left(self.started.elapsed(), self.done, self.total);
-        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
-        self.done += 1;
-        Ok(())
-    }
-}
-
-impl Lab<'_> {
-    /// Lines of progress that [`Lab::run`] says of a plan.
+impl Rounds<'_> {
+    /// Lines of progress that [`Rounds::run`] says of a plan.
     pub(crate) fn steps(&self, plan: &Plan) -> usize {
         let systems = plan.cells.len() + plan.of_neomutt().count();
         systems * (1 + 2 * self.times as usize)
@@ -82,7 +57,7 @@ impl Lab<'_> {
     /// Populates and reloads once without timing, with samples of the memory, and makes sure that
     /// all answers are right.
     fn check(&self, cell: &Cell, results: &mut Results, progress: &mut Progress<'_>) -> Result<()> {
-        progress.say(0, "checking", &cell.key)?;
+        self.say(0, "checking", &cell.key, progress)?;
         for work in [Work::Populate, Work::Reload, Work::Page] {
             self.step(0, &cell.key, work, results)?;
         }
@@ -90,7 +65,7 @@ impl Lab<'_> {
         results.messages = messages;
         self.barid.forget(&cell.key)?;
         if let (Some(key), Some(neomutt)) = (&cell.neomutt, &self.neomutt) {
-            progress.say(0, "checking", key)?;
+            self.say(0, "checking", key, progress)?;
             for work in [Work::Populate, Work::Reload] {
                 self.step(0, key, work, results)?;
             }
@@ -111,13 +86,13 @@ impl Lab<'_> {
     ) -> Result<()> {
         let keys = || std::iter::once(&cell.key).chain(&cell.neomutt);
         for key in keys() {
-            progress.say(round, "populating", key)?;
+            self.say(round, "populating", key, progress)?;
             self.step(round, key, Work::Populate, results)?;
         }
         // The sort order is made when it is first asked for, which is not timed.
         self.stoppable(self.barid.run(&cell.key, Work::Page, Sampling::Off))?;
         for key in keys() {
-            progress.say(round, "reloading", key)?;
+            self.say(round, "reloading", key, progress)?;
             self.step(round, key, Work::Reload, results)?;
             if key.system == Name::Barid {
                 self.step(round, key, Work::Page, results)?;
@@ -144,14 +119,19 @@ impl Lab<'_> {
         if self.is_cold && round > 0 {
             drop_caches()?;
         }
-        let sampling = if round == 0 { Sampling::Every(SAMPLE_INTERVAL) } else { Sampling::Off };
-        let figures = self.stoppable(system.run(key, work, sampling))?;
-        results.runs.push(Run { round, work, key: key.clone(), figures });
+        let figures = self.stoppable(system.run(key, work, sampling(round)))?;
+        results.runs.push(Run { round, side: key.clone(), step: work, figures });
         if work == Work::Populate {
-            let folder = &self.barid.folder;
-            disk::sync_file_system(folder).with_context(|| folder.display().to_string())?;
+            settle(&self.barid.folder)?;
         }
         Ok(())
+    }
+
+    /// Says what comes next: ` 1 - populating - lmdb`.
+    fn say(&self, round: u32, doing: &str, key: &Key, progress: &mut Progress<'_>) -> Result<()> {
+        let method = if self.has_methods { format!(" {}", key.method) } else { String::new() };
+        let system = if key.system == Name::NeoMutt { " (neomutt)" } else { "" };
+        progress.say(&format!("{round:2} - {doing:10} - {}{method}{system}", key.choice()))
     }
 
     fn stoppable<T>(&self, result: Result<T>) -> Result<T> {

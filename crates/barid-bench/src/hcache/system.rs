@@ -4,7 +4,7 @@ use anyhow::Result;
 use barid_testkit::usage::Sampling;
 
 use super::key::{Key, Work};
-use crate::Figures;
+use crate::lab::Figures;
 
 /// A program that keeps a header cache.
 pub(crate) trait System {

@@ -3,8 +3,7 @@
 use super::key::{Key, System, Work};
 use super::plan::{Cell, Plan};
 use super::results::{Column, Results};
-use crate::Figures;
-use crate::table::Table;
+use crate::lab::{Figures, Spread, Table};
 
 /// Every setup that is run, in the order of the plan, NeoMutt's beside barid's.
 pub(crate) fn keys(plan: &Plan) -> impl Iterator<Item = &Key> {
@@ -16,7 +15,7 @@ pub(crate) fn times(plan: &Plan, results: &Results, work: Work) -> String {
     let mut table = Table::new(3, ["", "", "", "real", "user", "sys"]);
     for key in keys(plan) {
         let mean = |figure: fn(&Figures) -> f64| {
-            let spread = results.spread(key, work, figure)?;
+            let spread = results.of(key, work).spread(figure)?;
             Some(format!("{:.3}", spread.mean))
         };
         let times = [mean(|f| f.real_s), mean(|f| f.user_s), mean(|f| f.sys_s)];
@@ -35,10 +34,10 @@ pub(crate) fn sizes(plan: &Plan, results: &Results) -> String {
         Table::new(3, ["", "", "", "size MB", "populate MB", "reload MB", "newest 50 MB"]);
     for key in keys(plan) {
         let most = |work, figure: fn(&Figures) -> u64, decimals: usize| {
-            let spread = results.spread(key, work, |figures| figure(figures) as f64);
+            let spread = results.of(key, work).spread(|figures| figure(figures) as f64);
             spread.map_or_else(String::new, |spread| format!("{:.decimals$}", spread.most / 1e6))
         };
-        let size = most(Work::Reload, |figures| figures.disk_bytes, 3);
+        let size = most(Work::Reload, |figures| figures.index_bytes, 3);
         if size.is_empty() {
             continue;
         }
@@ -78,9 +77,9 @@ pub(crate) fn log(plan: &Plan, results: &Results, system: System, work: Work) ->
     let mut table = Table::new(0, LOG_HEAD);
     for key in keys(plan).filter(|key| key.system == system) {
         let mean = |figure: &dyn Fn(&Figures) -> f64| {
-            results.spread(key, work, figure).map(|spread| spread.mean).unwrap_or_default()
+            results.of(key, work).spread(figure).map(|spread| spread.mean).unwrap_or_default()
         };
-        if results.timed(key, work).next().is_none() {
+        if results.of(key, work).len() == 0 {
             continue;
         }
         table.row(vec![
@@ -88,7 +87,7 @@ pub(crate) fn log(plan: &Plan, results: &Results, system: System, work: Work) ->
             format!("{:.3}", mean(&|f| f.user_s)),
             format!("{:.3}", mean(&|f| f.sys_s)),
             format!("{:.0}", mean(&|f| f.maxrss_bytes as f64 / 1024.0)),
-            format!("{:.0}", mean(&|f| f.disk_bytes as f64 / 1024.0)),
+            format!("{:.0}", mean(&|f| f.index_bytes as f64 / 1024.0)),
             key.store.clone(),
             key.builtin.clone().unwrap_or_else(|| "none".to_owned()),
             key.method.to_string(),
@@ -147,7 +146,7 @@ pub(crate) fn medians(plan: &Plan, results: &Results) -> Table {
     let mut table = Table::new(3, head);
     for key in keys(plan) {
         let seconds = |work| {
-            let spread = results.spread(key, work, |figures| figures.real_s);
+            let spread = results.of(key, work).spread(|figures| figures.real_s);
             spread.map_or_else(String::new, |s| {
                 format!("{:.3} ({:.3}-{:.3})", s.median, s.least, s.most)
             })
@@ -155,7 +154,7 @@ pub(crate) fn medians(plan: &Plan, results: &Results) -> Table {
         let megabytes = |column| {
             let values = results.column(key, column);
             let decimals = if column == Column::Size { 3 } else { 1 };
-            crate::Spread::of(values)
+            Spread::of(values)
                 .map_or_else(String::new, |s| format!("{:.decimals$}", s.median / 1e6))
         };
         let system = if key.system == System::NeoMutt { "neomutt" } else { "barid" };

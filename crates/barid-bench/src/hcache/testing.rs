@@ -4,7 +4,7 @@ use super::key::{Key, System, Work};
 use super::method::Method;
 use super::plan::{Cell, Plan};
 use super::results::{Results, Run};
-use crate::Figures;
+use crate::lab::Figures;
 
 /// lmdb without compression and with zstd, two rounds, NeoMutt ten times as slow.
 pub(crate) fn plan_and_results() -> (Plan, Results) {
@@ -41,12 +41,11 @@ fn run(round: u32, work: Work, key: &Key, real_s: f64, times: u64) -> Run {
         user_s: real_s / 2.0,
         sys_s: real_s / 4.0,
         maxrss_bytes: 2_048_000 * if times == 1 { 1 } else { 3 },
-        anon_bytes: None,
         minor_faults: 10,
         major_faults: 1,
-        fs_inputs: 0,
         fs_outputs: 7,
-        disk_bytes: 102_400 * times,
+        index_bytes: 102_400 * times,
+        ..Figures::default()
     };
-    Run { round, work, key: key.clone(), figures }
+    Run { round, side: key.clone(), step: work, figures }
 }

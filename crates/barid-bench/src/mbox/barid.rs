@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use super::material::Material;
 use super::model::{Model, lists};
-use super::step::{Figures, Side, Step};
-use super::system::{Mode, Runner, System};
+use super::step::{Side, Step};
+use super::system::{Mode, System};
+use crate::lab::{Figures, Runner, fresh_folder};
 use crate::limits::ARGUMENT_LEN_MAX;
-use crate::run::fresh_folder;
 
 /// barid with a copy of the mailbox.
 #[derive(Debug)]

@@ -1,17 +1,8 @@
 //! What barid must reach.
 
 use super::results::Results;
-use super::step::{Figures, Side, Step};
-use crate::table::Table;
-
-/// Something that is measured against a bar.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bar {
-    work: String,
-    bar: String,
-    measured: String,
-    passed: bool,
-}
+use super::step::{Side, Step};
+use crate::lab::{self, Bar, Figures, Table, megabytes};
 
 /// A limit.
 #[derive(Clone, Copy, Debug)]
@@ -52,47 +43,43 @@ const BARS: [(Step, Limit); 19] = [
 ];
 
 /// The bars that can be told of, as what they need was measured.
-pub(crate) fn bars(results: &Results) -> Vec<Bar> {
+fn bars(results: &Results) -> Vec<Bar> {
     BARS.iter().filter_map(|(step, limit)| limit.of(results, *step)).collect()
 }
 
 impl Limit {
     fn of(self, results: &Results, step: Step) -> Option<Bar> {
-        let median = |figure: &dyn Fn(&Figures) -> f64, side| {
-            results.spread(side, step, figure).map(|spread| spread.median)
-        };
-        let work = step.name().to_owned();
+        let ours = results.of(Side::Barid, step);
+        let of = vec![step.name().to_owned()];
         let (bar, measured, passed) = match self {
             Self::Part(part, side, other) => {
-                let ratio = results.ratio(step, (side, other))?;
-                (part_of(part, side), ratio.text_with_spread(), ratio.ratio <= 1.0 / part)
+                let ratio = ours.ratio(&results.of(side, other))?;
+                return Some(Bar::part(of, part_of(part, side), ratio, part));
             }
             Self::Millis(most) => {
-                let millis = median(&|figures| figures.real_s * 1e3, Side::Barid)?;
+                let millis = ours.median(|figures| figures.real_s * 1e3)?;
                 (format!("at most {most} ms"), format!("{millis:.1} ms"), millis <= most)
             }
             Self::Barriers(most) => {
-                let count = results.counted(Side::Barid, step, |figures| figures.barriers)?;
+                let count = ours.counted(|figures| figures.barriers)?;
                 (format!("at most {most} barriers"), format!("{count} barriers"), count <= most)
             }
             Self::Memory(part, side) => {
-                let bytes = |figures: &Figures| figures.maxrss_bytes as f64;
-                let (ours, theirs) = (median(&bytes, Side::Barid)?, median(&bytes, side)?);
+                let peak = |figures: &Figures| megabytes(figures.maxrss_bytes);
+                let (ours, theirs) = (ours.median(peak)?, results.of(side, step).median(peak)?);
                 let bar = format!("{} peak of memory", part_of(part, side));
-                let measured = format!("{:.1} of {:.1} MB", ours / 1e6, theirs / 1e6);
-                (bar, measured, ours <= theirs / part)
+                (bar, format!("{ours:.1} of {theirs:.1} MB"), ours <= theirs / part)
             }
             Self::Written(most) => {
-                let extra = |figures: &Figures| {
+                let times = ours.median(|figures| {
                     let mailbox = figures.write_bytes.saturating_sub(figures.index_bytes);
                     mailbox as f64 / figures.file_bytes.max(1) as f64
-                };
-                let times = median(&extra, Side::Barid)?;
+                })?;
                 let bar = format!("writes at most {most} times the file");
                 (bar, format!("{times:.3} times"), times <= most)
             }
         };
-        Some(Bar { work, bar, measured, passed })
+        Some(Bar { of, bar, measured, passed })
     }
 }
 
@@ -108,14 +95,8 @@ fn part_of(part: f64, side: Side) -> String {
 }
 
 /// As a table.
-pub(crate) fn table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(4, ["work", "bar", "measured", ""]);
-    for bar in bars {
-        let verdict = if bar.passed { "pass" } else { "MISS" };
-        let cells = [&bar.work, &bar.bar, &bar.measured, verdict];
-        table.row(cells.map(str::to_owned).into());
-    }
-    table
+pub(crate) fn table(results: &Results) -> Table {
+    lab::bars(&["work"], &bars(results))
 }
 
 #[cfg(test)]
@@ -129,7 +110,7 @@ mod tests {
             Run { round: index as u32, side, step, figures }
         };
         let runs = seconds.iter().enumerate().map(run).collect();
-        Results { runs, ..Results::default() }
+        Results { runs }
     }
 
     #[test]
@@ -138,7 +119,7 @@ mod tests {
         let ours = results(Side::Barid, Step::ExpungeThird, &[9.0, 1.0, 1.2]);
         let theirs = results(Side::Dovecot, Step::ExpungeThird, &[9.0, 4.0, 4.4]);
         all.runs.extend(ours.runs.into_iter().chain(theirs.runs));
-        let lines = table(&bars(&all)).text();
+        let lines = table(&all).text();
         let lines: Vec<Vec<_>> =
             lines.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines.len(), 3, "{lines:?}");

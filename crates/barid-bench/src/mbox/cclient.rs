@@ -9,8 +9,9 @@ use barid_types::{Flag, FlagSet};
 
 use super::material::Material;
 use super::model::{Model, lists};
-use super::step::{Figures, Side, Step};
-use super::system::{Mode, Runner, System, take};
+use super::step::{Side, Step};
+use super::system::{Mode, System, take};
+use crate::lab::{Figures, Runner};
 use crate::limits::COMMAND_LEN_MAX;
 
 /// c-client with a copy of the mailbox.

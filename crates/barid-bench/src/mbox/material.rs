@@ -3,19 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use barid_testkit::boxes::{MboxOptions, MboxVariant, StoredMessage, read_mbox};
+use barid_testkit::boxes::{StoredMessage, read_mbox};
 use barid_testkit::corpus::{Corpus, GeneratedMessage, Profile};
 use barid_testkit::disk;
 
 use super::model::Model;
 use super::step::Step;
+use crate::lab::{BARE, has_from};
 use crate::limits::{APPEND_LEN, LARGE_MESSAGE_LEN, SMALL_MESSAGE_LEN};
 
 /// The seed of the mail.
 const SEED: u64 = 1;
-
-/// No status headers: every message is new.
-const BARE: MboxOptions = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
 
 /// Messages to be appended, in every form that a program wants.
 #[derive(Clone, Debug, Default)]
@@ -137,14 +135,6 @@ impl Batch {
     }
 }
 
-/// Whether there is a line that a program quotes in an mbox.
-pub(crate) fn has_from(bytes: &[u8]) -> bool {
-    bytes.split(|byte| *byte == b'\n').any(|line| {
-        let quotes = line.iter().take_while(|byte| **byte == b'>').count();
-        line[quotes..].starts_with(b"From ")
-    })
-}
-
 fn with_crlf(bytes: &[u8]) -> Vec<u8> {
     let mut wire = Vec::with_capacity(bytes.len() + bytes.len() / 32);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -162,13 +152,6 @@ fn with_crlf(bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quoted_lines_are_seen() {
-        assert!(has_from(b"a\nFrom b\n"));
-        assert!(has_from(b">>From b\n"));
-        assert!(!has_from(b"a From b\n>Fro\n"));
-    }
 
     #[test]
     fn lines_end_with_crlf() {

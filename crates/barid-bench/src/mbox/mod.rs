@@ -22,28 +22,24 @@ mod rounds;
 mod step;
 mod system;
 
-pub(crate) use material::has_from;
-pub(crate) use report::seconds;
 pub use results::{Results, Run};
-pub use step::{Figures, Side, Step};
-pub(crate) use system::{Runner, short};
+pub use step::{Side, Step};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 use barid_testkit::peers::{CClient as CClientPeer, Dovecot as DovecotPeer, program};
 use barid_testkit::usage::Sampling;
 
-use crate::machine::Machine;
-use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
-use crate::{Launcher, Screen};
+use crate::lab::{
+    self, CCLIENT, Facts, Launcher, Litter, Machine, Progress, Runner, Screen, counted, dovecot,
+    drop_caches, grouped, is_interrupted, make_folder, short, version,
+};
 use barid::Barid;
 use material::Material;
-use report::Facts;
-use rounds::{Lab, Progress};
+use rounds::Rounds;
 use system::{Mode, System};
 
 /// Messages of the mailbox that is made, as in the comparison of 2004.
@@ -73,15 +69,7 @@ pub struct Options {
 }
 
 /// How a bench ended.
-#[derive(Debug)]
-pub struct Report {
-    /// The folder with its files.
-    pub folder: PathBuf,
-    /// Whether it was told to stop before its last run.
-    pub interrupted: bool,
-    /// Everything that was measured.
-    pub results: Results,
-}
+pub type Report = lab::Report<Results>;
 
 /// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
 ///
@@ -100,18 +88,17 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     let work = Litter::new(folder.join("work"))?;
     let material = material(options, &work.0, screen)?;
     let mut notes = Vec::new();
-    let mut lab = lab(options, &work.0, &mut notes, stop);
+    let mut rounds = rounds(options, &work.0, &mut notes, stop);
     notes.iter().try_for_each(|note| screen.line(&format!("note: {note}")))?;
     let facts = facts(options, &material, &work.0, notes)?;
-    let total = lab.steps();
-    let mut progress = Progress { screen, started: Instant::now(), done: 0, total };
-    let (messages, bytes) = (material.model.len() as u64, material.base_len);
-    let mut results = Results { messages, bytes, runs: Vec::new() };
+    let mut progress = Progress::new(screen, rounds.steps());
+    let mut results = Results::default();
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = lab.run(&material, &mut results, &mut progress, &mut after);
+    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;
     let interrupted = is_interrupted(ended, &folder)?;
-    Ok(Report { folder, interrupted, results })
+    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
+    Ok(Report { folder, interrupted, results, text, json_lines })
 }
 
 fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Material> {
@@ -141,12 +128,12 @@ fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<M
     Ok(material)
 }
 
-fn lab<'a>(
+fn rounds<'a>(
     options: &Options,
     work: &Path,
     notes: &mut Vec<String>,
     stop: &'a AtomicBool,
-) -> Lab<'a> {
+) -> Rounds<'a> {
     let launcher = Launcher::new(options.program.clone());
     let runner = Runner { launcher, folder: work.to_owned() };
     let mut groups: Vec<Vec<Box<dyn System>>> =
@@ -159,7 +146,7 @@ fn lab<'a>(
         }
     }
     let (is_cold, times) = (options.drop_caches, options.times);
-    Lab { groups, runner, is_cold, times, stop }
+    Rounds { groups, runner, is_cold, times, stop }
 }
 
 const NO_MODE: Mode = Mode { sampling: Sampling::Off, is_counted: false };
@@ -186,19 +173,18 @@ fn peer(side: Side, work: &Path, runner: &Runner) -> Option<Box<dyn System>> {
 fn facts(options: &Options, material: &Material, work: &Path, notes: Vec<String>) -> Result<Facts> {
     let mut peers = Vec::new();
     if options.peers.iter().any(|peer| *peer != Side::CClient) && program("dovecot").is_some() {
-        let version = program("dovecot").as_deref().map(version).transpose()?.unwrap_or_default();
-        peers.push(format!("Dovecot {version}"));
+        peers.push(dovecot()?);
     }
     if options.peers.contains(&Side::CClient) {
-        peers.push("UW c-client 2007f, as Debian has it (libc-client2007e)".to_owned());
+        peers.push(CCLIENT.to_owned());
     }
     let mail = match &options.mbox {
         Some(mbox) => mbox.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         None => "generated, without status headers".to_owned(),
     };
+    let messages = counted(material.model.len() as u64, "message");
     Ok(Facts {
-        began_unix_s: disk::unix_seconds(),
-        mail,
+        mail: vec![format!("Mailbox: {messages}, {} bytes; {mail}", grouped(material.base_len))],
         times: options.times,
         page_cache: if options.drop_caches { "cold" } else { "warm" },
         barid: version(&options.program)?,
@@ -222,27 +208,4 @@ fn commands(options: &Options, material: &Material, work: &Path) -> Vec<String> 
         model = model.after(step, &material.batch(step).hashes);
     }
     lines
-}
-
-impl Report {
-    /// The tables for people: bars, real time, ratios.
-    pub fn text(&self) -> String {
-        let results = &self.results;
-        format!(
-            "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
-            bars::table(&bars::bars(results)).text(),
-            report::times(results).text(),
-            report::ratios(results).text(),
-            report::details(results).text()
-        )
-    }
-
-    /// The same for programs: JSON, a line for each side and step.
-    ///
-    /// # Errors
-    ///
-    /// None that is known.
-    pub fn json_lines(&self) -> Result<Vec<String>> {
-        report::json_lines(&self.results)
-    }
 }

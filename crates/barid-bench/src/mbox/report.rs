@@ -1,184 +1,91 @@
 //! The files of a bench.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use barid_testkit::disk;
+use anyhow::Result;
 use serde::Serialize;
 
 use super::bars;
-use super::results::Results;
-use super::step::{Figures, Side, Step};
-use crate::machine::Machine;
-use crate::run::{counted, grouped};
-use crate::table::Table;
-use crate::{Ratio, Spread};
+use super::results::{Results, Run};
+use super::step::{Side, Step};
+use crate::lab::{
+    self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, optional, save,
+};
 
 /// The version of the lines of JSON.
 const VERSION: u32 = 1;
 
-/// What figures depend on, and how they came about.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Facts {
-    /// When the bench began, in seconds since 1970.
-    pub(crate) began_unix_s: u64,
-    /// Where the mail comes from.
-    pub(crate) mail: String,
-    pub(crate) times: u32,
-    pub(crate) page_cache: &'static str,
-    pub(crate) barid: String,
-    pub(crate) peers: Vec<String>,
-    pub(crate) machine: Machine,
-    /// The command lines of barid; `DIR` is the folder of the bench.
-    pub(crate) commands: Vec<String>,
-    pub(crate) notes: Vec<String>,
-}
-
-/// The sides in the order of the tables.
-pub(crate) const SIDES: [Side; 5] =
-    [Side::Copy, Side::Barid, Side::Dovecot, Side::DovecotLazy, Side::CClient];
+/// The columns of the table of details that only this bench has.
+const COLUMNS: [Column; 5] = [
+    Column::median("from disk MB", 1, |f| megabytes(f.read_bytes)),
+    Column::median("dirtied MB", 1, |f| megabytes(f.write_bytes)),
+    Column::counted("barriers", 0, |f| f.barriers.map(|count| count as f64)),
+    Column::median("mailbox MB", 1, |f| megabytes(f.file_bytes)),
+    Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
+];
 
 /// Writes all files, over those of before.
 pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
-    let save = |name: &str, text: &str| {
-        let path = folder.join(name);
-        disk::write(&path, text.as_bytes()).with_context(|| path.display().to_string())
-    };
-    save("raw.csv", &raw(results))?;
-    save("summary.md", &summary(facts, results, complete))
+    save(folder, "raw.csv", &raw(results))?;
+    save(folder, "summary.md", &summary(facts, results, complete))
 }
 
 /// Every run.
 fn raw(results: &Results) -> String {
-    let mut text = "round,side,step,real_s,user_s,sys_s,maxrss_bytes,anon_bytes,read_chars,\
-                    write_chars,read_bytes,write_bytes,barriers,file_bytes,index_bytes\n"
-        .to_owned();
-    for run in &results.runs {
-        let f = &run.figures;
-        let optional = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
-        let (anon, barriers) = (optional(f.anon_bytes), optional(f.barriers));
-        let line = format_args!(
-            "{},{},\"{}\",{:.6},{:.6},{:.6},{},{anon},{},{},{},{},{barriers},{},{}",
-            run.round,
-            run.side,
-            run.step,
-            f.real_s,
-            f.user_s,
-            f.sys_s,
-            f.maxrss_bytes,
-            f.read_chars,
-            f.write_chars,
-            f.read_bytes,
-            f.write_bytes,
-            f.file_bytes,
-            f.index_bytes
-        );
-        writeln!(text, "{line}").expect("because writing to a string does not fail");
-    }
-    text
-}
-
-/// Seconds with three digits that say something.
-pub(crate) fn seconds(spread: &Spread) -> String {
-    let digits = |value: f64| match value {
-        _ if value >= 10.0 => format!("{value:.1}"),
-        _ if value >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
+    let head = format!("round,side,step,{CSV_HEAD},barriers,file_bytes,index_bytes\n");
+    let line = |Run { round, side, step, figures: f }: &Run| {
+        let (common, barriers) = (csv(f), optional(f.barriers));
+        let (file, index) = (f.file_bytes, f.index_bytes);
+        format!("{round},{side},\"{step}\",{common},{barriers},{file},{index}\n")
     };
-    let (median, least, most) = (spread.median, spread.least, spread.most);
-    if least == most {
-        return digits(median);
-    }
-    format!("{} ({}-{})", digits(median), digits(least), digits(most))
+    std::iter::once(head).chain(results.runs.iter().map(line)).collect()
 }
 
 /// Real time, a row for each step and a column for each side.
-pub(crate) fn times(results: &Results) -> Table {
+fn times(results: &Results) -> Table {
     let mut table = Table::new(1, ["seconds", "barid", "dovecot", "dovecot-lazy", "c-client"]);
     for step in Step::ALL {
-        let cell = |side| {
-            let side = if step == Step::Copy && side == Side::Barid { Side::Copy } else { side };
-            let spread = results.spread(side, step, |figures| figures.real_s);
-            spread.as_ref().map(seconds).unwrap_or_default()
+        let (name, first) = match step {
+            Step::Copy => ("(cp and sync)", Side::Copy),
+            _ => (step.name(), Side::Barid),
         };
-        let mut row =
-            vec![if step == Step::Copy { "(cp and sync)" } else { step.name() }.to_owned()];
-        row.extend(SIDES[1..].iter().map(|side| cell(*side)));
-        if row[1..].iter().any(|cell| !cell.is_empty()) {
-            table.row(row);
-        }
+        let sides = std::iter::once(first).chain(Side::PEERS);
+        let cells = sides.map(|side| results.of(side, step).seconds_text());
+        table.row_of([name.to_owned()], cells);
     }
     table
 }
 
 /// barid's real time through that of each peer.
-pub(crate) fn ratios(results: &Results) -> Table {
+fn ratios(results: &Results) -> Table {
     let mut table =
         Table::new(1, ["barid to", "dovecot", "dovecot-lazy", "c-client", "cp and sync"]);
-    let sides = Side::PEERS.map(Some).into_iter().chain([None]);
     for step in Step::ALL.into_iter().filter(|step| *step != Step::Copy && !step.is_read()) {
-        let cells = sides.clone().map(|side| match side {
-            Some(side) => results.ratio(step, (side, step)),
-            None if step == Step::Sync => results.ratio(step, (Side::Copy, Step::Copy)),
-            None => None,
-        });
-        let cells: Vec<Option<Ratio>> = cells.collect();
-        if cells.iter().any(Option::is_some) {
-            let mut row = vec![step.name().to_owned()];
-            row.extend(cells.iter().map(|c| c.map_or_else(String::new, |c| c.text_with_spread())));
-            table.row(row);
-        }
+        let ours = results.of(Side::Barid, step);
+        let peers = Side::PEERS.map(|peer| ours.ratio_text(&results.of(peer, step)));
+        let copy = match step {
+            Step::Sync => ours.ratio_text(&results.of(Side::Copy, Step::Copy)),
+            _ => String::new(),
+        };
+        table.row_of([step.name().to_owned()], peers.into_iter().chain([copy]));
     }
     table
 }
 
 /// Everything else, a row for each step and side.
-pub(crate) fn details(results: &Results) -> Table {
-    let head = [
-        "step",
-        "side",
-        "user s",
-        "sys s",
-        "resident MB",
-        "anonymous MB",
-        "read MB",
-        "written MB",
-        "from disk MB",
-        "dirtied MB",
-        "barriers",
-        "mailbox MB",
-        "index MB",
-    ];
-    let mut table = Table::new(2, head);
-    let pairs = Step::ALL.into_iter().flat_map(|step| SIDES.map(|side| (side, step)));
-    for (side, step) in pairs {
-        let median = |figure: &dyn Fn(&Figures) -> f64, decimals: usize| {
-            let spread = results.spread(side, step, figure);
-            spread.map_or_else(String::new, |spread| format!("{:.decimals$}", spread.median))
-        };
-        if results.values(side, step, |_| 0.0).is_empty() {
-            continue;
-        }
-        let anon = results.counted(side, step, |figures| figures.anon_bytes);
-        let barriers = results.counted(side, step, |figures| figures.barriers);
-        table.row(vec![
-            step.name().to_owned(),
-            side.name().to_owned(),
-            median(&|f| f.user_s, 3),
-            median(&|f| f.sys_s, 3),
-            median(&|f| f.maxrss_bytes as f64 / 1e6, 1),
-            anon.map_or_else(String::new, |bytes| format!("{:.1}", bytes as f64 / 1e6)),
-            median(&|f| f.read_chars as f64 / 1e6, 1),
-            median(&|f| f.write_chars as f64 / 1e6, 1),
-            median(&|f| f.read_bytes as f64 / 1e6, 1),
-            median(&|f| f.write_bytes as f64 / 1e6, 1),
-            barriers.map_or_else(String::new, |count| count.to_string()),
-            median(&|f| f.file_bytes as f64 / 1e6, 1),
-            median(&|f| f.index_bytes as f64 / 1e6, 1),
-        ]);
-    }
-    table
+fn details(results: &Results) -> Table {
+    lab::details(&results.measured(), &COLUMNS)
+}
+
+/// The tables for people: bars, real time, ratios.
+pub(crate) fn text(results: &Results) -> String {
+    format!(
+        "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
+        bars::table(results).text(),
+        times(results).text(),
+        ratios(results).text(),
+        details(results).text()
+    )
 }
 
 /// The lines for programs: one for each side and step.
@@ -189,69 +96,39 @@ pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
         r#type: &'static str,
         side: Side,
         step: Step,
-        runs: usize,
-        real_s: Spread,
-        user_s: Spread,
-        sys_s: Spread,
-        maxrss_bytes: Spread,
-        read_chars: Spread,
-        write_chars: Spread,
+        #[serde(flatten)]
+        spreads: Spreads,
         write_bytes: Spread,
         barriers: Option<u64>,
         file_bytes: Spread,
         index_bytes: Spread,
     }
-    let pairs = Step::ALL.into_iter().flat_map(|step| SIDES.map(|side| (side, step)));
-    let line = |(side, step)| {
-        let spread = |figure: fn(&Figures) -> f64| results.spread(side, step, figure);
-        let line = Line {
+    let lines = results.measured().into_iter().filter_map(|(step, side, measured)| {
+        Some(Line {
             v: VERSION,
             r#type: "bench_mbox",
             side,
             step,
-            runs: results.values(side, step, |_| 0.0).len(),
-            real_s: spread(|f| f.real_s)?,
-            user_s: spread(|f| f.user_s)?,
-            sys_s: spread(|f| f.sys_s)?,
-            maxrss_bytes: spread(|f| f.maxrss_bytes as f64)?,
-            read_chars: spread(|f| f.read_chars as f64)?,
-            write_chars: spread(|f| f.write_chars as f64)?,
-            write_bytes: spread(|f| f.write_bytes as f64)?,
-            barriers: results.counted(side, step, |f| f.barriers),
-            file_bytes: spread(|f| f.file_bytes as f64)?,
-            index_bytes: spread(|f| f.index_bytes as f64)?,
-        };
-        Some(serde_json::to_string(&line).context("a line of JSON"))
-    };
-    pairs.filter_map(line).collect()
+            spreads: Spreads::of(&measured)?,
+            write_bytes: measured.spread(|f| f.write_bytes as f64)?,
+            barriers: measured.counted(|f| f.barriers),
+            file_bytes: measured.spread(|f| f.file_bytes as f64)?,
+            index_bytes: measured.spread(|f| f.index_bytes as f64)?,
+        })
+    });
+    lab::json_lines(lines)
 }
 
 /// The page for people.
 fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
-    let mut text = String::from("# Rewriting an mbox\n\n");
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        writeln!(text, "{line}").expect("because writing to a string does not fail");
-    };
-    if !complete {
-        line(format_args!("**Not complete:** the bench ended before its last run.\n"));
-    }
-    let messages = counted(results.messages, "message");
-    line(format_args!("- Mailbox: {messages}, {} bytes; {}", grouped(results.bytes), facts.mail));
-    let (rounds, cache) = (facts.times, facts.page_cache);
-    line(format_args!("- Runs: {rounds} of each, in turn; page cache {cache}"));
-    line(format_args!("- Machine: {}", facts.machine.text()));
-    line(format_args!("- Program: {}", facts.barid));
-    facts.peers.iter().for_each(|peer| line(format_args!("- Compared with: {peer}")));
-    facts.notes.iter().for_each(|note| line(format_args!("- {note}")));
-    let bars = bars::bars(results);
-    if !bars.is_empty() {
-        line(format_args!("\n## Bars\n\n{}", bars::table(&bars).markdown()));
-    }
-    line(format_args!("\n## Real time\n\n{TIMES}\n{}", times(results).markdown()));
-    line(format_args!("## barid to the others\n\n{RATIOS}\n{}", ratios(results).markdown()));
-    line(format_args!("## Everything else\n\n{DETAILS}\n{}", details(results).markdown()));
-    line(format_args!("## Commands\n\n```\n{}\n```", facts.commands.join("\n")));
-    text
+    let mut page = Page::new("Rewriting an mbox", complete);
+    page.facts(facts);
+    page.bars(&bars::table(results));
+    page.section("Real time", TIMES, &times(results));
+    page.section("barid to the others", RATIOS, &ratios(results));
+    page.section("Everything else", DETAILS, &details(results));
+    page.commands(&facts.commands);
+    page.text
 }
 
 /// What the table of times says.

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
@@ -12,14 +11,14 @@ use barid_testkit::usage::Sampling;
 use super::material::{Material, stored};
 use super::model::Model;
 use super::results::{Results, Run};
-use super::step::{Figures, Side, Step};
-use super::system::{Mode, Runner, System};
-use crate::Screen;
-use crate::limits::SAMPLE_INTERVAL;
-use crate::run::{drop_caches, fresh_folder, left, stoppable};
+use super::step::{Side, Step};
+use super::system::{Mode, System};
+use crate::lab::{
+    Figures, Progress, Runner, drop_caches, fresh_folder, sampling, settle, stoppable,
+};
 
 /// The programs and how they are run.
-pub(crate) struct Lab<'a> {
+pub(crate) struct Rounds<'a> {
     /// Sides that work in turn; each has a copy of the mailbox at the same time.
     pub(crate) groups: Vec<Vec<Box<dyn System>>>,
     pub(crate) runner: Runner,
@@ -28,27 +27,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How a bench stands.
-pub(crate) struct Progress<'a> {
-    pub(crate) screen: &'a mut dyn Screen,
-    pub(crate) started: Instant,
-    pub(crate) done: usize,
-    pub(crate) total: usize,
-}
-
-impl Progress<'_> {
-    /// Says what comes next: ` 1 - first sync - barid`.
-    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
-        self.screen.line(&format!("{round:2} - {step:24} - {side}"))?;
-        let left = left(self.started.elapsed(), self.done, self.total);
-        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
-        self.done += 1;
-        Ok(())
-    }
-}
-
-impl Lab<'_> {
-    /// Lines of progress that [`Lab::run`] says.
+impl Rounds<'_> {
+    /// Lines of progress that [`Rounds::run`] says.
     pub(crate) fn steps(&self) -> usize {
         let of = |side| Step::ALL.iter().filter(|step| step.is_of(side)).count();
         let sides = self.groups.iter().flatten().map(|system| of(system.side()));
@@ -66,9 +46,10 @@ impl Lab<'_> {
     ) -> Result<()> {
         let mut groups = std::mem::take(&mut self.groups);
         for round in 0..=self.times {
-            progress.say(round, Step::Copy, Side::Copy)?;
-            let figures = self.copy(&material.base, self.mode(round).sampling)?;
-            results.runs.push(Run { round, side: Side::Copy, step: Step::Copy, figures });
+            let (step, side) = (Step::Copy, Side::Copy);
+            progress.say(&format!("{round:2} - {step:24} - {side}"))?;
+            let figures = self.copy(&material.base, sampling(round))?;
+            results.runs.push(Run { round, side, step, figures });
             for group in &mut groups {
                 self.round(round, group, material, results, progress)?;
             }
@@ -78,10 +59,7 @@ impl Lab<'_> {
     }
 
     fn mode(&self, round: u32) -> Mode {
-        match round {
-            0 => Mode { sampling: Sampling::Every(SAMPLE_INTERVAL), is_counted: true },
-            _ => Mode { sampling: Sampling::Off, is_counted: false },
-        }
+        Mode { sampling: sampling(round), is_counted: round == 0 }
     }
 
     /// All steps of the sides of a group.
@@ -104,7 +82,7 @@ impl Lab<'_> {
             let after = model.after(step, &material.batch(step).hashes);
             for system in group.iter_mut().filter(|system| step.is_of(system.side())) {
                 let side = system.side();
-                progress.say(round, step, side)?;
+                progress.say(&format!("{round:2} - {step:24} - {side}"))?;
                 let figures = self.step(round, system.as_mut(), (step, &model), material);
                 let figures = stoppable(self.stop, figures);
                 let figures = figures.with_context(|| format!("{side} at {step:?}"))?;
@@ -132,15 +110,14 @@ impl Lab<'_> {
         material: &Material,
     ) -> Result<Figures> {
         system.prepare(step, model)?;
-        self.settle(round)?;
+        self.ready(round)?;
         let figures = system.run(step, model, material)?;
         let file_bytes = disk::size(system.file())?;
         Ok(Figures { file_bytes, index_bytes: system.index_bytes()?, ..figures })
     }
 
-    fn settle(&self, round: u32) -> Result<()> {
-        let folder = &self.runner.folder;
-        disk::sync_file_system(folder).with_context(|| folder.display().to_string())?;
+    fn ready(&self, round: u32) -> Result<()> {
+        settle(&self.runner.folder)?;
         if self.is_cold && round > 0 { drop_caches() } else { Ok(()) }
     }
 
@@ -149,7 +126,7 @@ impl Lab<'_> {
         let copy: PathBuf = self.runner.folder.join("copy.mbox");
         let mut command = Command::new("sh");
         command.args(["-c", COPY, "sh"]).arg(base).arg(&copy);
-        self.settle(u32::from(self.is_cold))?;
+        self.ready(u32::from(self.is_cold))?;
         let usage = stoppable(self.stop, self.runner.run(&command, Stdio::null(), sampling))?;
         let file_bytes = disk::size(&copy)?;
         remove(&copy)?;

@@ -21,6 +21,10 @@ pub enum Side {
 }
 
 impl Side {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 5] =
+        [Self::Copy, Self::Barid, Self::Dovecot, Self::DovecotLazy, Self::CClient];
+
     /// The programs that barid can be compared with.
     pub const PEERS: [Self; 3] = [Self::Dovecot, Self::DovecotLazy, Self::CClient];
 
@@ -135,34 +139,4 @@ impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(self.name())
     }
-}
-
-/// The figures of one side at one step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
-    /// Of barid the whole process, of a peer the command in a session that runs already, in
-    /// seconds.
-    pub real_s: f64,
-    /// CPU time in user mode, in seconds; of peers in ticks of 10 ms.
-    pub user_s: f64,
-    /// CPU time in the kernel.
-    pub sys_s: f64,
-    /// The peak of resident memory in bytes, file pages included.
-    pub maxrss_bytes: u64,
-    /// The highest sample of anonymous memory in bytes; only of the round that is not timed.
-    pub anon_bytes: Option<u64>,
-    /// Bytes returned by calls that read.
-    pub read_chars: u64,
-    /// Bytes given to calls that write.
-    pub write_chars: u64,
-    /// Bytes fetched from the disk.
-    pub read_bytes: u64,
-    /// Bytes of files that were made dirty.
-    pub write_bytes: u64,
-    /// Calls that wait for the disk; only of the round that is not timed.
-    pub barriers: Option<u64>,
-    /// The size of the mailbox afterwards.
-    pub file_bytes: u64,
-    /// What is allocated for cache, state and indexes afterwards.
-    pub index_bytes: u64,
 }

@@ -2,18 +2,7 @@
 
 use super::results::Results;
 use super::step::{Side, Step};
-use crate::Ratio;
-use crate::table::Table;
-
-/// Something that is measured against a bar.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bar {
-    work: String,
-    side: Side,
-    bar: String,
-    measured: String,
-    passed: bool,
-}
+use crate::lab::{self, Bar, Table, megabytes};
 
 /// The bars of time: a part of that of the fastest build.
 const BARS: [(Step, Side, f64); 10] = [
@@ -36,7 +25,7 @@ const LARGE_LIST_MAX: f64 = 1.5;
 const SIZE_PART: f64 = 2.0;
 
 /// The bars that can be told of, as what they need was measured.
-pub(crate) fn bars(results: &Results) -> Vec<Bar> {
+fn bars(results: &Results) -> Vec<Bar> {
     let times = BARS.iter().filter_map(|(step, side, part)| of_time(results, *step, *side, *part));
     let own = [Side::DropIn, Side::Spam];
     let large = own.iter().filter_map(|side| of_large_list(results, *side));
@@ -46,58 +35,43 @@ pub(crate) fn bars(results: &Results) -> Vec<Bar> {
 
 fn of_time(results: &Results, step: Step, side: Side, part: f64) -> Option<Bar> {
     let best = results.best(step)?;
-    let ratio = results.ratio(step, side, best)?;
-    Some(Bar {
-        work: step.to_string(),
-        side,
-        bar: format!("1/{part} of {best}, the fastest"),
-        measured: ratio.text_with_spread(),
-        passed: ratio.ratio <= 1.0 / part,
-    })
+    let ratio = results.of(side, step).ratio(&results.of(best, step))?;
+    let of = vec![step.to_string(), side.to_string()];
+    Some(Bar::part(of, format!("1/{part} of {best}, the fastest"), ratio, part))
 }
 
 fn of_large_list(results: &Results, side: Side) -> Option<Bar> {
-    let seconds = |step| results.values(side, step, |figures| figures.real_s);
-    let ratio = Ratio::of(&seconds(Step::ClassifyLarge), &seconds(Step::ClassifySmall))?;
+    let of = |step| results.of(side, step);
+    let ratio = of(Step::ClassifyLarge).ratio(&of(Step::ClassifySmall))?.ratio;
     Some(Bar {
-        work: Step::ClassifyLarge.to_string(),
-        side,
+        of: vec![Step::ClassifyLarge.to_string(), side.to_string()],
         bar: format!("{LARGE_LIST_MAX} times the small list"),
-        measured: format!("{:.2}", ratio.ratio),
-        passed: ratio.ratio <= LARGE_LIST_MAX,
+        measured: format!("{ratio:.2}"),
+        passed: ratio <= LARGE_LIST_MAX,
     })
 }
 
 fn of_size(results: &Results, side: Side) -> Option<Bar> {
-    let bytes = |figures: &crate::mbox::Figures| figures.index_bytes as f64;
-    let median = |side| Some(results.spread(side, Step::Register, bytes)?.median);
-    let (own, other) = (median(side)?, median(Side::Bdb)?);
+    let size = |side| results.of(side, Step::Register).median(|f| megabytes(f.index_bytes));
+    let (own, other) = (size(side)?, size(Side::Bdb)?);
     Some(Bar {
-        work: "size of the list".to_owned(),
-        side,
+        of: vec!["size of the list".to_owned(), side.to_string()],
         bar: format!("1/{SIZE_PART} of {}", Side::Bdb),
-        measured: format!("{:.1} of {:.1} MB", own / 1e6, other / 1e6),
+        measured: format!("{own:.1} of {other:.1} MB"),
         passed: own <= other / SIZE_PART,
     })
 }
 
 /// As a table.
-pub(crate) fn table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(5, ["work", "side", "bar", "measured", ""]);
-    for bar in bars {
-        let verdict = if bar.passed { "pass" } else { "MISS" };
-        let side = bar.side.to_string();
-        let cells = [&bar.work, &side, &bar.bar, &bar.measured, verdict];
-        table.row(cells.map(str::to_owned).into());
-    }
-    table
+pub(crate) fn table(results: &Results) -> Table {
+    lab::bars(&["work", "side"], &bars(results))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::results::Run;
     use super::*;
-    use crate::mbox::Figures;
+    use crate::lab::Figures;
 
     #[test]
     fn bars_are_passed_or_missed() {
@@ -115,7 +89,7 @@ mod tests {
             let figures = Figures { real_s: seconds, index_bytes, ..Figures::default() };
             results.runs.push(Run { round: 1, side, step, figures });
         }
-        let text = table(&bars(&results)).text();
+        let text = table(&results).text();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().skip(1).map(words).collect();
         assert_eq!(

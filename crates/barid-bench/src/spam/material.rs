@@ -6,15 +6,12 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use barid_testkit::boxes::{MboxOptions, MboxVariant};
 use barid_testkit::corpus::{Corpus, GeneratedMessage};
 use barid_testkit::disk;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Options;
-
-/// No status headers: bogofilter would learn them.
-const BARE: MboxOptions = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
+use crate::lab::BARE;
 
 /// Mail of a kind.
 #[derive(Clone, Debug)]

@@ -22,18 +22,16 @@ pub use step::{Side, Step};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use barid_testkit::disk;
 
-use crate::machine::Machine;
-use crate::mbox::Runner;
-use crate::run::{Litter, drop_caches, grouped, is_interrupted, make_folder, version};
-use crate::{Launcher, Screen};
-use material::Material;
-use report::Facts;
-use rounds::{Lab, Progress};
+use crate::lab::{
+    self, Facts, Launcher, Litter, Machine, Progress, Runner, Screen, drop_caches, grouped,
+    is_interrupted, make_folder, version,
+};
+use material::{Mail, Material};
+use rounds::Rounds;
 use system::Filter;
 
 /// Messages of spam that are registered.
@@ -77,15 +75,7 @@ pub struct Options {
 }
 
 /// How a bench ended.
-#[derive(Debug)]
-pub struct Report {
-    /// The folder with its files.
-    pub folder: PathBuf,
-    /// Whether it was told to stop before its last run.
-    pub interrupted: bool,
-    /// Everything that was measured.
-    pub results: Results,
-}
+pub type Report = lab::Report<Results>;
 
 /// Measures. Takes minutes; ends early, and well, once `stop` is set.
 ///
@@ -112,21 +102,22 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     }
     let filters = filters(options, &work.0, screen)?;
     let facts = facts(options, &filters, &material, &work.0)?;
-    let (steps, times, lab_folder) = (options.steps.clone(), options.times, work.0.clone());
-    let lab = Lab { filters, steps, folder: lab_folder, times, stop };
-    let mut progress = Progress { screen, started: Instant::now(), done: 0, total: lab.total() };
-    let mut results = Results {
-        messages: [material.spam.count, material.ham.count],
-        bytes: [material.spam.bytes, material.ham.bytes],
-        tokens: [options.tokens / 500, options.tokens / 10, options.tokens].map(|n| n.max(1)),
-        singles: options.singles,
-        runs: Vec::new(),
-    };
+    let (steps, times, runs_folder) = (options.steps.clone(), options.times, work.0.clone());
+    let tokens = tokens(options);
+    let rounds = Rounds { filters, steps, tokens, folder: runs_folder, times, stop };
+    let mut progress = Progress::new(screen, rounds.steps());
+    let mut results = Results::default();
     let mut after = |results: &Results| report::write(&folder, &facts, results, false);
-    let ended = lab.run(&material, &mut results, &mut progress, &mut after);
+    let ended = rounds.run(&material, &mut results, &mut progress, &mut after);
     report::write(&folder, &facts, &results, ended.is_ok())?;
     let interrupted = is_interrupted(ended, &folder)?;
-    Ok(Report { folder, interrupted, results })
+    let (text, json_lines) = (report::text(&results), report::json_lines(&results)?);
+    Ok(Report { folder, interrupted, results, text, json_lines })
+}
+
+/// Tokens of the small, the middle and the large list.
+fn tokens(options: &Options) -> [u64; 3] {
+    [options.tokens / 500, options.tokens / 10, options.tokens].map(|tokens| tokens.max(1))
 }
 
 /// barid, and the builds of bogofilter that are wanted and installed.
@@ -163,34 +154,28 @@ fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path
         }
         _ => "one of them given, the other generated",
     };
+    let mail = |name, mail: &Mail| {
+        format!(
+            "{name}: {} messages, {} bytes as an mbox",
+            grouped(mail.count),
+            grouped(mail.bytes)
+        )
+    };
+    let [small, middle, large] = tokens(options).map(grouped);
     Ok(Facts {
+        mail: vec![
+            mail("Spam", &material.spam),
+            mail("Ham", &material.ham),
+            format!("Mail: {source}"),
+            format!("Lists: small {small}, cold and dumped {middle}, large {large} tokens"),
+            format!("A process each: {} messages", grouped(options.singles)),
+        ],
         times: options.times,
+        page_cache: "warm",
         barid: version(&options.program)?,
         peers: filters.iter().filter_map(Filter::version).collect(),
         machine: Machine::of(work),
-        source: source.to_owned(),
         commands: filters.iter().flat_map(of).collect(),
+        notes: Vec::new(),
     })
-}
-
-impl Report {
-    /// The tables for people: bars, real time, ratios.
-    pub fn text(&self) -> String {
-        let results = &self.results;
-        format!(
-            "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
-            bars::table(&bars::bars(results)).text(),
-            report::times(results).text(),
-            report::ratios(results).text()
-        )
-    }
-
-    /// The same for programs: JSON, a line for each side and step.
-    ///
-    /// # Errors
-    ///
-    /// None that is known.
-    pub fn json_lines(&self) -> Result<Vec<String>> {
-        report::json_lines(&self.results)
-    }
 }

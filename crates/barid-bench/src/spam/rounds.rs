@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
@@ -11,46 +10,25 @@ use barid_testkit::usage::Sampling;
 use super::answer::Answer;
 use super::material::{Material, write_list};
 use super::results::{Results, Run};
-use super::step::{List, Side, Step};
+use super::step::{List, Step};
 use super::system::Filter;
-use crate::Screen;
-use crate::formats::read_all;
-use crate::limits::SAMPLE_INTERVAL;
-use crate::mbox::Figures;
-use crate::run::{drop_caches, left, stoppable};
+use crate::lab::{Figures, Progress, drop_caches, read_all, sampling, settle, stoppable};
 
 /// The filters and how they are run.
-pub(crate) struct Lab<'a> {
+pub(crate) struct Rounds<'a> {
     pub(crate) filters: Vec<Filter>,
     pub(crate) steps: Vec<Step>,
+    /// Tokens of the small, the middle and the large list.
+    pub(crate) tokens: [u64; 3],
     /// Where everything is.
     pub(crate) folder: PathBuf,
     pub(crate) times: u32,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How a bench stands.
-pub(crate) struct Progress<'a> {
-    pub(crate) screen: &'a mut dyn Screen,
-    pub(crate) started: Instant,
-    pub(crate) done: usize,
-    pub(crate) total: usize,
-}
-
-impl Progress<'_> {
-    /// Says what comes next: ` 1 - dump - bogofilter-bdb`.
-    fn say(&mut self, round: u32, step: Step, side: Side) -> Result<()> {
-        self.screen.line(&format!("{round:2} - {step:25} - {side}"))?;
-        let left = left(self.started.elapsed(), self.done, self.total);
-        self.screen.status(&format!("{} of {}{left}", self.done, self.total));
-        self.done += 1;
-        Ok(())
-    }
-}
-
-impl Lab<'_> {
-    /// Lines of progress that [`Lab::run`] says.
-    pub(crate) fn total(&self) -> usize {
+impl Rounds<'_> {
+    /// Lines of progress that [`Rounds::run`] says.
+    pub(crate) fn steps(&self) -> usize {
         let of = |filter: &Filter| self.steps.iter().filter(|step| step.is_of(filter.side)).count();
         self.filters.iter().map(of).sum::<usize>() * (1 + self.times as usize)
     }
@@ -64,14 +42,14 @@ impl Lab<'_> {
         progress: &mut Progress<'_>,
         after: &mut dyn FnMut(&Results) -> Result<()>,
     ) -> Result<()> {
-        self.make_lists(material, results.tokens, progress)?;
+        self.make_lists(material, progress)?;
         for round in 0..=self.times {
             for step in &self.steps {
                 let mut expected = None;
                 for filter in self.filters.iter().filter(|filter| step.is_of(filter.side)) {
                     let side = filter.side;
                     let at = || format!("{side} at {step}");
-                    progress.say(round, *step, side)?;
+                    progress.say(&format!("{round:2} - {step:25} - {side}"))?;
                     let figures = self.step(round, filter, *step, material);
                     let figures = stoppable(self.stop, figures).with_context(at)?;
                     results.runs.push(Run { round, side, step: *step, figures });
@@ -87,12 +65,7 @@ impl Lab<'_> {
     }
 
     /// Lets every filter learn, and gives it lists of all sizes.
-    fn make_lists(
-        &self,
-        material: &Material,
-        tokens: [u64; 3],
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn make_lists(&self, material: &Material, progress: &mut Progress<'_>) -> Result<()> {
         let mut dump = None;
         for filter in &self.filters {
             let at = || filter.side.to_string();
@@ -105,7 +78,8 @@ impl Lab<'_> {
             }
         }
         let dump = dump.context("there is no filter")?;
-        for (list, tokens) in [List::Small, List::Middle, List::Large].into_iter().zip(tokens) {
+        let lists = [List::Small, List::Middle, List::Large];
+        for (list, tokens) in lists.into_iter().zip(self.tokens) {
             let needs = |side| self.steps.iter().any(|it| it.list() == list && it.is_of(side));
             if !self.filters.iter().any(|filter| needs(filter.side)) {
                 continue;
@@ -133,13 +107,11 @@ impl Lab<'_> {
         if step == Step::Register {
             filter.reset(List::Own)?;
         }
-        let sampling = if round > 0 { Sampling::Off } else { Sampling::Every(SAMPLE_INTERVAL) };
         let mail = [&material.spam.mbox, &material.ham.mbox, &material.singles].map(Clone::clone);
         // What was written before is on the disk, and what is read is in memory, or the list is
         // not.
         let mut ready = || {
-            disk::sync_file_system(&self.folder)
-                .with_context(|| self.folder.display().to_string())?;
+            settle(&self.folder)?;
             if step == Step::ClassifyCold {
                 drop_caches()?;
             } else {
@@ -148,7 +120,7 @@ impl Lab<'_> {
             read_all(&mail)?;
             read_all(&filter.programs())
         };
-        filter.run(step, material, sampling, &mut ready)
+        filter.run(step, material, sampling(round), &mut ready)
     }
 }
 

@@ -15,10 +15,8 @@ use barid_testkit::usage::Sampling;
 use super::answer::Answer;
 use super::material::Material;
 use super::step::{List, Side, Step};
-use crate::formats::{run_piped, with_libraries};
+use crate::lab::{Figures, Runner, fresh_folder, quoted, with_libraries};
 use crate::limits::{DAEMON_DEADLINE, SAMPLE_INTERVAL};
-use crate::mbox::{Figures, Runner};
-use crate::run::{fresh_folder, quoted};
 
 /// A filter with word lists of its own.
 #[derive(Clone, Debug)]
@@ -198,7 +196,7 @@ impl Filter {
         let command = shell(&self.script(step, material));
         let _daemon = self.daemon(step.list())?;
         ready()?;
-        let figures = Figures::of_process(&run_piped(&self.runner, &command, sampling)?);
+        let figures = Figures::of_process(&self.runner.run_piped(&command, sampling)?);
         let index_bytes = disk::allocated(&self.list(step.list()))?;
         Ok(Figures { index_bytes, ..figures })
     }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use barid_bench::formats::{self, Program, Store, Work};
 use clap::{Args, ValueHint};
 
-use super::{Terminal, named, stop_signal};
+use super::{measure, named};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -72,17 +72,5 @@ pub(super) fn run(context: &mut Context, args: &FormatsArgs) -> anyhow::Result<O
         drop_caches: args.drop_caches,
         out: args.output.clone(),
     };
-    let stop = stop_signal().context("signals cannot be caught")?;
-    let report = formats::run(&options, &mut Terminal::new(context), &stop)?;
-    if context.global.json {
-        report.json_lines()?.iter().try_for_each(|line| context.out.line(line))?;
-    } else {
-        context.out.line(&format!("\n{}", report.text().trim_end()))?;
-    }
-    if report.interrupted {
-        let folder = report.folder.display();
-        context.warn(&format!("interrupted; what was measured so far is in {folder}"));
-        return Ok(Outcome::Incomplete);
-    }
-    Ok(Outcome::Done)
+    measure(context, |screen, stop| formats::run(&options, screen, stop))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use barid_bench::hcache::{self, Method};
 use clap::{Args, ValueHint};
 
-use super::{Terminal, stop_signal, words};
+use super::{measure, words};
 use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
 
@@ -87,19 +87,7 @@ pub(super) fn run(context: &mut Context, args: &HcacheArgs) -> anyhow::Result<Ou
         drop_caches: args.drop_caches,
         out: args.output.clone(),
     };
-    let stop = stop_signal().context("signals cannot be caught")?;
-    let report = hcache::run(&options, &mut Terminal::new(context), &stop)?;
-    if context.global.json {
-        report.json_lines()?.iter().try_for_each(|line| context.out.line(line))?;
-    } else {
-        context.out.line(&format!("\n{}", report.text().trim_end()))?;
-    }
-    if report.interrupted {
-        let folder = report.folder.display();
-        context.warn(&format!("interrupted; what was measured so far is in {folder}"));
-        return Ok(Outcome::Incomplete);
-    }
-    Ok(Outcome::Done)
+    measure(context, |screen, stop| hcache::run(&options, screen, stop))
 }
 
 /// The path of `PATH` or `maildir:PATH`.

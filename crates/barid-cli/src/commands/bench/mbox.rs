@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use barid_bench::mbox::{self, Side};
 use clap::{Args, ValueHint};
 
-use super::{Terminal, stop_signal, words};
+use super::{measure, named};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -61,47 +61,9 @@ pub(super) fn run(context: &mut Context, args: &MboxArgs) -> anyhow::Result<Outc
         mbox: args.mbox.clone(),
         messages: args.messages,
         times: args.times,
-        peers: peers(&args.peers)?,
+        peers: named("peer", &args.peers, &Side::PEERS, Side::name)?,
         drop_caches: args.drop_caches,
         out: args.output.clone(),
     };
-    let stop = stop_signal().context("signals cannot be caught")?;
-    let report = mbox::run(&options, &mut Terminal::new(context), &stop)?;
-    if context.global.json {
-        report.json_lines()?.iter().try_for_each(|line| context.out.line(line))?;
-    } else {
-        context.out.line(&format!("\n{}", report.text().trim_end()))?;
-    }
-    if report.interrupted {
-        let folder = report.folder.display();
-        context.warn(&format!("interrupted; what was measured so far is in {folder}"));
-        return Ok(Outcome::Incomplete);
-    }
-    Ok(Outcome::Done)
-}
-
-fn peers(lists: &[String]) -> anyhow::Result<Vec<Side>> {
-    let mut peers = Vec::new();
-    for word in words(lists).filter(|word| *word != "none") {
-        match Side::PEERS.into_iter().find(|side| side.name() == word) {
-            Some(side) => peers.push(side),
-            None => bail!("no peer {word:?}; there are dovecot, dovecot-lazy, c-client, none"),
-        }
-    }
-    Ok(peers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peers_have_names() {
-        let check = |text: &str, expected: Option<&[Side]>| {
-            assert_eq!(peers(&[text.to_owned()]).ok().as_deref(), expected, "{text}");
-        };
-        check("dovecot, c-client", Some(&[Side::Dovecot, Side::CClient]));
-        check("none", Some(&[]));
-        check("copy", None);
-    }
+    measure(context, |screen, stop| mbox::run(&options, screen, stop))
 }

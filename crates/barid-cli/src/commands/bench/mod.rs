@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::bail;
-use barid_bench::Screen;
+use anyhow::{Context as _, bail};
+use barid_bench::{Report, Screen};
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -82,6 +82,26 @@ fn named<T: Copy>(
         bail!("no {what} {unknown:?}; there are {}, none", names.join(", "));
     }
     Ok(all.iter().copied().filter(|one| wanted.contains(&name(*one))).collect())
+}
+
+/// Runs a bench and prints what it reports.
+fn measure<Results>(
+    context: &mut Context,
+    bench: impl FnOnce(&mut dyn Screen, &AtomicBool) -> anyhow::Result<Report<Results>>,
+) -> anyhow::Result<Outcome> {
+    let stop = stop_signal().context("signals cannot be caught")?;
+    let report = bench(&mut Terminal::new(context), &stop)?;
+    if context.global.json {
+        report.json_lines.iter().try_for_each(|line| context.out.line(line))?;
+    } else {
+        context.out.line(&format!("\n{}", report.text.trim_end()))?;
+    }
+    if report.interrupted {
+        let folder = report.folder.display();
+        context.warn(&format!("interrupted; what was measured so far is in {folder}"));
+        return Ok(Outcome::Incomplete);
+    }
+    Ok(Outcome::Done)
 }
 
 /// Becomes true when the program is told to end; the second time it ends at once.

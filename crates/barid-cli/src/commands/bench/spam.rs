@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use barid_bench::spam::{self, Side, Step};
 use clap::{Args, ValueHint};
 
-use super::{Terminal, named, stop_signal};
+use super::{measure, named};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -87,17 +87,5 @@ pub(super) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outc
         peers: named("peer", &args.peers, &Side::PEERS, Side::build)?,
         out: args.output.clone(),
     };
-    let stop = stop_signal().context("signals cannot be caught")?;
-    let report = spam::run(&options, &mut Terminal::new(context), &stop)?;
-    if context.global.json {
-        report.json_lines()?.iter().try_for_each(|line| context.out.line(line))?;
-    } else {
-        context.out.line(&format!("\n{}", report.text().trim_end()))?;
-    }
-    if report.interrupted {
-        let folder = report.folder.display();
-        context.warn(&format!("interrupted; what was measured so far is in {folder}"));
-        return Ok(Outcome::Incomplete);
-    }
-    Ok(Outcome::Done)
+    measure(context, |screen, stop| spam::run(&options, screen, stop))
 }

@@ -11,14 +11,31 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty table; the first `words` columns hold words, the others numbers.
-    pub(crate) fn new<const N: usize>(words: usize, head: [&str; N]) -> Self {
-        Self { head: head.map(str::to_owned).into(), rows: Vec::new(), words }
+    pub(crate) fn new<'a>(words: usize, head: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { head: head.into_iter().map(str::to_owned).collect(), rows: Vec::new(), words }
+    }
+
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Adds a row; it has a cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len(), "a row has a cell for each column");
         self.rows.push(cells);
+    }
+
+    /// Adds a row of names and cells, unless all cells are empty.
+    pub(crate) fn row_of(
+        &mut self,
+        names: impl IntoIterator<Item = String>,
+        cells: impl IntoIterator<Item = String>,
+    ) {
+        let cells: Vec<String> = cells.into_iter().collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            self.row(names.into_iter().chain(cells).collect());
+        }
     }
 
     /// Columns as wide as their widest cell, two blanks apart.

@@ -29,6 +29,20 @@ impl Spread {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Some(Self { median, mean, least, most })
     }
+
+    /// Median, least and most of seconds, with three digits that say something.
+    pub(crate) fn seconds(&self) -> String {
+        let digits = |value: f64| match value {
+            _ if value >= 10.0 => format!("{value:.1}"),
+            _ if value >= 1.0 => format!("{value:.2}"),
+            _ => format!("{value:.4}"),
+        };
+        let [median, least, most] = [self.median, self.least, self.most].map(digits);
+        match self.least == self.most {
+            true => median,
+            false => format!("{median} ({least}-{most})"),
+        }
+    }
 }
 
 /// How one thing stands to another.

@@ -1,0 +1,83 @@
+//! What a side used at a step.
+
+use barid_testkit::usage::Usage;
+use barid_testkit::watch::Watched;
+
+/// The figures of one side at one step in one round, from the kernel's accounting.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Of a whole process from just before it was started until it was reaped, of a part of a
+    /// session its commands, in seconds.
+    pub real_s: f64,
+    /// CPU time in user mode, in seconds; of a part of a session in ticks of 10 ms.
+    pub user_s: f64,
+    /// CPU time in the kernel.
+    pub sys_s: f64,
+    /// The peak of all resident memory in bytes, file pages included; of a whole process not less
+    /// than [`crate::Launched::floor`].
+    pub maxrss_bytes: u64,
+    /// The highest sample of anonymous memory in bytes; only of runs that are not timed and not
+    /// shorter than the interval.
+    pub anon_bytes: Option<u64>,
+    /// Bytes returned by calls that read.
+    pub read_chars: u64,
+    /// Bytes given to calls that write.
+    pub write_chars: u64,
+    /// Bytes fetched from the disk.
+    pub read_bytes: u64,
+    /// Bytes of files that were made dirty.
+    pub write_bytes: u64,
+    /// Page faults that needed no reading; of a whole process.
+    pub minor_faults: u64,
+    /// Page faults that read from a disk; of a whole process.
+    pub major_faults: u64,
+    /// File-system inputs, in blocks of 512 bytes; of a whole process.
+    pub fs_inputs: u64,
+    /// File-system outputs, in blocks of 512 bytes; of a whole process.
+    pub fs_outputs: u64,
+    /// Calls that wait for the disk, where they are counted; only of runs that are not timed.
+    pub barriers: Option<u64>,
+    /// The size of the mailbox afterwards, where it is written to.
+    pub file_bytes: u64,
+    /// What is allocated on the disk afterwards for caches, state and indexes, or for the word
+    /// list.
+    pub index_bytes: u64,
+}
+
+impl Figures {
+    /// Of a whole process.
+    pub(crate) fn of_process(usage: &Usage) -> Self {
+        Self {
+            real_s: usage.wall.as_secs_f64(),
+            user_s: usage.user.as_secs_f64(),
+            sys_s: usage.sys.as_secs_f64(),
+            maxrss_bytes: usage.maxrss,
+            anon_bytes: usage.anon_peak,
+            read_chars: usage.io.read_chars,
+            write_chars: usage.io.write_chars,
+            read_bytes: usage.io.read_bytes,
+            write_bytes: usage.io.write_bytes,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            fs_inputs: usage.blocks_in,
+            fs_outputs: usage.blocks_out,
+            ..Self::default()
+        }
+    }
+
+    /// Of a part of a session.
+    pub(crate) fn of_session(watched: &Watched) -> Self {
+        Self {
+            real_s: watched.wall.as_secs_f64(),
+            user_s: watched.user.as_secs_f64(),
+            sys_s: watched.sys.as_secs_f64(),
+            maxrss_bytes: watched.maxrss,
+            anon_bytes: watched.anon_peak,
+            read_chars: watched.io.read_chars,
+            write_chars: watched.io.write_chars,
+            read_bytes: watched.io.read_bytes,
+            write_bytes: watched.io.write_bytes,
+            ..Self::default()
+        }
+    }
+}

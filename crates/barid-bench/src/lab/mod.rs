@@ -1,0 +1,41 @@
+//! What every bench needs: programs are run in small processes, what they used is kept, and all of
+//! it is written down.
+
+mod bars;
+mod details;
+mod figures;
+mod folder;
+mod launcher;
+mod machine;
+mod mail;
+mod page;
+mod progress;
+mod report;
+mod runner;
+mod runs;
+mod screen;
+mod stats;
+mod stop;
+mod table;
+mod text;
+
+pub(crate) use bars::{Bar, bars};
+pub(crate) use details::{CSV_HEAD, Column, Spreads, csv, details, megabytes, optional};
+pub use figures::Figures;
+pub(crate) use folder::{Litter, drop_caches, fresh_folder, make_folder, read_all, settle};
+pub(crate) use launcher::read as read_launched;
+pub use launcher::{Launched, Launcher, launched};
+pub(crate) use machine::Machine;
+pub(crate) use mail::{BARE, has_from};
+pub(crate) use page::{Facts, Page};
+pub(crate) use progress::Progress;
+pub use report::Report;
+pub(crate) use report::{json_lines, save};
+pub(crate) use runner::{CCLIENT, Runner, dovecot, failure, sampling, version, with_libraries};
+pub use runs::Run;
+pub(crate) use runs::{Measured, fastest, measured};
+pub use screen::Screen;
+pub use stats::{Ratio, Spread};
+pub(crate) use stop::{is_interrupted, stoppable};
+pub(crate) use table::Table;
+pub(crate) use text::{command_line, counted, grouped, quoted, short};
