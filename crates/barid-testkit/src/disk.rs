@@ -29,8 +29,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Brings the files of a directory to the disk: from then on a file system that allocates late counts
-/// the same blocks.
+/// Brings the files of a directory to the disk: from then on a file system that allocates late
+/// counts the same blocks.
 pub fn settle(dir: &Path) -> io::Result<()> {
     for path in list(dir)? {
         File::open(path)?.sync_all()?;
