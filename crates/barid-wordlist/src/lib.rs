@@ -23,7 +23,7 @@ pub use batch::{Batch, Conflicts};
 pub use date::{date_of, day_of};
 pub use entry::{Class, Counts, Entry, Receipt, keys};
 pub use error::{Damage, Error, Result};
-pub use list::{Change, Conflict, Decide, Rewritten, Updated, Visit, WordList};
+pub use list::{Beside, Change, Conflict, Decide, Rewritten, Updated, Visit, WordList};
 pub use maintain::{Maintain, Merged, maintain, merge, oldest};
 pub use native::{Created, Native};
 pub use robx::{Robx, robx, store_robx};

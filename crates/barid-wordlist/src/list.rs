@@ -11,6 +11,9 @@ pub type Visit<'a> = dyn FnMut(&[u8], Entry) -> bool + 'a;
 /// Takes token and entry, and decides what becomes of them.
 pub type Decide<'a> = dyn FnMut(&[u8], Entry) -> Change + 'a;
 
+/// Called behind the last token; adds what is to be set beside what was decided.
+pub type Beside<'a> = dyn FnMut(&mut Batch) -> Result<()> + 'a;
+
 /// A word list: a handle shows it as it was when it was opened, last updated or refreshed by it.
 ///
 /// Several handles, in any number of processes, may read and write one list: readers wait for
@@ -73,7 +76,20 @@ pub trait WordList: Debug + Send {
     ///
     /// # Errors
     /// As [`WordList::update`].
-    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten>;
+    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
+        self.rewrite_beside(decide, &mut |_| Ok(()))
+    }
+
+    /// As [`WordList::rewrite`], with changes of tokens beside it, which come last: all or none of
+    /// both, where the list can. Receipts are no part of it.
+    ///
+    /// # Errors
+    /// As [`WordList::update`], and what `beside` says; nothing is changed then.
+    fn rewrite_beside(
+        &mut self,
+        decide: &mut Decide<'_>,
+        beside: &mut Beside<'_>,
+    ) -> Result<Rewritten>;
 
     /// What was found damaged so far, and passed by. The next change heals it: what is sound is
     /// kept, and a copy of the damaged file.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use barid_vfs::{CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs};
 use barid_wordlist::{Batch, Change, Counts, WordList};
 
-use crate::world::{DATE, Model, create, draw, open, seeds, word};
+use crate::world::{BESIDE, DATE, Model, create, draw, open, seeds, set_beside, word};
 
 /// What was acknowledged at which crash point; between two of them either may be found.
 type History = Vec<(usize, Model)>;
@@ -23,13 +23,13 @@ fn live(world: &CrashVfs, model: &mut Model) -> History {
         assert!(updated.afterwards.is_none());
         history.push((world.points(), model.clone()));
     }
-    writers[0]
-        .rewrite(&mut |token, _| match token.first() {
-            Some(b'a' | b'r') => Change::Drop,
-            _ => Change::Keep,
-        })
-        .unwrap();
+    let mut decide = |token: &[u8], _| match token.first() {
+        Some(b'a' | b'r') => Change::Drop,
+        _ => Change::Keep,
+    };
+    writers[0].rewrite_beside(&mut decide, &mut set_beside).unwrap();
     model.entries.retain(|token, _| !matches!(token.first(), Some(b'a' | b'r')));
+    model.entries.extend(BESIDE.map(|(token, entry)| (token.to_vec(), entry)));
     history.push((world.points(), model.clone()));
     let batch = draw(&mut random, model, 60, 40_000);
     writers[1].update(&batch).unwrap();
@@ -173,6 +173,7 @@ fn fails(effect: FaultEffect, work: usize) -> u64 {
     if work == 2 {
         after = before.clone();
         after.entries.retain(|token, _| token.first() != Some(&b'a'));
+        after.entries.extend(BESIDE.map(|(token, entry)| (token.to_vec(), entry)));
     }
     let decide = |token: &[u8], _| match token.first() {
         Some(b'a') => Change::Drop,
@@ -183,7 +184,7 @@ fn fails(effect: FaultEffect, work: usize) -> u64 {
         let disk = disk.snapshot();
         let vfs = FaultVfs::new(disk.clone(), Fault::nth(faults).with(effect));
         let result = open(&vfs).and_then(|mut list| match work {
-            2 => list.rewrite(&mut { decide }).map(drop),
+            2 => list.rewrite_beside(&mut { decide }, &mut set_beside).map(drop),
             _ => list.update(&batch).map(drop),
         });
         let mut found = open(&disk).unwrap();

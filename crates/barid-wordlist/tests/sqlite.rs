@@ -14,7 +14,7 @@ use barid_wordlist::{
 };
 
 use crate::stores::choice;
-use crate::world::{CREATED, DATE, word};
+use crate::world::{CREATED, DATE, set_beside, word};
 
 const NONE: Counts = Counts::new(0, 0);
 const ONE: Counts = Counts::new(1, 0);
@@ -93,8 +93,8 @@ fn lists_are_as_native_ones() {
                 Some(b'4') => Change::Set(Entry { spam: 7, ..entry }),
                 _ => Change::Keep,
             };
-            let rewritten = native.rewrite(&mut { decide }).unwrap();
-            assert_eq!(list.rewrite(&mut { decide }).unwrap(), rewritten);
+            let rewritten = native.rewrite_beside(&mut { decide }, &mut set_beside).unwrap();
+            assert_eq!(list.rewrite_beside(&mut { decide }, &mut set_beside).unwrap(), rewritten);
             assert!(rewritten.dropped > 0 && rewritten.changed > 0);
         }
         // Also the order of lines is the same, and what is no token is not among them.

@@ -11,7 +11,7 @@ use barid_wordlist::{
     WordList, dump, load, merge,
 };
 
-use crate::world::{CREATED, DATE, Model, draw};
+use crate::world::{CREATED, DATE, Model, draw, set_beside};
 
 /// The store of that name; `None`, and said so, if it cannot be used here.
 pub(crate) fn choice(name: &str) -> Option<Choice> {
@@ -61,8 +61,8 @@ fn check(choice: Choice) {
                 Some(b'4') => Change::Set(Entry { spam: 7, ..entry }),
                 _ => Change::Keep,
             };
-            let rewritten = list.rewrite(&mut { decide }).unwrap();
-            assert_eq!(native.rewrite(&mut { decide }).unwrap(), rewritten);
+            let rewritten = list.rewrite_beside(&mut { decide }, &mut set_beside).unwrap();
+            assert_eq!(native.rewrite_beside(&mut { decide }, &mut set_beside).unwrap(), rewritten);
             assert!(rewritten.dropped > 0 && rewritten.changed > 0);
             // What is drawn next goes by the model.
             model.entries.clear();

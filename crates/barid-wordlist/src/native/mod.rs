@@ -32,8 +32,8 @@ use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::error::At;
 use crate::limits::{DAMAGE_MAX, LOCK_TIMEOUT, LOG_LEN_FULL, LOG_LEN_MAX};
 use crate::{
-    Batch, Change, Conflict, Conflicts, Counts, Damage, Decide, Entry, Error, Receipt, Result,
-    Rewritten, Updated, Visit, WordList,
+    Batch, Beside, Change, Conflict, Conflicts, Counts, Damage, Decide, Entry, Error, Receipt,
+    Result, Rewritten, Updated, Visit, WordList,
 };
 
 /// What a new list is to hold.
@@ -328,7 +328,11 @@ impl WordList for Native {
     }
 
     /// The commit point is the rename of the new table.
-    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
+    fn rewrite_beside(
+        &mut self,
+        decide: &mut Decide<'_>,
+        beside: &mut Beside<'_>,
+    ) -> Result<Rewritten> {
         let _lock = self.begin()?;
         let (mut dropped, mut nth) = (Vec::<u64>::new(), 0_usize);
         let (mut batch, mut joins) = (Batch::new(0), Vec::new());
@@ -353,8 +357,9 @@ impl WordList for Native {
         // What joins a token joins what that becomes.
         joins.iter().try_for_each(|(token, entry)| batch.join(token, *entry))?;
         rewritten.changed = batch.len() as u64;
+        beside(&mut batch)?;
         let is_compact = self.view.is_compact() && self.damage.is_empty();
-        if rewritten.dropped + rewritten.changed > 0 || !is_compact {
+        if rewritten.dropped > 0 || !batch.is_empty() || !is_compact {
             let drops = |nth: usize| dropped[nth / 64] >> (nth % 64) & 1 == 1;
             self.commit_whole(&batch.sorted(), &drops, &mut Bent::default())?;
         }

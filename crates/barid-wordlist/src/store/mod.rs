@@ -10,7 +10,7 @@
 mod record;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use self::session::Writing;
 use crate::batch::{Bent, Op, Training};
 use crate::entry::{content_of, is_receipt, keys, receipt_key};
 use crate::{
-    Batch, Change, Conflict, Conflicts, Counts, Created, Decide, Entry, Error, Receipt, Result,
-    Rewritten, Updated, Visit, WordList,
+    Batch, Beside, Change, Conflict, Conflicts, Counts, Created, Decide, Entry, Error, Receipt,
+    Result, Rewritten, Updated, Visit, WordList,
 };
 
 /// Where the generation of a list of our own is kept.
@@ -283,7 +283,11 @@ impl WordList for OnStore {
         })
     }
 
-    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
+    fn rewrite_beside(
+        &mut self,
+        decide: &mut Decide<'_>,
+        beside: &mut Beside<'_>,
+    ) -> Result<Rewritten> {
         let mut writing = self.place.write()?;
         let mut rewritten = Rewritten::default();
         let (mut dropped, mut joins) = (Vec::new(), Vec::new());
@@ -302,22 +306,27 @@ impl WordList for OnStore {
         })?;
         rewritten.dropped = dropped.len() as u64;
         rewritten.changed = (set.len() + joins.len()) as u64;
-        if rewritten.dropped + rewritten.changed == 0 {
+        let mut last = Batch::default();
+        // A session that is not closed leaves a list that nobody vouches for.
+        if let Err(error) = beside(&mut last) {
+            return writing.close().and(Err(error));
+        }
+        if rewritten.dropped + rewritten.changed == 0 && last.is_empty() {
             return writing.close().map(|()| rewritten);
         }
         let order = self.place.order;
         let mut changes = barid_kv::Batch::new();
         let gone = joins.iter().map(|(token, ..)| token).chain(&dropped);
-        let gone: std::collections::HashSet<&Vec<u8>> = gone.collect();
+        let gone: HashSet<&[u8]> = gone.map(Vec::as_slice).collect();
         gone.iter().for_each(|token| changes.delete(token));
-        for (_, name, entry) in &joins {
-            let had = match set.get(name) {
+        let joins = joins.iter().map(|(_, name, entry)| (&name[..], Op::Join(*entry)));
+        for (token, op) in joins.chain(last.sorted()) {
+            let had = match set.get(token) {
                 Some(entry) => Some(*entry),
-                None if gone.contains(name) => None,
-                None => writing.get(name)?,
+                None if gone.contains(token) => None,
+                None => writing.get(token)?,
             };
-            let entry = Op::Join(*entry).apply(had, &mut Bent::default());
-            set.insert(name.clone(), entry);
+            set.insert(token.to_vec(), op.apply(had, &mut Bent::default()));
         }
         for (token, entry) in &set {
             changes.put_with(token, |bytes| order.put(bytes, *entry));

@@ -82,20 +82,7 @@ struct Asked {
 
 /// Runs it; its exit code.
 pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
-    let mut asked = Asked {
-        tasks: Vec::new(),
-        what: Maintain::default(),
-        is_unicode: None,
-        date: today(&OsVfs),
-        token_len_max: 0,
-        multi_token_count: 1,
-        verbose: 0,
-        input: None,
-        output: None,
-        without_config: false,
-        tells_on_output: false,
-        resets_encoding: false,
-    };
+    let mut asked = Asked::new(today(&OsVfs));
     let parsed = KNOWN.parse(args);
     parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
     let [(task, path)] = &asked.tasks[..] else {
@@ -129,6 +116,24 @@ fn place(path: &Path, may_be_new: bool) -> Result<PathBuf, Stop> {
 }
 
 impl Asked {
+    /// Nothing yet.
+    fn new(date: u32) -> Self {
+        Self {
+            tasks: Vec::new(),
+            what: Maintain::default(),
+            is_unicode: None,
+            date,
+            token_len_max: 0,
+            multi_token_count: 1,
+            verbose: 0,
+            input: None,
+            output: None,
+            without_config: false,
+            tells_on_output: false,
+            resets_encoding: false,
+        }
+    }
+
     fn apply(&mut self, key: &str, value: &[u8]) -> Result<(), Stop> {
         match key {
             "a" => self.what.date = Some(oldest(whole(value), today(&OsVfs))).filter(|it| *it > 0),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use barid::spam::{AnyList, dropin};
 use barid::vfs::{OsVfs, Vfs};
 use barid::wordlist::{
-    Batch, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit, WordList,
+    Batch, Beside, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit, WordList,
 };
 
 use super::protocol::Frame;
@@ -109,7 +109,11 @@ impl WordList for Remote {
         self.local()?.scan(visit)
     }
 
-    fn rewrite(&mut self, decide: &mut Decide<'_>) -> Result<Rewritten> {
-        self.local()?.rewrite(decide)
+    fn rewrite_beside(
+        &mut self,
+        decide: &mut Decide<'_>,
+        beside: &mut Beside<'_>,
+    ) -> Result<Rewritten> {
+        self.local()?.rewrite_beside(decide, beside)
     }
 }
