@@ -188,6 +188,28 @@ fn folders_are_found_alike() {
     assert_eq!(runs(&["-C", "-v"], &[("HOME", "")]), 3);
 }
 
+/// What is built in is told, and no more.
+#[test]
+fn the_version_tells_which_lists_can_be_used() {
+    let world = World::new();
+    for name in ["bogofilter", "bogoutil", "bogolexer"] {
+        let text = world.ok(&[name, "-V"]);
+        assert!(text.starts_with(&format!("{name} version 1.2.5\n    Database: barid ")), "{text}");
+        let (can, cannot): (Vec<_>, Vec<_>) =
+            text.lines().skip(1).partition(|line| line.starts_with("    Database: "));
+        let told = |lines: &[&str], build: &str| lines.concat().contains(build);
+        let has_bdb = cfg!(feature = "all-stores");
+        assert_eq!((told(&can, "Berkeley DB"), told(&cannot, "Berkeley DB")), (has_bdb, !has_bdb));
+        let stores = world.ok(&["cache", "stores"]);
+        let has_tokyo = stores.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            (words.next(), words.next()) == (Some("tokyocabinet"), Some("yes"))
+        });
+        assert_eq!(told(&can, "Tokyo Cabinet"), has_tokyo, "{text}");
+        assert_ne!(told(&can, "SQLite"), told(&cannot, "SQLite"), "{text}");
+    }
+}
+
 /// What only begins like a list of another build is told, and stays as it is.
 #[test]
 fn lists_of_other_builds() {

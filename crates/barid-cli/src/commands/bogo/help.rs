@@ -1,12 +1,28 @@
 //! What the programs say of themselves.
 
-/// Of which version of bogofilter the answers are, and what gives them.
+use barid::spam::dropin::{Build, builds};
+
+/// Of which version of bogofilter the answers are, and what gives them: which of its lists can be
+/// used here, and which not.
 pub(super) fn version(name: &str) -> String {
-    format!(
-        "{name} version 1.2.5\n    Database: barid {}, and bogofilter's Berkeley DB, Tokyo \
-         Cabinet and SQLite files\n",
-        env!("CARGO_PKG_VERSION")
-    )
+    let mut text =
+        format!("{name} version 1.2.5\n    Database: barid {}", env!("CARGO_PKG_VERSION"));
+    let builds = builds();
+    for Build { name, version, .. } in &builds {
+        if let Some(version) = version {
+            text += &format!(", bogofilter's {name} {version}");
+        }
+    }
+    text.push('\n');
+    for Build { name, .. } in builds.iter().filter(|build| build.version.is_none()) {
+        let is_left_out = *name == "Berkeley DB" && !cfg!(feature = "all-stores");
+        let why = match is_left_out {
+            true => "not built in (cargo build --features all-stores)",
+            false => "its library is missing",
+        };
+        text += &format!("    No lists of bogofilter's {name}: {why}\n");
+    }
+    text
 }
 
 /// `bogofilter -h`.
@@ -60,9 +76,9 @@ token-count-max, token-count-min, unicode, unsure-subject-tag, user-config-file,
                                  encoding-reset, all, none
 
 The word list is wordlist.db in the folder that -d, a configuration file, $BOGOFILTER_DIR or
-$BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (Berkeley DB; SQLite; Tokyo
-Cabinet, also as wordlist.tc) is used as it is, beside bogofilter. Where there is none, barid's
-own is made.
+$BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (SQLite; Tokyo Cabinet, also as
+wordlist.tc; Berkeley DB, if it is built in: -V tells) is used as it is, beside bogofilter. Where
+there is none, barid's own is made.
 
 Examples:
   barid bogofilter -s < spam.mbox          these are spam
@@ -81,8 +97,7 @@ Do what bogoutil does: dump, load and tend bogofilter's word lists
 Usage: barid bogoutil [OPTIONS] {-d|-l|-u|-m|-w|-p|-H|-r|-R|--db-verify} FILE [WORD...]
        bogoutil [OPTIONS] ...               (a link to barid of that name)
 
-FILE is a word list of barid's or bogofilter's (Berkeley DB, Tokyo Cabinet, SQLite), or its
-folder.
+FILE is a word list of barid's or of bogofilter's builds that -V tells, or its folder.
 
   -d, FILE                 print all words with their counts
   -l, FILE                 add what such a text says; FILE is made if it is not there

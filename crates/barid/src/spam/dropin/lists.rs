@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_bayes::{Evidence, WordEncoding};
-use barid_kv::{Choice, registry};
+use barid_kv::{Choice, Kv, registry};
 use barid_vfs::{OpenOptions, Vfs};
 use barid_wordlist::{Counts, Created, Error as ListError, Native, OnStore, Sharing, keys};
 
@@ -79,6 +79,27 @@ pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyL
         return Err(ListError::Unsupported { path: path.to_owned(), what });
     }
     Ok(Box::new(OnStore::open(Arc::clone(vfs), path, choice, Sharing::Bogofilter)?))
+}
+
+/// A build of bogofilter, whose lists [`open_list`] may open in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Build {
+    /// What keeps its lists.
+    pub name: &'static str,
+    /// The version of the library that reads them here; `None` if it is missing, or if barid was
+    /// built without it.
+    pub version: Option<String>,
+}
+
+/// The builds of bogofilter that are known. Loads their libraries.
+pub fn builds() -> [Build; 3] {
+    let version = |kv: barid_kv::Result<&'static dyn Kv>| kv.and_then(|kv| kv.version()).ok();
+    [
+        Build { name: "Berkeley DB", version: version(registry::find("bdb")) },
+        Build { name: "Tokyo Cabinet", version: version(registry::find("tokyocabinet")) },
+        Build { name: "SQLite", version: version(Ok(registry::SQLITE)) },
+    ]
 }
 
 /// A list that is to be used, in their order.

@@ -23,7 +23,7 @@ pub use ahead::{Ahead, ReadMessage, Reading};
 pub use error::{Error, Result};
 pub use judge::{Judge, Verdict};
 pub(in crate::spam) use lists::store_of_bogofilter;
-pub use lists::{ListSpec, Listed, Lists, Opening, open_list};
+pub use lists::{Build, ListSpec, Listed, Lists, Opening, builds, open_list};
 pub use messages::{Messages, Separation};
 pub use session::{Reply, Session};
 pub use settings::{Formats, Quirks, Registration, Settings};
