@@ -141,6 +141,11 @@ impl Written {
         self.void = false;
         Ok(())
     }
+
+    /// The file stays, whatever is in it.
+    pub(crate) fn leave(mut self) {
+        self.void = false;
+    }
 }
 
 impl Drop for Written {

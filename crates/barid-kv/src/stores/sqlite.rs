@@ -5,6 +5,7 @@
 //! reader sees what was there when it began, a writer has the file for itself until it is closed.
 
 use std::ffi::CStr;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +17,7 @@ use crate::files::sync_folder_of;
 use crate::kv::Visit;
 use crate::stores::files::Written;
 use crate::stores::outside;
-use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
+use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
 
 static CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
 
@@ -89,11 +90,11 @@ struct Reading {
     _connection: Connection,
 }
 
-/// A file that is void is removed after its handle was closed.
+/// A file that is void is removed before its handle is closed, while nobody else can write it.
 #[derive(Debug)]
 struct Writing {
-    handle: Handle,
     file: Written,
+    handle: Handle,
     vfs: Arc<dyn Vfs>,
     /// Whether the file's name is to reach stable storage.
     is_new: bool,
@@ -126,25 +127,10 @@ impl Kv for Sqlite {
     }
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         outside::expect(place, Some(purpose))?;
+        Api::get()?;
         // The library itself brings what it writes to stable storage.
         let file = Written::new(&Place { durable: false, ..*place }, purpose)?;
-        let connection = Connection::begin();
-        let begun = open(place).and_then(|mut handle| {
-            if !place.durable {
-                handle.execute(c"PRAGMA synchronous = OFF")?;
-            }
-            handle.execute(BEGIN)?;
-            match purpose {
-                // bogofilter may have been quicker.
-                Purpose::Create if !handle.has_table()? => handle.execute(TABLE)?,
-                _ => expect_table(&mut handle)?,
-            }
-            Ok(handle)
-        });
-        let handle = begun.map_err(Failure::at(place.path))?;
-        let is_new = place.durable && purpose == Purpose::Create;
-        let vfs = Arc::clone(place.vfs);
-        Ok(Box::new(Writing { handle, file, vfs, is_new, _connection: connection }))
+        begin(place, purpose, file)
     }
     /// The library looks at what it reads, whoever wrote it; a child would have its locks beside
     /// ours.
@@ -154,6 +140,45 @@ impl Kv for Sqlite {
     fn companions(&self) -> &'static [&'static str] {
         &["-journal", "-wal", "-shm"]
     }
+}
+
+/// Begins a session of a file that is there.
+fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn KvWrite>> {
+    let connection = Connection::begin();
+    let begun = open(place).and_then(|mut handle| {
+        if !place.durable {
+            handle.execute(c"PRAGMA synchronous = OFF")?;
+        }
+        handle.execute(BEGIN).map(|()| handle)
+    });
+    let mut handle = match begun {
+        Ok(handle) => handle,
+        Err(failure) => {
+            // Another has it, and may make a list of it.
+            file.leave();
+            return Err(Failure::at(place.path)(failure));
+        }
+    };
+    let has_table = handle.has_table();
+    let made = match (purpose, has_table) {
+        (Purpose::Create, Ok(false)) => handle.execute(TABLE),
+        (Purpose::Create, Ok(true)) => {
+            // bogofilter was quicker.
+            file.leave();
+            return Err(Error::at(place.path)(io::ErrorKind::AlreadyExists.into()));
+        }
+        (Purpose::Update, Ok(false)) => Err(no_table()),
+        (Purpose::Update, Ok(true)) => Ok(()),
+        (_, Err(failure)) => Err(failure),
+    };
+    if let Err(failure) = made {
+        // While nobody else can write it.
+        drop(file);
+        return Err(Failure::at(place.path)(failure));
+    }
+    let is_new = place.durable && purpose == Purpose::Create;
+    let vfs = Arc::clone(place.vfs);
+    Ok(Box::new(Writing { handle, file, vfs, is_new, _connection: connection }))
 }
 
 fn open(place: &Place<'_>) -> Outcome<Handle> {
@@ -168,8 +193,12 @@ fn open(place: &Place<'_>) -> Outcome<Handle> {
 fn expect_table(handle: &mut Handle) -> Outcome<()> {
     match handle.has_table()? {
         true => Ok(()),
-        false => Err(Failure::Damaged("it has no table \"bogofilter\"".to_owned())),
+        false => Err(no_table()),
     }
+}
+
+fn no_table() -> Failure {
+    Failure::Damaged("it has no table \"bogofilter\"".to_owned())
 }
 
 impl KvRead for Reading {
@@ -234,8 +263,8 @@ mod tests {
     use barid_vfs::OpenOptions;
 
     use super::*;
+    use crate::registry;
     use crate::stores::outside::tests::{self, Folder};
-    use crate::{Error, registry};
 
     fn usable() -> bool {
         tests::available(registry::SQLITE)
@@ -425,6 +454,41 @@ mod tests {
         close_sqlite_file(file);
         assert!(is_locked(&*look()));
         drop(writer);
+    }
+
+    /// What another program makes of the file before it is ours is not ours to remove.
+    #[test]
+    fn a_list_that_another_made_meanwhile_stays() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = folder.path.join("wordlist.db");
+        let place = place(&folder, &path);
+        let file = Written::new(&place, Purpose::Create).unwrap();
+        let mut other = open(&place).unwrap();
+        other.execute(TABLE).unwrap();
+        other.execute(c"INSERT INTO bogofilter VALUES (x'61', x'01')").unwrap();
+        let made = begin(&place, Purpose::Create, file);
+        let Err(Error::Io { source, .. }) = made else { panic!("{made:?}") };
+        assert_eq!(source.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(all(&folder, &path).unwrap(), [(b"a".to_vec(), vec![1])]);
+    }
+
+    /// Who waits for the file of a new list that came to nothing is told that it is gone.
+    #[test]
+    fn nobody_writes_to_a_file_that_is_gone() {
+        if !usable() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = folder.path.join("wordlist.db");
+        let place = place(&folder, &path);
+        let writer = Sqlite.write(&place, Purpose::Create).unwrap();
+        let mut other = open(&place).unwrap();
+        drop(writer);
+        assert!(folder.vfs.metadata(&path).is_err());
+        assert!(other.execute(TABLE).is_err());
     }
 
     /// A writer that did not commit leaves what was there, and no new file.
