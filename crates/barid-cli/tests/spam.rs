@@ -183,6 +183,28 @@ fn bogofilter_says_the_same() {
     }
 }
 
+/// The dump as JSON says what the dump says.
+#[test]
+fn words_are_dumped_as_json() {
+    let world = taught();
+    let words = world.json(&["spam", "dump"]);
+    let lines: Vec<String> = words
+        .iter()
+        .map(|word| {
+            assert_eq!((&word["v"], &word["type"]), (&1.into(), &"spam_word".into()));
+            let date = word["date"].as_u64().map_or(String::new(), |date| format!(" {date}"));
+            let token = word["token"].as_str().unwrap();
+            format!("{token} {} {}{date}\n", word["spam"], word["ham"])
+        })
+        .collect();
+    assert!(lines.len() > 10);
+    assert_eq!(lines.concat(), world.ok(&["spam", "dump"]));
+    world.write("undated", b"old 1 2\n");
+    world.ok(&["spam", "load", "--wordlist", "new/words", "--date", "0", "undated"]);
+    let undated = world.json(&["spam", "dump", "--wordlist", "new/words"]);
+    assert_eq!((&undated[0]["token"], &undated[0]["date"]), (&"old".into(), &().into()));
+}
+
 #[test]
 fn parameters_are_chosen_drawn_and_saved() {
     let world = taught();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use barid::spam::{Filter, SpamOptions};
 use barid::vfs::{OsVfs, Vfs as _};
-use barid::wordlist::{self, Load, keys};
+use barid::wordlist::{self, Load, WordList, keys};
 use clap::{Args, ValueHint};
 
 use super::{DateArgs, ListArgs, damage};
@@ -24,6 +24,7 @@ Examples:
   barid spam dump > words.txt
   barid spam dump | bogoutil -l ~/.bogofilter/wordlist.db
   barid spam dump --wordlist other/words | sort -k2,2nr | head
+  barid spam dump --json | jq -r 'select(.spam > 9 and .ham == 0).token'
 
 The lines are those of `bogoutil -d`: the word, how many spam and ham messages held it, the date.
 Which messages were taught is not among them.
@@ -117,7 +118,11 @@ impl Write for Out<'_> {
 pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Outcome> {
     let filter = args.list.filter(context, SpamOptions::default())?;
     let mut list = filter.open_list()?;
-    let dumped = wordlist::dump(&mut *list, &mut Out(&mut context.out), None);
+    let out = &mut context.out;
+    let dumped = match context.global.json {
+        true => dump_json(out, &mut *list),
+        false => wordlist::dump(&mut *list, &mut Out(out), None).map(drop),
+    };
     filter.look_for_damage(&*list);
     let is_damaged = damage::tell(context, &filter);
     match dumped {
@@ -128,6 +133,26 @@ pub(crate) fn dump(context: &mut Context, args: &DumpArgs) -> anyhow::Result<Out
         Ok(_) if is_damaged => Ok(Outcome::Incomplete),
         Ok(_) => Ok(Outcome::Done),
     }
+}
+
+/// Dumps a line of JSON a word.
+fn dump_json(out: &mut Sink, list: &mut dyn WordList) -> wordlist::Result<()> {
+    let mut written = Ok(());
+    list.scan(&mut |token, entry| {
+        let mut json = Json::line(out.buffer(), "spam_word");
+        json.key("token").bytes(token);
+        json.key("spam").number(entry.spam.into());
+        json.key("ham").number(entry.ham.into());
+        json.key("date");
+        match entry.date {
+            0 => json.null(),
+            date => json.number(date.into()),
+        }
+        json.end_line();
+        written = out.settle();
+        written.is_ok()
+    })?;
+    written.map_err(wordlist::Error::Stream)
 }
 
 /// Loads.
