@@ -205,6 +205,40 @@ fn words_are_dumped_as_json() {
     assert_eq!((&undated[0]["token"], &undated[0]["date"]), (&"old".into(), &().into()));
 }
 
+/// What was chosen is a file that bogofilter and the drop-in read, too.
+#[test]
+fn chosen_parameters_are_those_of_bogofilter() {
+    let world = taught();
+    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5"];
+    let write = ["--bogofilter-config", "tuned.cf"];
+    let chosen = world.json(&[&tune[..], &write].concat()).remove(0);
+    assert!(world.ok(&[&tune[..], &write].concat()).contains("\nwritten to tuned.cf"));
+    let said = world.ok(&["bogofilter", "-c", "tuned.cf", "-d", "list", "-QQQ"]);
+    for name in ["robx", "robs", "min_dev", "ham_cutoff", "spam_cutoff", "ns_esf", "sp_esf"] {
+        let expected = format!("{:.6}", chosen["parameters"][name].as_f64().unwrap());
+        let line = said.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        assert!(line.contains(&format!(" = {expected}  # ")), "{line}: {expected}");
+    }
+    let run = world.run(&[&tune[..], &write, &["--profile", "modern"]].concat());
+    assert_eq!(
+        (run.code, run.stderr.contains("--profile bogofilter")),
+        (2, true),
+        "{}",
+        run.stderr
+    );
+    let Some(peer) = Bogofilter::new() else { return };
+    let mut theirs = peer.filter_command();
+    let theirs = theirs.args(["-c", "tuned.cf", "-d", "list", "-QQQ"]);
+    let theirs = theirs.current_dir(world.path(".")).output().unwrap();
+    assert_eq!((theirs.status.code(), &theirs.stderr[..]), (Some(0), &b""[..]));
+    assert_eq!(without_dates(&String::from_utf8_lossy(&theirs.stdout)), without_dates(&said));
+}
+
+/// What is said is not the day it is said.
+fn without_dates(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with("timestamp-date")).collect()
+}
+
 #[test]
 fn parameters_are_chosen_drawn_and_saved() {
     let world = taught();

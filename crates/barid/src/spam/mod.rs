@@ -33,7 +33,7 @@ pub use self::asker::Asker;
 pub use self::canonical::canonical_text;
 pub use self::classify::{Classified, Explained, ExplainedToken, TellClassified};
 pub use self::moving::MovedSpam;
-pub use self::saved::SavedParameters;
+pub use self::saved::{SavedParameters, bogofilter_config};
 pub use self::scores::Scored;
 pub use self::source::{At, Source};
 pub use self::training::{Became, Lesson, TellTraining, Trained, Trainer};

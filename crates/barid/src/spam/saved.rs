@@ -64,13 +64,20 @@ impl Filter {
 }
 
 fn write(profile: Profile, parameters: &Parameters) -> String {
+    let name = PROFILES.iter().find(|(_, known)| *known == profile).map_or("", |(name, _)| name);
+    let lines = bogofilter_config(parameters);
+    format!("# Lines but `profile` are of bogofilter.cf, too.\nprofile={name}\n{lines}")
+}
+
+/// Parameters as lines of bogofilter's configuration, for bogofilter itself and for the drop-in.
+/// Those of other words than [`Profile::Bogofilter`] makes are of no use there.
+pub fn bogofilter_config(parameters: &Parameters) -> String {
     let Parameters { robx, robs, min_dev, spam_cutoff, ham_cutoff, sp_esf, ns_esf, .. } =
         *parameters;
     let Parameters { token_count, token_count_min, token_count_max, .. } = *parameters;
-    let name = PROFILES.iter().find(|(_, known)| *known == profile).map_or("", |(name, _)| name);
     format!(
-        "# Chosen by `barid spam tune`; lines but `profile` are of bogofilter.cf, too.\n\
-         profile={name}\nrobx={robx}\nrobs={robs}\nmin_dev={min_dev}\n\
+        "# Chosen by `barid spam tune`.\n\
+         robx={robx}\nrobs={robs}\nmin_dev={min_dev}\n\
          spam_cutoff={spam_cutoff}\nham_cutoff={ham_cutoff}\nsp_esf={sp_esf}\n\
          ns_esf={ns_esf}\ntoken_count={token_count}\ntoken_count_min={token_count_min}\n\
          token_count_max={token_count_max}\n"

@@ -1,12 +1,14 @@
 //! `barid spam tune`: parameters that miss less.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use barid::bayes::Parameters;
-use barid::spam::{At, Errors, Filter, Samples, Source, SpamOptions, Taken, TuneOptions, Tuned};
+use barid::bayes::{Parameters, Profile};
+use barid::spam::{
+    At, Errors, Filter, Samples, Source, SpamOptions, Taken, TuneOptions, Tuned, bogofilter_config,
+};
 use barid::vfs::{File, OsVfs, atomic_replace};
 use barid::wordlist::Class;
 use clap::{Args, ValueHint};
@@ -25,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir archive.mbox
   barid spam tune --spam junk/*.eml --ham ~/Maildir --save --roc roc.svg
+  barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --bogofilter-config tuned.cf
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --profile modern --chronological
   barid spam tune --spam ~/Maildir/.Junk --ham ~/Maildir --evaluate --min-dev 0.1
 
@@ -63,11 +66,15 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     chronological: bool,
     /// Try no other parameters but cut-offs: count errors with those that there are
-    #[arg(long, conflicts_with = "save")]
+    #[arg(long, conflicts_with_all = ["save", "bogofilter_config"])]
     evaluate: bool,
     /// Keep what is recommended beside the word list, for `barid spam classify` and `move`
     #[arg(long)]
     save: bool,
+    /// Write what is recommended as lines of bogofilter's configuration, for `bogofilter -c
+    /// FILE.cf` or the end of ~/.bogofilter.cf: what --save keeps, `barid bogofilter` does not read
+    #[arg(long, value_name = "FILE.cf", value_hint = ValueHint::FilePath)]
+    bogofilter_config: Option<PathBuf>,
     /// Draw what is found for which share of ham taken for spam, as SVG
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     roc: Option<PathBuf>,
@@ -92,6 +99,10 @@ struct Told {
 
 /// Chooses, prints and saves.
 pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outcome> {
+    if args.bogofilter_config.is_some() && args.profile.profile.profile() != Profile::Bogofilter {
+        let hint = "choose parameters for bogofilter with --profile bogofilter";
+        return Err(WithHint::error("bogofilter makes other words of messages", hint));
+    }
     let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
     let stop = stop_on_signal()?;
     let options = SpamOptions {
@@ -124,19 +135,22 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
     }
     if let Some(path) = &args.roc {
         let svg = roc::svg(&tuned).map_err(|error| anyhow::anyhow!("{error}"))?;
-        let write = |file: &dyn File| file.write_all_at(svg.as_bytes(), 0);
-        let written = atomic_replace(&OsVfs, path, 0o644, false, write);
-        written.with_context(|| path.display().to_string())?;
+        replace(path, &svg)?;
+    }
+    if let Some(path) = &args.bogofilter_config {
+        replace(path, &bogofilter_config(&tuned.recommended.parameters))?;
     }
     let saved = args.save.then(|| save(&filter, &tuned)).transpose()?;
     if context.global.json {
         json(context, args, &tuned, told.failed.len());
     } else {
         print(context, args, &tuned)?;
+        let shown = |path: &Path| visible(path.as_os_str().as_encoded_bytes());
         if let Some(path) = saved {
-            context
-                .out
-                .line(&format!("saved in {}", visible(path.as_os_str().as_encoded_bytes())))?;
+            context.out.line(&format!("saved in {}", shown(&path)))?;
+        }
+        if let Some(path) = &args.bogofilter_config {
+            context.out.line(&format!("written to {}", shown(path)))?;
         }
     }
     let count = told.failed.len();
@@ -146,6 +160,13 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         context.error_line("error", &format!("{more} could not be read"));
     }
     Ok(if count == 0 { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// Writes a file, in place of the one that may be there.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let write = |file: &dyn File| file.write_all_at(text.as_bytes(), 0);
+    let written = atomic_replace(&OsVfs, path, 0o644, false, write);
+    written.map(drop).with_context(|| path.display().to_string())
 }
 
 fn save(filter: &Filter, tuned: &Tuned) -> barid::Result<PathBuf> {
