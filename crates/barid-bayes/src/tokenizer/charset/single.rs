@@ -7,9 +7,20 @@ pub(super) type SingleByte = (&'static [&'static str], [u16; 128]);
 /// An upper half from a text: a code point for each byte, in hexadecimal digits; `-` between two
 /// stands for those between them, `.` for a byte that means nothing.
 const fn upper(text: &str) -> [u16; 128] {
-    let text = text.as_bytes();
-    let mut upper = [0; 128];
-    let (mut count, mut at, mut is_range) = (0, 0, false);
+    upper_of(text, "")
+}
+
+/// An upper half from two texts.
+const fn upper_of(first: &str, rest: &str) -> [u16; 128] {
+    let (upper, count) = filled([0; 128], 0, first.as_bytes());
+    let (upper, count) = filled(upper, count, rest.as_bytes());
+    assert!(count == 128, "every byte has its place");
+    upper
+}
+
+/// With the code points of a text from `count` on, and how many there are then.
+const fn filled(mut upper: [u16; 128], mut count: usize, text: &[u8]) -> ([u16; 128], usize) {
+    let (mut at, mut is_range) = (0, false);
     while at < text.len() {
         match text[at] {
             b' ' => at += 1,
@@ -27,8 +38,7 @@ const fn upper(text: &str) -> [u16; 128] {
             }
         }
     }
-    assert!(count == 128, "every byte has its place");
-    upper
+    (upper, count)
 }
 
 /// The number whose digits begin at a place, and its end.
@@ -41,6 +51,14 @@ const fn code_point(text: &[u8], mut at: usize) -> (u16, usize) {
     }
     (code, at)
 }
+
+/// From 0xB0 on, in most code pages of DOS: lines and blocks, Greek letters, mathematics.
+const GRAPHICS: &str = "\
+    2591-2593 2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 \
+    2534 252C 251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 \
+    2564 2565 2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF \
+    393 3C0 3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 \
+    2321 F7 2248 B0 2219 B7 221A 207F B2 25A0 A0";
 
 /// All of them.
 #[rustfmt::skip]
@@ -169,13 +187,11 @@ pub(super) static SINGLE_BYTE: [SingleByte; 43] = [
             438-43F 44F 440-443 436 432 44C 44B 437 448 44D 449 447 44A 42E 410 411 426 414 \
             415 424 413 425 418-41F 42F 420-423 416 412 42C 42B 417 428 42D 429 427 42A")),
     (&["437", "CP437", "CSPC8CODEPAGE437", "IBM437", "OSF100201B5"],
-        upper("C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 EF EE EC C4 C5 C9 E6 C6 F4 F6 F2 FB F9 FF D6 DC \
-            A2 A3 A5 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB BB 2591-2593 \
-            2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 2534 252C \
-            251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 2564 2565 \
-            2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF 393 3C0 \
-            3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 2321 F7 \
-            2248 B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 EF EE EC C4 C5 C9 E6 C6 F4 F6 F2 FB F9 FF D6 \
+            DC A2 A3 A5 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB BB",
+            GRAPHICS,
+        )),
     (&["CP775", "CSPC775BALTIC", "IBM775"],
         upper("106 FC E9 101 E4 123 E5 107 142 113 156 157 12B 179 C4 C5 C9 E6 C6 14D F6 122 A2 \
             15A 15B D6 DC F8 A3 D8 D7 A4 100 12A F3 17B 17C 17A 201D A6 A9 AE AC BD BC 141 \
@@ -215,44 +231,34 @@ pub(super) static SINGLE_BYTE: [SingleByte; 43] = [
             250C 2588 2584 A6 CC 2580 D3 DF D4 D2 F5 D5 B5 . D7 DA DB D9 EC FF AF B4 AD B1 . \
             BE B6 A7 F7 B8 B0 A8 B7 B9 B3 B2 25A0 A0")),
     (&["860", "CP860", "CSIBM860", "IBM860"],
-        upper("C7 FC E9 E2 E3 E0 C1 E7 EA CA E8 CD D4 EC C3 C2 C9 C0 C8 F4 F5 F2 DA F9 CC D5 DC \
-            A2 A3 D9 20A7 D3 E1 ED F3 FA F1 D1 AA BA BF D2 AC BD BC A1 AB BB 2591-2593 2502 \
-            2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 2534 252C 251C \
-            2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 2564 2565 2559 \
-            2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF 393 3C0 3A3 \
-            3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 2321 F7 2248 \
-            B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "C7 FC E9 E2 E3 E0 C1 E7 EA CA E8 CD D4 EC C3 C2 C9 C0 C8 F4 F5 F2 DA F9 CC D5 \
+            DC A2 A3 D9 20A7 D3 E1 ED F3 FA F1 D1 AA BA BF D2 AC BD BC A1 AB BB",
+            GRAPHICS,
+        )),
     (&["861", "CP861", "CPIBM861", "IBM861", "OSF1002035D"],
-        upper("C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 D0 F0 DE C4 C5 C9 E6 C6 F4 F6 FE FB DD FD D6 DC \
-            F8 A3 D8 20A7 192 E1 ED F3 FA C1 CD D3 DA BF 2310 AC BD BC A1 AB BB 2591-2593 \
-            2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 2534 252C \
-            251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 2564 2565 \
-            2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF 393 3C0 \
-            3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 2321 F7 \
-            2248 B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 D0 F0 DE C4 C5 C9 E6 C6 F4 F6 FE FB DD FD D6 \
+            DC F8 A3 D8 20A7 192 E1 ED F3 FA C1 CD D3 DA BF 2310 AC BD BC A1 AB BB",
+            GRAPHICS,
+        )),
     (&["862", "CP862", "CSPC862LATINHEBREW", "IBM862", "OSF1002035E"],
-        upper("5D0-5EA A2 A3 A5 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB BB \
-            2591-2593 2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 \
-            2534 252C 251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 \
-            2564 2565 2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 \
-            DF 393 3C0 3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 \
-            2320 2321 F7 2248 B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "5D0-5EA A2 A3 A5 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB BB",
+            GRAPHICS,
+        )),
     (&["863", "CP863", "CSIBM863", "IBM863", "OSF1002035F"],
-        upper("C7 FC E9 E2 C2 E0 B6 E7 EA EB E8 EF EE 2017 C0 A7 C9 C8 CA F4 CB CF FB F9 A4 D4 \
-            DC A2 A3 D9 DB 192 A6 B4 F3 FA A8 B8 B3 AF CE 2310 AC BD BC BE AB BB 2591-2593 \
-            2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 2534 252C \
-            251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 2564 2565 \
-            2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF 393 3C0 \
-            3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 2321 F7 \
-            2248 B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "C7 FC E9 E2 C2 E0 B6 E7 EA EB E8 EF EE 2017 C0 A7 C9 C8 CA F4 CB CF FB F9 A4 D4 \
+            DC A2 A3 D9 DB 192 A6 B4 F3 FA A8 B8 B3 AF CE 2310 AC BD BC BE AB BB",
+            GRAPHICS,
+        )),
     (&["865", "CP865", "CSIBM865", "IBM865"],
-        upper("C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 EF EE EC C4 C5 C9 E6 C6 F4 F6 F2 FB F9 FF D6 DC \
-            F8 A3 D8 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB A4 2591-2593 \
-            2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B 2510 2514 2534 252C \
-            251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C 2567 2568 2564 2565 \
-            2559 2558 2552 2553 256B 256A 2518 250C 2588 2584 258C 2590 2580 3B1 DF 393 3C0 \
-            3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 2321 F7 \
-            2248 B0 2219 B7 221A 207F B2 25A0 A0")),
+        upper_of(
+            "C7 FC E9 E2 E4 E0 E5 E7 EA EB E8 EF EE EC C4 C5 C9 E6 C6 F4 F6 F2 FB F9 FF D6 \
+            DC F8 A3 D8 20A7 192 E1 ED F3 FA F1 D1 AA BA BF 2310 AC BD BC A1 AB A4",
+            GRAPHICS,
+        )),
     (&["866", "CP866", "CSIBM866", "IBM866"],
         upper("410-43F 2591-2593 2502 2524 2561 2562 2556 2555 2563 2551 2557 255D 255C 255B \
             2510 2514 2534 252C 251C 2500 253C 255E 255F 255A 2554 2569 2566 2560 2550 256C \
