@@ -77,18 +77,8 @@ impl<R: BufRead> Messages<R> {
         // Only the first byte of a stream makes rmail batches and the like.
         let is_line_based = matches!(separation, Separation::Rmail | Separation::Ant);
         let separates = many || is_line_based && Separation::of_first_byte(first).is_some();
-        Ok(Self {
-            input,
-            separation: if separates { separation } else { Separation::None },
-            many,
-            len_max,
-            is_first: true,
-            may_separate: true,
-            counted: 0,
-            saved: Vec::new(),
-            is_begun: false,
-            is_ended: false,
-        })
+        let separation = if separates { separation } else { Separation::None };
+        Ok(Self { separation, many, ..Self::one(input, len_max) })
     }
 
     /// One message, whatever it begins with.
