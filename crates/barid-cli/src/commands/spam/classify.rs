@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 
 use super::damage::tell_new;
 use super::input::{Input, inputs, read_stdin, select};
-use super::{ListArgs, ProfileArgs, ScoreArgs, is_set, name_of, stop_on_signal};
+use super::{ScoringArgs, is_set, name_of, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::SUBJECT_ROWS;
@@ -56,11 +56,7 @@ pub(crate) struct ClassifyArgs {
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
-    list: ListArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    score: ScoreArgs,
+    scoring: ScoringArgs,
 }
 
 /// What was found.
@@ -99,13 +95,9 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         let mut is_out = Vec::new();
         std::mem::swap(context.out.buffer(), &mut is_out);
         let done = context.with_line(Some(shown), |progress| {
-            let options = SpamOptions {
-                profile: args.profile.profile.profile(),
-                stop: Some(Arc::clone(&stop)),
-                progress,
-                ..SpamOptions::default()
-            };
-            let filter = args.list.scoring_filter(context, options, &args.score)?;
+            let options =
+                SpamOptions { stop: Some(Arc::clone(&stop)), progress, ..SpamOptions::default() };
+            let filter = args.scoring.filter(context, options)?;
             let printer = Printer { context, args, filter: &filter };
             let done = printer.input(input, &mut found, &mut out);
             anyhow::Ok((filter, done))

@@ -108,24 +108,6 @@ impl ListArgs {
     fn filter(&self, context: &Context, options: SpamOptions) -> anyhow::Result<Filter> {
         Ok(Filter::new(Arc::new(OsVfs), self.path(context)?, options))
     }
-
-    /// A filter with the parameters that are asked for, else those that were saved for the list.
-    fn scoring_filter(
-        &self,
-        context: &Context,
-        options: SpamOptions,
-        score: &ScoreArgs,
-    ) -> anyhow::Result<Filter> {
-        let saved = self.filter(context, options.clone())?.saved_parameters()?;
-        let of_profile = saved.filter(|saved| saved.profile == options.profile);
-        if saved.is_some() && of_profile.is_none() {
-            let text = "the saved parameters are for another --profile, and are not used";
-            context.warn(text);
-        }
-        let unset = Parameters { robx: 0.0, ..Parameters::default() };
-        let parameters = score.parameters(of_profile.map_or(unset, |saved| saved.parameters));
-        self.filter(context, SpamOptions { parameters, ..options })
-    }
 }
 
 /// The date of what is learned.
@@ -166,6 +148,34 @@ impl ProfileName {
             Self::Bogofilter => Profile::Bogofilter,
             Self::Modern => Profile::Modern,
         }
+    }
+}
+
+/// Which word list, asked how.
+#[derive(Clone, Debug, Args)]
+struct ScoringArgs {
+    #[command(flatten)]
+    list: ListArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    score: ScoreArgs,
+}
+
+impl ScoringArgs {
+    /// A filter with the parameters that are asked for, else those that were saved for the list.
+    fn filter(&self, context: &Context, options: SpamOptions) -> anyhow::Result<Filter> {
+        let options = SpamOptions { profile: self.profile.profile.profile(), ..options };
+        let saved = self.list.filter(context, options.clone())?.saved_parameters()?;
+        let of_profile = saved.filter(|saved| saved.profile == options.profile);
+        if saved.is_some() && of_profile.is_none() {
+            let text = "the saved parameters are for another --profile, and are not used";
+            context.warn(text);
+        }
+        let unset = Parameters { robx: 0.0, ..Parameters::default() };
+        let unset = of_profile.map_or(unset, |saved| saved.parameters);
+        let parameters = self.score.parameters(unset);
+        self.list.filter(context, SpamOptions { parameters, ..options })
     }
 }
 

@@ -7,7 +7,7 @@ use barid::ChangeOptions;
 use barid::spam::{At, Classified, MovedSpam, SpamOptions};
 use clap::{Args, ValueHint};
 
-use super::{ListArgs, ProfileArgs, ScoreArgs, damage, is_set, stop_on_signal};
+use super::{ScoringArgs, damage, is_set, stop_on_signal};
 use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
 use crate::context::{Context, parse_spec};
@@ -46,11 +46,7 @@ pub(crate) struct MoveArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    list: ListArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    score: ScoreArgs,
+    scoring: ScoringArgs,
     #[command(flatten)]
     locks: LockArgs,
 }
@@ -79,7 +75,6 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     let mut failed = Vec::new();
     let (filter, moved) = context.with_line(Some(Arc::clone(&stop)), |progress| {
         let options = SpamOptions {
-            profile: args.profile.profile.profile(),
             stop: Some(Arc::clone(&stop)),
             progress: progress.clone(),
             ..SpamOptions::default()
@@ -90,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
             progress,
             ..ChangeOptions::default()
         };
-        let filter = args.list.scoring_filter(context, options, &args.score)?;
+        let filter = args.scoring.filter(context, options)?;
         let tell = &mut |at: At, found: barid::Result<Option<Classified>>| {
             if let (At::Uid(uid), Err(error)) = (at, found) {
                 failed.push(anyhow::Error::new(error).context(format!("UID {uid}")));

@@ -14,7 +14,7 @@ use barid::wordlist::Class;
 use clap::{Args, ValueHint};
 
 use super::input::{Input, inputs, select};
-use super::{ListArgs, ProfileArgs, ScoreArgs, parse_share, roc, stop_on_signal};
+use super::{ScoringArgs, parse_share, roc, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::FAILED_SHOWN;
@@ -79,11 +79,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     roc: Option<PathBuf>,
     #[command(flatten)]
-    list: ListArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    score: ScoreArgs,
+    scoring: ScoringArgs,
 }
 
 /// How the columns of the table stand.
@@ -99,21 +95,19 @@ struct Told {
 
 /// Chooses, prints and saves.
 pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outcome> {
-    if args.bogofilter_config.is_some() && args.profile.profile.profile() != Profile::Bogofilter {
+    if args.bogofilter_config.is_some()
+        && args.scoring.profile.profile.profile() != Profile::Bogofilter
+    {
         let hint = "choose parameters for bogofilter with --profile bogofilter";
         return Err(WithHint::error("bogofilter makes other words of messages", hint));
     }
     let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
     let stop = stop_on_signal()?;
-    let options = SpamOptions {
-        profile: args.profile.profile.profile(),
-        stop: Some(Arc::clone(&stop)),
-        ..SpamOptions::default()
-    };
+    let options = SpamOptions { stop: Some(Arc::clone(&stop)), ..SpamOptions::default() };
     let (mut told, line) = (Told::default(), &*context);
     let (filter, tuned) = context.with_line(Some(stop), |progress| {
         let options = SpamOptions { progress, ..options };
-        let filter = args.list.scoring_filter(line, options, &args.score)?;
+        let filter = args.scoring.filter(line, options)?;
         let mut samples = filter.samples();
         for (class, inputs) in &classes {
             for input in inputs {
@@ -287,7 +281,7 @@ fn print(context: &mut Context, args: &TuneArgs, tuned: &Tuned) -> anyhow::Resul
 
 fn json(context: &mut Context, args: &TuneArgs, tuned: &Tuned, failed: usize) {
     let mut json = Json::line(context.out.buffer(), "spam_tuned");
-    json.key("profile").str(args.profile.profile.name());
+    json.key("profile").str(args.scoring.profile.profile.name());
     let counts = [
         ("spam", tuned.tested.spam.into()),
         ("ham", tuned.tested.ham.into()),

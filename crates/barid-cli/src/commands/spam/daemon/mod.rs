@@ -25,8 +25,8 @@ use barid::spam::{Asker, Classified, Filter, SpamOptions};
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::ScoringArgs;
 use super::damage::{WAY_OUT, in_words};
-use super::{ListArgs, ProfileArgs, ScoreArgs};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
@@ -87,11 +87,7 @@ pub(crate) struct DaemonArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
     #[command(flatten)]
-    list: ListArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    score: ScoreArgs,
+    scoring: ScoringArgs,
 }
 
 fn parse_mode(text: &str) -> Result<u32, String> {
@@ -140,12 +136,11 @@ struct Daemon<'a> {
 /// Serves until it is told to end.
 pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Outcome> {
     let options = SpamOptions {
-        profile: args.profile.profile.profile(),
         // A message is worked on by the thread of its connection.
         threads: 1,
         ..SpamOptions::default()
     };
-    let filter = args.list.scoring_filter(context, options, &args.score)?;
+    let filter = args.scoring.filter(context, options)?;
     let end = end_on_signal()?;
     let log = Log { is_quiet: context.global.quiet, is_verbose: context.global.verbose };
     let daemon = daemon(&filter, args, log);
@@ -178,7 +173,7 @@ fn daemon<'a>(filter: &'a Filter, args: &DaemonArgs, log: Log) -> Daemon<'a> {
 fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>> {
     let path = match &args.socket {
         Some(path) => path.clone(),
-        None => socket_of(&args.list.path(context)?),
+        None => socket_of(&args.scoring.list.path(context)?),
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let made = barid::vfs::create_dir_durable(&barid::vfs::OsVfs, folder, 0o700);
