@@ -2,6 +2,7 @@
 
 mod exchange;
 mod miltertest;
+mod patience;
 mod postfix;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -51,8 +52,9 @@ impl Daemon {
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
-        assert!(line.starts_with("listening"), "{line:?}");
-        let port = line.trim_end().rsplit(' ').next().and_then(|port| port.parse().ok());
+        let place = line.strip_prefix("listening at ").expect("because it says so");
+        assert!(place.contains(".socket"), "{line:?}");
+        let port = line.trim_end().rsplit(':').next().and_then(|port| port.parse().ok());
         Self { world, child, port: port.unwrap_or_default() }
     }
 

@@ -326,3 +326,44 @@ fn spam_is_moved_and_nothing_is_lost() {
     assert!(moved.trusted <= 1 && target.row_of(all[0]).unwrap().is_some());
     assert!(filter.move_spam(&mut source, &mut world.open(), &done, tell).is_err());
 }
+
+#[test]
+fn a_judge_follows_what_its_list_says_of_itself() {
+    use barid::bayes::{Parameters, WordEncoding};
+    use barid::spam::dropin::{Judge, ListSpec, Lists, Opening, Settings};
+    use barid::wordlist::{Batch, Counts, Entry, keys};
+
+    let memory = MemVfs::new();
+    let filter = filter(&memory);
+    teach(&filter, Lesson::Train(Class::Spam), Source::Messages(&[SPAM, OTHER]));
+    let say = |robx, encoding| {
+        let mut batch = Batch::new(20_261_122);
+        for (key, spam) in [(keys::ROBX, robx), (keys::ENCODING, encoding)] {
+            batch.set(key, Entry { spam, ham: 0, date: 20_261_122 }).unwrap();
+        }
+        batch.change(b"word", Counts::new(1, 0), Counts::default()).unwrap();
+        filter.open_list().unwrap().update(&batch).unwrap();
+    };
+    say(600_000, 2);
+    let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
+    let judge = |robx, encoding| {
+        let specs = [ListSpec { path: LIST.into(), is_ignored: false }];
+        let lists = Lists::open(&vfs, &specs, Opening::Read, encoding).unwrap();
+        let parameters = Parameters { robx, ..Parameters::default() };
+        let settings = Settings { parameters, encoding, ..Settings::default() };
+        let mut judge = Judge::new(Arc::clone(&vfs), settings, lists).unwrap();
+        judge.judge(HAM).unwrap();
+        judge
+    };
+    let (mut follows, mut insists) = (judge(0.0, None), judge(0.3, Some(WordEncoding::Utf8)));
+    let said = |judge: &Judge| (judge.settings().parameters.robx, judge.settings().encoding);
+    assert_eq!(said(&follows), (0.6, Some(WordEncoding::Utf8)));
+    say(400_000, 1);
+    follows.refresh().unwrap();
+    assert_eq!(said(&follows), (0.4, Some(WordEncoding::Raw)));
+    // What was asked for stays; another encoding than the list's is refused.
+    assert!(insists.refresh().is_err());
+    say(500_000, 2);
+    insists.refresh().unwrap();
+    assert_eq!(said(&insists), (0.3, Some(WordEncoding::Utf8)));
+}

@@ -52,17 +52,26 @@ impl Asker<'_> {
         })
     }
 
-    /// Teaches a message. **Commit point:** durable when this returns.
+    /// Teaches a message. What the processor works on is done by `in_turn`, which does what it is
+    /// given once; waiting for others who write is not. **Commit point:** durable when this
+    /// returns.
     ///
     /// # Errors
     /// What the word list says.
-    pub fn teach(&self, message: &[u8], lesson: Lesson) -> Result<(Became, u64)> {
+    pub fn teach(
+        &self,
+        message: &[u8],
+        lesson: Lesson,
+        in_turn: &dyn Fn(&mut dyn FnMut()),
+    ) -> Result<(Became, u64)> {
         // The trainer closes the list, with which the locks of a file of bogofilter's end.
         let _asking = self.pool.asking();
         let mut found = None;
         let mut tell = |_, became| found = Some(became);
         let mut trainer = self.filter.trainer(lesson)?;
-        trainer.add(Source::Messages(&[message]), &mut tell)?;
+        let mut added = Ok(());
+        in_turn(&mut || added = trainer.add(Source::Messages(&[message]), &mut tell));
+        added?;
         let trained = trainer.finish(&mut tell)?;
         Ok((found.expect("because the message was given"), trained.generation))
     }

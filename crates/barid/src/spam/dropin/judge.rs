@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use barid_bayes::{
-    AddressPrefix, Evidence, Explanation, Facts, Options, Score, Scorer, Status, Tokenizer,
+    AddressPrefix, Evidence, Explanation, Facts, Options, Parameters, Score, Scorer, Status,
+    Tokenizer,
 };
 use barid_vfs::Vfs;
 
@@ -21,6 +22,8 @@ use crate::spam::worker::{held, packed};
 pub struct Judge {
     vfs: Arc<dyn Vfs>,
     settings: Settings,
+    /// What was asked for, whatever lists say.
+    asked: Parameters,
     lists: Lists,
     tokenizer: Tokenizer,
     words: Words,
@@ -71,6 +74,7 @@ impl Judge {
         let mut judge = Self {
             vfs,
             tokenizer: Tokenizer::new(settings.tokens.clone()),
+            asked: settings.parameters,
             settings,
             lists,
             words: Words::default(),
@@ -88,7 +92,7 @@ impl Judge {
     /// from now on.
     fn settle(&mut self) -> Result<bool> {
         let settings = &mut self.settings;
-        settings.parameters = settings.parameters.filled_in(self.lists.robx());
+        settings.parameters = self.asked.filled_in(self.lists.robx());
         let robx = settings.parameters.robx;
         if !(0.0..=1.0).contains(&robx) {
             return Err(Error::Robx(robx));
@@ -137,7 +141,9 @@ impl Judge {
     /// # Errors
     /// [`Error::List`].
     pub fn refresh(&mut self) -> Result<()> {
-        self.lists.refresh()?;
+        if self.lists.refresh()? {
+            self.settle()?;
+        }
         Ok(())
     }
 

@@ -144,6 +144,8 @@ pub struct Listed {
 pub struct Lists {
     lists: Vec<Listed>,
     default: Option<usize>,
+    /// What was asked for, and what there is.
+    asked: Option<WordEncoding>,
     encoding: Option<WordEncoding>,
     version: u32,
     robx: u32,
@@ -180,6 +182,7 @@ impl Lists {
         let mut lists = Self {
             lists: Vec::with_capacity(specs.len()),
             default: specs.iter().position(|spec| !spec.is_ignored),
+            asked: encoding,
             encoding,
             version: 0,
             robx: 0,
@@ -284,9 +287,12 @@ impl Lists {
     pub fn refresh(&mut self) -> Result<bool> {
         let mut is_changed = false;
         for listed in &mut self.lists {
-            if listed.list.refresh()? {
-                (listed.is_known, is_changed) = (false, true);
-            }
+            is_changed |= listed.list.refresh()?;
+        }
+        if is_changed {
+            // What they say of themselves may be something else now.
+            (self.encoding, self.version, self.robx) = (self.asked, 0, 0);
+            self.lists.iter_mut().for_each(|listed| listed.is_known = false);
         }
         self.ask()?;
         Ok(is_changed)

@@ -74,7 +74,7 @@ pub(crate) struct DaemonArgs {
     /// Let mail servers hold spam for somebody to look at
     #[arg(long, requires = "milter")]
     quarantine: bool,
-    /// Take so many connections at once; others wait
+    /// Take so many connections of programs at once, and as many of mail servers; others wait
     #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
@@ -82,7 +82,8 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
     message_size: u64,
-    /// End connections that say nothing for so many seconds
+    /// End connections that say nothing for so many seconds, or take longer for a request, for the
+    /// text of a message, or to take an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -146,12 +147,14 @@ pub(crate) fn run(context: &mut Context, args: &DaemonArgs) -> anyhow::Result<Ou
     let daemon = daemon(&filter, args, log);
     daemon.look_at_list()?;
     let listeners = listen(context, args)?;
-    let told = match &args.milter {
-        Some(Address::Inet(_)) => listeners.get(1).and_then(Listener::port),
-        _ => None,
+    let places: Vec<String> = listeners.iter().map(Listener::place).collect();
+    let text = match &places[..] {
+        [programs, mail_servers] => {
+            format!("listening at {programs}, to mail servers at {mail_servers}")
+        }
+        _ => format!("listening at {}", places.concat()),
     };
-    let port = told.map(|port| format!(", mail servers at port {port}")).unwrap_or_default();
-    context.out.line(&format!("listening{port}"))?;
+    context.out.line(&visible(text.as_bytes()))?;
     context.out.flush()?;
     let timeout = Duration::from_secs(args.timeout);
     let serve = |listener: usize, stream: Stream, busy: &Busy| daemon.serve(listener, stream, busy);

@@ -1,11 +1,11 @@
 //! A word list that a daemon holds open: its counts are asked for, and everything else, and all of
 //! it once the daemon does not answer, is done with the list itself.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use barid::spam::{AnyList, dropin};
 use barid::vfs::{OsVfs, Vfs};
@@ -13,18 +13,39 @@ use barid::wordlist::{
     Batch, Beside, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit, WordList,
 };
 
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
 use super::protocol::Frame;
 use super::socket_of;
 use crate::limits::DAEMON_ANSWER_LEN_MAX;
 
-/// How long an answer may take before the list itself is asked.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take before the list itself is asked: a daemon that is stopped must not
+/// hold up mail.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A connection from which all of an answer comes until some time, or nothing more.
+#[derive(Debug)]
+struct Hasty {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Read for Hasty {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
 
 /// A list and its daemon.
 #[derive(Debug)]
 struct Remote {
     path: PathBuf,
-    stream: Option<BufReader<UnixStream>>,
+    stream: Option<BufReader<Hasty>>,
     /// The list itself, once that is needed.
     local: Option<AnyList>,
     generation: u64,
@@ -32,10 +53,15 @@ struct Remote {
 
 /// The word list at `path` by way of its daemon, if one listens.
 pub(crate) fn connect(path: &Path) -> Option<AnyList> {
-    let stream = UnixStream::connect(socket_of(path)).ok()?;
-    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+    let address = SocketAddrUnix::new(socket_of(path)).ok()?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    // Where too many wait already, or nobody takes connections, this fails at once.
+    net::connect(&socket, &address).ok()?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false).ok()?;
     stream.set_write_timeout(Some(TIMEOUT)).ok()?;
-    let stream = Some(BufReader::new(stream));
+    let stream = Some(BufReader::new(Hasty { stream, until: Instant::now() }));
     Some(Box::new(Remote { path: path.to_owned(), stream, local: None, generation: 0 }))
 }
 
@@ -47,7 +73,8 @@ impl Remote {
             request.body.extend_from_slice(token);
             request.body.push(0);
         }
-        request.write(stream.get_mut())?;
+        stream.get_mut().until = Instant::now() + TIMEOUT;
+        request.write(&mut stream.get_mut().stream)?;
         let answer = Frame::read(stream, DAEMON_ANSWER_LEN_MAX)?;
         let answer = answer.filter(|answer| answer.verb == "ok");
         let answer = answer.filter(|answer| answer.body.len() == 8 * tokens.len());

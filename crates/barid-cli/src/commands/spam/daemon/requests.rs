@@ -27,9 +27,13 @@ pub(super) fn serve(daemon: &Daemon<'_>, stream: Stream, busy: &Busy) -> io::Res
             return Ok(());
         }
         busy.set(true);
-        match Frame::read(&mut reader, daemon.rules.message_len_max) {
+        let asked = busy.talking(|| Frame::read(&mut reader, daemon.rules.message_len_max));
+        match asked {
             Ok(None) => return Ok(()),
-            Ok(Some(request)) => answer(daemon, &request).write(&mut writer)?,
+            Ok(Some(request)) => {
+                let answer = answer(daemon, &request);
+                busy.talking(|| answer.write(&mut writer))?;
+            }
             Err(error) => {
                 if error.kind() == ErrorKind::InvalidData {
                     // Where the next request begins is not known any more.
@@ -62,7 +66,8 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         ("train" | "retrain", None) => return failed("class is missing: spam or ham"),
         _ => return failed("no such request"),
     };
-    let taught = daemon.turns.with(|| daemon.asker.teach(&request.body, lesson));
+    let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
+    let taught = daemon.asker.teach(&request.body, lesson, &in_turn);
     daemon.tell_damage();
     match taught {
         Err(error) => failed(&error.to_string()),

@@ -5,7 +5,7 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,20 +18,62 @@ use super::socket::{Listener, Stream};
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often it looks.
 const END_STEP: Duration = Duration::from_millis(20);
+/// How often it is looked whether there is room for connections again.
+const FULL_STEP: Duration = Duration::from_millis(20);
+/// How long somebody may be late unnoticed.
+const LATE_STEP: Duration = Duration::from_secs(5);
 /// How long no connection is taken after one could not be.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Tells whether a connection is in the middle of something.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Busy(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(super) struct Busy(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    is_busy: AtomicBool,
+    /// Since how many milliseconds after `start` somebody is to send or take something whole; 0
+    /// for nothing.
+    since: AtomicU64,
+    start: Instant,
+}
 
 impl Busy {
+    fn new(start: Instant) -> Self {
+        let (is_busy, since) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self(Arc::new(State { is_busy, since, start }))
+    }
+
     pub(super) fn set(&self, is_busy: bool) {
-        self.0.store(is_busy, Ordering::Relaxed);
+        self.0.is_busy.store(is_busy, Ordering::Relaxed);
     }
 
     fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether something is under way from or to the other side, which must come to an end.
+    pub(super) fn talks(&self, talks: bool) {
+        let since = match (talks, self.0.since.load(Ordering::Relaxed)) {
+            (false, _) => 0,
+            (true, 0) => (self.0.start.elapsed().as_millis() as u64).max(1),
+            (true, since) => since,
+        };
+        self.0.since.store(since, Ordering::Relaxed);
+    }
+
+    /// Does something that is under way from or to the other side.
+    pub(super) fn talking<R>(&self, talk: impl FnOnce() -> R) -> R {
+        self.talks(true);
+        let done = talk();
+        self.talks(false);
+        done
+    }
+
+    /// Whether something is under way for longer.
+    fn is_late(&self, timeout: Duration) -> bool {
+        let since = self.0.since.load(Ordering::Relaxed);
+        since != 0 && self.0.start.elapsed() > Duration::from_millis(since) + timeout
     }
 }
 
@@ -41,7 +83,8 @@ pub(super) type Serve<'a> = dyn Fn(usize, Stream, &Busy) + Sync + 'a;
 /// What all threads know.
 struct Shared {
     open: Mutex<Vec<(usize, Stream, Busy)>>,
-    count: AtomicUsize,
+    /// How many connections each listener has.
+    counts: Vec<AtomicUsize>,
     next: AtomicUsize,
 }
 
@@ -49,9 +92,20 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Vec<(usize, Stream, Busy)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Ends connections of those who do not come to an end with a request or with taking an answer,
+    /// however often they say something; until when to look again.
+    fn end_late(&self, timeout: Duration) -> Option<Duration> {
+        let open = self.lock();
+        for (_, stream, _) in open.iter().filter(|(.., busy)| busy.is_late(timeout)) {
+            stream.shutdown(Shutdown::Both);
+        }
+        (!open.is_empty()).then(|| (timeout / 4).min(LATE_STEP))
+    }
 }
 
-/// Takes connections until `end` can be read, then lets finish what runs.
+/// Takes connections until `end` can be read, then lets finish what runs. Each listener has its
+/// own `connections_max`, so that none takes those of another.
 pub(super) fn serve(
     listeners: &[Listener],
     end: &UnixStream,
@@ -59,12 +113,15 @@ pub(super) fn serve(
     timeout: Duration,
     serve: &Serve<'_>,
 ) -> io::Result<()> {
-    let shared =
-        Shared { open: Mutex::default(), count: AtomicUsize::new(0), next: AtomicUsize::new(0) };
+    let counts = listeners.iter().map(|_| AtomicUsize::new(0)).collect();
+    let shared = Shared { open: Mutex::default(), counts, next: AtomicUsize::new(0) };
+    let start = Instant::now();
     thread::scope(|scope| {
         loop {
-            let is_full = shared.count.load(Ordering::Acquire) >= connections_max;
-            let ready = wait(listeners, end.as_fd(), is_full)?;
+            let is_open =
+                |index: usize| shared.counts[index].load(Ordering::Acquire) < connections_max;
+            let look_again = shared.end_late(timeout);
+            let ready = wait(listeners, end.as_fd(), &is_open, look_again)?;
             if ready.is_ended {
                 break;
             }
@@ -81,11 +138,12 @@ pub(super) fn serve(
                 let (Ok(second), Ok(())) = (stream.try_clone(), stream.set_timeout(timeout)) else {
                     continue;
                 };
-                let (number, busy) = (shared.next.fetch_add(1, Ordering::Relaxed), Busy::default());
+                let (number, busy) =
+                    (shared.next.fetch_add(1, Ordering::Relaxed), Busy::new(start));
                 shared.lock().push((number, second, busy.clone()));
-                shared.count.fetch_add(1, Ordering::AcqRel);
+                shared.counts[index].fetch_add(1, Ordering::AcqRel);
                 let shared = &shared;
-                let open = Open { shared, number };
+                let open = Open { shared, number, listener: index };
                 let work = move || {
                     let _open = open;
                     serve(index, stream, &busy);
@@ -105,12 +163,13 @@ pub(super) fn serve(
 struct Open<'a> {
     shared: &'a Shared,
     number: usize,
+    listener: usize,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.shared.lock().retain(|(number, ..)| *number != self.number);
-        self.shared.count.fetch_sub(1, Ordering::AcqRel);
+        self.shared.counts[self.listener].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -119,21 +178,33 @@ struct Ready {
     listeners: Vec<usize>,
 }
 
-/// Waits for connections, unless there are enough, and for the end.
-fn wait(listeners: &[Listener], end: BorrowedFd<'_>, is_full: bool) -> io::Result<Ready> {
+/// Waits for connections of the listeners that may have more, and for the end.
+fn wait(
+    listeners: &[Listener],
+    end: BorrowedFd<'_>,
+    is_open: &dyn Fn(usize) -> bool,
+    look_again: Option<Duration>,
+) -> io::Result<Ready> {
+    let open: Vec<usize> = (0..listeners.len()).filter(|index| is_open(*index)).collect();
     let mut waited = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
-    if !is_full {
-        waited.extend(listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
-    }
+    waited.extend(open.iter().map(|index| PollFd::new(&listeners[*index], PollFlags::IN)));
     // Where there are enough it looks again whether one has ended.
-    let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-    match poll(&mut waited, is_full.then_some(&timeout)) {
+    let is_full = open.len() < listeners.len();
+    let timeout = if is_full { Some(FULL_STEP) } else { look_again };
+    let timeout = timeout.map(|timeout| Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    });
+    match poll(&mut waited, timeout.as_ref()) {
         Err(rustix::io::Errno::INTR) => {}
         polled => drop(polled?),
     }
     let is_ready = |waited: &PollFd<'_>| !waited.revents().is_empty();
-    let listeners = (0..waited.len() - 1).filter(|index| is_ready(&waited[index + 1]));
-    Ok(Ready { is_ended: is_ready(&waited[0]), listeners: listeners.collect() })
+    let ready = open.iter().zip(&waited[1..]).filter(|(_, waited)| is_ready(waited));
+    Ok(Ready {
+        is_ended: is_ready(&waited[0]),
+        listeners: ready.map(|(index, _)| *index).collect(),
+    })
 }
 
 /// Ends connections: those that wait at once, the others when they are through with what they do,

@@ -44,6 +44,9 @@ impl FromStr for Address {
     }
 }
 
+/// The longest path of a socket: `sun_path` has a zero byte behind it.
+const SOCKET_PATH_LEN_MAX: usize = 107;
+
 /// What is listened to. A socket of the file system goes with it.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -73,6 +76,16 @@ impl Listener {
             }
             Address::Unix(path) => {
                 let at = || path.display().to_string();
+                let len = path.as_os_str().len();
+                if len > SOCKET_PATH_LEN_MAX {
+                    let message = format!(
+                        "{}: {len} bytes, and the path of a socket has at most {SOCKET_PATH_LEN_MAX}",
+                        path.display()
+                    );
+                    let hint = "name a shorter path, as with --socket /run/user/1000/barid.sock; \
+                                `barid bogofilter` then does without the daemon";
+                    return Err(WithHint::error(message, hint));
+                }
                 let lock = lock(path)?;
                 remove_socket(path)?;
                 let before = rustix::process::umask(Mode::from_raw_mode(0o777 & !mode));
@@ -106,11 +119,15 @@ impl Listener {
         }
     }
 
-    /// The port, of an address that left that to the system.
-    pub(super) fn port(&self) -> Option<u16> {
-        match &self.kind {
-            Kind::Unix(_) => None,
-            Kind::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
+    /// Where it listens, with the port that the system chose.
+    pub(super) fn place(&self) -> String {
+        match (&self.kind, &self.path) {
+            (Kind::Tcp(listener), _) => {
+                listener.local_addr().map_or_else(|error| error.to_string(), |at| at.to_string())
+            }
+            (Kind::Unix(_), path) => {
+                path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+            }
         }
     }
 }

@@ -33,11 +33,14 @@ pub(super) fn serve(
             Next::Read => {}
             Next::Close => break,
             Next::Judge => {
+                busy.talks(false);
                 let verdict = judge(session.message());
                 session.judged(verdict.as_ref(), &mut out);
             }
         }
         busy.set(session.is_busy());
+        // Only the message itself comes at once: who sends it may take its time before.
+        busy.talks(session.is_in_message());
         if !out.is_empty() {
             writer.write_all(&out)?;
             out.clear();

@@ -69,6 +69,7 @@ pub(super) struct Session {
     /// What was agreed on; before that nothing else is understood.
     steps: Option<u32>,
     message: Vec<u8>,
+    has_fields: bool,
     in_body: bool,
     /// Fields of ours that the message brought.
     own_fields: u32,
@@ -76,7 +77,8 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(rules: Rules) -> Self {
-        Self { rules, steps: None, message: Vec::new(), in_body: false, own_fields: 0 }
+        let (has_fields, in_body, own_fields) = (false, false, 0);
+        Self { rules, steps: None, message: Vec::new(), has_fields, in_body, own_fields }
     }
 
     /// Takes a packet, and appends what is to be answered.
@@ -134,6 +136,11 @@ impl Session {
         !self.message.is_empty()
     }
 
+    /// Whether its fields or its body are under way.
+    pub(super) fn is_in_message(&self) -> bool {
+        self.has_fields
+    }
+
     /// The message so far.
     pub(super) fn message(&self) -> &[u8] {
         &self.message
@@ -186,7 +193,7 @@ impl Session {
     fn forget(&mut self) {
         self.message.clear();
         self.message.shrink_to(MESSAGE_LEN_KEPT);
-        (self.in_body, self.own_fields) = (false, 0);
+        (self.has_fields, self.in_body, self.own_fields) = (false, false, 0);
     }
 
     /// Mail that was delivered begins so, and so does what was taught of it.
@@ -197,6 +204,7 @@ impl Session {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8], has_space: bool) {
+        self.has_fields = true;
         if name.eq_ignore_ascii_case(FIELD) {
             self.own_fields = (self.own_fields + 1).min(OWN_FIELDS_MAX + 1);
             return;
@@ -209,7 +217,7 @@ impl Session {
 
     fn end_header(&mut self) {
         if !self.in_body {
-            self.in_body = true;
+            (self.has_fields, self.in_body) = (true, true);
             self.add(b"\n");
         }
     }
