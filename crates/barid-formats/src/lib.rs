@@ -27,6 +27,8 @@ mod scan;
 mod spans;
 mod stamp;
 mod sync;
+#[cfg(test)]
+mod worlds;
 
 pub use create::{CreateOptions, Created, create};
 pub use detect::{FormatName, MailboxSpec, detect, open, open_with};

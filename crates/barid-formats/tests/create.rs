@@ -6,23 +6,17 @@ use std::sync::Arc;
 
 use barid_formats::{
     CreateOptions, EmptyKnown, Error, Format, FormatName, MailboxSpec, ScanContext, ScanReport,
-    ScanSink, ScannedMessage, SinkError, Sinks, Variant, create, open,
+    ScanSink, ScannedMessage, SinkError, Sinks, create, open,
 };
 use barid_state::{Access, Identity, Ledger};
 use barid_types::UidValidity;
 use barid_vfs::{CrashVfs, MemVfs, OpenOptions, Vfs};
 
-const FORMATS: [FormatName; 9] = [
-    FormatName::Maildir,
-    FormatName::MboxVariant(Variant::Mboxo),
-    FormatName::MboxVariant(Variant::Mboxrd),
-    FormatName::MboxVariant(Variant::Mboxcl),
-    FormatName::MboxVariant(Variant::Mboxcl2),
-    FormatName::Mmdf,
-    FormatName::Mbx,
-    FormatName::Mix,
-    FormatName::Mh,
-];
+use crate::support::IN_STRETCHES;
+
+fn formats() -> impl Iterator<Item = FormatName> {
+    [FormatName::Maildir, FormatName::Mh].into_iter().chain(IN_STRETCHES)
+}
 
 /// No message is there.
 struct NoSinks;
@@ -69,7 +63,7 @@ fn is_there(result: Result<barid_formats::Created, Error>) -> bool {
 #[test]
 fn a_new_mailbox_is_empty() {
     let uidvalidity = UidValidity::new(12_345);
-    for format in FORMATS {
+    for format in formats() {
         for uidvalidity in [None, uidvalidity] {
             let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
             let path = Path::new("/mail");
@@ -83,7 +77,7 @@ fn a_new_mailbox_is_empty() {
             if let Some(uidvalidity) = uidvalidity.filter(|_| created.holds_uidvalidity) {
                 assert_eq!(report.uidvalidity, uidvalidity, "{format:?}");
             }
-            for other in FORMATS {
+            for other in formats() {
                 assert!(is_there(create(&vfs, path, other.format(), &options)), "{other:?}");
             }
         }
@@ -92,7 +86,7 @@ fn a_new_mailbox_is_empty() {
 
 #[test]
 fn what_is_there_stays() {
-    for format in FORMATS {
+    for format in formats() {
         let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
         let path = Path::new("/mail");
         vfs.create_dir(path, 0o700).unwrap();
@@ -113,7 +107,7 @@ fn what_is_there_stays() {
 
 #[test]
 fn after_a_crash_it_is_there_or_can_be_made() {
-    for format in FORMATS {
+    for format in formats() {
         let crash = CrashVfs::new(&MemVfs::new());
         let options = CreateOptions { uidvalidity: UidValidity::new(12_345), mode: 0o600 };
         let path = Path::new("/mail");

@@ -6,21 +6,11 @@ use std::time::Duration;
 
 use barid_formats::{
     CreateOptions, EmptyKnown, Error, FormatName, Location, Mailbox, MailboxSpec, MboxOptions,
-    NewMessage, ReadAs, ScanContext, Stamp, SyncContext, Variant, create, open_with,
+    NewMessage, ReadAs, ScanContext, Stamp, SyncContext, create, open_with,
 };
 use barid_vfs::{CallKind, CountingVfs, MemVfs, OpenOptions, Vfs};
 
-use crate::support::{Cached, new_ledger};
-
-const FORMATS: [FormatName; 7] = [
-    FormatName::MboxVariant(Variant::Mboxo),
-    FormatName::MboxVariant(Variant::Mboxrd),
-    FormatName::MboxVariant(Variant::Mboxcl),
-    FormatName::MboxVariant(Variant::Mboxcl2),
-    FormatName::Mmdf,
-    FormatName::Mbx,
-    FormatName::Mix,
-];
+use crate::support::{Cached, IN_STRETCHES, new_ledger};
 
 /// A mailbox of some hundred messages.
 struct World {
@@ -149,7 +139,7 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn messages_are_read_together_as_they_are_alone() {
-    for format in FORMATS {
+    for format in IN_STRETCHES {
         let world = World::new(format, &texts());
         assert_eq!(world.check("as they are"), 300);
         let before = world.disk.counts();
@@ -171,7 +161,7 @@ fn messages_are_read_together_as_they_are_alone() {
 
 #[test]
 fn places_that_are_none_are_refused() {
-    for format in FORMATS {
+    for format in IN_STRETCHES {
         let world = World::new(format, &texts()[..3]);
         let Location::Span { offset, separator_len, header_len, body_len } =
             world.known.seen[1].location

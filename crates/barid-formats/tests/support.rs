@@ -3,12 +3,23 @@
 use std::sync::{Arc, Mutex};
 
 use barid_formats::{
-    Error, Known, KnownMessage, Location, Mailbox, ScanContext, ScanReport, ScanSink,
-    ScannedMessage, SinkError, Sinks, Stamp,
+    Error, FormatName, Known, KnownMessage, Location, Mailbox, ScanContext, ScanReport, ScanSink,
+    ScannedMessage, SinkError, Sinks, Stamp, Variant,
 };
 use barid_state::{Access, Identity, Ledger, MessageKey};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{MemVfs, Vfs};
+
+/// The formats whose messages are stretches of files.
+pub(crate) const IN_STRETCHES: [FormatName; 7] = [
+    FormatName::MboxVariant(Variant::Mboxo),
+    FormatName::MboxVariant(Variant::Mboxrd),
+    FormatName::MboxVariant(Variant::Mboxcl),
+    FormatName::MboxVariant(Variant::Mboxcl2),
+    FormatName::Mmdf,
+    FormatName::Mbx,
+    FormatName::Mix,
+];
 
 /// A message as a sink got it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -324,7 +324,7 @@ fn check_unreadable(second: &[u8], fault: Fault, header_len: usize) {
         assert_eq!((defect.kind, defect.uid), (DefectKind::Unreadable, Some(uid(2))));
         assert!(defect.what.starts_with(&format!("cannot be read: {name}: ")), "{}", defect.what);
         assert_eq!((report.defects.len(), report.stats.messages_read), (1, messages_read));
-        assert!(world.maildir().has_unread(&report.state));
+        assert!(world.mailbox().has_unread(&report.state));
         assert_eq!(world.uids(), [1, 2, 3]);
         assert_eq!(world.cache.messages[&uid(2)].header.len(), header_len);
     };
@@ -339,7 +339,7 @@ fn check_unreadable(second: &[u8], fault: Fault, header_len: usize) {
     world.vfs = Arc::new(disk.clone());
     let report = world.scan();
     assert!(report.reset && report.defects.is_empty(), "{:?}", report.defects);
-    assert!(!world.maildir().has_unread(&report.state));
+    assert!(!world.mailbox().has_unread(&report.state));
     assert_eq!(world.uids(), [1, 2, 3]);
     assert_eq!(world.cache.messages[&uid(2)].header, second);
     assert!(!world.scan().reset);
@@ -366,7 +366,7 @@ fn what_cannot_be_read_and_goes_is_forgotten() {
     world.pass_time();
     let report = world.scan();
     assert_eq!((report.expunged, report.defects.len()), (vec![uid(1)], 0));
-    assert!(!world.maildir().has_unread(&report.state));
+    assert!(!world.mailbox().has_unread(&report.state));
 }
 
 #[test]
@@ -526,6 +526,6 @@ fn uids_that_another_process_gives_out_meanwhile_are_noticed() {
         threads: 1,
         progress: None,
     };
-    let report = world.maildir().scan(&EmptyKnown::default(), &sinks, &mut context);
+    let report = world.mailbox().scan(&EmptyKnown::default(), &sinks, &mut context);
     assert!(matches!(report, Err(Error::Changed { .. })), "{report:?}");
 }

@@ -1,0 +1,327 @@
+//! What the tests of formats with a file for each message share: a mailbox, and a cache in memory that
+//! follows it.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use barid_state::{Access, Identity, Ledger, MessageKey};
+use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
+use barid_vfs::{OpenOptions, Vfs};
+
+use crate::remembered::Remembered;
+use crate::{
+    ChangeSet, FlagChange, KnownMessage, Location, Mailbox, NewMessage, ReadAs, Result,
+    ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, SyncContext, SyncReport,
+};
+
+/// A message as the cache has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cached {
+    pub(crate) name: Vec<u8>,
+    pub(crate) in_new: bool,
+    pub(crate) flags: FlagSet,
+    pub(crate) mask: KeywordMask,
+    pub(crate) key: MessageKey,
+    pub(crate) header: Vec<u8>,
+    pub(crate) size: u64,
+    pub(crate) rfc822_size: Option<u64>,
+    pub(crate) date: InternalDate,
+}
+
+impl Cached {
+    pub(crate) fn location(&self) -> Location<'_> {
+        Location::File { name: &self.name, in_new: self.in_new }
+    }
+}
+
+/// What a cache would know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cache {
+    pub(crate) report: Option<ScanReport>,
+    pub(crate) messages: BTreeMap<Uid, Cached>,
+    table: KeywordTable,
+}
+
+impl Remembered for Cache {
+    fn report(&self) -> Option<&ScanReport> {
+        self.report.as_ref()
+    }
+    fn table(&self) -> &KeywordTable {
+        &self.table
+    }
+    fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>> {
+        self.messages.iter().map(|(uid, cached)| KnownMessage {
+            uid: *uid,
+            flags: cached.flags,
+            keywords: cached.mask,
+            location: cached.location(),
+            key: cached.key,
+        })
+    }
+}
+
+/// Remembers the messages of the chunks that were finished.
+#[derive(Default)]
+struct Remember(Mutex<BTreeMap<u32, Vec<(Uid, Cached)>>>);
+
+struct Chunk<'a>(u32, Vec<(Uid, Cached)>, &'a Remember);
+
+impl Sinks for Remember {
+    fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_> {
+        Box::new(Chunk(chunk, Vec::new(), self))
+    }
+}
+
+impl ScanSink for Chunk<'_> {
+    fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
+        let Location::File { name, in_new } = message.location else {
+            unreachable!("because a message is a file");
+        };
+        let cached = Cached {
+            name: name.to_vec(),
+            in_new,
+            flags: message.flags,
+            mask: message.keywords,
+            key: message.key,
+            header: message.header.to_vec(),
+            size: message.size,
+            rfc822_size: message.rfc822_size,
+            date: message.internal_date,
+        };
+        self.1.push((message.uid.expect("because these formats give UIDs at once"), cached));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), SinkError> {
+        let earlier = self.2.0.lock().unwrap().insert(self.0, self.1);
+        assert!(earlier.is_none(), "a chunk is finished once");
+        Ok(())
+    }
+}
+
+/// A format with a file for each message.
+pub(crate) trait Kind: Mailbox + Sized {
+    /// The folders of a mailbox, which is one itself.
+    const FOLDERS: &[&str];
+    /// Whether a scan is to find a ledger that lasts.
+    const NEEDS_LEDGER: bool;
+    /// Opens a mailbox.
+    fn at(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self;
+    /// What a line tells of a file's name.
+    fn shown(name: &str, in_new: bool) -> String;
+}
+
+/// A mailbox at `/box` (or elsewhere) and what is known of it.
+pub(crate) struct World<K> {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) path: PathBuf,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) cache: Cache,
+    pub(crate) read_only: bool,
+    pub(crate) full_check: bool,
+    pub(crate) threads: usize,
+    pub(crate) kind: PhantomData<K>,
+}
+
+impl<K: Kind> World<K> {
+    /// An empty mailbox.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>) -> Self {
+        let world = Self::at(vfs, Path::new("/box"), Path::new("/state"));
+        for folder in [""].iter().chain(K::FOLDERS) {
+            world.vfs.create_dir_all(&world.path.join(folder), 0o700).unwrap();
+        }
+        world
+    }
+
+    /// One that is there already, or will be.
+    pub(crate) fn at(vfs: Arc<dyn Vfs>, path: &Path, state_dir: &Path) -> Self {
+        vfs.create_dir_all(state_dir, 0o700).unwrap();
+        Self {
+            vfs,
+            path: path.to_owned(),
+            state_dir: state_dir.to_owned(),
+            cache: Cache::default(),
+            read_only: false,
+            full_check: false,
+            threads: 2,
+            kind: PhantomData,
+        }
+    }
+
+    pub(crate) fn mailbox(&self) -> K {
+        K::at(Arc::clone(&self.vfs), self.path.clone())
+    }
+
+    pub(crate) fn ledger(&self) -> Result<Ledger> {
+        let identity = Identity { id: 7, path: self.path.clone(), inode: 1 };
+        let vfs = Arc::clone(&self.vfs);
+        Ok(Ledger::open(vfs, &self.state_dir, &identity, Access::ReadWrite)?)
+    }
+
+    /// Writes a file, as another program would.
+    pub(crate) fn put(&self, name: &str, content: &[u8]) {
+        let path = self.path.join(name);
+        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
+        self.vfs.open(&path, options).unwrap().write_all_at(content, 0).unwrap();
+    }
+
+    /// Renames, as another program would.
+    pub(crate) fn rename(&self, from: &str, to: &str) {
+        self.vfs.rename(&self.path.join(from), &self.path.join(to)).unwrap();
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.vfs.remove_file(&self.path.join(name)).unwrap();
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        String::from_utf8(self.vfs.read(&self.path.join(name), 1 << 20).unwrap()).unwrap()
+    }
+
+    /// Lets the racy interval pass.
+    pub(crate) fn pass_time(&self) {
+        self.vfs.sleep(Duration::from_secs(3));
+    }
+
+    /// Scans and follows.
+    pub(crate) fn scan(&mut self) -> ScanReport {
+        self.try_scan().unwrap()
+    }
+
+    pub(crate) fn try_scan(&mut self) -> Result<ScanReport> {
+        let sinks = Remember::default();
+        let mut ledger = self.ledger()?;
+        let mut context = ScanContext {
+            ledger: &mut ledger,
+            read_only: self.read_only,
+            full_check: self.full_check,
+            threads: self.threads,
+            progress: None,
+        };
+        let report = self.mailbox().scan(&self.cache, &sinks, &mut context)?;
+        ledger.commit()?;
+        ledger.unlock();
+        self.follow(&report, sinks);
+        match ledger.is_persistent() || !K::NEEDS_LEDGER {
+            true => Ok(report),
+            false => Err(crate::Error::Unsupported { path: self.path.clone(), what: "no ledger" }),
+        }
+    }
+
+    /// Does to the cache what the report says, and checks what must always hold.
+    fn follow(&mut self, report: &ScanReport, sinks: Remember) {
+        let cache = &mut self.cache;
+        if report.reset {
+            cache.messages.clear();
+        }
+        for uid in &report.expunged {
+            assert!(cache.messages.remove(uid).is_some(), "{uid} was known");
+        }
+        for changed in &report.changed {
+            let cached = cache.messages.get_mut(&changed.uid).unwrap();
+            (cached.flags, cached.mask) = (changed.flags, changed.keywords);
+            if let Some((name, in_new)) = &changed.file {
+                (cached.name, cached.in_new) = (name.clone(), *in_new);
+            }
+        }
+        let last = cache.messages.keys().next_back().copied();
+        let fresh: Vec<(Uid, Cached)> =
+            sinks.0.into_inner().unwrap().into_values().flatten().collect();
+        assert!(fresh.is_sorted_by_key(|(uid, _)| *uid), "in mailbox order");
+        assert!(fresh.first().is_none_or(|(uid, _)| Some(*uid) > last), "new ones come last");
+        assert!(fresh.last().is_none_or(|(uid, _)| *uid < report.uidnext), "below UIDNEXT");
+        for (uid, cached) in fresh {
+            assert!(cache.messages.insert(uid, cached).is_none());
+        }
+        let mut names: Vec<_> = cache.messages.values().map(|m| (&m.name, m.in_new)).collect();
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "no file is there twice");
+        cache.table = report.keywords.clone();
+        cache.report = Some(report.clone());
+    }
+
+    /// Syncs; the cache follows at the next scan.
+    pub(crate) fn sync(
+        &self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+    ) -> Result<SyncReport> {
+        self.sync_with(changes, appends, false)
+    }
+
+    /// As [`World::sync`], or only what it would do.
+    pub(crate) fn sync_with(
+        &self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        dry_run: bool,
+    ) -> Result<SyncReport> {
+        let mut ledger = self.ledger()?;
+        let mut context = SyncContext::new(&self.cache);
+        context.ledger = Some(&mut ledger);
+        context.dry_run = dry_run;
+        self.mailbox().sync(changes, appends, &mut context)
+    }
+
+    /// UID, file and flags of every known message, as a line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |(uid, m): (&Uid, &Cached)| {
+            let keywords: Vec<&str> =
+                self.cache.table.select(m.mask).map(Keyword::as_str).collect();
+            let name = String::from_utf8_lossy(&m.name);
+            let shown = K::shown(&name, m.in_new);
+            let flags: Vec<&str> = m.flags.iter().map(|flag| &flag.name()[1..]).collect();
+            format!("{uid} {shown} {}", [flags, keywords].concat().join(","))
+        };
+        self.cache.messages.iter().map(line).map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    pub(crate) fn uids(&self) -> Vec<u32> {
+        self.cache.messages.keys().map(|uid| uid.get()).collect()
+    }
+
+    /// The bytes of a known message.
+    pub(crate) fn read(&self, uid: u32) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let cached = &self.cache.messages[&Uid::new(uid).unwrap()];
+        self.mailbox().read(&cached.location(), ReadAs::Message, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Forgets all that was known, as if the cache had been deleted.
+    pub(crate) fn forget(&mut self) {
+        self.cache = Cache::default();
+    }
+}
+
+/// A UID.
+pub(crate) fn uid(number: u32) -> Uid {
+    Uid::new(number).unwrap()
+}
+
+/// A message to be appended.
+pub(crate) fn message(bytes: &[u8]) -> NewMessage<'_> {
+    NewMessage {
+        bytes,
+        internal_date: None,
+        flags: FlagSet::EMPTY,
+        keywords: Vec::new(),
+        ..NewMessage::default()
+    }
+}
+
+/// A change of one message's flags.
+pub(crate) fn flagged(number: u32, add: FlagSet, remove: FlagSet) -> ChangeSet {
+    let change = FlagChange { add, remove, ..FlagChange::default() };
+    ChangeSet { flags: vec![(uid(number), change)].into(), ..ChangeSet::default() }
+}
+
+/// A keyword.
+pub(crate) fn keyword(name: &str) -> Keyword {
+    Keyword::new(name).unwrap()
+}
