@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use barid_testkit::peers::ANSWER_TIMEOUT_S;
 
-/// No run of a measured program may take longer.
+/// No run of barid in the bench of header caches may take longer.
 pub const RUN_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// No run of NeoMutt's may take longer. It must be killed by the process that measures it, which
@@ -21,7 +21,7 @@ pub const COMPARE_BUFFER_LEN: usize = 64 * 1024;
 /// The longest beginning of a line of a listing that an error shows, in bytes.
 pub const LINE_SHOWN_MAX: usize = 200;
 
-/// No step of the bench of an mbox may take longer; peers have the same deadline.
+/// No run of a program in the other benches may take longer; peers have the same deadline.
 pub const STEP_DEADLINE: Duration = Duration::from_secs(ANSWER_TIMEOUT_S);
 
 /// How many messages are appended together; not more than a small mailbox has.

@@ -138,75 +138,104 @@ fn an_interrupted_bench_leaves_what_it_measured() {
     check_files(&world, 1);
 }
 
+/// A bench beside peers, which can go to its folder.
+struct Bench {
+    said: String,
+    raw: String,
+    summary: String,
+}
+
+impl Bench {
+    /// Runs one to its end; `expected` are how lines begin that it says.
+    fn run(args: &[&str], expected: &[&str]) -> Self {
+        let (world, folder) = (World::new(), Scratch::new("bench").unwrap());
+        let out = folder.path().join("out");
+        let run = world.run(&[&["bench"], args, &["-o", out.to_str().unwrap()]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let said = run.text();
+        for line in expected {
+            assert!(said.lines().any(|text| text.starts_with(line)), "{line} in {said}");
+        }
+        assert!(!disk::exists(&out.join("work")));
+        let read = |name| disk::read_text(&out.join(name)).unwrap();
+        let (raw, summary) = (read("raw.csv"), read("summary.md"));
+        assert!(!summary.contains("Not complete"), "{summary}");
+        Self { said, raw, summary }
+    }
+
+    /// Makes sure how many runs of a side there are, unless it is missing.
+    fn check_runs(&self, side: &str, missing: &str, expected: usize) {
+        let runs = self.raw.lines().filter(|line| line.contains(side)).count();
+        let is_missing = self.said.contains(missing);
+        assert_eq!(runs, if is_missing { 0 } else { expected }, "{side} in {}", self.said);
+    }
+}
+
 #[test]
 fn an_mbox_is_rewritten_beside_the_peers() {
-    let world = World::new();
-    let folder = Scratch::new("bench").unwrap();
-    let out = folder.path().join("out");
-    let args = ["bench", "mbox", "--messages", "40", "-t", "2", "-o", out.to_str().unwrap()];
-    let run = world.run(&args);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let text = run.text();
-    for line in [
+    let lines = [
         "40 messages, ",
         " 0 - first sync               - barid",
         " 2 - open again               - barid",
         "*** bars",
         "*** barid to the others",
-    ] {
-        assert!(text.lines().any(|l| l.starts_with(line)), "{line} in {text}");
-    }
-    let raw = String::from_utf8(disk::read(&out.join("raw.csv")).unwrap()).unwrap();
-    let of = |side: &str| raw.lines().filter(|line| line.contains(side)).count();
+    ];
+    let bench = Bench::run(&["mbox", "--messages", "40", "-t", "2"], &lines);
     // Three rounds of 12 steps, in the first of which barriers are counted.
-    assert_eq!(of(",barid,"), 3 * 12, "{raw}");
-    for (peer, steps) in [("dovecot", 12), ("dovecot-lazy", 13), ("c-client", 12)] {
-        let is_missing = text.contains(&format!("skipped: {peer} is missing"));
-        assert_eq!(of(&format!(",{peer},")), if is_missing { 0 } else { 3 * steps }, "{text}");
+    for (side, steps) in [("barid", 12), ("dovecot", 12), ("dovecot-lazy", 13), ("c-client", 12)] {
+        let missing = format!("skipped: {side} is missing");
+        bench.check_runs(&format!(",{side},"), &missing, 3 * steps);
     }
-    let summary = String::from_utf8(disk::read(&out.join("summary.md")).unwrap()).unwrap();
-    assert!(summary.contains("## Bars") && !summary.contains("Not complete"), "{summary}");
-    assert!(!disk::exists(&out.join("work")));
+    assert!(bench.summary.contains("## Bars"), "{}", bench.summary);
 }
 
 #[test]
 fn formats_stand_beside_those_of_the_peers() {
-    let world = World::new();
-    let folder = Scratch::new("bench").unwrap();
-    let out = folder.path().join("out");
-    let args = ["bench", "formats", "--messages", "40", "-t", "1", "-o", out.to_str().unwrap()];
-    let run = world.run(&args);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let text = run.text();
-    for line in [
+    let lines = [
         "40 messages, ",
         " 0 - select                              - barid mbox",
         " 1 - search body, again                  - barid maildir",
         "*** bars",
         "*** the first time",
         "*** barid to the others",
-    ] {
-        assert!(text.lines().any(|l| l.starts_with(line)), "{line} in {text}");
-    }
-    let raw = String::from_utf8(disk::read(&out.join("raw.csv")).unwrap()).unwrap();
-    let of = |side: &str| raw.lines().filter(|line| line.contains(side)).count();
+    ];
+    let bench = Bench::run(&["formats", "--messages", "40", "-t", "1"], &lines);
     for side in ["barid mbox", "barid mh", "c-client mbox", "dovecot mdbox"] {
-        let peer = side.split(' ').next().unwrap_or_default();
-        let is_missing = text.contains(&format!("skipped: {peer} is missing"));
+        let missing = format!("skipped: {} is missing", side.split(' ').next().unwrap_or_default());
         // Five works in both turns and rounds; these convert nothing.
-        assert_eq!(of(&format!(",{side},")), if is_missing { 0 } else { 20 }, "{side} in {text}");
+        bench.check_runs(&format!(",{side},"), &missing, 20);
     }
-    let summary = String::from_utf8(disk::read(&out.join("summary.md")).unwrap()).unwrap();
-    assert!(!summary.contains("Not complete"), "{summary}");
-    assert!(!disk::exists(&out.join("work")));
-    let run = world.run(&["bench", "formats", "-f", "mbox,sdbox"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("no format \"sdbox\"; there are mbox, mbx"), "{}", run.stderr);
+}
+
+#[test]
+fn the_spam_filter_stands_beside_bogofilter() {
+    let lines = [
+        "6 messages of spam, ",
+        "8 messages of ham, ",
+        " 0 - register spam and ham     - barid bogofilter",
+        " 0 - classify, a process each  - barid bogofilter, daemon",
+        " 1 - classify, one process     - barid spam",
+        "*** barid to bogofilter",
+    ];
+    let mail = ["spam", "--spam", "6", "--ham", "8", "--singles", "2", "-t", "1"];
+    let bench =
+        Bench::run(&[&mail[..], &["-w", "register all each", "-p", "bdb"]].concat(), &lines);
+    for (side, steps) in
+        [("barid bogofilter", 3), ("barid bogofilter, daemon", 1), ("bogofilter-bdb", 3)]
+    {
+        let missing = format!("note: {side} is not installed");
+        bench.check_runs(&format!(",\"{side}\","), &missing, 2 * steps);
+    }
 }
 
 #[test]
 fn wrong_options_are_told() {
     let world = world();
+    let check = |args: &[&str], expected: &str| {
+        let run = world.run(&[&["bench"], args].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+    };
     for (args, expected) in [
         (&["-m", "nowhere"][..], "not a Maildir"),
         (&["-m", "mail", "-b", "nope"], "no such store"),
@@ -220,8 +249,12 @@ fn wrong_options_are_told() {
         (&["-m", "mail", "-e", "/bin/true"], "names no storage"),
         (&["-m", "mail", "-o", "mail"], "not an empty folder"),
     ] {
-        let run = world.run(&[&["bench", "hcache"], args].concat());
-        assert_eq!(run.code, 2, "{args:?}");
-        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+        check(&[&["hcache"], args].concat(), expected);
     }
+    check(&["formats", "-f", "mbox,sdbox"], "no format \"sdbox\"; there are mbox, mbx");
+    check(
+        &["mbox", "-p", "copy"],
+        "no peer \"copy\"; there are dovecot, dovecot-lazy, c-client, none",
+    );
+    check(&["spam", "--singles", "7", "--ham", "6"], "not so many messages of ham");
 }

@@ -55,20 +55,19 @@ impl Rounds<'_> {
                     let step = Step { work, turn: *turn };
                     for system in systems.iter_mut().filter(|system| work.is_of(system.side())) {
                         let side = system.side();
+                        let at = || format!("{side} at {step}");
                         progress.say(&format!("{round:2} - {step:35} - {side}"))?;
                         let figures = self.step(round, &mut **system, step);
-                        let figures = stoppable(self.stop, figures);
-                        let figures = figures.with_context(|| format!("{side} at {step}"))?;
+                        let figures = stoppable(self.stop, figures).with_context(at)?;
                         results.runs.push(Run { round, side, step, figures });
-                        if round == 0 {
-                            let checked = check(&mut **system, work, &mut expected);
-                            let checked = stoppable(self.stop, checked);
-                            let checked = checked.with_context(|| format!("{side} at {step}"))?;
-                            if let Some(difference) = checked {
-                                let difference = format!("{side} at {step}: {difference}");
-                                progress.screen.line(&format!("     {difference}"))?;
-                                results.differences.push(difference);
-                            }
+                        if round > 0 {
+                            continue;
+                        }
+                        let checked = check(&mut **system, work, &mut expected);
+                        if let Some(it) = stoppable(self.stop, checked).with_context(at)? {
+                            let difference = format!("{}: {it}", at());
+                            progress.screen.line(&format!("     {difference}"))?;
+                            results.differences.push(difference);
                         }
                     }
                 }

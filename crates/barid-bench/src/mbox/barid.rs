@@ -107,9 +107,6 @@ impl System for Barid {
     }
 
     fn run(&mut self, step: Step, model: &Model, material: &Material) -> Result<Figures> {
-        if step.is_read() {
-            return self.runner.read(&self.file, self.mode.sampling);
-        }
         let words = self.words(step, model, material);
         let log = self.mode.is_counted.then(|| BarrierLog::create(&self.runner.folder));
         let log = log.transpose()?;

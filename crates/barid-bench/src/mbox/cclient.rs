@@ -11,14 +11,13 @@ use super::material::Material;
 use super::model::{Model, lists};
 use super::step::{Side, Step};
 use super::system::{Mode, System, take};
-use crate::lab::{Figures, Runner};
+use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
 
 /// c-client with a copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct CClient {
     pub(crate) file: PathBuf,
-    pub(crate) runner: Runner,
     pub(crate) mode: Mode,
     pub(crate) session: Option<Peer>,
 }
@@ -111,9 +110,6 @@ impl System for CClient {
     }
 
     fn run(&mut self, step: Step, model: &Model, material: &Material) -> Result<Figures> {
-        if step.is_read() {
-            return self.runner.read(&self.file, self.mode.sampling);
-        }
         if step == Step::Open {
             return self.open();
         }

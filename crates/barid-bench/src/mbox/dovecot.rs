@@ -12,7 +12,7 @@ use super::material::Material;
 use super::model::{Model, lists};
 use super::step::{Side, Step};
 use super::system::{Mode, System, take};
-use crate::lab::{Figures, Runner};
+use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
 
 /// Dovecot with a copy of the mailbox.
@@ -21,7 +21,6 @@ pub(crate) struct Dovecot {
     pub(crate) peer: Peer,
     pub(crate) is_lazy: bool,
     pub(crate) file: PathBuf,
-    pub(crate) runner: Runner,
     pub(crate) mode: Mode,
     pub(crate) session: Option<Imap>,
 }
@@ -115,9 +114,6 @@ impl System for Dovecot {
     }
 
     fn run(&mut self, step: Step, model: &Model, material: &Material) -> Result<Figures> {
-        if step.is_read() {
-            return self.runner.read(&self.file, self.mode.sampling);
-        }
         if step == Step::Open {
             return self.open();
         }

@@ -140,7 +140,7 @@ fn rounds<'a>(
         vec![vec![Box::new(barid(options, work, &runner))], Vec::new()];
     for side in Side::PEERS.into_iter().filter(|side| options.peers.contains(side)) {
         let group = usize::from(side != Side::Dovecot);
-        match peer(side, work, &runner) {
+        match peer(side, work) {
             Some(system) => groups[group].push(system),
             None => notes.push(format!("skipped: {side} is missing")),
         }
@@ -157,17 +157,16 @@ fn barid(options: &Options, work: &Path, runner: &Runner) -> Barid {
 }
 
 /// A peer that is installed.
-fn peer(side: Side, work: &Path, runner: &Runner) -> Option<Box<dyn System>> {
-    let (file, runner) = (work.join(format!("{side}/mbox")), runner.clone());
+fn peer(side: Side, work: &Path) -> Option<Box<dyn System>> {
+    let (file, mode) = (work.join(format!("{side}/mbox")), NO_MODE);
     if side == Side::CClient {
         // One is started to see whether it can be.
         drop(CClientPeer::new()?);
-        return Some(Box::new(cclient::CClient { file, runner, mode: NO_MODE, session: None }));
+        return Some(Box::new(cclient::CClient { file, mode, session: None }));
     }
     let peer = DovecotPeer::new()?;
     let is_lazy = side == Side::DovecotLazy;
-    let mode = NO_MODE;
-    Some(Box::new(dovecot::Dovecot { peer, is_lazy, file, runner, mode, session: None }))
+    Some(Box::new(dovecot::Dovecot { peer, is_lazy, file, mode, session: None }))
 }
 
 fn facts(options: &Options, material: &Material, work: &Path, notes: Vec<String>) -> Result<Facts> {

@@ -111,7 +111,10 @@ impl Rounds<'_> {
     ) -> Result<Figures> {
         system.prepare(step, model)?;
         self.ready(round)?;
-        let figures = system.run(step, model, material)?;
+        let figures = match step.is_read() {
+            true => self.runner.read(system.file(), sampling(round))?,
+            false => system.run(step, model, material)?,
+        };
         let file_bytes = disk::size(system.file())?;
         Ok(Figures { file_bytes, index_bytes: system.index_bytes()?, ..figures })
     }

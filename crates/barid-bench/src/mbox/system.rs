@@ -34,7 +34,7 @@ pub(crate) trait System {
     /// What must be done before a step and is not timed.
     fn prepare(&mut self, step: Step, model: &Model) -> Result<()>;
 
-    /// Does a step; `model` is what the mailbox holds before.
+    /// Does a step in which the file is not just read; `model` is what the mailbox holds before.
     fn run(&mut self, step: Step, model: &Model, material: &Material) -> Result<Figures>;
 
     /// UIDs and flags as the program sees them.
