@@ -209,7 +209,7 @@ fn words_are_dumped_as_json() {
 #[test]
 fn chosen_parameters_are_those_of_bogofilter() {
     let world = taught();
-    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5"];
+    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5", "--quiet"];
     let write = ["--bogofilter-config", "tuned.cf"];
     let chosen = world.json(&[&tune[..], &write].concat()).remove(0);
     assert!(world.ok(&[&tune[..], &write].concat()).contains("\nwritten to tuned.cf"));
@@ -242,7 +242,7 @@ fn without_dates(text: &str) -> Vec<&str> {
 #[test]
 fn parameters_are_chosen_drawn_and_saved() {
     let world = taught();
-    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5"];
+    let tune = ["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--folds", "5", "--quiet"];
     let text = world.ok(&[&tune[..], &["--roc", "roc.svg", "--save"]].concat());
     assert!(text.starts_with("20 spam and 25 ham, in 5 folds; "), "{text}");
     assert!(text.contains("\nrecommended:\n  robx=") && text.contains("\nsaved in "), "{text}");
@@ -273,7 +273,7 @@ fn saved_parameters_decide() {
     };
     let (status, used) = score(&[]);
     assert_eq!(status, "spam");
-    world.ok(&["spam", "tune", "--spam", "junk", "--ham", "ham.mbox", "--save"]);
+    world.ok(&["spam", "tune", "--quiet", "--spam", "junk", "--ham", "ham.mbox", "--save"]);
     let list = world.ok(&["spam", "stats", "--json"]);
     let list = parse_lines(&list)[0]["wordlist"].as_str().unwrap().to_owned();
     let saved = format!("{list}.parameters");

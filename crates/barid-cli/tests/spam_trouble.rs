@@ -1,7 +1,7 @@
 //! `barid spam` with lists that are damaged, input that is none, and lessons that cannot be.
 
 use crate::daemon::Daemon;
-use crate::support::{Run, World, mbox};
+use crate::support::{Run, World, mbox, parse_lines};
 
 const LEARNED: &str = "1 message learned as ham\n";
 
@@ -206,4 +206,175 @@ fn no_more_is_taken_back_than_was_registered() {
     assert_eq!(counts(&world), left);
     // Nobody counts as ham any more, so this is new.
     assert_eq!(with_db(&world, &["retrain", "--spam", &new]).text(), "1 message learned as spam\n");
+}
+
+#[test]
+fn an_mbox_on_standard_input_is_its_messages() {
+    let world = World::new();
+    let junk = mbox(&messages("pills", 5));
+    let list = ["--wordlist", "words"];
+    let spam = |command: &[&str], input: &str| {
+        let run = world.run_with_input(&[&["spam"], command, &list].concat(), input.as_bytes());
+        assert_eq!(run.stderr, "", "{command:?}");
+        run.text()
+    };
+    assert_eq!(spam(&["train", "--spam"], &junk), "5 messages learned as spam\n");
+    assert_eq!(
+        spam(&["train", "--ham"], &mbox(&messages("minutes", 5))),
+        "5 messages learned as ham\n"
+    );
+    let all = [messages("pills", 2), messages("minutes", 1)].concat();
+    let told = spam(&["classify"], &mbox(&all));
+    let lines: Vec<&str> = told.lines().map(|line| line.trim_start()).collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("1  spam  "), "{told}");
+    assert!(lines[2].starts_with("3  ham ") && lines[2].ends_with("  minutes 0"), "{told}");
+    let told = parse_lines(&spam(&["classify", "--json", "--explain"], &mbox(&all)));
+    assert_eq!((&told[1]["mailbox"], &told[1]["uid"]), (&"-".into(), &2.into()));
+    // One message with a From_ line, and with text that looks like one.
+    let one = messages("watches", 1).remove(0) + "\nFrom now on watches are cheap\n";
+    let delivered = format!("From a@b.example Tue Mar  5 12:22:10 2024\n{one}");
+    assert_eq!(spam(&["train", "--spam"], &delivered), "1 message learned as spam\n");
+    assert_eq!(spam(&["untrain"], &one), "1 message taken back\n");
+    assert_eq!(spam(&["untrain"], &junk), "5 messages taken back\n");
+}
+
+#[test]
+fn nothing_is_no_message() {
+    let world = taught();
+    for command in [&["classify"][..], &["train", "--spam"], &["untrain"]] {
+        let run = world.run_with_input(&[&["spam"], command].concat(), b"");
+        assert_eq!((run.code, run.text().as_str()), (2, ""), "{command:?}");
+        assert!(run.stderr.contains("empty, and no message"), "{}", run.stderr);
+    }
+    let empty = world.write("empty", b"");
+    let run = with_list(&world, &["classify", &empty]);
+    assert_eq!((run.code, run.stderr.contains("no message to classify")), (0, true));
+    // It must not be said to be spam.
+    assert_eq!(with_list(&world, &["classify", "--exit-code", &empty]).code, 3);
+}
+
+#[test]
+fn what_is_no_dump_is_not_loaded() {
+    let world = taught();
+    let before = with_list(&world, &["dump"]).text();
+    let mail = world.write("mail.eml", messages("pills", 1)[0].as_bytes());
+    let late = world.write("late", b"one 1 2 20261122\ntwo 1 2\nthree\n");
+    for (name, line) in [(&mail, "mail.eml: line 1: "), (&late, "late: line 3: ")] {
+        let run = with_list(&world, &["load", name]);
+        assert_eq!((run.code, run.text().as_str()), (2, ""));
+        assert!(run.stderr.contains(line) && run.stderr.contains("hint: "), "{}", run.stderr);
+        let run = world.run(&["spam", "load", "--wordlist", "new", name]);
+        assert!(run.code == 2 && !world.has("new") && !world.has("new.lock"));
+    }
+    assert_eq!(with_list(&world, &["dump"]).text(), before);
+    let run = world.run_with_input(&["spam", "load", "--wordlist", "words"], b"no dump\n");
+    assert!(run.code == 2 && run.stderr.contains("standard input: line 1: "), "{}", run.stderr);
+}
+
+#[test]
+fn a_list_is_not_merged_with_itself() {
+    let world = taught();
+    let before = with_list(&world, &["dump"]).text();
+    let other = world.path("./words");
+    for name in ["words", other.to_str().unwrap()] {
+        let run = with_list(&world, &["merge", name]);
+        assert_eq!((run.code, run.stderr.contains("the list itself")), (2, true), "{}", run.stderr);
+    }
+    assert_eq!(with_list(&world, &["dump"]).text(), before);
+}
+
+#[test]
+fn values_that_are_none_are_told_with_an_example() {
+    let world = taught();
+    for (args, example) in [
+        (["--age", "x"], "180"),
+        (["--age", "20261332"], "20261122"),
+        (["--count", "many"], "as in 1"),
+        (["--len", "3"], "3,30"),
+        (["--len", "30,3"], "3,30"),
+    ] {
+        let run = with_list(&world, &[&["maintain"], &args[..]].concat());
+        assert_eq!((run.code, run.stderr.contains(example)), (2, true), "{args:?}: {}", run.stderr);
+    }
+    assert_eq!(with_list(&world, &["maintain", "--age", "180", "--len", "1,30"]).code, 0);
+}
+
+#[test]
+fn mail_of_both_classes_is_told() {
+    let world = taught();
+    let run = with_list(&world, &["train", "--ham", "pills.mbox"]);
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.contains("`barid spam retrain --ham`"), "{}", run.stderr);
+    let tune = ["tune", "--spam", "pills.mbox", "--ham", "minutes.mbox", "pills.mbox"];
+    let run = with_list(&world, &[&tune[..], &["--folds", "5"]].concat());
+    assert!(run.stderr.contains("25 messages given as spam and as ham"), "{}", run.stderr);
+    assert!(run.stderr.contains("may be chance"), "{}", run.stderr);
+}
+
+#[test]
+fn lists_are_their_owners_alone() {
+    let world = taught();
+    let dump = with_list(&world, &["dump"]).text();
+    world.write("dump", dump.as_bytes());
+    world.write("one.eml", messages("pills", 1)[0].as_bytes());
+    world.ok(&["spam", "train", "--spam", "one.eml"]);
+    world.ok(&["spam", "load", "--wordlist", "lists/loaded", "dump"]);
+    world.ok(&["spam", "merge", "--wordlist", "lists/merged", "words"]);
+    world.create_dir("bogo");
+    world.ok(&["bogoutil", "-l", "bogo/list.db", "-I", "dump"]);
+    for args in [&["-s", "-I", "one.eml"][..], &["-u", "-I", "one.eml"]] {
+        world.run(&[&["bogofilter", "-C", "-d", "bogo"], args].concat());
+    }
+    // A list that others could read does not stay such a one.
+    world.set_mode("words", 0o644);
+    world.write("new.eml", messages("watches", 1)[0].as_bytes());
+    world.ok(&["spam", "train", "--wordlist", "words", "--ham", "new.eml"]);
+    world.ok(&["spam", "maintain", "--wordlist", "words", "--count", "0"]);
+    let mut seen = 0;
+    for folder in [".", "lists", "bogo", "home/.local/state/barid/spam"] {
+        let is_list = |name: &String| {
+            ["words", "loaded", "merged", "list.db", "wordlist"]
+                .iter()
+                .any(|it| name.starts_with(it))
+        };
+        for name in world.list(folder).into_iter().filter(is_list) {
+            let stat = rustix::fs::stat(world.path(folder).join(&name)).unwrap();
+            assert_eq!(stat.st_mode & 0o777, 0o600, "{folder}/{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 15, "{seen}");
+}
+
+#[test]
+fn who_stops_reading_ends_it_quietly() {
+    let world = taught();
+    let lines: String = (0..200_000).map(|n| format!("word{n} 1 1 20261122\n")).collect();
+    world.write("dump", lines.as_bytes());
+    world.ok(&["spam", "load", "--wordlist", "large", "dump"]);
+    for args in ["dump --wordlist large", "dump --json --wordlist large"] {
+        let mut child =
+            world.start(&[&["spam"], &args.split(' ').collect::<Vec<_>>()[..]].concat());
+        let mut out = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut out, &mut [0; 10]).unwrap();
+        drop(out);
+        let run = Run::of(child.wait_with_output().unwrap());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args}");
+    }
+}
+
+#[test]
+fn a_folder_in_which_no_file_can_be_made_is_told_with_the_way_out() {
+    let world = taught();
+    world.write("one.eml", messages("watches", 1)[0].as_bytes());
+    // Nobody makes files there, whoever it is.
+    for list in ["/sys/kernel/words", "/sys/kernel/folder/words"] {
+        let run = world.run(&["spam", "train", "--spam", "--wordlist", list, "one.eml"]);
+        assert_eq!((run.code, run.text().as_str()), (2, ""));
+        assert!(
+            run.stderr.contains("hint: ") && run.stderr.contains("--wordlist PATH"),
+            "{}",
+            run.stderr
+        );
+    }
 }

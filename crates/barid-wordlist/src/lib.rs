@@ -28,4 +28,4 @@ pub use maintain::{Maintain, Merged, maintain, merge, oldest};
 pub use native::{Created, Native};
 pub use robx::{Robx, robx, store_robx};
 pub use store::{OnStore, Sharing};
-pub use text::{Load, Loaded, dump, load};
+pub use text::{Load, Loaded, check_dump, dump, load};

@@ -108,6 +108,37 @@ pub fn load(list: &mut dyn WordList, input: &mut dyn BufRead, how: &Load) -> Res
     Ok(loaded)
 }
 
+/// Reads a dump, and tells whether it is one: every line has a word, two counts, and perhaps a
+/// date. [`load`] takes whatever has words, as bogoutil does.
+///
+/// # Errors
+/// [`Error::Text`] for the first line that is none, [`Error::Stream`].
+pub fn check_dump(input: &mut dyn BufRead) -> Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        input.take(LINE_LEN_MAX as u64 + 1).read_until(b'\n', &mut line).map_err(Error::Stream)?;
+        if line.is_empty() {
+            break;
+        }
+        let text = line.trim_ascii_end();
+        if line.len() > LINE_LEN_MAX || !(text.is_empty() || is_of_dump(text)) {
+            let what = "no line of a dump: a word, how many spam and ham had it, a date";
+            return Err(Error::Text { line: number, what });
+        }
+    }
+    Ok(())
+}
+
+fn is_of_dump(line: &[u8]) -> bool {
+    let mut columns = line.split(|byte| SPACES.contains(byte));
+    let word = columns.next().unwrap_or_default();
+    let mut numbers = columns.filter(|column| !column.is_empty());
+    let are_numbers = numbers.by_ref().all(|column| column.iter().all(u8::is_ascii_digit));
+    let count = line.split(|byte| SPACES.contains(byte)).filter(|it| !it.is_empty()).count();
+    are_numbers && !word.is_empty() && !word.contains(&0) && (3..=4).contains(&count)
+}
+
 /// Adds a token, if it is to be.
 fn add(batch: &mut Batch, token: &[u8], mut entry: Entry, how: &Load) -> Result<bool> {
     if how.token_len_max.is_some_and(|max| token.len() > max) {
@@ -185,5 +216,25 @@ mod tests {
         check(b"word 99999999999 +7\n", Some((b"word", u32::MAX, 7, 0)));
         check(b"word\0 1 2\n", Some((b"word", 0, 0, 0)));
         assert!(parse(b"two words 1 2 20261122\n").is_err());
+    }
+
+    #[test]
+    fn what_is_no_dump_is_told() {
+        let check = |text: &str, expected: Option<u64>| {
+            let line = match check_dump(&mut text.as_bytes()) {
+                Err(Error::Text { line, .. }) => Some(line),
+                checked => checked.map(|()| None).unwrap(),
+            };
+            assert_eq!(line, expected, "{text}");
+        };
+        check("", None);
+        check("word 1 2 20261122\n.MSG_COUNT 1 2\r\n\nhead:x  3\t4 0", None);
+        check("word 1 2\nword 1\n", Some(2));
+        check("Subject: one\n", Some(1));
+        check("word 1 2 3 4\n", Some(1));
+        check("word 1 -2\n", Some(1));
+        check(" word 1 2\n", Some(1));
+        check("a\n", Some(1));
+        check(&format!("{} 1 2\n", "x".repeat(5000)), Some(1));
     }
 }

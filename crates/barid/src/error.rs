@@ -389,8 +389,24 @@ fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static st
             Some("`bogoutil -d LIST | barid spam load` makes a list of barid's own of it"),
         ),
         List::Busy { .. } => (ErrorKind::Io, Some("run it again when the other has done")),
+        List::Io { source, .. } => (ErrorKind::Io, of_the_system(source.kind())),
         List::Text { .. } | List::Refused { .. } | List::Conflicts(_) => (ErrorKind::User, None),
         _ => (ErrorKind::Io, None),
+    }
+}
+
+/// What to do where the system lets no list be read or written.
+fn of_the_system(kind: std::io::ErrorKind) -> Option<&'static str> {
+    use std::io::ErrorKind as Kind;
+    match kind {
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Some(
+            "a list is kept in a folder in which files can be made: name one that is yours with \
+             --wordlist PATH",
+        ),
+        Kind::StorageFull | Kind::QuotaExceeded => {
+            Some("nothing was changed: make room and run it again")
+        }
+        _ => None,
     }
 }
 

@@ -173,7 +173,7 @@ impl Filter {
         }
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             let made = barid_vfs::create_dir_durable(&*self.vfs, folder, 0o700);
-            made.map_err(Error::at(folder))?;
+            made.map_err(|source| barid_wordlist::Error::Io { path: folder.to_owned(), source })?;
         }
         let encoding = (!for_dump).then_some(UTF8);
         let created = Created { date: self.date(), encoding };

@@ -11,7 +11,7 @@ use barid::{Mailbox, Uid};
 use clap::{Args, ValueHint};
 
 use super::damage::tell_new;
-use super::input::{Input, inputs, read_stdin, select};
+use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
@@ -40,7 +40,7 @@ Exit status: 2 if a message could not be read; with --exit-code, that of bogofil
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ClassifyArgs {
     /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
-    /// none, for one message on standard input
+    /// none, for a message or an mbox on standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
     /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
@@ -118,6 +118,13 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         context.error_line("note", &text);
     }
     let is_whole = found.failed.is_empty();
+    if found.last.is_none() && is_whole {
+        let text = "there was no message to classify";
+        if args.exit_code {
+            return Err(WithHint::error(text, "look at what was given"));
+        }
+        context.warn(text);
+    }
     found.failed.iter().for_each(|error| report(context, error));
     Ok(match (found.last, is_whole) {
         (_, false) => Outcome::Incomplete,
@@ -159,13 +166,38 @@ impl Printer<'_> {
                 })?)
             }
             Input::Stdin => {
-                let message = read_stdin(self.context)?;
+                let message = match read_stdin(self.context)? {
+                    FromStdin::Message(message) => message,
+                    FromStdin::Mbox(mut mailbox) => return self.mbox(&mut mailbox, found, out),
+                };
                 let classified = self.filter.classify_message(&message, self.args.explain)?;
                 found.last = Some(classified.status);
                 self.file(OsStr::new("-"), &classified, out);
                 Ok(())
             }
         }
+    }
+
+    /// The mbox on standard input.
+    fn mbox(
+        &self,
+        mailbox: &mut Mailbox,
+        found: &mut Found,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
+        let uids = select(mailbox, None)?.uids;
+        let mut told: Vec<(Uid, Classified)> = Vec::new();
+        let source = Source::Mailbox(mailbox, &uids);
+        self.filter.classify(source, self.args.explain, &mut |at, classified| {
+            match (at, classified) {
+                (At::Uid(uid), Ok(Some(classified))) => told.push((uid, classified)),
+                (_, Err(error)) => found.failed.push(error.into()),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        found.last = told.last().map(|(_, classified)| classified.status).or(found.last);
+        self.print(OsStr::new("-"), mailbox, &told, out)
     }
 
     fn mailbox(&self, name: &OsString, found: &mut Found, out: &mut Vec<u8>) -> anyhow::Result<()> {

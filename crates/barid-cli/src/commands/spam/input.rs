@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use barid::vfs::{FileType, OpenOptions, OsVfs, Vfs as _};
-use barid::{Mailbox, Uid};
+use barid::vfs::{FileType, MemVfs, OpenOptions, OsVfs, Vfs as _};
+use barid::{Mailbox, MailboxSpec, Uid};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
@@ -19,7 +20,7 @@ pub(super) enum Input {
     Mailbox(OsString),
     /// Files, each of which is a message.
     Files(Vec<PathBuf>),
-    /// One message on standard input.
+    /// A message, or an mbox, on standard input.
     Stdin,
 }
 
@@ -66,15 +67,49 @@ fn is_message(name: &OsStr) -> anyhow::Result<bool> {
 }
 
 fn one_from_line(path: &Path) -> io::Result<bool> {
-    let bytes = OsVfs.read(path, ONE_MESSAGE_LEN_MAX)?;
-    let follows = |line: &[u8]| bytes.windows(line.len()).any(|window| window == line);
-    Ok(!follows(b"\n\nFrom ") && !follows(b"\n\r\nFrom "))
+    Ok(!one_more_follows(&OsVfs.read(path, ONE_MESSAGE_LEN_MAX)?))
 }
 
-/// The message on standard input.
-pub(super) fn read_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {
+fn one_more_follows(bytes: &[u8]) -> bool {
+    let follows = |line: &[u8]| bytes.windows(line.len()).any(|window| window == line);
+    follows(b"\n\nFrom ") || follows(b"\n\r\nFrom ")
+}
+
+/// What is on standard input.
+pub(super) enum FromStdin {
+    /// One message.
+    Message(Vec<u8>),
+    /// An mbox of several.
+    Mbox(Box<Mailbox>),
+}
+
+/// Reads standard input: an mbox if it begins with a From_ line, and another message follows; one
+/// message else.
+pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
+    let bytes = read_all_of_stdin(context)?;
+    if bytes.is_empty() {
+        let hint = "a message is a header, a blank line and a body";
+        return Err(WithHint::error("standard input: empty, and no message", hint));
+    }
+    if !bytes.starts_with(b"From ") || !one_more_follows(&bytes) {
+        return Ok(FromStdin::Message(bytes));
+    }
+    let memory = MemVfs::new();
+    let path = Path::new("/standard-input");
+    memory.open(path, OpenOptions::create_new(0o600))?.write_all_at(&bytes, 0)?;
+    let spec = MailboxSpec::parse("mbox:/standard-input");
+    let options = barid::OpenOptions::new(None, "/state".into());
+    let options = barid::OpenOptions { read_only: true, ..options };
+    Ok(match Mailbox::open_in(Arc::new(memory), &spec, &options) {
+        Ok(mailbox) if mailbox.len() > 1 => FromStdin::Mbox(Box::new(mailbox)),
+        // What looks like a From_ line of another message is a line of this one.
+        _ => FromStdin::Message(bytes),
+    })
+}
+
+fn read_all_of_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {
     if io::stdin().is_terminal() && !context.global.quiet {
-        context.error_line("note", "reading one message from standard input, up to ^D");
+        context.error_line("note", "reading a message from standard input, up to ^D");
     }
     let mut bytes = Vec::new();
     let at = |error: io::Error| anyhow::Error::new(error).context("standard input");

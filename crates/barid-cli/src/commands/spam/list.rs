@@ -1,13 +1,13 @@
 //! `barid spam dump`, `load`, `merge` and `stats`: the word list itself.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Cursor, Write};
+use std::io::{self, Read as _, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use barid::spam::{Filter, SpamOptions};
-use barid::vfs::{OsVfs, Vfs as _};
+use barid::vfs::{Metadata, OsVfs, Vfs as _};
 use barid::wordlist::{self, Load, WordList, keys};
 use clap::{Args, ValueHint};
 
@@ -49,7 +49,7 @@ Examples:
   barid spam stats
   barid spam stats --json --wordlist other/words";
 
-/// The largest dump that is read from a file at once.
+/// The largest dump.
 const DUMP_LEN_MAX: u64 = 4 << 30;
 
 /// Print all words that were learned, as bogoutil does
@@ -155,24 +155,38 @@ fn dump_json(out: &mut Sink, list: &mut dyn WordList) -> wordlist::Result<()> {
     written.map_err(wordlist::Error::Stream)
 }
 
+/// What is to be loaded, and its name.
+fn read_dump(args: &LoadArgs) -> anyhow::Result<(String, Vec<u8>)> {
+    match args.file.as_deref().filter(|file| *file != "-") {
+        None => {
+            let (name, mut bytes) = ("standard input".to_owned(), Vec::new());
+            let read = io::stdin().lock().take(DUMP_LEN_MAX).read_to_end(&mut bytes);
+            read.with_context(|| name.clone())?;
+            Ok((name, bytes))
+        }
+        Some(path) => {
+            let name = path.display().to_string();
+            let bytes = OsVfs.read(path, DUMP_LEN_MAX).with_context(|| name.clone())?;
+            Ok((name, bytes))
+        }
+    }
+}
+
 /// Loads.
 pub(crate) fn load(context: &mut Context, args: &LoadArgs) -> anyhow::Result<Outcome> {
-    let mut input: Box<dyn BufRead> = match args.file.as_deref().filter(|file| *file != "-") {
-        None => Box::new(BufReader::new(io::stdin().lock())),
-        Some(path) => {
-            let bytes = OsVfs.read(path, DUMP_LEN_MAX);
-            let at = |error| anyhow::Error::new(error).context(path.display().to_string());
-            Box::new(Cursor::new(bytes.map_err(at)?))
-        }
-    };
-    if input.fill_buf().context("the dump cannot be read")?.is_empty() {
-        let message = "the dump is empty: nothing was loaded";
-        return Err(WithHint::error(message.to_owned(), "look at what made it"));
+    let (name, dump) = read_dump(args)?;
+    if dump.is_empty() {
+        let message = format!("{name}: the dump is empty: nothing was loaded");
+        return Err(WithHint::error(message, "look at what made it"));
     }
+    wordlist::check_dump(&mut &dump[..]).map_err(|error| {
+        let hint = "nothing was loaded: a dump is what `barid spam dump` and `bogoutil -d` print";
+        WithHint::error(format!("{name}: {error}"), hint)
+    })?;
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(true)?;
     let how = Load { today: filter.date(), all_keys: true, ..Load::default() };
-    let loaded = wordlist::load(&mut *list, &mut *input, &how).map_err(barid::Error::from)?;
+    let loaded = wordlist::load(&mut *list, &mut &dump[..], &how).map_err(barid::Error::from)?;
     filter.look_for_damage(&*list);
     damage::tell(context, &filter);
     if context.global.json {
@@ -195,7 +209,17 @@ pub(crate) fn merge(context: &mut Context, args: &MergeArgs) -> anyhow::Result<O
     let filter = args.list.filter(context, options(&args.date))?;
     let mut list = filter.open_or_create_list(false)?;
     let (mut tokens, mut twice, mut is_damaged) = (0, 0, false);
+    let itself = OsVfs.metadata(filter.path()).ok();
     for other in &args.others {
+        let is_itself = |itself: &Metadata| {
+            OsVfs
+                .metadata(other.as_ref())
+                .is_ok_and(|it| (it.device, it.inode) == (itself.device, itself.inode))
+        };
+        if itself.as_ref().is_some_and(is_itself) {
+            let message = format!("{}: the list itself: all would count twice", other.display());
+            return Err(WithHint::error(message, "name other lists, and this one with --wordlist"));
+        }
         let other = Filter::new(Arc::new(OsVfs), other.into(), options(&args.date));
         let mut from = other.open_list()?;
         let merged = wordlist::merge(&mut *list, &mut *from, filter.date());

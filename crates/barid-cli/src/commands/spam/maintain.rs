@@ -1,7 +1,7 @@
 //! `barid spam maintain`: keeping the word list small.
 
 use barid::spam::SpamOptions;
-use barid::wordlist::{self, Maintain, Robx, oldest};
+use barid::wordlist::{self, Maintain, Robx, day_of, oldest};
 use clap::Args;
 
 use super::{DateArgs, ListArgs, damage};
@@ -24,10 +24,10 @@ A word goes if all that is given says so.";
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct MaintainArgs {
     /// Forget words last changed so many days ago or before, or at that date, YYYYMMDD, or before
-    #[arg(long, value_name = "DAYS|DATE")]
+    #[arg(long, value_name = "DAYS|DATE", value_parser = parse_age)]
     age: Option<u32>,
     /// Forget words that no more than N messages of either class had
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     count: Option<u32>,
     /// Forget words that are shorter than MIN bytes or longer than MAX
     #[arg(long, value_name = "MIN,MAX", value_parser = parse_len)]
@@ -44,10 +44,29 @@ pub(crate) struct MaintainArgs {
     date: DateArgs,
 }
 
+fn parse_age(text: &str) -> Result<u32, String> {
+    let age = text.parse().map_err(|_| "a number of days, as in 180, or a date, YYYYMMDD")?;
+    let is_date = day_of(age).is_some();
+    // What is no date would be of days before everything, or after.
+    match age < 1_000_000 || is_date {
+        true => Ok(age),
+        false => Err("no day: a date is YYYYMMDD, as in 20261122".to_owned()),
+    }
+}
+
+fn parse_count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a number of messages, as in 1".to_owned())
+}
+
 fn parse_len(text: &str) -> Result<(usize, usize), String> {
-    let (min, max) = text.split_once(',').ok_or("two numbers with a comma between them")?;
-    let number = |text: &str| text.trim().parse::<usize>().map_err(|error| error.to_string());
-    Ok((number(min)?, number(max)?))
+    let pair = text.split_once(',');
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let pair = pair.and_then(|(min, max)| Some((number(min)?, number(max)?)));
+    let pair = pair.ok_or("two numbers of bytes with a comma between them, as in 3,30")?;
+    if pair.0 > pair.1 {
+        return Err("the shorter length comes first, as in 3,30".to_owned());
+    }
+    Ok(pair)
 }
 
 /// Maintains.

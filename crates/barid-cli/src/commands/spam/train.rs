@@ -8,7 +8,7 @@ use barid::wordlist::Class;
 use clap::{Args, ValueHint};
 
 use super::damage::tell;
-use super::input::{Input, inputs, read_stdin, select};
+use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
@@ -23,7 +23,7 @@ Examples:
   barid spam train --spam ~/Maildir/.Junk
   barid spam train --ham ~/Maildir archive.mbox
   barid spam train --spam junk/*.eml
-  barid spam train --spam < message.eml
+  barid spam train --spam < message.eml    or < junk.mbox
 
 A message that was taught before stays as it is, so a mailbox can be given again when there is more
 in it. If the command is interrupted, give it again.
@@ -114,7 +114,7 @@ impl ClassArgs {
 #[derive(Clone, Debug, Args)]
 struct WhatArgs {
     /// The messages: mailboxes (paths, or FORMAT:PATH) and files with one message each; `-`, or
-    /// none, for one message on standard input
+    /// none, for a message or an mbox on standard input
     #[arg(value_name = "MAILBOX|FILE", value_hint = ValueHint::AnyPath)]
     names: Vec<OsString>,
     /// Only these messages of the mailbox: UIDs and ranges with commas between them, as in 1,5:7
@@ -242,10 +242,20 @@ fn take(
             }
         })?,
         Input::Stdin => {
-            let message = read_stdin(context)?;
-            let source = [&message[..]];
-            let tell = &mut |_, became| told.add("standard input".to_owned(), became);
-            trainer.add(Source::Messages(&source), tell)?;
+            let name = |at: At| match at {
+                At::Uid(uid) => format!("standard input, message {uid}"),
+                At::Index(_) => "standard input".to_owned(),
+            };
+            let tell = &mut |at, became| told.add(name(at), became);
+            match read_stdin(context)? {
+                FromStdin::Message(message) => {
+                    trainer.add(Source::Messages(&[&message[..]]), tell)?;
+                }
+                FromStdin::Mbox(mut mailbox) => {
+                    let uids = select(&mailbox, None)?.uids;
+                    trainer.add(Source::Mailbox(&mut mailbox, &uids), tell)?;
+                }
+            }
         }
     }
     Ok(())
@@ -360,6 +370,16 @@ fn finish(
         context.warn(&format!("{counts} would have gone below zero: {why}"));
     }
     tell_unreceipted(context, lesson, trained);
+    if let Lesson::Train(class) = lesson
+        && trained.otherwise > 0
+        && !context.global.quiet
+    {
+        let (count, class) = (counted(trained.otherwise, "message"), name_of(class));
+        let other = if class == "spam" { "ham" } else { "spam" };
+        context.warn(&format!("{count} given as {class} count as {other}, and stay so"));
+        let hint = format!("`barid spam retrain --{class}` moves what is {class} after all");
+        context.error_line("hint", &visible(hint.as_bytes()));
+    }
     let count = told.failed.len();
     for (name, became) in told.failed.into_iter().take(FAILED_SHOWN) {
         let error = match became {

@@ -86,10 +86,14 @@ pub(crate) struct TuneArgs {
 const ALIGNS: [Align; 6] =
     [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
 
+/// Fewer messages of a class than this tell little.
+const FEW_SAMPLES: u32 = 100;
+
 /// Which messages could not be taken.
 #[derive(Default)]
 struct Told {
     twice: u64,
+    otherwise: u64,
     failed: Vec<anyhow::Error>,
 }
 
@@ -124,6 +128,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         drop(samples);
         anyhow::Ok((filter, tuned?))
     })?;
+    tell_doubts(context, told.otherwise, &tuned);
     if told.twice > 0 {
         context.detail(&format!("{} there twice, and count once", counted(told.twice, "message")));
     }
@@ -163,6 +168,23 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     written.map(drop).with_context(|| path.display().to_string())
 }
 
+/// Tells why what was found may be worth little.
+fn tell_doubts(context: &Context, otherwise: u64, tuned: &Tuned) {
+    if otherwise > 0 {
+        let count = counted(otherwise, "message");
+        context.warn(&format!("{count} given as spam and as ham: as spam is what they count"));
+    }
+    let counts = [tuned.tested, tuned.taught];
+    let least = counts.map(|counts| counts.spam.min(counts.ham)).into_iter().min().unwrap_or(0);
+    if least < FEW_SAMPLES {
+        let few = counted(least.into(), "message");
+        context.warn(&format!(
+            "{few} of a class teach or are counted: what is found may be chance; some hundred of \
+             each tell more"
+        ));
+    }
+}
+
 fn save(filter: &Filter, tuned: &Tuned) -> barid::Result<PathBuf> {
     filter.save_parameters(&tuned.recommended.parameters)
 }
@@ -176,6 +198,7 @@ fn add(
 ) -> anyhow::Result<()> {
     let mut take = |name: &dyn Fn() -> String, taken: Taken| match taken {
         Taken::Twice => told.twice += 1,
+        Taken::Otherwise(_) => told.otherwise += 1,
         Taken::Unreadable(error) => {
             told.failed.push(anyhow::Error::new(error).context(name()));
         }

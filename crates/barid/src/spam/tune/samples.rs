@@ -1,6 +1,7 @@
 //! Messages whose class is known: their tokens as numbers, in the order of their bytes.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use barid_message::{fields, parse_date};
 use barid_wordlist::Class;
@@ -25,6 +26,8 @@ pub enum Taken {
     New,
     /// Nothing: a message with the same text counts already.
     Twice,
+    /// Nothing: a message with the same text counts as the other class, which is this.
+    Otherwise(Class),
     /// Nothing: it is not there any more.
     Gone,
     /// Nothing: it cannot be read.
@@ -40,7 +43,8 @@ pub struct Samples<'a> {
     filter: &'a Filter,
     interner: Interner,
     messages: Vec<Message>,
-    known: HashSet<u128>,
+    /// By the hash of its text, what a message was given as.
+    known: HashMap<u128, Class>,
     /// The tokens of all messages.
     tokens: Vec<u32>,
 }
@@ -64,7 +68,7 @@ struct Made {
 
 impl<'a> Samples<'a> {
     pub(super) fn new(filter: &'a Filter) -> Self {
-        let (interner, known) = (Interner::default(), HashSet::new());
+        let (interner, known) = (Interner::default(), HashMap::new());
         Self { filter, interner, messages: Vec::new(), known, tokens: Vec::new() }
     }
 
@@ -109,8 +113,10 @@ impl<'a> Samples<'a> {
 
     fn take(&mut self, class: Class, made: &Made) -> Result<Taken> {
         let Made { content, date, ref tokens } = *made;
-        if !self.known.insert(content) {
-            return Ok(Taken::Twice);
+        match self.known.entry(content) {
+            Entry::Vacant(place) => drop(place.insert(class)),
+            Entry::Occupied(known) if *known.get() == class => return Ok(Taken::Twice),
+            Entry::Occupied(known) => return Ok(Taken::Otherwise(*known.get())),
         }
         let start = self.tokens.len();
         for token in tokens.iter() {
