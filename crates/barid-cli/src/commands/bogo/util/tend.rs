@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use barid::spam::AnyList;
-use barid::wordlist::{Change, Entry, keys};
+use barid::wordlist::{Change, Entry, Error, keys};
 
 use super::super::{Stop, tell};
 use super::Asked;
@@ -12,6 +12,9 @@ use super::Asked;
 const UNKNOWN: u32 = 0;
 const RAW: u32 = 1;
 const UTF8: u32 = 2;
+
+/// How often others may change what words are written in before a change is made.
+const TRIES: usize = 4;
 
 /// The prefix of IP addresses in lists of old versions, and now.
 const OLD_PREFIX: &[u8] = b"url:";
@@ -22,7 +25,19 @@ type Convert = fn(&[u8]) -> Vec<u8>;
 
 impl Asked {
     pub(super) fn tend(&self, list: &mut AnyList, upgrades: bool) -> Result<(), Stop> {
-        let before = list.entry(keys::ENCODING)?.map_or(RAW, |entry| entry.spam);
+        for _ in 0..TRIES {
+            let before = list.entry(keys::ENCODING)?.map_or(RAW, |entry| entry.spam);
+            if self.tend_from(before, list, upgrades)? {
+                return Ok(());
+            }
+            list.refresh()?;
+        }
+        Err(Stop::error("bogoutil: others change what words are written in"))
+    }
+
+    /// Tends a list whose words are written in `before`; `false` if they are not any more, and
+    /// nothing was done.
+    fn tend_from(&self, before: u32, list: &mut AnyList, upgrades: bool) -> Result<bool, Stop> {
         let after = match self.is_unicode {
             Some(true) => UTF8,
             Some(false) => RAW,
@@ -34,7 +49,8 @@ impl Asked {
             (UTF8 | UNKNOWN, RAW) => Some(to_latin1 as Convert),
             _ => None,
         };
-        let (is_renamed, version) = (Cell::new(false), Cell::new(0));
+        let (version, found) = (Cell::new(0), Cell::new(RAW));
+        let (is_renamed, is_other) = (Cell::new(false), Cell::new(false));
         let mut decide = |token: &[u8], entry: Entry| {
             if token == keys::MSG_COUNT {
                 return Change::Keep;
@@ -42,8 +58,10 @@ impl Asked {
             if self.what.discards(token, entry) {
                 return Change::Drop;
             }
-            if token == keys::WORDLIST_VERSION {
-                version.set(entry.spam);
+            match token {
+                keys::ENCODING => found.set(entry.spam),
+                keys::WORDLIST_VERSION => version.set(entry.spam),
+                _ => {}
             }
             let name = self.renamed(token, convert, upgrades);
             match name == token {
@@ -55,7 +73,11 @@ impl Asked {
             }
         };
         // What words are written in and what says so become others at once.
-        list.rewrite_beside(&mut decide, &mut |batch| {
+        let done = list.rewrite_beside(&mut decide, &mut |batch| {
+            is_other.set(found.get() != before);
+            if is_other.get() {
+                return Err(Error::Refused { what: "written in something else by now" });
+            }
             // bogoutil forgets today where it renames.
             let date = if is_renamed.get() { 0 } else { self.date };
             let mut set = |key, spam| batch.set(key, Entry { spam, ham: 0, date });
@@ -66,13 +88,17 @@ impl Asked {
                 set(keys::WORDLIST_VERSION, keys::VERSION)?;
             }
             Ok(())
-        })?;
+        });
+        if is_other.get() {
+            return Ok(false);
+        }
+        done?;
         match (upgrades, version.get() < keys::VERSION) {
             (false, _) => {}
             (true, true) => tell(b"Upgrading wordlist.\n"),
             (true, false) => tell(b"Wordlist has already been upgraded.\n"),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What a word is called from now on.
@@ -128,38 +154,57 @@ mod tests {
         Box::new(Native::open(Arc::new(vfs.clone()), PATH.as_ref()).unwrap())
     }
 
-    /// A list never says that its words are written in what they are not.
-    #[test]
-    fn a_crash_leaves_words_and_their_encoding_together() {
+    const WORDS: [&[u8]; 2] = ["caf\u{e9}".as_bytes(), b"caf\xe9"];
+
+    /// A list of a word in UTF-8.
+    fn made() -> MemVfs {
         let disk = MemVfs::new();
         disk.create_dir("/words".as_ref(), 0o700).unwrap();
         let created = Created { date: 20_261_122, encoding: Some(UTF8) };
         let mut list = Native::create(Arc::new(disk.clone()), PATH.as_ref(), &created).unwrap();
         let mut batch = Batch::new(20_261_122);
-        batch.change("caf\u{e9}".as_bytes(), Counts::new(1, 0), Counts::default()).unwrap();
+        batch.change(WORDS[0], Counts::new(1, 0), Counts::default()).unwrap();
         list.update(&batch).unwrap();
-        let world = CrashVfs::new(&disk);
-        let asked = Asked { is_unicode: Some(false), ..Asked::new(20_261_122) };
-        asked.tend(&mut open(&world.vfs()), false).unwrap();
-        let mut found = Vec::new();
-        for (point, seed) in
-            (0..=world.points()).flat_map(|point| (0..5).map(move |seed| (point, seed)))
-        {
-            let mut list = open(&world.crash_at(point, seed));
-            let words =
-                ["caf\u{e9}".as_bytes(), b"caf\xe9"].map(|it| list.entry(it).unwrap().is_some());
-            let encoding = list.entry(keys::ENCODING).unwrap().unwrap().spam;
-            match encoding {
-                UTF8 => assert_eq!(words, [true, false], "point {point}, seed {seed}"),
-                _ => assert_eq!(
-                    (encoding, words),
-                    (RAW, [false, true]),
-                    "point {point}, seed {seed}"
-                ),
+        disk
+    }
+
+    /// What a list says it is written in, and in which of both its word is there.
+    fn found(list: &mut AnyList) -> (u32, [bool; 2]) {
+        let encoding = list.entry(keys::ENCODING).unwrap().unwrap().spam;
+        (encoding, WORDS.map(|word| list.entry(word).unwrap().is_some()))
+    }
+
+    fn to(is_unicode: bool) -> Asked {
+        Asked { is_unicode: Some(is_unicode), ..Asked::new(20_261_122) }
+    }
+
+    /// A list never says that its words are written in what they are not.
+    #[test]
+    fn a_crash_leaves_words_and_their_encoding_together() {
+        let world = CrashVfs::new(&made());
+        to(false).tend(&mut open(&world.vfs()), false).unwrap();
+        let mut all = Vec::new();
+        for point in 0..=world.points() {
+            for seed in 0..5 {
+                all.push(found(&mut open(&world.crash_at(point, seed))));
             }
-            found.push(encoding);
         }
-        assert!(world.points() > 5 && found.contains(&UTF8) && found.last() == Some(&RAW));
+        let (before, after) = ((UTF8, [true, false]), (RAW, [false, true]));
+        assert!(all.iter().all(|found| [before, after].contains(found)), "{all:?}");
+        assert!(world.points() > 5 && all.contains(&before) && all.last() == Some(&after));
+    }
+
+    /// What two do at once is done once.
+    #[test]
+    fn words_that_another_converted_are_not_converted_again() {
+        let disk = made();
+        to(false).tend(&mut open(&disk), false).unwrap();
+        let mut list = open(&disk);
+        let mut other = open(&disk);
+        to(true).tend(&mut other, false).unwrap();
+        to(true).tend(&mut list, false).unwrap();
+        assert_eq!(found(&mut list), (UTF8, [true, false]));
+        assert_eq!(found(&mut open(&disk)), (UTF8, [true, false]));
     }
 
     #[test]
