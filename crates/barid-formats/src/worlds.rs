@@ -1,5 +1,5 @@
-//! What the tests of formats with a file for each message share: a mailbox, and a cache in memory that
-//! follows it.
+//! What the tests of formats with a file for each message share: a mailbox, and a cache in memory
+//! that follows it.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
