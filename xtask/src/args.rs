@@ -26,8 +26,8 @@ impl Args {
     }
 
     pub(crate) fn verb(&mut self) -> Option<&'static str> {
-        let known = ["test", "tidy", "corpus", "bench", "crash", "powercut", "spam-eval", "help"];
-        known.into_iter().find(|verb| Some(*verb) == self.verb.as_deref())
+        let mut known = "test dist tidy corpus bench crash powercut spam-eval help".split(' ');
+        known.find(|verb| Some(*verb) == self.verb.as_deref())
     }
 
     /// Takes a switch.

@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod corpus;
 mod crash;
+mod dist;
 mod install;
 mod powercut;
 mod shell;
@@ -21,6 +22,10 @@ Usage: cargo xtask VERB
 
   test                   install what is missing, then run every check and every test
       --no-install       install nothing
+  dist                   build the programs as they are installed: barid, and bogofilter linked
+                         statically, with its other names
+      --dir DIR          where they go (target/dist)
+      --dev              without optimising
   tidy                   check what the compiler does not: edges between crates, sizes, names
   corpus DIR             write generated mail
       --messages N       how many (20000)
@@ -60,6 +65,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(args),
         Some("corpus") => corpus::run(args),
         Some("bench") => bench::run(args),
+        Some("dist") => dist::run(args),
         Some("crash") => crash::run(args),
         Some("powercut") => powercut::run(args),
         Some("spam-eval") => spam_eval::run(args),

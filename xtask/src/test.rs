@@ -1,10 +1,11 @@
 //! `cargo xtask test`: every check and every test.
 
 use anyhow::Result;
+use barid_testkit::corpora;
 
 use crate::args::Args;
 use crate::shell::{cargo, step};
-use crate::{install, tidy};
+use crate::{dist, install, tidy};
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let no_install = args.switch("--no-install");
@@ -27,6 +28,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     step("doc", || {
         cargo(&with(&["doc", "-q"], &["--no-deps"]), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
+    let dist = corpora::target_folder().join("dist-dev");
+    step("dist", || dist::build("dev", &dist))?;
     // Last, so that the output ends with what the tests say.
-    cargo(&with(&["test"], &["--no-fail-fast"]), &[])
+    cargo(&with(&["test"], &["--no-fail-fast"]), &[("BARID_DIST", &dist.to_string_lossy())])
 }

@@ -52,26 +52,8 @@ pub(crate) const ONE_MESSAGE_LEN_MAX: u64 = 4 * 1024 * 1024;
 /// fields some more.
 pub(crate) const MILTER_PACKET_LEN_MAX: usize = 1024 * 1024;
 
-/// Bytes of the lines of a request to the daemon.
-pub(crate) const DAEMON_HEAD_LEN_MAX: usize = 64 * 1024;
-
-/// Fields of a request to the daemon.
-pub(crate) const DAEMON_FIELDS_MAX: usize = 100;
-
 /// Tokens whose counts the daemon is asked for at once.
 pub(crate) const DAEMON_TOKENS_MAX: usize = 1 << 20;
 
-/// Bytes of an answer of the daemon that is read.
-pub(crate) const DAEMON_ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
-
 /// Messages whose subjects are looked up at once.
 pub(crate) const SUBJECT_ROWS: usize = 4096;
-
-/// The largest configuration file of bogofilter's, and list of users, that is read.
-pub(crate) const BOGO_CONFIG_LEN_MAX: u64 = 16 * 1024 * 1024;
-
-/// Bytes of messages that bogofilter's programs read at once.
-pub(crate) const BOGO_BUFFER_LEN: usize = 64 * 1024;
-
-/// A file that is longer may have so many messages that threads read them.
-pub(crate) const BOGO_LONG_LEN: u64 = 256 * 1024;

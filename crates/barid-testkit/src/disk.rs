@@ -8,7 +8,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, lchown};
+use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -150,6 +150,14 @@ pub fn list_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
 /// Copies a file with its permissions.
 pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     fs::copy(from, to)
+}
+
+/// Makes a symbolic link to a target, in place of one that may be there.
+pub fn link_to(target: &Path, path: &Path) -> io::Result<()> {
+    if exists(path) {
+        remove_file(path)?;
+    }
+    symlink(target, path)
 }
 
 /// Copies a file; `text` is put in after its first `offset` bytes.

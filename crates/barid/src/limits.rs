@@ -169,3 +169,12 @@ pub(crate) const DROPIN_AHEAD_MESSAGES: usize = 64;
 
 /// Bytes of messages that the drop-in reads ahead; one more message may come on top.
 pub(crate) const DROPIN_AHEAD_LEN: usize = 32 << 20;
+
+/// Bytes of the lines of a request to the spam daemon.
+pub(crate) const DAEMON_HEAD_LEN_MAX: usize = 64 * 1024;
+
+/// Fields of a request to the spam daemon.
+pub(crate) const DAEMON_FIELDS_MAX: usize = 100;
+
+/// Bytes of an answer of the spam daemon that is read.
+pub(crate) const DAEMON_ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;

@@ -38,9 +38,27 @@ impl<T> fmt::Debug for Variable<T> {
     }
 }
 
+/// Whether this program is linked statically, so that nothing may be loaded into it: a library
+/// would bring another C library with it.
+#[cfg(target_os = "linux")]
+fn is_static() -> bool {
+    // SAFETY: reads what the kernel told the process at its start: where its interpreter is.
+    unsafe { libc::getauxval(libc::AT_BASE) == 0 }
+}
+
+/// Where no program is.
+#[cfg(not(target_os = "linux"))]
+const fn is_static() -> bool {
+    false
+}
+
 impl Loaded {
     /// Loads the first of the library's names that is there.
     pub(crate) fn open(store: &'static str, library: &'static Library) -> Result<Self> {
+        if is_static() {
+            let why = "this program is linked statically, and loads no libraries".to_owned();
+            return Err(Error::Unavailable { store, why });
+        }
         let mut why = String::new();
         for name in library.names {
             // SAFETY: the names are those of well-known libraries whose initialisers are meant to

@@ -10,6 +10,7 @@ mod classify;
 pub mod dropin;
 mod interner;
 mod moving;
+pub mod remote;
 mod saved;
 mod scores;
 mod source;

@@ -87,14 +87,18 @@ pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyL
 pub struct Build {
     /// What keeps its lists.
     pub name: &'static str,
-    /// The version of the library that reads them here; `None` if it is missing, or if barid was
-    /// built without it.
-    pub version: Option<String>,
+    /// The version of the library that reads them here, or why there is none.
+    pub version: std::result::Result<String, String>,
 }
 
 /// The builds of bogofilter that are known. Loads their libraries.
 pub fn builds() -> [Build; 3] {
-    let version = |kv: barid_kv::Result<&'static dyn Kv>| kv.and_then(|kv| kv.version()).ok();
+    let version = |kv: barid_kv::Result<&'static dyn Kv>| {
+        kv.and_then(|kv| kv.version()).map_err(|error| match error {
+            barid_kv::Error::Unavailable { why, .. } => why,
+            error => error.to_string(),
+        })
+    };
     [
         Build { name: "Berkeley DB", version: version(registry::find("bdb")) },
         Build { name: "Tokyo Cabinet", version: version(registry::find("tokyocabinet")) },

@@ -5,15 +5,13 @@
 //! messages as there are cores are worked on at once.
 
 mod milter;
-mod protocol;
-mod remote;
 mod requests;
 mod serve;
 mod socket;
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -21,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use barid::bayes::Status;
+use barid::spam::remote::socket_of;
 use barid::spam::{Asker, Classified, Filter, SpamOptions};
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -31,7 +30,6 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
 use crate::output::number::size;
-pub(crate) use remote::connect;
 
 use milter::{Rules, Verdict};
 use serve::{Busy, Turns};
@@ -187,13 +185,6 @@ fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>>
         listeners.push(Listener::bind(milter, args.milter_mode)?);
     }
     Ok(listeners)
-}
-
-/// Where the daemon of a word list listens if nothing else is said.
-fn socket_of(list: &Path) -> PathBuf {
-    let mut path = list.as_os_str().to_owned();
-    path.push(".socket");
-    path.into()
 }
 
 /// What can be read from once a signal asks for an end; the second one ends the program at once.

@@ -2,12 +2,12 @@
 
 use std::io::{self, BufReader, ErrorKind};
 
+use barid::spam::remote::Frame;
 use barid::spam::{Became, Lesson};
 use barid::wordlist::Class;
 use barid::wordlist::limits::TOKEN_LEN_MAX;
 
 use super::super::name_of;
-use super::protocol::Frame;
 use super::serve::Busy;
 use super::socket::Stream;
 use super::{Daemon, line_of};

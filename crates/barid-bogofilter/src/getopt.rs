@@ -2,39 +2,39 @@
 //! short options in one word, values with or without a space, long names cut short, options behind
 //! other arguments.
 
-use super::{Stop, shown, tell};
+use crate::said::{Stop, shown, tell};
 
 /// A long option.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Long {
-    pub(super) name: &'static str,
-    pub(super) takes_value: bool,
+pub(crate) struct Long {
+    pub(crate) name: &'static str,
+    pub(crate) takes_value: bool,
     /// What it stands for: a short option's letter, or its name.
-    pub(super) key: &'static str,
+    pub(crate) key: &'static str,
 }
 
 impl Long {
-    pub(super) const fn flag(name: &'static str, key: &'static str) -> Self {
+    pub(crate) const fn flag(name: &'static str, key: &'static str) -> Self {
         Self { name, takes_value: false, key }
     }
 
-    pub(super) const fn value(name: &'static str, key: &'static str) -> Self {
+    pub(crate) const fn value(name: &'static str, key: &'static str) -> Self {
         Self { name, takes_value: true, key }
     }
 
     /// One that has no letter.
-    pub(super) const fn named(name: &'static str) -> Self {
+    pub(crate) const fn named(name: &'static str) -> Self {
         Self { name, takes_value: true, key: name }
     }
 }
 
 /// The options that a program knows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// Letters of options; those that take a value are followed by a colon.
-    pub(super) letters: &'static str,
+    pub(crate) letters: &'static str,
     /// Long options, beside those that all programs know.
-    pub(super) longs: &'static [Long],
+    pub(crate) longs: &'static [Long],
 }
 
 /// The long options that all three programs know.
@@ -55,7 +55,7 @@ const COMMON: &[Long] = &[
 
 /// What an argument is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Option {
         key: &'static str,
         value: Option<Vec<u8>>,
@@ -67,18 +67,18 @@ pub(super) enum Item {
 
 /// Arguments, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Parsed {
-    pub(super) items: Vec<Item>,
+pub(crate) struct Parsed {
+    pub(crate) items: Vec<Item>,
     /// What is no option.
-    pub(super) others: Vec<Vec<u8>>,
+    pub(crate) others: Vec<Vec<u8>>,
 }
 
 /// Takes an option, and its value if it has one.
-pub(super) type Apply<'a> = dyn FnMut(&str, Option<&[u8]>) -> Result<(), Stop> + 'a;
+pub(crate) type Apply<'a> = dyn FnMut(&str, Option<&[u8]>) -> Result<(), Stop> + 'a;
 
 impl Parsed {
     /// Hands every option to `apply`; tells what is none.
-    pub(super) fn each(&self, apply: &mut Apply<'_>) -> Result<(), Stop> {
+    pub(crate) fn each(&self, apply: &mut Apply<'_>) -> Result<(), Stop> {
         for item in &self.items {
             match item {
                 Item::Option { key, value } => apply(key, value.as_deref())?,
@@ -100,7 +100,7 @@ impl Known {
         COMMON.iter().chain(self.longs)
     }
 
-    pub(super) fn parse(&self, args: &[Vec<u8>]) -> Parsed {
+    pub(crate) fn parse(&self, args: &[Vec<u8>]) -> Parsed {
         let mut parsed = Parsed::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -179,7 +179,7 @@ impl Known {
 
     /// What the option that a line of a configuration file names stands for; names are without
     /// regard to case, with `_` for `-`.
-    pub(super) fn of_config(&self, name: &[u8]) -> Option<&'static str> {
+    pub(crate) fn of_config(&self, name: &[u8]) -> Option<&'static str> {
         let is_same = |(one, other): (&u8, u8)| {
             one.eq_ignore_ascii_case(&other) || (*one, other) == (b'_', b'-')
         };

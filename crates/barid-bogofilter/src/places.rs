@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use barid::vfs::{FileType, OsVfs, Vfs as _};
 
-use super::Stop;
-use super::config::read_all;
+use crate::config::read_all;
+use crate::said::Stop;
 
 /// Who says where word lists are; the later counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Precedence {
+pub(crate) enum Precedence {
     SiteConfig,
     UserConfig,
     Command,
@@ -19,19 +19,19 @@ pub(super) enum Precedence {
 
 /// The folder of word lists, as far as options and files say it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     said: Option<(Precedence, PathBuf)>,
 }
 
 impl Folder {
-    pub(super) fn set(&mut self, path: &[u8], precedence: Precedence) {
+    pub(crate) fn set(&mut self, path: &[u8], precedence: Precedence) {
         if self.said.as_ref().is_none_or(|(before, _)| *before <= precedence) {
             self.said = Some((precedence, expanded(path)));
         }
     }
 
     /// The folder: what was said, else that of the environment, else the one at home.
-    pub(super) fn path(&self) -> Result<PathBuf, Stop> {
+    pub(crate) fn path(&self) -> Result<PathBuf, Stop> {
         if let Some((_, path)) = &self.said {
             return Ok(path.clone());
         }
@@ -47,7 +47,7 @@ impl Folder {
 }
 
 /// Makes sure that a folder is there; whether it was made.
-pub(super) fn ensure(folder: &Path) -> Result<bool, Stop> {
+pub(crate) fn ensure(folder: &Path) -> Result<bool, Stop> {
     let problem = match OsVfs.metadata(folder) {
         Ok(metadata) if metadata.file_type == FileType::Dir => return Ok(false),
         Ok(_) => format!("Error: {} is not a directory.", folder.display()),
@@ -71,7 +71,7 @@ pub(super) fn ensure(folder: &Path) -> Result<bool, Stop> {
 }
 
 /// An error of the system in its words.
-pub(super) fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {
         Some((text, _)) => text.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn reason(error: &std::io::Error) -> String {
 }
 
 /// A path with `~` and `~user` replaced.
-pub(super) fn expanded(path: &[u8]) -> PathBuf {
+pub(crate) fn expanded(path: &[u8]) -> PathBuf {
     let as_it_is = || PathBuf::from(OsStr::from_bytes(path));
     let Some(rest) = path.strip_prefix(b"~") else { return as_it_is() };
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -105,7 +105,7 @@ fn home() -> Option<OsString> {
 }
 
 /// The name of who logged in, else of who runs this.
-pub(super) fn user_name() -> Vec<u8> {
+pub(crate) fn user_name() -> Vec<u8> {
     let logged_in = read_all(Path::new("/proc/self/loginuid")).ok();
     let logged_in = logged_in.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok());
     let by_id = |id: u32| user(&User::Id(id)).map(|user| user.name);

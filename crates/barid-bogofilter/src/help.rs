@@ -4,21 +4,22 @@ use barid::spam::dropin::{Build, builds};
 
 /// Of which version of bogofilter the answers are, and what gives them: which of its lists can be
 /// used here, and which not.
-pub(super) fn version(name: &str) -> String {
+pub(crate) fn version(name: &str) -> String {
     let mut text =
         format!("{name} version 1.2.5\n    Database: barid {}", env!("CARGO_PKG_VERSION"));
     let builds = builds();
     for Build { name, version, .. } in &builds {
-        if let Some(version) = version {
+        if let Ok(version) = version {
             text += &format!(", bogofilter's {name} {version}");
         }
     }
     text.push('\n');
-    for Build { name, .. } in builds.iter().filter(|build| build.version.is_none()) {
+    for Build { name, version, .. } in &builds {
         let is_left_out = *name == "Berkeley DB" && !cfg!(feature = "all-stores");
-        let why = match is_left_out {
-            true => "not built in (cargo build --features all-stores)",
-            false => "its library is missing",
+        let why = match version {
+            Ok(_) => continue,
+            Err(_) if is_left_out => "not built in (cargo build --features all-stores)",
+            Err(why) => why,
         };
         text += &format!("    No lists of bogofilter's {name}: {why}\n");
     }
@@ -26,7 +27,7 @@ pub(super) fn version(name: &str) -> String {
 }
 
 /// `bogofilter -h`.
-pub(super) const FILTER: &str = "\
+pub(crate) const FILTER: &str = "\
 Do what bogofilter does: score, register and pass through messages
 
 Usage: barid bogofilter [OPTIONS] < MESSAGE
@@ -91,7 +92,7 @@ Exit status: 0 spam, 1 ham, 2 unsure, 3 failure; 0 where nothing is scored, and 
 ";
 
 /// `bogoutil -h`.
-pub(super) const UTIL: &str = "\
+pub(crate) const UTIL: &str = "\
 Do what bogoutil does: dump, load and tend bogofilter's word lists
 
 Usage: barid bogoutil [OPTIONS] {-d|-l|-u|-m|-w|-p|-H|-r|-R|--db-verify} FILE [WORD...]
@@ -135,7 +136,7 @@ Exit status: 0 success, 3 failure.
 ";
 
 /// `bogolexer -h`.
-pub(super) const LEXER: &str = "\
+pub(crate) const LEXER: &str = "\
 Do what bogolexer does: print the words of messages
 
 Usage: barid bogolexer -p [OPTIONS] < MESSAGE

@@ -1,5 +1,8 @@
-//! A word list that a daemon holds open: its counts are asked for, and everything else, and all of
-//! it once the daemon does not answer, is done with the list itself.
+//! Asking the daemon that holds a word list open (`docs/formats/spam-daemon.md`): for counts, so
+//! that a process that looks at one message need not open the list. Everything else, and all of it
+//! once the daemon does not answer, is done with the list itself.
+
+mod frame;
 
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -7,17 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use barid::spam::{AnyList, dropin};
-use barid::vfs::{OsVfs, Vfs};
-use barid::wordlist::{
+use barid_vfs::{OsVfs, Vfs};
+use barid_wordlist::{
     Batch, Beside, Counts, Decide, Entry, Receipt, Result, Rewritten, Updated, Visit, WordList,
 };
 
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+pub use self::frame::Frame;
 
-use super::protocol::Frame;
-use super::socket_of;
+use super::{AnyList, dropin};
 use crate::limits::DAEMON_ANSWER_LEN_MAX;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// How long an answer may take before the list itself is asked: a daemon that is stopped must not
 /// hold up mail.
@@ -51,8 +53,16 @@ struct Remote {
     generation: u64,
 }
 
+/// Where the daemon of a word list listens if nothing else is said: beside the list, with `.socket`
+/// behind its name.
+pub fn socket_of(list: &Path) -> PathBuf {
+    let mut path = list.as_os_str().to_owned();
+    path.push(".socket");
+    path.into()
+}
+
 /// The word list at `path` by way of its daemon, if one listens.
-pub(crate) fn connect(path: &Path) -> Option<AnyList> {
+pub fn connect(path: &Path) -> Option<AnyList> {
     let address = SocketAddrUnix::new(socket_of(path)).ok()?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;

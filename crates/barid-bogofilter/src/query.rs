@@ -5,14 +5,14 @@ use std::io::Write as _;
 use barid::bayes::WordEncoding;
 use barid::spam::dropin::{ListSpec, Settings};
 
-use super::Stop;
-use super::options::Options;
+use crate::options::Options;
+use crate::said::Stop;
 
 /// The name of a list that no setting names.
 const DEFAULT_LIST: &[u8] = b"word";
 
 /// What is said.
-pub(super) fn text(
+pub(crate) fn text(
     options: &Options,
     settings: &Settings,
     specs: &[ListSpec],

@@ -10,33 +10,37 @@ const PROTOCOL: &str = "barid-spam/1";
 
 /// A request or an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// What is asked for, or `ok` or `error`.
-    pub(crate) verb: String,
+    pub verb: String,
     /// Names, in small letters, and values.
-    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    pub fields: Vec<(String, Vec<u8>)>,
     /// What it is about.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Frame {
-    pub(crate) fn new(verb: &str) -> Self {
+    /// One without fields and body.
+    pub fn new(verb: &str) -> Self {
         Self { verb: verb.to_owned(), ..Self::default() }
     }
 
     /// With another field.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         self.fields.push((name.to_owned(), value.into()));
         self
     }
 
     /// The first value of a field.
-    pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
     }
 
     /// Writes it.
-    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut bytes = format!("{PROTOCOL} {}\n", self.verb).into_bytes();
         for (name, value) in &self.fields {
             bytes.extend_from_slice(name.as_bytes());
@@ -54,7 +58,7 @@ impl Frame {
     ///
     /// # Errors
     /// `InvalidData` for what is none, or longer than it may be.
-    pub(crate) fn read(input: &mut impl BufRead, body_len_max: usize) -> io::Result<Option<Self>> {
+    pub fn read(input: &mut impl BufRead, body_len_max: usize) -> io::Result<Option<Self>> {
         let mut head = input.by_ref().take(DAEMON_HEAD_LEN_MAX as u64);
         let Some(line) = read_line(&mut head)? else { return Ok(None) };
         let line = String::from_utf8(line).map_err(|_| invalid("no request"))?;

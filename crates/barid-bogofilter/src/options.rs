@@ -11,13 +11,14 @@ use barid::spam::today;
 use barid::vfs::OsVfs;
 use barid::wordlist::{Class, oldest};
 
-use super::config::{self, integer, number, parts, text, yes};
-use super::getopt::{Item, Known, Long};
-use super::places::{Folder, Precedence, expanded};
-use super::{Stop, help, path_of, places, shown, tell, tell_out};
+use crate::config::{self, integer, number, parts, text, yes};
+use crate::getopt::{Item, Known, Long};
+use crate::places::{Folder, Precedence, expanded};
+use crate::said::{Stop, path_of, shown, tell, tell_out};
+use crate::{help, places};
 
 /// The options that bogofilter knows.
-pub(super) const KNOWN: Known = Known {
+pub(crate) const KNOWN: Known = Known {
     letters: ":-:bBc:Cd:DehHI:k:lL:m:MnNo:O:pPqQRsStTuUvVx:X:y:",
     longs: &[
         Long::flag("ham-true", "e"),
@@ -80,7 +81,7 @@ pub(super) const KNOWN: Known = Known {
 
 /// Where messages come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bulk {
+pub(crate) enum Bulk {
     /// One stream.
     Stream,
     /// Files and folders named on standard input (`-b`).
@@ -99,25 +100,25 @@ enum Pass {
 
 /// All that the command line and files say.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
-    pub(super) settings: Settings,
-    pub(super) bulk: Bulk,
-    pub(super) many: bool,
-    pub(super) input: Option<PathBuf>,
-    pub(super) output: Option<PathBuf>,
-    pub(super) query: u32,
-    pub(super) ham_is_true: bool,
-    pub(super) tells_on_output: bool,
-    pub(super) names: Vec<Vec<u8>>,
-    pub(super) folder: Folder,
-    pub(super) without_config: bool,
-    pub(super) config_file: Option<PathBuf>,
-    pub(super) user_config: Vec<u8>,
-    pub(super) lists: Vec<WordListOption>,
-    pub(super) date: Option<u32>,
-    pub(super) timestamps: bool,
+pub(crate) struct Options {
+    pub(crate) settings: Settings,
+    pub(crate) bulk: Bulk,
+    pub(crate) many: bool,
+    pub(crate) input: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) query: u32,
+    pub(crate) ham_is_true: bool,
+    pub(crate) tells_on_output: bool,
+    pub(crate) names: Vec<Vec<u8>>,
+    pub(crate) folder: Folder,
+    pub(crate) without_config: bool,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) user_config: Vec<u8>,
+    pub(crate) lists: Vec<WordListOption>,
+    pub(crate) date: Option<u32>,
+    pub(crate) timestamps: bool,
     /// What is said of a cache that there is not.
-    pub(super) cache_mb: u32,
+    pub(crate) cache_mb: u32,
     run: Run,
     fixed_terse: u32,
 }
@@ -133,16 +134,16 @@ struct Run {
 
 /// A word list that a setting names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WordListOption {
-    pub(super) is_ignored: bool,
-    pub(super) name: Vec<u8>,
-    pub(super) path: Vec<u8>,
-    pub(super) precedence: i64,
+pub(crate) struct WordListOption {
+    pub(crate) is_ignored: bool,
+    pub(crate) name: Vec<u8>,
+    pub(crate) path: Vec<u8>,
+    pub(crate) precedence: i64,
 }
 
 impl Options {
     /// Reads the command line and configuration files.
-    pub(super) fn read(args: &[Vec<u8>]) -> Result<Self, Stop> {
+    pub(crate) fn read(args: &[Vec<u8>]) -> Result<Self, Stop> {
         let mut options = Self {
             settings: Settings::default(),
             bulk: Bulk::Stream,
@@ -213,8 +214,8 @@ impl Options {
             "C" if is_first => self.without_config = true,
             "D" => self.tells_on_output = true,
             "e" => self.ham_is_true = true,
-            "h" => return Err(Stop { code: 0, said: help::FILTER.to_owned() }),
-            "V" => return Err(Stop { code: 0, said: help::version("bogofilter") }),
+            "h" => return Err(Stop::done(help::FILTER.to_owned())),
+            "V" => return Err(Stop::done(help::version("bogofilter"))),
             "I" if is_first => self.input = Some(path_of(of_value).into()),
             "O" if is_first => self.output = Some(path_of(of_value).into()),
             "Q" if is_first => self.query += 1,
@@ -473,7 +474,7 @@ impl Options {
     }
 
     /// The lists, in their order.
-    pub(super) fn list_specs(&self) -> Result<Vec<ListSpec>, Stop> {
+    pub(crate) fn list_specs(&self) -> Result<Vec<ListSpec>, Stop> {
         let folder = self.folder.path()?;
         if places::ensure(&folder)? && self.settings.verbose > 0 {
             let said = format!("Created directory {} .\n", folder.display());
@@ -498,12 +499,12 @@ impl Options {
 }
 
 /// A number that is not below zero.
-pub(super) fn whole(value: &[u8]) -> u32 {
+pub(crate) fn whole(value: &[u8]) -> u32 {
     u32::try_from(integer(value).max(0)).unwrap_or(u32::MAX)
 }
 
 /// A date as YYYYMMDD, or so many days ago.
-pub(super) fn date(value: &[u8]) -> Result<u32, Stop> {
+pub(crate) fn date(value: &[u8]) -> Result<u32, Stop> {
     /// The first date that is one.
     const FIRST: u32 = 19_990_000;
     match oldest(whole(value), today(&OsVfs)) {

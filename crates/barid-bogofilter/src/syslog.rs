@@ -10,7 +10,7 @@ const PRIORITY: u8 = 2 << 3 | 6;
 const LOG: &str = "/dev/log";
 
 /// Writes a line, if there is a log.
-pub(super) fn write(line: &[u8]) {
+pub(crate) fn write(line: &[u8]) {
     let pid = OsVfs.process().pid;
     let text = [format!("<{PRIORITY}>bogofilter[{pid}]: ").as_bytes(), line].concat();
     if let Ok(socket) = UnixDatagram::unbound() {

@@ -5,17 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid::spam::dropin::{Ahead, Formats, Lists, Opening, Reply, Session};
+use barid::spam::remote;
 use barid::spam::today;
 use barid::vfs::{FileType, OsVfs, Stream, Vfs};
 
-use super::input::Source;
-use super::options::Options;
-use super::places::{reason, user_name};
-use super::{Stop, input, query, syslog, tell, tell_out};
-use crate::commands::spam::daemon::connect;
+use crate::input::Source;
+use crate::options::Options;
+use crate::places::{reason, user_name};
+use crate::said::{Stop, tell, tell_out};
+use crate::{input, query, syslog};
 
 /// Runs it; its exit code.
-pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
+pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut options = Options::read(args)?;
     let source = Arc::new(Source::open(options.input.as_deref())?);
     let specs = options.list_specs()?;
@@ -35,7 +36,7 @@ pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     };
     // A list that is asked for one message is best asked where it is open.
     let is_long = input::is_long(&options, &source);
-    let mut by = |path: &Path| if is_long { None } else { connect(path) };
+    let mut by = |path: &Path| if is_long { None } else { remote::connect(path) };
     let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
     let mut output = Output::open(&options)?;
     let settings = options.settings.clone();

@@ -5,24 +5,24 @@ use std::path::Path;
 
 use barid::vfs::OsVfs;
 
-use super::Stop;
-use super::getopt::Known;
-use crate::limits::BOGO_CONFIG_LEN_MAX;
+use crate::getopt::Known;
+use crate::limits::CONFIG_LEN_MAX;
+use crate::said::Stop;
 
 /// The configuration file of the machine.
-pub(super) const SITE: &str = "/etc/bogofilter.cf";
+pub(crate) const SITE: &str = "/etc/bogofilter.cf";
 /// That of the user.
-pub(super) const USER: &[u8] = b"~/.bogofilter.cf";
+pub(crate) const USER: &[u8] = b"~/.bogofilter.cf";
 
 /// Bytes of a line that bogofilter takes at once.
 const LINE_LEN: usize = 199;
 
 /// A line of a configuration file: what its option stands for, and the value. `None` of a line that
 /// has no option.
-pub(super) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
+pub(crate) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
 
 /// Hands every line that is no comment to `each`. `false` if the file cannot be read.
-pub(super) fn read(
+pub(crate) fn read(
     path: &Path,
     known: &Known,
     each: &mut dyn FnMut(Setting<'_>) -> Result<(), Stop>,
@@ -44,10 +44,10 @@ pub(super) fn read(
 }
 
 /// All of a file, whatever kind of file it is; not more than configuration files have.
-pub(super) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    OsVfs.open_input(path)?.take(BOGO_CONFIG_LEN_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > BOGO_CONFIG_LEN_MAX {
+    OsVfs.open_input(path)?.take(CONFIG_LEN_MAX + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > CONFIG_LEN_MAX {
         true => Err(std::io::ErrorKind::FileTooLarge.into()),
         false => Ok(bytes),
     }
@@ -66,7 +66,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Without a comment and the blanks before it.
-pub(super) fn text(value: &[u8]) -> Vec<u8> {
+pub(crate) fn text(value: &[u8]) -> Vec<u8> {
     let Some(at) = value.iter().position(|byte| *byte == b'#') else { return value.to_vec() };
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
     let len = value[..at].iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
@@ -74,7 +74,7 @@ pub(super) fn text(value: &[u8]) -> Vec<u8> {
 }
 
 /// Yes or no, by the first letter.
-pub(super) fn yes(value: &[u8]) -> Result<bool, Stop> {
+pub(crate) fn yes(value: &[u8]) -> Result<bool, Stop> {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace());
     match first.map(u8::to_ascii_uppercase) {
         Some(b'Y' | b'T' | b'1') => Ok(true),
@@ -87,7 +87,7 @@ pub(super) fn yes(value: &[u8]) -> Result<bool, Stop> {
 }
 
 /// A number, which may be followed by a comma and more.
-pub(super) fn number(value: &[u8]) -> Option<f64> {
+pub(crate) fn number(value: &[u8]) -> Option<f64> {
     let value = text(value);
     let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
     let value = &value[start..];
@@ -97,7 +97,7 @@ pub(super) fn number(value: &[u8]) -> Option<f64> {
 }
 
 /// A whole number as C's `atoi` reads it.
-pub(super) fn integer(value: &[u8]) -> i64 {
+pub(crate) fn integer(value: &[u8]) -> i64 {
     let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
     let (sign, digits) = match &value[start..] {
         [b'-', digits @ ..] => (-1, digits),
@@ -111,7 +111,7 @@ pub(super) fn integer(value: &[u8]) -> i64 {
 }
 
 /// The parts of a list with blanks or commas between.
-pub(super) fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| matches!(byte, b' ' | b',')).filter(|part| !part.is_empty())
 }
 

@@ -5,13 +5,14 @@ use std::io::{BufWriter, Write};
 use barid::bayes::{AddressPrefix, Options, Tokenizer, WordEncoding};
 use barid::vfs::OsVfs;
 
-use super::config::{self, text, yes};
-use super::getopt::{Known, Long};
-use super::input::{Source, each_of};
-use super::options::whole;
-use super::places::{expanded, reason};
-use super::{Stop, help, path_of, shown};
-use crate::limits::BOGO_BUFFER_LEN;
+use crate::config::{self, text, yes};
+use crate::getopt::{Known, Long};
+use crate::help;
+use crate::input::{Source, each_of};
+use crate::limits::BUFFER_LEN;
+use crate::options::whole;
+use crate::places::{expanded, reason};
+use crate::said::{Stop, path_of, shown};
 
 /// The options that bogolexer knows.
 const KNOWN: Known = Known {
@@ -36,7 +37,7 @@ struct Asked {
 }
 
 /// Runs it; its exit code.
-pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
+pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let options = Options { address_prefix: AddressPrefix::Url, ..Options::default() };
     let mut asked = Asked {
         options,
@@ -71,8 +72,8 @@ impl Asked {
                 self.config(value)?;
             }
             "C" => self.without_config = true,
-            "h" => return Err(Stop { code: 0, said: help::LEXER.to_owned() }),
-            "V" => return Err(Stop { code: 0, said: help::version("bogolexer") }),
+            "h" => return Err(Stop::done(help::LEXER.to_owned())),
+            "V" => return Err(Stop::done(help::version("bogolexer"))),
             "H" => options.header_prefixes = false,
             "I" => self.input = Some(value.to_vec()),
             "O" => self.output = Some(value.to_vec()),
@@ -113,7 +114,7 @@ impl Asked {
             }
         };
         let failed = |error: std::io::Error| Stop::error(reason(&error));
-        let mut out = BufWriter::with_capacity(BOGO_BUFFER_LEN, out);
+        let mut out = BufWriter::with_capacity(BUFFER_LEN, out);
         let mut tokenizer = Tokenizer::new(self.options.clone());
         let (mut count, mut written) = (0_u64, Ok(()));
         each_of(&source, &mut |message, _| {

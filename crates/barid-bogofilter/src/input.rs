@@ -7,13 +7,13 @@ use barid::spam::dropin::{Messages, Separation};
 use barid::vfs::{File, FileType, OpenOptions, OsVfs, Stream, Vfs as _};
 use rustix::fs::{self, fstat};
 
-use super::options::{Bulk, Options};
-use super::places::reason;
-use super::{Stop, path_of, shown, tell};
-use crate::limits::{BOGO_BUFFER_LEN, BOGO_LONG_LEN, MESSAGE_LEN_MAX};
+use crate::limits::{BUFFER_LEN, LONG_LEN, MESSAGE_LEN_MAX};
+use crate::options::{Bulk, Options};
+use crate::places::reason;
+use crate::said::{Stop, path_of, shown, tell};
 
 /// Takes a message, and the name of the file that it is from, where that is told.
-pub(super) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
+pub(crate) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
 
 /// What was read before says how the next file is taken apart.
 struct Input<'a> {
@@ -26,7 +26,7 @@ struct Input<'a> {
 /// What is read in place of names, open: that which cannot be is told before anything else happens,
 /// and a FIFO is there once.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Stdin,
     Stream(Stream),
     /// A Maildir, or an MH folder.
@@ -35,7 +35,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Standard input, or what `-I` names.
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, Stop> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Stop> {
         let Some(path) = path else { return Ok(Self::Stdin) };
         let opened = OsVfs.metadata(path).and_then(|metadata| match metadata.file_type {
             FileType::Dir => OsVfs.open_dir(path).map(|_| Self::Folder(path.to_owned())),
@@ -45,7 +45,7 @@ impl Source {
     }
 
     fn is_long(&self) -> bool {
-        let is_large = |size: u64| size > BOGO_LONG_LEN;
+        let is_large = |size: u64| size > LONG_LEN;
         match self {
             Self::Stdin => fstat(std::io::stdin()).is_ok_and(|stat| {
                 let is_file = fs::FileType::from_raw_mode(stat.st_mode).is_file();
@@ -60,7 +60,7 @@ impl Source {
 }
 
 /// Whether there may be so much to read that threads are worth their start: not for one message.
-pub(super) fn is_long(options: &Options, source: &Source) -> bool {
+pub(crate) fn is_long(options: &Options, source: &Source) -> bool {
     match options.bulk {
         Bulk::NamesInArgs | Bulk::NamesOnInput => true,
         Bulk::Stream => is_many(options) && source.is_long(),
@@ -74,7 +74,7 @@ fn is_many(options: &Options) -> bool {
 }
 
 /// Hands all messages to `take`.
-pub(super) fn each<'a>(
+pub(crate) fn each<'a>(
     options: &Options,
     source: &Source,
     take: &'a mut Take<'a>,
@@ -95,18 +95,18 @@ pub(super) fn each<'a>(
 }
 
 /// Hands the messages of an mbox, of a folder or of one message to `take`.
-pub(super) fn each_of<'a>(source: &Source, take: &'a mut Take<'a>) -> Result<(), Stop> {
+pub(crate) fn each_of<'a>(source: &Source, take: &'a mut Take<'a>) -> Result<(), Stop> {
     Input::new(true, take).source(source)
 }
 
 /// Standard input behind a buffer.
-pub(super) fn stdin() -> BufReader<StdinLock<'static>> {
+pub(crate) fn stdin() -> BufReader<StdinLock<'static>> {
     buffered(std::io::stdin().lock())
 }
 
 /// What a stream is read behind.
-pub(super) fn buffered<R: Read>(stream: R) -> BufReader<R> {
-    BufReader::with_capacity(BOGO_BUFFER_LEN, stream)
+pub(crate) fn buffered<R: Read>(stream: R) -> BufReader<R> {
+    BufReader::with_capacity(BUFFER_LEN, stream)
 }
 
 impl<'a> Input<'a> {
@@ -128,7 +128,7 @@ impl<'a> Input<'a> {
         let mut name = Vec::new();
         loop {
             name.clear();
-            let read = names.by_ref().take(BOGO_BUFFER_LEN as u64).read_until(b'\n', &mut name);
+            let read = names.by_ref().take(BUFFER_LEN as u64).read_until(b'\n', &mut name);
             read.map_err(|error| Stop::error(format!("stdin: {}", reason(&error))))?;
             if name.is_empty() {
                 return Ok(());

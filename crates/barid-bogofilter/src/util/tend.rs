@@ -5,8 +5,8 @@ use std::cell::Cell;
 use barid::spam::AnyList;
 use barid::wordlist::{Change, Entry, Error, keys};
 
-use super::super::{Stop, tell};
 use super::Asked;
+use crate::said::{Stop, tell};
 
 /// What [`keys::ENCODING`] says.
 const UNKNOWN: u32 = 0;

@@ -9,12 +9,13 @@ use barid::spam::{AnyList, today};
 use barid::vfs::{FileType, OsVfs, Stream, Vfs};
 use barid::wordlist::{Created, Load, Maintain, Native, dump, load, oldest, robx, store_robx};
 
-use super::config::{self, integer, yes};
-use super::getopt::{Known, Long};
-use super::input::{buffered, stdin};
-use super::options::{date, whole};
-use super::places::{expanded, reason};
-use super::{Stop, help, path_of, shown, tell, tell_out};
+use crate::config::{self, integer, yes};
+use crate::getopt::{Known, Long};
+use crate::help;
+use crate::input::{buffered, stdin};
+use crate::options::{date, whole};
+use crate::places::{expanded, reason};
+use crate::said::{Stop, path_of, shown, tell, tell_out};
 
 mod tend;
 
@@ -81,7 +82,7 @@ struct Asked {
 }
 
 /// Runs it; its exit code.
-pub(super) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
+pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut asked = Asked::new(today(&OsVfs));
     let parsed = KNOWN.parse(args);
     parsed.each(&mut |key, value| asked.apply(key, value.unwrap_or_default()))?;
@@ -149,8 +150,8 @@ impl Asked {
             "I" => self.input = Some(path_of(value).into()),
             "O" => self.output = Some(path_of(value).into()),
             "v" => self.verbose += 1,
-            "h" => return Err(Stop { code: 0, said: help::UTIL.to_owned() }),
-            "V" => return Err(Stop { code: 0, said: help::version("bogoutil") }),
+            "h" => return Err(Stop::done(help::UTIL.to_owned())),
+            "V" => return Err(Stop::done(help::version("bogoutil"))),
             "y" => self.date = date(value)?,
             "unicode" => self.is_unicode = Some(yes(value)?),
             "max-token-len" => self.token_len_max = whole(value),

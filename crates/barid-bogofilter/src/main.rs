@@ -1,0 +1,18 @@
+//! The program `bogofilter`, and those of its other names.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use barid_bogofilter::{Foreign, Program};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let own = args.next().unwrap_or_default();
+    let program = Path::new(&own).file_name().and_then(Program::named).unwrap_or(Program::Filter);
+    // No library can be loaded into a program that is linked statically.
+    let foreign = match cfg!(target_feature = "crt-static") {
+        true => Foreign::HandOver,
+        false => Foreign::Refuse,
+    };
+    ExitCode::from(program.run(args.collect(), foreign))
+}

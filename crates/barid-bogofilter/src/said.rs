@@ -1,0 +1,92 @@
+//! What is said, to whom, and why a run ends before its end.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use barid::spam::dropin::Error;
+use barid::wordlist;
+
+/// The exit code of a failure.
+pub(crate) const ERROR: u8 = 3;
+
+/// Why a run ends before its end.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) code: u8,
+    /// For standard error; for standard output if the code is 0.
+    pub(crate) said: String,
+    /// Whether a list is of a kind that this program, as it was built, cannot read.
+    pub(crate) list_is_foreign: bool,
+}
+
+impl Stop {
+    /// A failure.
+    pub(crate) fn error(said: impl Into<String>) -> Self {
+        Self { code: ERROR, said: said.into(), list_is_foreign: false }
+    }
+
+    /// An end as it was asked for.
+    pub(crate) fn done(said: impl Into<String>) -> Self {
+        Self { code: 0, said: said.into(), list_is_foreign: false }
+    }
+
+    /// Says it; the exit code.
+    pub(crate) fn tell(self) -> u8 {
+        let Self { code, mut said, .. } = self;
+        if !said.is_empty() && !said.ends_with('\n') {
+            said.push('\n');
+        }
+        if code == 0 {
+            return tell_out(said.as_bytes()).map_or(ERROR, |()| 0);
+        }
+        tell(said.as_bytes());
+        code
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        let hint = match error {
+            Error::List(error) => return error.into(),
+            Error::NoList { .. } => {
+                ".\nerror #2 - No such file or directory.\n\n\
+                 Remember to register some spam and ham messages before you\n\
+                 use bogofilter to evaluate mail for its probable spam status!"
+            }
+            _ => "",
+        };
+        Self::error(format!("{error}{hint}"))
+    }
+}
+
+impl From<wordlist::Error> for Stop {
+    fn from(error: wordlist::Error) -> Self {
+        let list_is_foreign = matches!(error, wordlist::Error::Unsupported { .. });
+        Self { list_is_foreign, ..Self::error(error.to_string()) }
+    }
+}
+
+/// Writes to standard error, whoever reads it.
+pub(crate) fn tell(bytes: &[u8]) {
+    drop(io::stderr().lock().write_all(bytes));
+}
+
+/// Writes to standard output.
+pub(crate) fn tell_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// What a path is as bytes are.
+pub(crate) fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Bytes as text, for messages.
+pub(crate) fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

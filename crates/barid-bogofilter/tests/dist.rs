@@ -1,0 +1,93 @@
+//! `bogofilter` linked statically, and what it hands over to `barid`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use barid_testkit::peers::{Bogofilter, feed};
+use barid_testkit::{Scratch, disk, skip_or_fail};
+
+const SPAM: &[u8] = b"Subject: cheap watches\n\nbuy cheap watches now\n";
+const HAM: &[u8] = b"Subject: meeting\n\nthe meeting is on monday\n";
+
+/// A program that is being written cannot be run, and processes that are being started inherit
+/// what is open.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The folder of the programs, which `cargo xtask test` makes.
+fn dist() -> Option<PathBuf> {
+    let found = std::env::var_os("BARID_DIST").map(PathBuf::from);
+    if found.is_none() {
+        skip_or_fail("BARID_DIST names no folder that `cargo xtask dist` made");
+    }
+    found
+}
+
+fn run(program: &Path, args: &[&str], list: &Path, input: &[u8]) -> Output {
+    let mut command = Command::new(program);
+    feed(command.args(args).arg("-C").arg("-d").arg(list), input).unwrap()
+}
+
+#[test]
+fn it_is_static_and_answers_as_the_large_program() {
+    let Some(dist) = dist() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("dist").unwrap();
+    let (filter, barid) = (dist.join("bogofilter"), dist.join("barid"));
+    // The kernel is told of the dynamic linker by its name.
+    let has = |program: &Path| {
+        let bytes = disk::read(program).unwrap();
+        bytes.windows(8).take(1 << 16).any(|name| name == b"/ld-linu")
+    };
+    assert!(has(&barid) && !has(&filter));
+
+    let lists = [scratch.path().join("one"), scratch.path().join("other")];
+    for (args, input) in [("-s", SPAM), ("-n", HAM), ("-p", SPAM), ("-TT", HAM), ("-vvv", HAM)] {
+        let [one, other] = &lists;
+        let small = run(&filter, &[args], one, input);
+        let large = run(&barid, &["bogofilter", args], other, input);
+        assert_eq!(small, large, "{args}");
+        assert!(small.status.code() < Some(3), "{args}: {small:?}");
+    }
+    let dumped = |program: PathBuf, list: &Path| {
+        let output =
+            Command::new(program).arg("-d").arg(list.join("wordlist.db")).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let [one, other] = lists.map(|list| dumped(dist.join("bogoutil"), &list));
+    assert!(one == other && one.windows(5).any(|word| word == b"cheap"), "{one:?}");
+    let mut lexer = Command::new(dist.join("bogolexer"));
+    let words = feed(lexer.args(["-C", "-p"]), HAM).unwrap().stdout;
+    assert!(words.starts_with(b"subj:meeting\n"), "{}", words.escape_ascii());
+}
+
+#[test]
+fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
+    let Some(dist) = dist() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(peer) = Bogofilter::new() else { return };
+    let scratch = Scratch::new("dist").unwrap();
+    let list = scratch.path().join("list");
+    disk::create_dir(&list).unwrap();
+    assert!(peer.filter(&list, &["-s"], SPAM).unwrap().status.success());
+    let filter = scratch.path().join("bogofilter");
+    disk::copy(&dist.join("bogofilter"), &filter).unwrap();
+
+    // Nothing is beside it, and nothing in the search path.
+    let mut command = Command::new(&filter);
+    let alone = command.env("PATH", "/nonexistent").args(["-C", "-d"]).arg(&list);
+    let alone = feed(alone, HAM).unwrap();
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert_eq!(alone.status.code(), Some(3), "{said}");
+    assert!(said.contains("wordlist.db") && said.contains("barid itself"), "{said}");
+
+    let barid = scratch.path().join("barid");
+    // Written over a program, it is one.
+    disk::copy(&filter, &barid).unwrap();
+    disk::write(&barid, b"#!/bin/sh\necho \"$@\"\ncat\nexit 2\n").unwrap();
+    let handed = run(&filter, &["-p"], &list, HAM);
+    let expected = format!("bogofilter -p -C -d {}\n", list.display());
+    assert_eq!(handed.status.code(), Some(2), "{handed:?}");
+    assert_eq!(handed.stdout, [expected.as_bytes(), HAM].concat());
+}
