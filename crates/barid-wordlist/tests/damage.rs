@@ -155,6 +155,29 @@ fn teaching_a_damaged_list_loses_no_sound_part() {
     }
 }
 
+/// The most frequent words are there twice: what is damaged of them loses nothing, but is told.
+#[test]
+fn damage_of_frequent_words_is_told_and_loses_nothing() {
+    let (disk, model) = large(30_000);
+    let tokens: Vec<&[u8]> = model.keys().map(|token| &token[..]).collect();
+    let mut random = fastrand::Rng::with_seed(7);
+    let end = disk.metadata(path()).unwrap().size - 128;
+    for _ in 0..20 {
+        let disk = disk.snapshot();
+        flip(&disk, path(), random.u64(end - 64 * 1024..end), 1 << random.u8(0..8));
+        let mut list = open(&disk).unwrap();
+        for asked in [&tokens[..10], &tokens] {
+            let mut counts = vec![Counts::default(); asked.len()];
+            list.counts(asked, &mut counts).unwrap();
+            assert!(asked.iter().zip(&counts).all(|(token, counts)| model[*token] == *counts));
+        }
+        let damage = list.damage();
+        assert!(damage.len() == 1 && damage[0].what == "frequent counts", "{damage:?}");
+        list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+        assert!(list.damage().is_empty() && missed(&disk, &model) == 0);
+    }
+}
+
 #[test]
 fn words_beside_a_flipped_bit_are_kept() {
     let (disk, model) = large(2_000);

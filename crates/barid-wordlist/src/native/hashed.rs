@@ -5,11 +5,16 @@
 //! home goes to the next block, at most three further on, and the home is marked. Tokens of a list
 //! that would have the same place and tag are avoided by another seed, so a token that is in the
 //! list is never taken for another; one that is not there is with a chance below one in 10^11.
+//!
+//! A table of many tokens has the most frequent of them a second time, in blocks of their own: three
+//! of four words of a message are among 8,192, which are read at once and stay in the processor's
+//! cache.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::header::{Header, Part, u16_at, u32_at, u64_at};
 use crate::Counts;
+use crate::limits::WHOLE_LEN_MAX;
 
 /// The length of a block.
 pub(crate) const BLOCK_LEN: usize = 1024;
@@ -30,6 +35,15 @@ const DISTANCE_MAX: u64 = 3;
 const LINE_LEN: usize = 64;
 /// How full blocks are, in percent.
 const FILL: u64 = 87;
+/// The most tokens that are kept twice.
+const FREQUENT_MAX: usize = 8_192;
+/// Numbers of messages that are told apart where the most frequent tokens are chosen.
+const WEIGHTS: usize = 25 << WEIGHT_BITS;
+/// How many leading bits of such a number count.
+const WEIGHT_BITS: u32 = 8;
+/// Blocks that they may take, each with large counts, and no more than half full.
+pub(crate) const FREQUENT_BLOCKS_MAX: u32 =
+    (FREQUENT_MAX * (ENTRY_LEN + LARGE_LEN) * 2).div_ceil(BLOCK_LEN) as u32;
 
 /// A token that is to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,32 +61,106 @@ pub(crate) fn hash(header: &Header, token: &[u8]) -> u64 {
     xxh3_64_with_seed(token, header.seed)
 }
 
+/// Blocks by hash: those of all tokens, or of the most frequent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) part: Part,
+    pub(crate) blocks: u32,
+    /// How many of these are homes.
+    pub(crate) homes: u32,
+}
+
+impl Region {
+    /// Its bytes.
+    pub(crate) fn len(self) -> u64 {
+        u64::from(self.blocks) * BLOCK_LEN as u64
+    }
+}
+
 /// Home and tag.
 fn place(hash: u64, blocks: u32) -> (u32, u64) {
     let product = u128::from(hash) * u128::from(blocks);
     ((product >> 64) as u32, product as u64 >> (64 - TAG_BITS))
 }
 
-fn sum(header: &Header, block: u32, bytes: &[u8]) -> u32 {
-    xxh3_64_with_seed(&bytes[4..], header.block_seed(Part::Hashed, block)) as u32
+fn sum(header: &Header, part: Part, block: u32, bytes: &[u8]) -> u32 {
+    xxh3_64_with_seed(&bytes[4..], header.block_seed(part, block)) as u32
 }
 
-/// The blocks of all tokens, appended to `out`; tells the header how many they are.
+/// The blocks of all tokens and those of the most frequent, appended to `out`; tells the header how
+/// many they are.
 pub(crate) fn build(
     header: &mut Header,
     mut tokens: Vec<Hashed>,
     out: &mut Vec<u8>,
 ) -> Result<(), Collision> {
     tokens.sort_unstable_by_key(|token| token.hash);
+    let all = build_region(header, Part::Hashed, &tokens, out)?;
+    (header.hashed_blocks, header.homes) = (all.blocks, all.homes);
+    let frequent = match all.len() > WHOLE_LEN_MAX {
+        true => build_frequent(header, &tokens, out)?,
+        false => None,
+    };
+    (header.frequent_blocks, header.frequent_homes) =
+        frequent.map_or((0, 0), |region| (region.blocks, region.homes));
+    Ok(())
+}
+
+/// The blocks of the most frequent of these tokens, if they are worth it.
+fn build_frequent(
+    header: &Header,
+    tokens: &[Hashed],
+    out: &mut Vec<u8>,
+) -> Result<Option<Region>, Collision> {
+    let least = least_of_frequent(tokens);
+    let is_frequent = |token: &Hashed| weight(token) >= least;
+    let frequent: Vec<Hashed> = tokens.iter().copied().filter(is_frequent).collect();
+    let start = out.len();
+    let region = build_region(header, Part::Frequent, &frequent, out)?;
+    if frequent.is_empty() || region.blocks > FREQUENT_BLOCKS_MAX {
+        out.truncate(start);
+        return Ok(None);
+    }
+    let place_of = |token: &Hashed| place(token.hash, region.homes);
+    // No other token may be taken for one of them either.
+    let is_taken =
+        |pair: &[Hashed]| pair.iter().any(is_frequent) && place_of(&pair[0]) == place_of(&pair[1]);
+    if tokens.windows(2).any(is_taken) { Err(Collision) } else { Ok(Some(region)) }
+}
+
+/// In how many messages a token was: a number that grows with that, below [`WEIGHTS`].
+fn weight(token: &Hashed) -> usize {
+    let Counts { spam, ham } = token.counts;
+    let messages = spam.saturating_add(ham);
+    let shift = messages.checked_ilog2().unwrap_or(0).saturating_sub(WEIGHT_BITS);
+    ((shift << WEIGHT_BITS) + (messages >> shift)) as usize
+}
+
+/// The least weight that so few tokens have that they may be kept twice.
+fn least_of_frequent(tokens: &[Hashed]) -> usize {
+    let mut by_weight = [0_usize; WEIGHTS];
+    tokens.iter().for_each(|token| by_weight[weight(token)] += 1);
+    let mut count = 0;
+    let fits = |weight: &usize| {
+        count += by_weight[*weight];
+        count <= FREQUENT_MAX
+    };
+    (0..WEIGHTS).rev().take_while(fits).last().unwrap_or(WEIGHTS)
+}
+
+/// The blocks of these tokens, which are in the order of their hashes.
+fn build_region(
+    header: &Header,
+    part: Part,
+    tokens: &[Hashed],
+    out: &mut Vec<u8>,
+) -> Result<Region, Collision> {
     let total: u64 = tokens.iter().map(|token| len(token.counts) as u64).sum();
     let mut homes = (total * 100).div_ceil((BLOCK_LEN - HEAD_LEN) as u64 * FILL).max(1) as u32;
     let start = out.len();
     loop {
-        match fill(header, &tokens, homes, out) {
-            Filled::Blocks(blocks) => {
-                (header.hashed_blocks, header.homes) = (blocks, homes);
-                return Ok(());
-            }
+        match fill(header, part, tokens, homes, out) {
+            Filled::Blocks(blocks) => return Ok(Region { part, blocks, homes }),
             Filled::Collision => return Err(Collision),
             // So uneven only where there are few.
             Filled::TooFar => homes += homes / 8 + 1,
@@ -96,7 +184,7 @@ enum Filled {
     TooFar,
 }
 
-fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Filled {
+fn fill(header: &Header, part: Part, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Filled {
     let (mut entries, mut large) = (Vec::new(), Vec::new());
     let (mut block, mut next) = (0_u32, 0);
     let mut last = None;
@@ -134,7 +222,7 @@ fn fill(header: &Header, tokens: &[Hashed], homes: u32, out: &mut Vec<u8>) -> Fi
         out.extend_from_slice(&entries);
         out.extend_from_slice(&large);
         out.resize(start + BLOCK_LEN, 0);
-        let sum = sum(header, block, &out[start..]);
+        let sum = sum(header, part, block, &out[start..]);
         out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
         block += 1;
     }
@@ -167,14 +255,28 @@ pub(crate) enum Answer {
 }
 
 /// Whether a block is as it was written.
-pub(crate) fn is_sound(header: &Header, block: u32, bytes: &[u8]) -> bool {
-    u32_at(bytes, 0) == sum(header, block, bytes)
+pub(crate) fn is_sound(header: &Header, part: Part, block: u32, bytes: &[u8]) -> bool {
+    u32_at(bytes, 0) == sum(header, part, block, bytes)
         && HEAD_LEN + usize::from(u16_at(bytes, 4)) * ENTRY_LEN <= BLOCK_LEN
 }
 
-/// The home of a hash.
-pub(crate) fn home(header: &Header, hash: u64) -> u32 {
-    place(hash, header.homes).0
+impl Region {
+    /// The home of a hash.
+    pub(crate) fn home(self, hash: u64) -> u32 {
+        place(hash, self.homes).0
+    }
+
+    /// Looks for a hash in all of the blocks, which are sound.
+    pub(crate) fn find_in(self, hash: u64, bytes: &[u8]) -> Answer {
+        let blocks = bytes.chunks_exact(BLOCK_LEN).skip(self.home(hash) as usize);
+        for (distance, block) in (0..).zip(blocks) {
+            match find(self, hash, distance, block) {
+                Answer::Next => {}
+                answer => return answer,
+            }
+        }
+        Answer::Absent
+    }
 }
 
 /// Reads what [`find`] will read, as far as that can be guessed, of all parts in memory: many of
@@ -195,9 +297,9 @@ fn nth_of(tag: u64, count: usize) -> usize {
 
 /// Looks into a block that is sound and `distance` from the home of the hash.
 #[inline]
-pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> Answer {
+pub(crate) fn find(region: Region, hash: u64, distance: u32, bytes: &[u8]) -> Answer {
     let count = usize::from(u16_at(bytes, 4));
-    let (_, tag) = place(hash, header.homes);
+    let (_, tag) = place(hash, region.homes);
     let wanted = DISTANCE_MAX.saturating_sub(u64::from(distance)) << TAG_BITS | tag;
     let entry_at = |nth: usize| u64_at(bytes, HEAD_LEN + nth * ENTRY_LEN);
     let mut low = nth_of(tag, count);
@@ -228,18 +330,6 @@ pub(crate) fn find(header: &Header, hash: u64, distance: u32, bytes: &[u8]) -> A
 mod tests {
     use super::*;
 
-    fn look(header: &Header, bytes: &[u8], hash: u64) -> Answer {
-        let home = home(header, hash);
-        for distance in 0.. {
-            let start = (home + distance) as usize * BLOCK_LEN;
-            match find(header, hash, distance, &bytes[start..start + BLOCK_LEN]) {
-                Answer::Next => {}
-                answer => return answer,
-            }
-        }
-        Answer::Absent
-    }
-
     fn check(count: u32, bits: u32) {
         let mut header = Header { generation: 9, seed: 4, ..Header::default() };
         let token = |number: u32| number.to_le_bytes();
@@ -253,16 +343,26 @@ mod tests {
         let all = (0..count).map(|number| hashed(&header, number)).collect();
         let mut out = Vec::new();
         build(&mut header, all, &mut out).unwrap();
-        assert_eq!(out.len(), header.hashed_blocks as usize * BLOCK_LEN);
-        for (block, bytes) in out.chunks(BLOCK_LEN).enumerate() {
-            assert!(is_sound(&header, block as u32, bytes));
+        let [region, frequent] = [Part::Hashed, Part::Frequent].map(|part| header.region(part));
+        let (out, twice) = out.split_at(region.len() as usize);
+        assert_eq!(twice.len() as u64, frequent.len());
+        for (region, bytes) in [(region, out), (frequent, twice)] {
+            for (block, bytes) in bytes.chunks(BLOCK_LEN).enumerate() {
+                assert!(is_sound(&header, region.part, block as u32, bytes));
+            }
         }
+        let mut seen = 0;
         for number in 0..count {
-            let found = look(&header, &out, hash(&header, &token(number)));
+            let hash_of = |number: u32| hash(&header, &token(number));
+            let found = region.find_in(hash_of(number), out);
             assert_eq!(found, Answer::Found(counts(number)), "{number} of {count}");
-            let other = hash(&header, &token(number | 1 << 31));
-            assert_eq!(look(&header, &out, other), Answer::Absent);
+            assert_eq!(region.find_in(hash_of(number | 1 << 31), out), Answer::Absent);
+            let again = frequent.find_in(hash_of(number), twice);
+            seen += usize::from(again == found);
+            assert!(again == found || again == Answer::Absent, "{number} of {count}");
         }
+        let is_long = region.len() > WHOLE_LEN_MAX;
+        assert!(if is_long { (1..=FREQUENT_MAX).contains(&seen) } else { seen == 0 }, "{seen}");
     }
 
     #[test]
@@ -291,10 +391,10 @@ mod tests {
         for _ in 0..5_000 {
             let mut block: Vec<u8> = (0..BLOCK_LEN).map(|_| random.u8(..)).collect();
             block[4..6].copy_from_slice(&random.u16(0..140).to_le_bytes());
-            let sum = sum(&header, 1, &block);
+            let sum = sum(&header, Part::Hashed, 1, &block);
             block[..4].copy_from_slice(&sum.to_le_bytes());
-            if is_sound(&header, 1, &block) {
-                find(&header, random.u64(..), random.u32(0..9), &block);
+            if is_sound(&header, Part::Hashed, 1, &block) {
+                find(header.region(Part::Hashed), random.u64(..), random.u32(0..9), &block);
                 touch(&header, random.u64(..), &block);
                 looked += 1;
             }

@@ -2,6 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::hashed::{FREQUENT_BLOCKS_MAX, Region};
+
 /// What a table begins with.
 const TABLE_MAGIC: [u8; 8] = *b"baridWRD";
 /// What a log begins with.
@@ -52,6 +54,9 @@ pub(crate) struct Header {
     pub(crate) hashed_blocks: u32,
     /// How many of these are homes: the others hold what did not fit into the last.
     pub(crate) homes: u32,
+    /// Behind the hashed blocks, such of the most frequent tokens alone; 0 if there are few tokens.
+    pub(crate) frequent_blocks: u32,
+    pub(crate) frequent_homes: u32,
     /// Where the hashed part begins; the sorted part begins at [`BLOCKS_OFFSET`].
     pub(crate) hashed_offset: u64,
     /// What dates are counted from.
@@ -87,6 +92,8 @@ impl Header {
             place.copy_from_slice(&number.to_le_bytes());
         }
         bytes[80..96].copy_from_slice(&self.id);
+        bytes[96..100].copy_from_slice(&self.frequent_blocks.to_le_bytes());
+        bytes[100..104].copy_from_slice(&self.frequent_homes.to_le_bytes());
         finish(&mut bytes);
         bytes
     }
@@ -106,19 +113,36 @@ impl Header {
             hashed_offset: u64_at(bytes, 64),
             day: u32_at(bytes, 72),
             homes: u32_at(bytes, 76),
+            frequent_blocks: u32_at(bytes, 96),
+            frequent_homes: u32_at(bytes, 100),
             id,
         };
         let sorted = u64::from(header.sorted_blocks) * super::sorted::BLOCK_LEN as u64;
         let fits = header.hashed_offset == BLOCKS_OFFSET + sorted
             && header.homes <= header.hashed_blocks
+            && header.frequent_homes <= header.frequent_blocks
+            && header.frequent_blocks <= FREQUENT_BLOCKS_MAX
             && header.generation.max(header.base).max(header.sequence) < NUMBER_MAX;
         if fits { Ok(header) } else { Err(NoHeader::Damaged) }
     }
 
     /// How long the file is.
     pub(crate) fn file_len(&self) -> u64 {
-        let hashed = u64::from(self.hashed_blocks) * super::hashed::BLOCK_LEN as u64;
-        self.hashed_offset + hashed + HEADER_LEN as u64
+        self.frequent_offset() + self.region(Part::Frequent).len() + HEADER_LEN as u64
+    }
+
+    /// Where the counts of the most frequent tokens begin.
+    pub(crate) fn frequent_offset(&self) -> u64 {
+        self.hashed_offset + self.region(Part::Hashed).len()
+    }
+
+    /// The blocks by hash of a part.
+    pub(crate) fn region(&self, part: Part) -> Region {
+        let (blocks, homes) = match part {
+            Part::Frequent => (self.frequent_blocks, self.frequent_homes),
+            Part::Sorted | Part::Hashed => (self.hashed_blocks, self.homes),
+        };
+        Region { part, blocks, homes }
     }
 
     /// What the log before this table says of itself.
@@ -137,6 +161,7 @@ impl Header {
 pub(crate) enum Part {
     Sorted = 0,
     Hashed = 1,
+    Frequent = 1 << 33,
 }
 
 /// What a log says of itself.

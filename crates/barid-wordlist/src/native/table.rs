@@ -8,7 +8,7 @@ use std::sync::Arc;
 use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 
 use super::hashed::{self, Answer, Collision, Hashed};
-use super::header::{BLOCKS_OFFSET, HEADER_LEN, Header, NoHeader};
+use super::header::{BLOCKS_OFFSET, HEADER_LEN, Header, NoHeader, Part};
 use super::sorted::{self, Builder, Tokens};
 use crate::error::At;
 use crate::limits::{
@@ -31,7 +31,17 @@ pub(crate) struct Table {
     pub(crate) header: Header,
     pub(crate) inode: u64,
     hashed: HashedBlocks,
+    /// The counts of the most frequent tokens, once there was a question; empty if they are damaged.
+    frequent: Option<Vec<u8>>,
+    asked: Vec<Asked>,
     pub(crate) damage: Vec<Damage>,
+}
+
+/// A token that is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    nth: usize,
+    hash: u64,
 }
 
 /// What is in memory of the hashed part.
@@ -61,8 +71,9 @@ impl Table {
             let offset = metadata.size;
             damage.push(Damage { path: path.to_owned(), offset, what: "the end of the table" });
         }
-        let (vfs, path, hashed) = (Arc::clone(vfs), path.to_owned(), HashedBlocks::None);
-        Ok(Self { vfs, path, file, header, inode: metadata.inode, hashed, damage })
+        let (vfs, path, inode) = (Arc::clone(vfs), path.to_owned(), metadata.inode);
+        let (hashed, frequent, asked) = (HashedBlocks::None, None, Vec::new());
+        Ok(Self { vfs, path, file, header, inode, hashed, frequent, asked, damage })
     }
 
     pub(crate) fn damaged(&mut self, offset: u64, what: &'static str) {
@@ -73,7 +84,7 @@ impl Table {
     }
 
     fn hashed_len(&self) -> u64 {
-        u64::from(self.header.hashed_blocks) * hashed::BLOCK_LEN as u64
+        self.header.region(Part::Hashed).len()
     }
 
     /// Finds tokens that have no counts yet.
@@ -81,6 +92,49 @@ impl Table {
         if self.header.entries == 0 {
             return Ok(());
         }
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.clear();
+        let missing = tokens.iter().zip(&*found).enumerate();
+        asked.extend(
+            missing
+                .filter(|(_, (_, found))| found.is_none())
+                .map(|(nth, (token, _))| Asked { nth, hash: hashed::hash(&self.header, token) }),
+        );
+        let done = self.find_frequent(&mut asked, found);
+        let done = done.and_then(|()| self.find_all(&asked, tokens, found));
+        self.asked = asked;
+        done
+    }
+
+    /// Finds those that are among the most frequent, and asks no more for them.
+    fn find_frequent(
+        &mut self,
+        asked: &mut Vec<Asked>,
+        found: &mut [Option<Counts>],
+    ) -> Result<()> {
+        if self.frequent.is_none() {
+            self.frequent = Some(self.read_frequent()?);
+        }
+        let region = self.header.region(Part::Frequent);
+        if let Some(bytes) = self.frequent.as_ref().filter(|bytes| !bytes.is_empty()) {
+            asked.retain(|Asked { nth, hash }| match region.find_in(*hash, bytes) {
+                Answer::Found(counts) => {
+                    found[*nth] = Some(counts);
+                    false
+                }
+                _ => true,
+            });
+        }
+        Ok(())
+    }
+
+    fn find_all(
+        &mut self,
+        asked: &[Asked],
+        tokens: &[&[u8]],
+        found: &mut [Option<Counts>],
+    ) -> Result<()> {
+        let Some(first_asked) = asked.first() else { return Ok(()) };
         let first = matches!(self.hashed, HashedBlocks::None);
         if first && self.hashed_len() <= WHOLE_LEN_MAX {
             self.load_all()?;
@@ -92,20 +146,19 @@ impl Table {
             }
         }
         if first && !matches!(self.hashed, HashedBlocks::All { .. }) {
-            self.fetch(tokens, found)?;
+            self.fetch(first_asked, &asked[1..])?;
         }
         let mut block = [0; hashed::BLOCK_LEN];
         let header = self.header.clone();
         if let HashedBlocks::All { bytes, .. } = &self.hashed
             && bytes.len() > IN_CACHE_LEN
         {
-            let missing = tokens.iter().zip(&*found).filter(|(_, found)| found.is_none());
-            let hashes = missing.map(|(token, _)| hashed::hash(&header, token));
-            let seen = hashes.fold(0, |seen, hash| seen ^ hashed::touch(&header, hash, bytes));
-            std::hint::black_box(seen);
+            let touch = |seen, asked: &Asked| seen ^ hashed::touch(&header, asked.hash, bytes);
+            std::hint::black_box(asked.iter().fold(0, touch));
         }
-        for (token, found) in tokens.iter().zip(found).filter(|(_, found)| found.is_none()) {
-            *found = self.find_one(&header, token, &mut block)?;
+        for asked in asked {
+            let token = tokens[asked.nth];
+            found[asked.nth] = self.find_one(&header, token, asked.hash, &mut block)?;
         }
         if first && matches!(self.hashed, HashedBlocks::None) {
             self.hashed = HashedBlocks::Some { places: HashMap::new(), bytes: Vec::new() };
@@ -113,27 +166,38 @@ impl Table {
         Ok(())
     }
 
+    /// Reads the blocks of the most frequent tokens; nothing if one is damaged, as all that is in
+    /// them is among the others, too.
+    fn read_frequent(&mut self) -> Result<Vec<u8>> {
+        let (region, offset) = (self.header.region(Part::Frequent), self.header.frequent_offset());
+        let mut bytes = vec![0; region.len() as usize];
+        self.file.read_full_at(&mut bytes, offset).at(&self.path)?;
+        let blocks = (0..).zip(bytes.chunks_exact(hashed::BLOCK_LEN));
+        let is_bad = |(number, block)| !hashed::is_sound(&self.header, region.part, number, block);
+        if let Some((number, _)) = blocks.clone().find(|block| is_bad(*block)) {
+            self.damaged(offset + u64::from(number) * hashed::BLOCK_LEN as u64, "frequent counts");
+            bytes.clear();
+        }
+        Ok(bytes)
+    }
+
     /// Where the first block had to be fetched from the disk, has all others fetched at once.
-    fn fetch(&mut self, tokens: &[&[u8]], found: &[Option<Counts>]) -> Result<()> {
-        let header = &self.header;
-        let mut missing = tokens.iter().zip(found).filter(|(_, found)| found.is_none());
-        let offset = |token: &[u8]| {
-            let home = hashed::home(header, hashed::hash(header, token));
-            header.hashed_offset + u64::from(home) * hashed::BLOCK_LEN as u64
-        };
-        let Some((token, _)) = missing.next() else { return Ok(()) };
+    fn fetch(&mut self, first: &Asked, others: &[Asked]) -> Result<()> {
+        let (region, start) = (self.header.region(Part::Hashed), self.header.hashed_offset);
+        let offset =
+            |asked: &Asked| start + u64::from(region.home(asked.hash)) * hashed::BLOCK_LEN as u64;
         let before = self.vfs.now().unix_nanos;
-        let read = self.file.read_at(&mut [0; hashed::BLOCK_LEN], offset(token));
+        let read = self.file.read_at(&mut [0; hashed::BLOCK_LEN], offset(first));
         read.at(&self.path)?;
         let nanos = self.vfs.now().unix_nanos.saturating_sub(before);
         if nanos < COLD.as_nanos() as i64 {
             return Ok(());
         }
-        if self.hashed_len() <= PREFETCH_LEN_MAX {
-            self.file.prefetch(header.hashed_offset, self.hashed_len());
+        if region.len() <= PREFETCH_LEN_MAX {
+            self.file.prefetch(start, region.len());
         } else {
-            missing.for_each(|(token, _)| {
-                self.file.prefetch(offset(token), hashed::BLOCK_LEN as u64);
+            others.iter().for_each(|asked| {
+                self.file.prefetch(offset(asked), hashed::BLOCK_LEN as u64);
             });
         }
         Ok(())
@@ -143,13 +207,14 @@ impl Table {
         &mut self,
         header: &Header,
         token: &[u8],
+        hash: u64,
         block: &mut [u8; hashed::BLOCK_LEN],
     ) -> Result<Option<Counts>> {
-        let hash = hashed::hash(header, token);
-        let home = hashed::home(header, hash);
+        let region = header.region(Part::Hashed);
+        let home = region.home(hash);
         for (distance, number) in (home..header.hashed_blocks).enumerate() {
             let answer = match self.block(number, block)? {
-                Some(bytes) => hashed::find(header, hash, distance as u32, bytes),
+                Some(bytes) => hashed::find(region, hash, distance as u32, bytes),
                 None => Answer::Damaged,
             };
             match answer {
@@ -170,7 +235,7 @@ impl Table {
     fn read_block(&self, number: u32, block: &mut [u8]) -> Result<bool> {
         let offset = self.header.hashed_offset + u64::from(number) * hashed::BLOCK_LEN as u64;
         let len = self.file.read_full_at(block, offset).at(&self.path)?;
-        Ok(len == block.len() && hashed::is_sound(&self.header, number, block))
+        Ok(len == block.len() && hashed::is_sound(&self.header, Part::Hashed, number, block))
     }
 
     /// A block, which is kept unless this is the first question; `None` if it is damaged.
@@ -209,7 +274,9 @@ impl Table {
         read.at(&self.path)?;
         let blocks = bytes.chunks_exact(hashed::BLOCK_LEN).enumerate();
         let blocks = blocks.map(|(number, block)| (number as u32, block));
-        let bad = blocks.filter(|(number, block)| !hashed::is_sound(&self.header, *number, block));
+        let bad = blocks.filter(|(number, block)| {
+            !hashed::is_sound(&self.header, Part::Hashed, *number, block)
+        });
         let bad: Vec<u32> = bad.map(|(number, _)| number).collect();
         for number in &bad {
             let before = u64::from(*number) * hashed::BLOCK_LEN as u64;
@@ -278,7 +345,9 @@ impl Table {
         while let Some(entry) = tokens.next(&mut token) {
             let last = rescued.last().map_or(after, |(last, _)| &last[..]);
             let is_in_order = *last < token[..] && (before.is_empty() || token[..] < *before);
-            if is_in_order && self.find_one(&header, &token, &mut block)? == Some(entry.counts()) {
+            let hash = hashed::hash(&header, &token);
+            let found = is_in_order.then(|| self.find_one(&header, &token, hash, &mut block));
+            if found.transpose()?.flatten() == Some(entry.counts()) {
                 rescued.push((token.clone(), entry));
             }
         }
