@@ -80,13 +80,15 @@ impl Distinct {
         if self.is_moved {
             self.fill_table();
         }
-        let hash = xxh3_64(token);
+        let (hash, start_bytes) = (xxh3_64(token), start_bytes(token));
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
         // Half of the slots are free, so the search ends.
         while self.table[slot] != 0 {
             let entry = self.entries[self.table[slot] as usize - 1];
-            if entry.hash == hash as u32 && self.token(entry) == token {
+            let may_be = (entry.start_bytes, entry.hash) == (start_bytes, hash as u32)
+                && entry.len as usize == token.len();
+            if may_be && (token.len() <= 8 || self.token(entry) == token) {
                 return false;
             }
             slot = (slot + 1) & mask;
@@ -100,7 +102,6 @@ impl Distinct {
             return false;
         }
         self.bytes.extend_from_slice(token);
-        let start_bytes = start_bytes(token);
         self.entries.push(Entry { start_bytes, start, len, hash: hash as u32 });
         self.table[slot] = self.entries.len() as u32;
         true
@@ -128,6 +129,9 @@ impl Distinct {
 
     /// Puts the tokens in byte order, in which they are looked up and scored.
     pub fn sort(&mut self) {
+        if self.is_moved {
+            return;
+        }
         let bytes = &self.bytes;
         self.entries.sort_unstable_by(|one, other| {
             let first = one.start_bytes.cmp(&other.start_bytes);
@@ -139,6 +143,11 @@ impl Distinct {
     /// The tokens, in byte order after [`Distinct::sort`], else as they came.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         self.entries.iter().map(|entry| self.token(*entry))
+    }
+
+    /// The same, each with the lower half of its XXH3-64, which finding it took.
+    pub fn hashed(&self) -> impl ExactSizeIterator<Item = (u32, &[u8])> + Clone {
+        self.entries.iter().map(|entry| (entry.hash, self.token(*entry)))
     }
 
     fn token(&self, entry: Entry) -> &[u8] {

@@ -73,7 +73,8 @@ fn read_ahead(
 ) -> Result<Option<Ahead<Result<(), Stop>>>, Stop> {
     let (options, source) = (options.clone(), Arc::clone(source));
     let token_options = session.judge().token_options()?.clone();
-    let ahead = Ahead::start(&token_options, move |reading| {
+    let sorts = session.judge().settings().classifies();
+    let ahead = Ahead::start(&token_options, sorts, move |reading| {
         input::each(&options, &source, &mut |message, name| match reading.put(message, name) {
             true => Ok(()),
             false => Err(Stop::error("nobody reads on")),

@@ -6,9 +6,9 @@
 //! that would have the same place and tag are avoided by another seed, so a token that is in the
 //! list is never taken for another; one that is not there is with a chance below one in 10^11.
 //!
-//! A table of many tokens has the most frequent of them a second time, in blocks of their own: three
-//! of four words of a message are among 8,192, which are read at once and stay in the processor's
-//! cache.
+//! A table of many tokens has the most frequent of them a second time, in blocks of their own:
+//! three of four words of a message are among 8,192, which are read at once and stay in the
+//! processor's cache.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -161,7 +161,7 @@ impl Header {
 pub(crate) enum Part {
     Sorted = 0,
     Hashed = 1,
-    Frequent = 1 << 33,
+    Frequent = 1 << 30,
 }
 
 /// What a log says of itself.

@@ -31,7 +31,7 @@ pub(crate) struct Table {
     pub(crate) header: Header,
     pub(crate) inode: u64,
     hashed: HashedBlocks,
-    /// The counts of the most frequent tokens, once there was a question; empty if they are damaged.
+    /// The counts of the most frequent tokens, once there was a question; nothing if one is bad.
     frequent: Option<Vec<u8>>,
     asked: Vec<Asked>,
     pub(crate) damage: Vec<Damage>,

@@ -1,6 +1,6 @@
 //! Tokens to numbers: the first is 0, and each new one the next.
 
-use xxhash_rust::xxh3::xxh3_64;
+use std::hint::black_box;
 
 /// Distinct tokens, one behind the other in one buffer, and a table that finds them.
 #[derive(Debug, Default)]
@@ -14,34 +14,53 @@ pub(super) struct Interner {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: usize,
+    /// The first bytes, which are all of most tokens.
+    start_bytes: [u8; START_LEN],
     len: u16,
     hash: u32,
 }
+
+/// Bytes of a token that its entry has, too.
+const START_LEN: usize = 10;
 
 /// Slots of the smallest table.
 const TABLE_LEN_MIN: usize = 4096;
 
 impl Interner {
-    /// The number of a token, which is the count of those before if it is new.
-    pub(super) fn place(&mut self, token: &[u8]) -> usize {
+    /// Reads what finding tokens of these hashes will read, and what `more` reads of their numbers:
+    /// many wait for the memory together, where they would wait in turn.
+    pub(super) fn touch(&self, hashes: impl Iterator<Item = u32>, more: impl Fn(usize) -> u32) {
+        let mask = self.table.len().wrapping_sub(1);
+        let touched = hashes.filter_map(|hash| {
+            let index = self.table.get(hash as usize & mask)?.checked_sub(1)? as usize;
+            Some(self.entries.get(index)?.hash ^ more(index))
+        });
+        black_box(touched.fold(0, |all, word| all ^ word));
+    }
+
+    /// The number of a token, which is the count of those before if it is new. Of each token the
+    /// hash must be the same always.
+    pub(super) fn place(&mut self, hash: u32, token: &[u8]) -> usize {
         if 2 * self.entries.len() >= self.table.len() {
             self.grow();
         }
-        let hash = xxh3_64(token) as u32;
+        let start_bytes = start_bytes(token);
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
         // Half of the slots are free, so the search ends.
         while self.table[slot] != 0 {
             let index = self.table[slot] as usize - 1;
             let entry = self.entries[index];
-            if entry.hash == hash && self.token(entry) == token {
+            let may_be = (entry.hash, entry.start_bytes) == (hash, start_bytes)
+                && usize::from(entry.len) == token.len();
+            if may_be && (token.len() <= START_LEN || self.token(entry) == token) {
                 return index;
             }
             slot = (slot + 1) & mask;
         }
         let (start, len) = (self.bytes.len(), token.len() as u16);
         self.bytes.extend_from_slice(token);
-        self.entries.push(Entry { start, len, hash });
+        self.entries.push(Entry { start, start_bytes, len, hash });
         self.table[slot] = self.entries.len() as u32;
         self.entries.len() - 1
     }
@@ -78,4 +97,12 @@ impl Interner {
             self.table[slot] = index as u32 + 1;
         }
     }
+}
+
+/// The first bytes of a token, zeros behind a shorter one.
+fn start_bytes(token: &[u8]) -> [u8; START_LEN] {
+    let mut start = [0; START_LEN];
+    let len = token.len().min(START_LEN);
+    start[..len].copy_from_slice(&token[..len]);
+    start
 }

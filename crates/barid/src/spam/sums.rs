@@ -4,30 +4,41 @@ use barid_wordlist::{Batch, Counts};
 
 use super::interner::Interner;
 
-/// Distinct tokens of one message: each a length of two bytes and its bytes.
+/// Distinct tokens of one message: each a hash, a length of two bytes, and its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens(Vec<u8>);
 
+/// Bytes before each token.
+const HEAD_LEN: usize = 6;
+
 impl Tokens {
-    /// Tokens that take about `len` bytes.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, len: usize) -> Self {
-        let mut bytes = Vec::with_capacity(len);
-        for token in tokens {
+    /// At most `count` tokens, of about `len` bytes together.
+    pub(super) fn new<'a>(
+        tokens: impl Iterator<Item = (u32, &'a [u8])>,
+        len: usize,
+        count: usize,
+    ) -> Self {
+        let mut bytes = Vec::with_capacity(len + HEAD_LEN * count);
+        for (hash, token) in tokens {
             let len = u16::try_from(token.len()).expect("because longer tokens are left out");
+            bytes.extend_from_slice(&hash.to_le_bytes());
             bytes.extend_from_slice(&len.to_le_bytes());
             bytes.extend_from_slice(token);
         }
         Self(bytes)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    /// The tokens with their hashes.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         let mut rest = &self.0[..];
-        std::iter::from_fn(move || {
-            let (len, after) = rest.split_first_chunk::<2>()?;
+        std::iter::repeat_with(move || {
+            let (hash, after) = rest.split_first_chunk::<4>()?;
+            let (len, after) = after.split_first_chunk::<2>()?;
             let (token, after) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
             rest = after;
-            Some(token)
+            Some((u32::from_le_bytes(*hash), token))
         })
+        .map_while(|next| next)
     }
 
     /// Its bytes in memory.
@@ -51,9 +62,17 @@ struct Sum {
 
 impl Sums {
     /// Counts the tokens of a message.
-    pub(super) fn count(&mut self, tokens: &Tokens, add: Counts, sub: Counts) {
-        for token in tokens.iter() {
-            let index = self.tokens.place(token);
+    pub(super) fn count<'a>(
+        &mut self,
+        tokens: impl Iterator<Item = (u32, &'a [u8])> + Clone,
+        add: Counts,
+        sub: Counts,
+    ) {
+        let sums = &self.sums;
+        let spam = |index: usize| sums.get(index).map_or(0, |sum| sum.add.spam);
+        self.tokens.touch(tokens.clone().map(|(hash, _)| hash), spam);
+        for (hash, token) in tokens {
+            let index = self.tokens.place(hash, token);
             if index == self.sums.len() {
                 self.sums.push(Sum::default());
             }
@@ -93,6 +112,8 @@ fn plus(sum: &mut Counts, more: Counts) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use xxhash_rust::xxh3::xxh3_64;
+
     use super::*;
 
     #[test]
@@ -106,9 +127,10 @@ mod tests {
             tokens.sort();
             tokens.dedup();
             let (spam, ham) = (random.u32(0..2), random.u32(0..2));
-            let packed = Tokens::new(tokens.iter().map(Vec::as_slice), 0);
-            assert!(packed.iter().eq(tokens.iter().map(Vec::as_slice)));
-            sums.count(&packed, Counts::new(spam, 0), Counts::new(0, ham));
+            let hashed = tokens.iter().map(|token| (xxh3_64(token) as u32, &token[..]));
+            let packed = Tokens::new(hashed.clone(), 0, 0);
+            assert!(packed.iter().eq(hashed));
+            sums.count(packed.iter(), Counts::new(spam, 0), Counts::new(0, ham));
             for token in tokens {
                 let sum = model.entry(token).or_default();
                 *sum = (sum.0 + spam, sum.1 + ham);
@@ -116,7 +138,7 @@ mod tests {
         }
         assert!(model.len() > 2_000 && sums.sums.len() == model.len());
         for (token, sum) in &model {
-            let found = sums.sums[sums.tokens.place(token)];
+            let found = sums.sums[sums.tokens.place(xxh3_64(token) as u32, token)];
             assert_eq!((found.add.spam, found.sub.ham), *sum);
         }
         let mut batch = Batch::new(0);

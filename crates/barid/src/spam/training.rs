@@ -358,14 +358,14 @@ impl Trainer<'_> {
         let (mut add, mut sub) = (none, none);
         for Waiting { content, change, .. } in &self.waiting {
             if let Some((class, tokens)) = &change.remove {
-                sums.count(tokens, none, class.counts(1));
+                sums.count(tokens.iter(), none, class.counts(1));
                 plus(&mut sub, class.counts(1));
                 if change.removes_receipt {
                     batch.untrain(*content, *class);
                 }
             }
             if let Some((class, tokens)) = &change.add {
-                sums.count(tokens, class.counts(1), none);
+                sums.count(tokens.iter(), class.counts(1), none);
                 plus(&mut add, class.counts(1));
                 if change.has_receipt {
                     batch.train(*content, *class, number_of(self.filter.options.profile));

@@ -74,21 +74,21 @@ impl Maker {
 
     /// The same, packed.
     pub(super) fn packed(&self) -> Tokens {
-        packed(&self.distinct)
+        Tokens::new(held_hashed(&self.distinct), self.distinct.bytes_len(), self.distinct.len())
     }
 }
 
 /// The tokens that a word list can hold.
 pub(super) fn held(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
-    let has_nul = distinct.has_byte(0);
-    distinct.iter().filter(move |token| {
-        (1..=TOKEN_LEN_MAX).contains(&token.len()) && !(has_nul && token.contains(&0))
-    })
+    held_hashed(distinct).map(|(_, token)| token)
 }
 
-/// The same, packed.
-pub(super) fn packed(distinct: &Distinct) -> Tokens {
-    Tokens::new(held(distinct), distinct.bytes_len() + 2 * distinct.len())
+/// The same with their hashes.
+pub(super) fn held_hashed(distinct: &Distinct) -> impl Iterator<Item = (u32, &[u8])> + Clone {
+    let has_nul = distinct.has_byte(0);
+    distinct.hashed().filter(move |(_, token)| {
+        (1..=TOKEN_LEN_MAX).contains(&token.len()) && !(has_nul && token.contains(&0))
+    })
 }
 
 /// Makers that are free, where no list is asked.

@@ -33,7 +33,6 @@ impl Words {
     /// Takes those of a message in place of what was there.
     pub(super) fn read(&mut self, tokenizer: &mut Tokenizer, message: &[u8]) {
         self.distinct.read(tokenizer, message);
-        self.distinct.sort();
         self.facts.clone_from(tokenizer.facts());
     }
 }
@@ -90,12 +89,14 @@ pub struct Reading {
 
 impl<R: Send + 'static> Ahead<R> {
     /// Begins to read: `read` is called in a thread of its own, and what it gives back comes at the
-    /// end. `options` say how words are made ([`super::Judge::token_options`]).
+    /// end. `options` say how words are made ([`super::Judge::token_options`]), `sorts` whether
+    /// they are to be in the order in which they are scored.
     ///
     /// # Errors
     /// Where there can be no threads.
     pub fn start(
         options: &Options,
+        sorts: bool,
         read: impl FnOnce(&mut Reading) -> R + Send + 'static,
     ) -> io::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(SPAM_THREADS_MAX);
@@ -110,6 +111,9 @@ impl<R: Send + 'static> Ahead<R> {
             makers.push(thread::Builder::new().spawn(move || {
                 for mut message in messages {
                     message.words.read(&mut tokenizer, &message.bytes);
+                    if sorts {
+                        message.words.distinct.sort();
+                    }
                     // Nobody may want it any more.
                     if to_taker.send(message).is_err() {
                         return;
@@ -194,7 +198,7 @@ mod tests {
             let filler = "word ".repeat(len / 5 * (number % 3));
             format!("Subject: a{number}\n\nb{number} {filler}\n")
         };
-        let mut ahead = Ahead::start(&options, move |reading| {
+        let mut ahead = Ahead::start(&options, true, move |reading| {
             (0..count).for_each(|number| {
                 let name = number.to_string();
                 reading.put(text(number).as_bytes(), Some(name.as_bytes()));
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn what_was_read_comes_out_while_the_reader_waits() {
         let (answer, wait) = sync_channel::<()>(0);
-        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), move |reading| {
+        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), true, move |reading| {
             for _ in 0..3 {
                 reading.put(b"Subject: a\n\nb\n", None);
                 wait.recv().expect("because it is answered");
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn a_reader_of_whom_nobody_wants_more_ends() {
         let message = vec![b'a'; DROPIN_AHEAD_LEN / 2];
-        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), move |reading| {
+        let mut ahead = Ahead::start(&Options::new(Profile::Bogofilter), true, move |reading| {
             while reading.put(&message, None) {}
             "the end"
         })

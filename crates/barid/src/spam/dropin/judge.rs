@@ -12,8 +12,7 @@ use super::ahead::Words;
 use super::format::Saying;
 use super::pass::pass;
 use super::{Error, Lists, Result, Settings};
-use crate::spam::sums::Tokens;
-use crate::spam::worker::{held, packed};
+use crate::spam::worker::{held, held_hashed};
 
 /// Judges messages, one after the other, with word lists that stay open. Several judges may use
 /// one list at once, each with a handle of its own; bogofilter's own files only in turn, as a
@@ -166,14 +165,14 @@ impl Judge {
         std::mem::swap(&mut self.words, words);
     }
 
-    /// The words of the message, in byte order.
+    /// The words of the message, in byte order once it was scored.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> + Clone {
         held(&self.words.distinct)
     }
 
-    /// The same, packed.
-    pub(super) fn packed_words(&self) -> Tokens {
-        packed(&self.words.distinct)
+    /// The same with their hashes.
+    pub(super) fn hashed_words(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
+        held_hashed(&self.words.distinct)
     }
 
     /// How many they are.
@@ -194,6 +193,7 @@ impl Judge {
     }
 
     fn look_up(&mut self) -> Result<()> {
+        self.words.distinct.sort();
         let words: Vec<&[u8]> = held(&self.words.distinct).collect();
         self.lists.look_up(&words, &mut self.evidence)
     }

@@ -168,7 +168,7 @@ impl Session {
     /// Keeps the words of the message until the end of the run.
     fn collect(&mut self, registration: Registration, reply: &mut Reply) -> Result<()> {
         let (add, sub) = registration.counts(1);
-        self.sums.count(&self.judge.packed_words(), add, sub);
+        self.sums.count(self.judge.hashed_words(), add, sub);
         self.sums_words += self.judge.words_len();
         self.sums_messages += 1;
         if self.sums.bytes_len() > DROPIN_BATCH_LEN {

@@ -119,8 +119,9 @@ impl<'a> Samples<'a> {
             Entry::Occupied(known) => return Ok(Taken::Otherwise(*known.get())),
         }
         let start = self.tokens.len();
-        for token in tokens.iter() {
-            let index = self.interner.place(token);
+        self.interner.touch(tokens.iter().map(|(hash, _)| hash), |_| 0);
+        for (hash, token) in tokens.iter() {
+            let index = self.interner.place(hash, token);
             self.tokens.push(u32::try_from(index).expect("because fewer than that are taken"));
         }
         let count = self.tokens.len() - start;
