@@ -17,6 +17,9 @@ pub(crate) const USER: &[u8] = b"~/.bogofilter.cf";
 /// Bytes of a line that bogofilter takes at once.
 const LINE_LEN: usize = 199;
 
+/// Bytes of most configuration files, at the most.
+const CONFIG_LEN: usize = 16 * 1024;
+
 /// A line of a configuration file: what its option stands for, and the value. `None` of a line that
 /// has no option.
 pub(crate) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
@@ -45,7 +48,8 @@ pub(crate) fn read(
 
 /// All of a file, whatever kind of file it is; not more than configuration files have.
 pub(crate) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Room for a usual one, so that it is not read in many small pieces.
+    let mut bytes = Vec::with_capacity(CONFIG_LEN);
     OsVfs.open_input(path)?.take(CONFIG_LEN_MAX + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > CONFIG_LEN_MAX {
         true => Err(std::io::ErrorKind::FileTooLarge.into()),
