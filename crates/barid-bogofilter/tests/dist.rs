@@ -91,3 +91,24 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     assert_eq!(handed.status.code(), Some(2), "{handed:?}");
     assert_eq!(handed.stdout, [expected.as_bytes(), HAM].concat());
 }
+
+#[test]
+fn the_bench_takes_the_small_program() {
+    let Some(dist) = dist() else { return };
+    if Bogofilter::new().is_none() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("dist").unwrap();
+    let out = scratch.path().join("out");
+    let mut command = Command::new(dist.join("barid"));
+    command.args("bench spam --spam 3 --ham 4 --singles 2 --tokens 5000 -t 1".split(' '));
+    let ran = command.args(["-w", "register each", "--output"]).arg(&out).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let summary = disk::read_text(&out.join("summary.md")).unwrap();
+    assert!(summary.contains("bogofilter beside barid, statically linked"), "{summary}");
+    assert!(
+        summary.contains("\nbogofilter -C -d DIR/drop-in/own -M -s < DIR/spam.mbox"),
+        "{summary}"
+    );
+}

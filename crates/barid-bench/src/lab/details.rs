@@ -61,12 +61,15 @@ const COLUMNS: [Column; 6] = [
     Column::median("written MB", 1, |f| megabytes(f.write_chars)),
 ];
 
-/// Everything but real time, a row for each step and side; `own` are the bench's own columns.
+/// Everything but real time, a row for each step and side; `own` are the bench's own columns. A
+/// column without a figure is left out.
 pub(crate) fn details<Step: Display, Side: Display>(
     rows: &[(Step, Side, Measured<'_>)],
     own: &[Column],
 ) -> Table {
-    let columns = || COLUMNS.iter().chain(own);
+    let has_figures =
+        |column: &&Column| rows.iter().any(|(_, _, measured)| !column.cell(measured).is_empty());
+    let columns = || COLUMNS.iter().chain(own).filter(has_figures);
     let mut table = Table::new(2, ["step", "side"].into_iter().chain(columns().map(|c| c.head)));
     for (step, side, measured) in rows {
         let names = [step.to_string(), side.to_string()];

@@ -140,7 +140,10 @@ fn filters(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Ve
 
 fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path) -> Result<Facts> {
     let (program, folder) = (options.program.to_string_lossy(), work.to_string_lossy());
-    let short = |script: String| script.replace(&*program, "barid").replace(&*folder, "DIR");
+    let beside = options.program.with_file_name("").to_string_lossy().into_owned();
+    let short = |script: String| {
+        script.replace(&*program, "barid").replace(&*folder, "DIR").replace(&beside, "")
+    };
     let of = |filter: &Filter| {
         let steps = options.steps.iter().filter(|step| step.is_of(filter.side));
         let steps = steps.filter(|_| filter.side != Side::Daemon);
@@ -169,7 +172,10 @@ fn facts(options: &Options, filters: &[Filter], material: &Material, work: &Path
             format!("Mail: {source}"),
             format!("Lists: small {small}, cold and dumped {middle}, large {large} tokens"),
             format!("A process each: {} messages", grouped(options.singles)),
-        ],
+        ]
+        .into_iter()
+        .chain(filters.iter().filter_map(Filter::small_program))
+        .collect(),
         times: options.times,
         page_cache: "warm",
         barid: version(&options.program)?,

@@ -130,5 +130,4 @@ Medians; in brackets least and most of the runs of the same round.\n";
 const DETAILS: &str = "\
 `read` and `written` are what calls returned and were given, pipes included, `from disk` and\n\
 `dirtied` what the kernel fetched and has to write (`/proc/PID/io`), without what is mapped.\n\
-Anonymous memory comes from the round that is not timed. What the daemon uses is not counted. `list`\n\
-is what is allocated for the word list after the step.\n";
+What the daemon uses is not counted. `list` is what is allocated for the word list after the step.\n";

@@ -5,14 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use barid_testkit::disk;
-use barid_testkit::usage::Sampling;
 
 use super::answer::Answer;
 use super::material::{Material, write_list};
 use super::results::{Results, Run};
 use super::step::{List, Step};
 use super::system::Filter;
-use crate::lab::{Figures, Progress, drop_caches, read_all, sampling, settle, stoppable};
+use crate::lab::{Figures, Progress, drop_caches, read_all, settle, stoppable};
 
 /// The filters and how they are run.
 pub(crate) struct Rounds<'a> {
@@ -50,7 +49,7 @@ impl Rounds<'_> {
                     let side = filter.side;
                     let at = || format!("{side} at {step}");
                     progress.say(&format!("{round:2} - {step:25} - {side}"))?;
-                    let figures = self.step(round, filter, *step, material);
+                    let figures = self.step(filter, *step, material);
                     let figures = stoppable(self.stop, figures).with_context(at)?;
                     results.runs.push(Run { round, side, step: *step, figures });
                     if round == 0 {
@@ -71,7 +70,7 @@ impl Rounds<'_> {
             let at = || filter.side.to_string();
             progress.screen.status(&format!("learning: {}", filter.side));
             filter.reset(List::Own)?;
-            let learned = filter.run(Step::Register, material, Sampling::Off, &mut || Ok(()));
+            let learned = filter.run(Step::Register, material, &mut || Ok(()));
             stoppable(self.stop, learned).with_context(at)?;
             if dump.is_none() {
                 dump = Some(filter.dump(List::Own).with_context(at)?);
@@ -97,13 +96,7 @@ impl Rounds<'_> {
     }
 
     /// One step.
-    fn step(
-        &self,
-        round: u32,
-        filter: &Filter,
-        step: Step,
-        material: &Material,
-    ) -> Result<Figures> {
+    fn step(&self, filter: &Filter, step: Step, material: &Material) -> Result<Figures> {
         if step == Step::Register {
             filter.reset(List::Own)?;
         }
@@ -120,7 +113,7 @@ impl Rounds<'_> {
             read_all(&mail)?;
             read_all(&filter.programs())
         };
-        filter.run(step, material, sampling(round), &mut ready)
+        filter.run(step, material, &mut ready)
     }
 }
 

@@ -38,7 +38,14 @@ struct Programs {
 }
 
 impl Programs {
+    /// The small programs beside barid, where they are installed together, or barid itself.
     fn own(barid: &Path) -> Self {
+        let beside = ["bogofilter", "bogoutil"].map(|tool| barid.with_file_name(tool));
+        let is_own = |path: &PathBuf| database(path).is_some_and(|name| name.starts_with("barid"));
+        if beside.iter().all(is_own) {
+            let [filter, util] = beside.each_ref().map(|path| quoted(&path.to_string_lossy()));
+            return Self { filter, util, files: with_libraries(&beside[0]) };
+        }
         let name = quoted(&barid.to_string_lossy());
         let [filter, util] = ["bogofilter", "bogoutil"].map(|tool| format!("{name} {tool}"));
         Self { filter, util, files: with_libraries(barid) }
@@ -92,6 +99,15 @@ impl Filter {
         [self.programs.files.clone(), shell].concat()
     }
 
+    /// Which program stands in bogofilter's place, for people, if that is not barid itself.
+    pub(crate) fn small_program(&self) -> Option<String> {
+        let files = &self.programs.files;
+        let is_small = files.first().is_some_and(|path| path != self.runner.launcher.program());
+        let how = if files.len() == 1 { "statically linked" } else { "dynamically linked" };
+        (self.side == Side::DropIn && is_small)
+            .then(|| format!("barid bogofilter: the program bogofilter beside barid, {how}"))
+    }
+
     /// What its database is, for people.
     pub(crate) fn version(&self) -> Option<String> {
         let path = self.programs.files.first().filter(|_| !self.side.is_own())?;
@@ -129,7 +145,7 @@ impl Filter {
     fn spam(&self) -> String {
         let [cache, state] =
             ["cache", "state"].map(|name| quoted(&self.folder.join(name).to_string_lossy()));
-        let barid = self.programs.filter.trim_end_matches(" bogofilter");
+        let barid = quoted(&self.runner.launcher.program().to_string_lossy());
         format!("{barid} --cache-dir {cache} --state-dir {state} spam")
     }
 
@@ -190,13 +206,13 @@ impl Filter {
         &self,
         step: Step,
         material: &Material,
-        sampling: Sampling,
         ready: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Figures> {
         let command = shell(&self.script(step, material));
         let _daemon = self.daemon(step.list())?;
         ready()?;
-        let figures = Figures::of_process(&self.runner.run_piped(&command, sampling)?);
+        // What would be sampled is the shell.
+        let figures = Figures::of_process(&self.runner.run_piped(&command, Sampling::Off)?);
         let index_bytes = disk::allocated(&self.list(step.list()))?;
         Ok(Figures { index_bytes, ..figures })
     }
