@@ -40,7 +40,7 @@ impl Daemon {
         Self::start_in(world, args)
     }
 
-    fn start_in(world: World, args: &[&str]) -> Self {
+    pub(crate) fn start_in(world: World, args: &[&str]) -> Self {
         Self::start_with(world, &[&["--wordlist", "wordlist.db"], args].concat())
     }
 
@@ -62,7 +62,7 @@ impl Daemon {
         self.world.path("wordlist.db.socket")
     }
 
-    fn connect(&self) -> UnixStream {
+    pub(crate) fn connect(&self) -> UnixStream {
         UnixStream::connect(self.socket()).unwrap()
     }
 
@@ -94,7 +94,12 @@ impl Daemon {
 }
 
 /// Asks on a connection; the answer without its body, and that.
-fn ask(stream: &mut UnixStream, verb: &str, fields: &str, body: &str) -> (String, String) {
+pub(crate) fn ask(
+    stream: &mut UnixStream,
+    verb: &str,
+    fields: &str,
+    body: &str,
+) -> (String, String) {
     let request = format!("barid-spam/1 {verb}\n{fields}Length: {}\n\n{body}", body.len());
     stream.write_all(request.as_bytes()).unwrap();
     let mut reader = BufReader::new(stream);

@@ -1,6 +1,6 @@
 //! `barid spam` with lists that are damaged, input that is none, and lessons that cannot be.
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, ask};
 use crate::support::{Run, World, mbox, parse_lines};
 
 const LEARNED: &str = "1 message learned as ham\n";
@@ -190,6 +190,25 @@ fn what_the_drop_in_registered_is_taken_back_when_that_is_said() {
 }
 
 #[test]
+fn the_daemon_takes_back_what_the_drop_in_registered() {
+    let (world, [spam, ..]) = registered();
+    let text = String::from_utf8(world.read("spam.eml")).unwrap();
+    let daemon = Daemon::start_in(world, &[]);
+    let mut stream = daemon.connect();
+    for (fields, became) in [
+        ("Class: ham\n", "unreceipted"),
+        ("Class: ham\nRegistered: yes\n", "moved"),
+        ("Class: ham\nRegistered: yes\n", "already"),
+    ] {
+        let (head, _) = ask(&mut stream, "retrain", fields, &text);
+        assert!(head.contains(&format!("\nbecame: {became}\n")), "{head}");
+    }
+    let (world, _) = daemon.end_and_keep();
+    assert_eq!(with_db(&world, &["untrain", &spam]).text(), "1 message taken back\n");
+    assert!(counts(&world).contains(&".MSG_COUNT 2 2".to_owned()), "{:?}", counts(&world));
+}
+
+#[test]
 fn no_more_is_taken_back_than_was_registered() {
     let (world, [_, ham, new]) = registered();
     let all: Vec<String> = messages("minutes", 2);
@@ -249,7 +268,10 @@ fn nothing_is_no_message() {
     let empty = world.write("empty", b"");
     let run = with_list(&world, &["classify", &empty]);
     assert_eq!((run.code, run.stderr.contains("no message to classify")), (0, true));
+    let folder = world.maildir("folder", &[]);
+    assert_eq!(with_list(&world, &["classify", &folder]).stderr, "");
     // It must not be said to be spam.
+    assert_eq!(with_list(&world, &["classify", "--exit-code", &folder]).code, 3);
     assert_eq!(with_list(&world, &["classify", "--exit-code", &empty]).code, 3);
 }
 

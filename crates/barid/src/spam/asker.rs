@@ -52,16 +52,16 @@ impl Asker<'_> {
         })
     }
 
-    /// Teaches a message. What the processor works on is done by `in_turn`, which does what it is
-    /// given once; waiting for others who write is not. **Commit point:** durable when this
-    /// returns.
+    /// Teaches a message; with `registered` as [`super::Trainer::taking_registered`]. What the
+    /// processor works on is done by `in_turn`, which does what it is given once; waiting for
+    /// others who write is not. **Commit point:** durable when this returns.
     ///
     /// # Errors
     /// What the word list says.
     pub fn teach(
         &self,
         message: &[u8],
-        lesson: Lesson,
+        (lesson, registered): (Lesson, bool),
         in_turn: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<(Became, u64)> {
         // The trainer closes the list, with which the locks of a file of bogofilter's end.
@@ -69,6 +69,9 @@ impl Asker<'_> {
         let mut found = None;
         let mut tell = |_, became| found = Some(became);
         let mut trainer = self.filter.trainer(lesson)?;
+        if registered {
+            trainer = trainer.taking_registered();
+        }
         let mut added = Ok(());
         in_turn(&mut || added = trainer.add(Source::Messages(&[message]), &mut tell));
         added?;

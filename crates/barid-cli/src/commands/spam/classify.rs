@@ -6,6 +6,7 @@ use std::sync::Arc;
 use barid::bayes::Status;
 use barid::message::decode_words;
 use barid::spam::{At, Classified, Filter, Source, SpamOptions};
+use barid::vfs::{FileType, OsVfs, Vfs as _};
 use barid::wordlist::Damage;
 use barid::{Mailbox, Uid};
 use clap::{Args, ValueHint};
@@ -13,7 +14,7 @@ use clap::{Args, ValueHint};
 use super::damage::tell_new;
 use super::input::{FromStdin, Input, inputs, read_stdin, select};
 use super::{ScoringArgs, is_set, name_of, stop_on_signal};
-use crate::context::Context;
+use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::SUBJECT_ROWS;
 use crate::mail::uids::UidRanges;
@@ -123,7 +124,10 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         if args.exit_code {
             return Err(WithHint::error(text, "look at what was given"));
         }
-        context.warn(text);
+        // A mailbox may well be empty; a file is empty by mistake, mostly.
+        if !context.global.quiet && inputs.iter().any(is_file) {
+            context.error_line("note", text);
+        }
     }
     found.failed.iter().for_each(|error| report(context, error));
     Ok(match (found.last, is_whole) {
@@ -135,6 +139,12 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         }),
         _ => Outcome::Done,
     })
+}
+
+fn is_file(input: &Input) -> bool {
+    let Input::Mailbox(name) = input else { return true };
+    let metadata = OsVfs.metadata(&parse_spec(name).path);
+    metadata.is_ok_and(|metadata| metadata.file_type == FileType::File)
 }
 
 /// Prints what the messages of an input are.

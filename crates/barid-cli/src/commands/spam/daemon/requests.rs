@@ -67,6 +67,7 @@ fn answer(daemon: &Daemon<'_>, request: &Frame) -> Frame {
         _ => return failed("no such request"),
     };
     let in_turn = |work: &mut dyn FnMut()| daemon.turns.with(work);
+    let lesson = (lesson, request.field("registered") == Some(b"yes"));
     let taught = daemon.asker.teach(&request.body, lesson, &in_turn);
     daemon.tell_damage();
     match taught {
