@@ -13,6 +13,7 @@ use crate::commands::{
 };
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::lazy::Lazy;
 use crate::output::style::ColorChoice;
 
 const EXAMPLES: &str = "\
@@ -110,31 +111,31 @@ pub(crate) struct GlobalArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Status(status::StatusArgs),
-    Ls(ls::LsArgs),
-    Show(show::ShowArgs),
-    Fetch(fetch::FetchArgs),
-    Thread(thread::ThreadArgs),
-    Search(search::SearchArgs),
-    Folders(folders::FoldersArgs),
-    Watch(watch::WatchArgs),
-    Flag(flag::FlagArgs),
-    Expunge(expunge::ExpungeArgs),
-    Append(append::AppendArgs),
-    Copy(convert::copy::CopyArgs),
-    Convert(convert::ConvertArgs),
-    Sync(sync::SyncArgs),
-    Undo(undo::UndoArgs),
-    Check(check::CheckArgs),
-    Spam(spam::SpamArgs),
-    Bogofilter(bogo::BogofilterArgs),
-    Bogoutil(bogo::BogoutilArgs),
-    Bogolexer(bogo::BogolexerArgs),
-    Cache(cache::CacheArgs),
-    Bench(bench::BenchArgs),
-    Demo(demo::DemoArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
+    Status(Lazy<status::StatusArgs>),
+    Ls(Lazy<ls::LsArgs>),
+    Show(Lazy<show::ShowArgs>),
+    Fetch(Lazy<fetch::FetchArgs>),
+    Thread(Lazy<thread::ThreadArgs>),
+    Search(Lazy<search::SearchArgs>),
+    Folders(Lazy<folders::FoldersArgs>),
+    Watch(Lazy<watch::WatchArgs>),
+    Flag(Lazy<flag::FlagArgs>),
+    Expunge(Lazy<expunge::ExpungeArgs>),
+    Append(Lazy<append::AppendArgs>),
+    Copy(Lazy<convert::copy::CopyArgs>),
+    Convert(Lazy<convert::ConvertArgs>),
+    Sync(Lazy<sync::SyncArgs>),
+    Undo(Lazy<undo::UndoArgs>),
+    Check(Lazy<check::CheckArgs>),
+    Spam(Lazy<spam::SpamArgs>),
+    Bogofilter(Lazy<bogo::BogofilterArgs>),
+    Bogoutil(Lazy<bogo::BogoutilArgs>),
+    Bogolexer(Lazy<bogo::BogolexerArgs>),
+    Cache(Lazy<cache::CacheArgs>),
+    Bench(Lazy<bench::BenchArgs>),
+    Demo(Lazy<demo::DemoArgs>),
+    Completions(Lazy<completions::CompletionsArgs>),
+    Man(Lazy<man::ManArgs>),
 }
 
 impl Command {

@@ -10,6 +10,7 @@ mod context;
 mod dirs;
 mod exit;
 mod hyphens;
+mod lazy;
 mod limits;
 mod lines;
 mod mail;
@@ -28,7 +29,9 @@ fn main() -> ExitCode {
     if let Some(code) = commands::bogo::called() {
         return code;
     }
-    let args = hyphens::separate(std::env::args_os().collect(), cli::Cli::command);
+    let args: Vec<_> = std::env::args_os().collect();
+    lazy::look_at::<cli::Command>(&args);
+    let args = hyphens::separate(args, cli::Cli::command);
     let cli = cli::Cli::parse_from(args);
     let mut context = context::Context::new(cli.global);
     if let Err(error) = signals::ignore_requests_for_locks() {

@@ -6,6 +6,7 @@ use clap_complete::Shell;
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::lazy;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +25,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Prints the script.
 pub(crate) fn run(context: &mut Context, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+    lazy::define_all();
     clap_complete::generate(args.shell, &mut Cli::command(), "barid", context.out.buffer());
     Ok(Outcome::Done)
 }

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _};
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::lazy;
 use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
@@ -30,6 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &ManArgs) -> anyhow::Result<Outco
         move |error| anyhow::Error::new(error).context(path)
     };
     OsVfs.create_dir_all(&args.dir, 0o777).map_err(at(&args.dir))?;
+    lazy::define_all();
     let mut root = Cli::command();
     root.build();
     let mut written = 0;
