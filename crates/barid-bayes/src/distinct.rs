@@ -80,7 +80,7 @@ impl Distinct {
         if self.is_moved {
             self.fill_table();
         }
-        let (hash, start_bytes) = (xxh3_64(token), start_bytes(token));
+        let (hash, start_bytes) = (xxh3_64(token), token_start(token));
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
         // Half of the slots are free, so the search ends.
@@ -178,12 +178,27 @@ fn token(bytes: &[u8], entry: Entry) -> &[u8] {
     &bytes[entry.start as usize..][..entry.len as usize]
 }
 
-/// The first eight bytes, the first of them the highest, zeros behind a shorter token.
-fn start_bytes(token: &[u8]) -> u64 {
-    let mut start = [0; 8];
-    let len = token.len().min(8);
-    start[..len].copy_from_slice(&token[..len]);
-    u64::from_be_bytes(start)
+/// The first eight bytes of a token as a number, the first of them the highest, zeros behind a
+/// shorter one: such numbers are in the order of the tokens, as far as they go.
+pub fn token_start(token: &[u8]) -> u64 {
+    if let Some(start) = token.first_chunk::<8>() {
+        return u64::from_be_bytes(*start);
+    }
+    let [first, .., last] = token else {
+        return token.first().map_or(0, |byte| u64::from(*byte) << 56);
+    };
+    let len = token.len();
+    // Two parts that may overlap, where they are the same.
+    match (token.first_chunk::<4>(), token.last_chunk::<4>()) {
+        (Some(start), Some(end)) => {
+            let [start, end] = [start, end].map(|part| u64::from(u32::from_be_bytes(*part)));
+            start << 32 | end << (64 - 8 * len)
+        }
+        _ => {
+            let middle = u64::from(token[len / 2]) << (56 - 8 * (len / 2));
+            u64::from(*first) << 56 | middle | u64::from(*last) << (64 - 8 * len)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +206,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn starts_are_numbers() {
+        let token = b"\xffbcdefghij";
+        for len in 0..=token.len() {
+            let mut padded = [0; 8];
+            padded[..len.min(8)].copy_from_slice(&token[..len.min(8)]);
+            assert_eq!(token_start(&token[..len]), u64::from_be_bytes(padded), "{len}");
+        }
+    }
 
     #[test]
     fn like_an_ordered_set() {

@@ -9,7 +9,7 @@ mod options;
 mod score;
 mod tokenizer;
 
-pub use distinct::Distinct;
+pub use distinct::{Distinct, token_start};
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
 pub use score::{
     Counts, Evidence, Explanation, Parameters, Row, Score, Scorer, Status, Weight, chi2q,

@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::{Arg, Command};
 
+use crate::lazy;
+
 /// The subcommands whose arguments may begin with a minus.
 const SUBCOMMANDS: [&str; 2] = ["flag", SEARCH];
 /// The one where they keep their place.
@@ -22,11 +24,9 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
     if !args.iter().any(|arg| SUBCOMMANDS.iter().any(|name| arg == name)) {
         return args;
     }
-    let mut command = define();
-    let Some(at) = subcommand_at(&args, &command) else { return args };
+    let command = &lazy::whole(define);
+    let Some(at) = subcommand_at(&args, command) else { return args };
     let sub = args[at].to_string_lossy().into_owned();
-    command.find_subcommand_mut(&sub).into_iter().for_each(Command::build);
-    let command = &command;
     let end = args[at..].iter().position(|arg| arg == "--").map_or(args.len(), |len| at + len);
     let is_removal = |arg: &OsString| {
         let text = arg.to_string_lossy();

@@ -19,9 +19,12 @@ pub(crate) fn look_at<T: Subcommand>(args: &[OsString]) {
     IS_NAMED.store(first.is_some_and(T::has_subcommand), Ordering::Relaxed);
 }
 
-/// From here on, all is defined at once.
-pub(crate) fn define_all() {
-    IS_NAMED.store(false, Ordering::Relaxed);
+/// A definition with nothing left to be made.
+pub(crate) fn whole(define: fn() -> Command) -> Command {
+    let is_named = IS_NAMED.swap(false, Ordering::Relaxed);
+    let command = define();
+    IS_NAMED.store(is_named, Ordering::Relaxed);
+    command
 }
 
 /// The arguments of a subcommand.

@@ -25,7 +25,11 @@ pub(crate) struct CompletionsArgs {
 
 /// Prints the script.
 pub(crate) fn run(context: &mut Context, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
-    lazy::define_all();
-    clap_complete::generate(args.shell, &mut Cli::command(), "barid", context.out.buffer());
+    clap_complete::generate(
+        args.shell,
+        &mut lazy::whole(Cli::command),
+        "barid",
+        context.out.buffer(),
+    );
     Ok(Outcome::Done)
 }

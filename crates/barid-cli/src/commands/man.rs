@@ -31,8 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &ManArgs) -> anyhow::Result<Outco
         move |error| anyhow::Error::new(error).context(path)
     };
     OsVfs.create_dir_all(&args.dir, 0o777).map_err(at(&args.dir))?;
-    lazy::define_all();
-    let mut root = Cli::command();
+    let mut root = lazy::whole(Cli::command);
     root.build();
     let mut written = 0;
     let mut commands = vec![root];

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use barid_bayes::token_start;
+
 /// Distinct tokens, one behind the other in one buffer, and a table that finds them.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
@@ -15,13 +17,10 @@ pub(super) struct Interner {
 struct Entry {
     start: usize,
     /// The first bytes, which are all of most tokens.
-    start_bytes: [u8; START_LEN],
+    start_bytes: u64,
     len: u16,
     hash: u32,
 }
-
-/// Bytes of a token that its entry has, too.
-const START_LEN: usize = 10;
 
 /// Slots of the smallest table.
 const TABLE_LEN_MIN: usize = 4096;
@@ -44,7 +43,7 @@ impl Interner {
         if 2 * self.entries.len() >= self.table.len() {
             self.grow();
         }
-        let start_bytes = start_bytes(token);
+        let start_bytes = token_start(token);
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
         // Half of the slots are free, so the search ends.
@@ -53,7 +52,7 @@ impl Interner {
             let entry = self.entries[index];
             let may_be = (entry.hash, entry.start_bytes) == (hash, start_bytes)
                 && usize::from(entry.len) == token.len();
-            if may_be && (token.len() <= START_LEN || self.token(entry) == token) {
+            if may_be && (token.len() <= size_of::<u64>() || self.token(entry) == token) {
                 return index;
             }
             slot = (slot + 1) & mask;
@@ -97,12 +96,4 @@ impl Interner {
             self.table[slot] = index as u32 + 1;
         }
     }
-}
-
-/// The first bytes of a token, zeros behind a shorter one.
-fn start_bytes(token: &[u8]) -> [u8; START_LEN] {
-    let mut start = [0; START_LEN];
-    let len = token.len().min(START_LEN);
-    start[..len].copy_from_slice(&token[..len]);
-    start
 }

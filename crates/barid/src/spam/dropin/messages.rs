@@ -7,6 +7,8 @@
 
 use std::io::BufRead;
 
+use memchr::{memmem, memrchr};
+
 use super::{Error, Result};
 
 /// What separates messages.
@@ -121,6 +123,7 @@ impl<R: BufRead> Messages<R> {
             return self.checked(message.len()).map(|()| true);
         }
         while !self.is_ended {
+            self.lines_between(message)?;
             let start = message.len();
             if self.line(message)? {
                 self.saved.extend_from_slice(&message[start..]);
@@ -137,6 +140,24 @@ impl<R: BufRead> Messages<R> {
             true => Err(Error::TooLarge { len_max: self.len_max }),
             false => Ok(()),
         }
+    }
+
+    /// Adds lines to the message of which none is a From_ line, as many as are in memory.
+    fn lines_between(&mut self, message: &mut Vec<u8>) -> Result<()> {
+        if self.separation != Separation::Mbox || self.is_first {
+            return Ok(());
+        }
+        let bytes = self.input.fill_buf().map_err(Error::Input)?;
+        if bytes.starts_with(self.separation.line()) {
+            return Ok(());
+        }
+        let last = memmem::find(bytes, b"\nFrom ").or_else(|| memrchr(b'\n', bytes));
+        let Some(last) = last else { return Ok(()) };
+        let start = memrchr(b'\n', &bytes[..last]).map_or(0, |end| end + 1);
+        self.may_separate = matches!(&bytes[start..=last], b"\n" | b"\r\n");
+        message.extend_from_slice(&bytes[..=last]);
+        self.input.consume(last + 1);
+        self.checked(message.len())
     }
 
     /// Adds a line to the message; whether it is the first of the next.
@@ -211,6 +232,31 @@ mod tests {
         let ant: &[u8] = b"MAIL FROM:<a>\nMAIL FROM:\n.\nMAIL FROM:<b>\nc\n";
         check(ant, true, &[b"MAIL FROM:<a>\nMAIL FROM:\n.\n", b"MAIL FROM:<b>\nc\n"]);
         check(b"Message-ID: 1\n\n.\nMAIL FROM:\n", false, &[b"Message-ID: 1\n\n.\nMAIL FROM:\n"]);
+    }
+
+    #[test]
+    fn what_is_in_memory_does_not_matter() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let parts = ["From ", "From a\n", "\n", "\r\n", "a\n", "Fr", "om ", " From b\n"];
+        let read = |text: &[u8], memory: usize| {
+            let input = std::io::BufReader::with_capacity(memory, text);
+            let mut messages = Messages::new(input, true, Separation::None, 1_000).unwrap();
+            let (mut found, mut message) = (Vec::new(), Vec::new());
+            while messages.next(&mut message).unwrap() {
+                found.push(String::from_utf8(message.clone()).unwrap());
+            }
+            found
+        };
+        for _ in 0..3_000 {
+            let text: String =
+                (0..random.usize(0..30)).map(|_| parts[random.usize(0..8)]).collect();
+            let text = format!("From {text}");
+            let expected = read(text.as_bytes(), 1);
+            assert_eq!(expected.concat(), text);
+            for memory in [5, 16, 4_096] {
+                assert_eq!(read(text.as_bytes(), memory), expected, "{memory}");
+            }
+        }
     }
 
     #[test]
