@@ -38,15 +38,27 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let is_long = input::is_long(&options, &source);
     let mut by = |path: &Path| if is_long { None } else { remote::connect(path) };
     let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
-    let mut output = Output::open(&options)?;
-    let settings = options.settings.clone();
-    let mut session = Session::new(vfs, settings, lists)?;
+    let mut session = Session::new(vfs, options.settings.clone(), lists)?;
     if options.query > 0 {
         let text = query::text(&options, session.judge().settings(), &specs)?;
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
+    // From here on messages are read, which nobody else could do again: the list of a daemon that
+    // answers no more may still be one that cannot be read here.
+    let done = filter(&options, &source, session, is_long);
+    done.map_err(|stop| Stop { list_is_foreign: false, ..stop })
+}
+
+/// Reads messages, and does with them what the options say.
+fn filter(
+    options: &Options,
+    source: &Arc<Source>,
+    mut session: Session,
+    is_long: bool,
+) -> Result<u8, Stop> {
+    let mut output = Output::open(options)?;
     let mut reply = Reply::default();
-    let ahead = if is_long { read_ahead(&options, &source, &mut session)? } else { None };
+    let ahead = if is_long { read_ahead(options, source, &mut session)? } else { None };
     if let Some(mut ahead) = ahead {
         while let Some(mut message) = ahead.take() {
             session.read_message(&mut message, &mut reply)?;
@@ -55,7 +67,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         }
         ahead.finish()?;
     } else {
-        input::each(&options, &source, &mut |message, name| {
+        input::each(options, source, &mut |message, name| {
             session.message(message, name, &mut reply)?;
             output.write(&mut reply)
         })?;

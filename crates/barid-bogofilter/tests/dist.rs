@@ -1,5 +1,6 @@
 //! `bogofilter` linked statically, and what it hands over to `barid`.
 
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
@@ -90,6 +91,25 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     let expected = format!("bogofilter -p -C -d {}\n", list.display());
     assert_eq!(handed.status.code(), Some(2), "{handed:?}");
     assert_eq!(handed.stdout, [expected.as_bytes(), HAM].concat());
+}
+
+/// A daemon that goes away once the message was read: whoever took over would have none.
+#[test]
+fn what_was_read_is_not_handed_over() {
+    let Some(dist) = dist() else { return };
+    let Some(peer) = Bogofilter::new() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("dist").unwrap();
+    let list = scratch.path().join("list");
+    disk::create_dir(&list).unwrap();
+    assert!(peer.filter(&list, &["-s"], SPAM).unwrap().status.success());
+    let daemon = UnixListener::bind(list.join("wordlist.db.socket")).unwrap();
+    let gone = std::thread::spawn(move || drop(daemon.accept().unwrap()));
+    let filtered = run(&dist.join("bogofilter"), &["-p"], &list, HAM);
+    gone.join().unwrap();
+    let said = String::from_utf8_lossy(&filtered.stderr);
+    assert_eq!((filtered.status.code(), &filtered.stdout[..]), (Some(3), &b""[..]), "{said}");
+    assert!(said.contains("wordlist.db"), "{said}");
 }
 
 #[test]

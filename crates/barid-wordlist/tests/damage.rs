@@ -155,6 +155,71 @@ fn teaching_a_damaged_list_loses_no_sound_part() {
     }
 }
 
+/// Blocks of a table over others of it: nothing comes twice, and what is sound is kept.
+#[test]
+fn blocks_that_were_written_elsewhere_are_healed() {
+    let (disk, model) = large(30_000);
+    let file = disk.open(path(), OpenOptions::WRITE).unwrap();
+    let mut blocks = vec![0; 2 * 4096];
+    file.read_exact_at(&mut blocks, 3 * 4096).unwrap();
+    file.write_all_at(&blocks, 7 * 4096).unwrap();
+    let before = missed(&disk, &model);
+    assert!(before > 100, "{before}");
+    let mut list = open(&disk).unwrap();
+    let mut batch = Batch::new(DATE);
+    batch.messages(Counts::new(1, 0), Counts::default()).unwrap();
+    list.update(&batch).unwrap();
+    list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+    let mut list = open(&disk).unwrap();
+    assert_eq!(list.totals().unwrap(), Counts::new(31, 40));
+    let mut last = Vec::new();
+    list.scan(&mut |token, _| {
+        assert!(last[..] < *token);
+        last = token.to_vec();
+        true
+    })
+    .unwrap();
+    // What the list says of itself is other by now.
+    assert!(list.damage().is_empty() && missed(&disk, &model) == before + 1);
+}
+
+/// What a damaged table says that overrides another is not taken from the other.
+#[test]
+fn damage_of_an_overriding_table_brings_back_nothing_old() {
+    let (disk, _) = large(40_000);
+    let mut list = open(&disk).unwrap();
+    for round in 0..2 {
+        let mut batch = Batch::new(DATE);
+        for number in 0..4_000 {
+            let token =
+                format!("word{number:05} that is as long as words of logs may well be {round}");
+            batch.change(token.as_bytes(), Counts::new(1, 0), Counts::default()).unwrap();
+        }
+        batch.messages(Counts::new(1_000, 0), Counts::default()).unwrap();
+        list.update(&batch).unwrap();
+    }
+    assert!(files(&disk).iter().any(|file| file.to_string_lossy().contains(".base-")));
+    drop(list);
+    // The block that has what the list says of itself, whose first byte is that of no word.
+    for more in [false, true] {
+        let disk = disk.snapshot();
+        flip(&disk, path(), 4096 + 9, 0x40);
+        let mut list = open(&disk).unwrap();
+        let mut batch = Batch::new(DATE);
+        batch.messages(Counts::new(1, 0), Counts::default()).unwrap();
+        for number in 0..if more { 20_000 } else { 0 } {
+            let token = format!("other words that are as long as words of logs may be {number}");
+            batch.change(token.as_bytes(), Counts::new(1, 0), Counts::default()).unwrap();
+        }
+        list.update(&batch).unwrap();
+        assert_eq!(open(&disk).unwrap().totals().unwrap(), Counts::new(2_031, 40));
+        list.rewrite(&mut |_, _| barid_wordlist::Change::Keep).unwrap();
+        let mut list = open(&disk).unwrap();
+        assert_eq!(list.totals().unwrap(), Counts::new(2_031, 40), "{more}");
+        assert!(list.damage().is_empty());
+    }
+}
+
 /// The most frequent words are there twice: what is damaged of them loses nothing, but is told.
 #[test]
 fn damage_of_frequent_words_is_told_and_loses_nothing() {

@@ -1,15 +1,16 @@
 //! The spam filter over mailboxes and messages.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use barid::bayes::{Profile, Status};
 use barid::spam::{At, Became, Filter, Lesson, Source, SpamOptions, Trained};
 use barid::vfs::{MemVfs, OsVfs, Vfs};
-use barid::wordlist::{Class, dump};
+use barid::wordlist::{Class, Created, OnStore, Sharing, dump};
 use barid::{ChangeOptions, Format, Mailbox, MailboxSpec, ReadAs, Uid};
-use barid_testkit::Scratch;
+use barid_testkit::{Scratch, skip_or_fail};
 
 use crate::world::World;
 
@@ -366,4 +367,44 @@ fn a_judge_follows_what_its_list_says_of_itself() {
     say(500_000, 2);
     insists.refresh().unwrap();
     assert_eq!(said(&insists), (0.3, Some(WordEncoding::Utf8)));
+}
+
+/// Who teaches and who asks wait for turns of the processor and for a file of bogofilter's in one
+/// order.
+#[test]
+fn teaching_and_asking_never_wait_for_each_other() {
+    let kv = barid_kv::registry::SQLITE;
+    if kv.version().is_err() {
+        return skip_or_fail("the library of SQLite (Debian package libsqlite3-0)");
+    }
+    let scratch = Scratch::new("turns").unwrap();
+    let path = scratch.path().join("wordlist.db");
+    let (choice, sharing) = (barid_kv::Choice { kv, builtin: None }, Sharing::Bogofilter);
+    let created = Created { date: 0, encoding: Some(2) };
+    OnStore::create(Arc::new(OsVfs), &path, choice, sharing, &created).unwrap();
+    let filter = Filter::new(Arc::new(OsVfs), path, SpamOptions::default());
+    let (done, waited) = std::sync::mpsc::channel();
+    // Threads that wait for each other for ever are left behind.
+    std::thread::spawn(move || {
+        let (asker, turns) = (filter.asker(), Mutex::new(()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let in_turn = |work: &mut dyn FnMut()| {
+                    let _turn = turns.lock().unwrap();
+                    work();
+                };
+                for number in 0..20 {
+                    let text = format!("Subject: pills {number}\n\nbuy\n");
+                    let lesson = (Lesson::Train(Class::Spam), false);
+                    asker.teach(text.as_bytes(), lesson, &in_turn).unwrap();
+                }
+            });
+            for _ in 0..200 {
+                let _turn = turns.lock().unwrap();
+                asker.classify(HAM, false).unwrap();
+            }
+        });
+        done.send(()).unwrap();
+    });
+    waited.recv_timeout(Duration::from_secs(120)).expect("because nobody waits for ever");
 }

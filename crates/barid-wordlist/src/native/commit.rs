@@ -85,7 +85,8 @@ impl Native {
             0 => self.stay_behind(header.generation)?,
             base => base,
         };
-        if base == 0 {
+        let is_whole = self.view.base.is_some() && !self.view.top.check_sorted()?;
+        if base == 0 || is_whole {
             let ops: Vec<_> = changes.iter().map(|(token, to)| (*token, Op::Set(*to))).collect();
             return self.commit_whole(&ops, &|_| false, &mut Bent::default());
         }
@@ -161,9 +162,12 @@ impl Native {
         let view = self.poison(view)?;
         let old = std::mem::replace(&mut self.view, view);
         let damage = std::mem::take(&mut self.damage);
+        // The table behind is the one that it was.
+        let stays = base_path(&self.path, base);
         for damage in damage.iter().chain(old.damage()) {
-            if self.healed.len() < DAMAGE_MAX && !self.healed.contains(damage) {
-                self.healed.push(damage.clone());
+            let list = if damage.path == stays { &mut self.damage } else { &mut self.healed };
+            if list.len() < DAMAGE_MAX && !list.contains(damage) {
+                list.push(damage.clone());
             }
         }
         self.collect_damage();
@@ -230,7 +234,7 @@ impl<'a> Lost<'a> {
         for (token, counts) in tokens.into_iter().zip(found) {
             let Some(Counts { spam, ham }) = counts else { continue };
             lost.entries.insert(token, Entry { spam, ham, date: 0 });
-            if keys::ALL.contains(&token) && view.entry(token)?.is_none() {
+            if keys::ALL.contains(&token) {
                 lost.ops.push((token, Op::Stay));
             }
         }
@@ -253,7 +257,10 @@ fn merge(
     let mut nth = 0;
     view.each(&mut |token, entry| {
         rest = added(rest, (Some(token), lost), bent, writer)?;
-        let had = (!drops(nth)).then_some(entry);
+        // Where a table that overrides another is damaged, what is read is what it overrides.
+        let found = lost.and_then(|lost| lost.get(token));
+        let sound = found.map_or(entry, |found| Entry { date: entry.date, ..*found });
+        let had = (!drops(nth)).then_some(sound);
         nth += 1;
         let (entry, left) = changed(rest, token, had, bent);
         rest = left;

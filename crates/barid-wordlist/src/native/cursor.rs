@@ -68,6 +68,7 @@ impl<'a> Cursor<'a> {
                 (self.date, self.left) = (date, left);
                 self.at = start + Tokens::OFFSET;
                 self.until = self.at + rest.len();
+                token.clear();
             }
             None => {
                 let offset = BLOCKS_OFFSET + u64::from(self.next) * BLOCK_LEN as u64;
@@ -79,7 +80,6 @@ impl<'a> Cursor<'a> {
                 self.rescued = self.table.rescued(block, between)?.into_iter();
             }
         }
-        token.clear();
         self.next += 1;
         Ok(())
     }

@@ -92,13 +92,14 @@ fn sum(header: &Header, part: Part, block: u32, bytes: &[u8]) -> u32 {
 pub(crate) fn build(
     header: &mut Header,
     mut tokens: Vec<Hashed>,
+    receipts: Vec<u64>,
     out: &mut Vec<u8>,
 ) -> Result<(), Collision> {
     tokens.sort_unstable_by_key(|token| token.hash);
     let all = build_region(header, Part::Hashed, &tokens, out)?;
     (header.hashed_blocks, header.homes) = (all.blocks, all.homes);
     let frequent = match all.len() > WHOLE_LEN_MAX {
-        true => build_frequent(header, &tokens, out)?,
+        true => build_frequent(header, &tokens, receipts, out)?,
         false => None,
     };
     (header.frequent_blocks, header.frequent_homes) =
@@ -110,22 +111,31 @@ pub(crate) fn build(
 fn build_frequent(
     header: &Header,
     tokens: &[Hashed],
+    mut receipts: Vec<u64>,
     out: &mut Vec<u8>,
 ) -> Result<Option<Region>, Collision> {
-    let least = least_of_frequent(tokens);
-    let is_frequent = |token: &Hashed| weight(token) >= least;
-    let frequent: Vec<Hashed> = tokens.iter().copied().filter(is_frequent).collect();
+    receipts.sort_unstable();
+    let words = || {
+        let mut receipts = receipts.iter().peekable();
+        let is_word = move |token: &&Hashed| receipts.next_if_eq(&&token.hash).is_none();
+        tokens.iter().filter(is_word)
+    };
+    let least = least_of_frequent(words());
+    let frequent: Vec<Hashed> = words().copied().filter(|word| weight(word) >= least).collect();
     let start = out.len();
     let region = build_region(header, Part::Frequent, &frequent, out)?;
     if frequent.is_empty() || region.blocks > FREQUENT_BLOCKS_MAX {
         out.truncate(start);
         return Ok(None);
     }
-    let place_of = |token: &Hashed| place(token.hash, region.homes);
     // No other token may be taken for one of them either.
-    let is_taken =
-        |pair: &[Hashed]| pair.iter().any(is_frequent) && place_of(&pair[0]) == place_of(&pair[1]);
-    if tokens.windows(2).any(is_taken) { Err(Collision) } else { Ok(Some(region)) }
+    let is_taken = |word: &Hashed| {
+        let at = tokens.partition_point(|token| token.hash < word.hash);
+        let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
+        let places = beside.filter_map(|at| Some(place(tokens.get(at)?.hash, region.homes)));
+        places.into_iter().any(|beside| beside == place(word.hash, region.homes))
+    };
+    if frequent.iter().any(is_taken) { Err(Collision) } else { Ok(Some(region)) }
 }
 
 /// In how many messages a token was: a number that grows with that, below [`WEIGHTS`].
@@ -137,9 +147,9 @@ fn weight(token: &Hashed) -> usize {
 }
 
 /// The least weight that so few tokens have that they may be kept twice.
-fn least_of_frequent(tokens: &[Hashed]) -> usize {
+fn least_of_frequent<'a>(words: impl Iterator<Item = &'a Hashed>) -> usize {
     let mut by_weight = [0_usize; WEIGHTS];
-    tokens.iter().for_each(|token| by_weight[weight(token)] += 1);
+    words.for_each(|word| by_weight[weight(word)] += 1);
     let mut count = 0;
     let fits = |weight: &usize| {
         count += by_weight[*weight];
@@ -285,7 +295,8 @@ impl Region {
 pub(crate) fn touch(header: &Header, hash: u64, bytes: &[u8]) -> u8 {
     let (home, tag) = place(hash, header.homes);
     let Some(block) = bytes.chunks_exact(BLOCK_LEN).nth(home as usize) else { return 0 };
-    let count = (header.entries / u64::from(header.homes.max(1))) as usize;
+    let most = (BLOCK_LEN - HEAD_LEN) / ENTRY_LEN;
+    let count = (header.entries / u64::from(header.homes.max(1))).min(most as u64) as usize;
     let at = HEAD_LEN + nth_of(tag, count) * ENTRY_LEN;
     block[0] ^ block[at.saturating_sub(LINE_LEN / 2)] ^ block[(at + LINE_LEN / 2) % BLOCK_LEN]
 }
@@ -342,7 +353,7 @@ mod tests {
         };
         let all = (0..count).map(|number| hashed(&header, number)).collect();
         let mut out = Vec::new();
-        build(&mut header, all, &mut out).unwrap();
+        build(&mut header, all, Vec::new(), &mut out).unwrap();
         let [region, frequent] = [Part::Hashed, Part::Frequent].map(|part| header.region(part));
         let (out, twice) = out.split_at(region.len() as usize);
         assert_eq!(twice.len() as u64, frequent.len());
@@ -377,10 +388,33 @@ mod tests {
     }
 
     #[test]
+    fn receipts_are_not_frequent() {
+        let mut header = Header::default();
+        let of = |number: u32, spam| {
+            let hash = hash(&Header::default(), &number.to_le_bytes());
+            Hashed { hash, counts: Counts { spam, ham: 1 } }
+        };
+        let receipts: Vec<Hashed> = (0..10_000).map(|number| of(number, 1 << 30)).collect();
+        let words = (10_000..40_000).map(|number| of(number, number % 50));
+        let all = receipts.iter().copied().chain(words).collect();
+        let mut out = Vec::new();
+        let hashes = receipts.iter().map(|receipt| receipt.hash).collect();
+        build(&mut header, all, hashes, &mut out).unwrap();
+        let frequent = header.region(Part::Frequent);
+        let bytes = &out[header.region(Part::Hashed).len() as usize..];
+        let is_there = |token: Hashed| frequent.find_in(token.hash, bytes) != Answer::Absent;
+        assert!(receipts.into_iter().all(|receipt| !is_there(receipt)));
+        assert!((10_000..40_000).all(|number| is_there(of(number, 0)) == (number % 50 > 36)));
+    }
+
+    #[test]
     fn two_of_one_hash_are_told() {
         let mut header = Header::default();
         let token = Hashed { hash: 7, counts: Counts::default() };
-        assert_eq!(build(&mut header, vec![token, token], &mut Vec::new()), Err(Collision));
+        assert_eq!(
+            build(&mut header, vec![token, token], Vec::new(), &mut Vec::new()),
+            Err(Collision)
+        );
     }
 
     #[test]

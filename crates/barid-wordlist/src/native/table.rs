@@ -1,7 +1,7 @@
 //! A table file: read by hash, by token or from end to end; written once, whole.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use barid_vfs::{File, OpenOptions, Vfs, atomic_replace};
 use super::hashed::{self, Answer, Collision, Hashed};
 use super::header::{BLOCKS_OFFSET, HEADER_LEN, Header, NoHeader, Part};
 use super::sorted::{self, Builder, Tokens};
+use crate::entry::is_receipt;
 use crate::error::At;
 use crate::limits::{
     CHUNK_LEN, COLD, DAMAGE_MAX, ENTRIES_MAX, KEPT_LEN_MAX, PREFETCH_LEN_MAX, WHOLE_LEN_MAX,
@@ -34,6 +35,8 @@ pub(crate) struct Table {
     /// The counts of the most frequent tokens, once there was a question; nothing if one is bad.
     frequent: Option<Vec<u8>>,
     asked: Vec<Asked>,
+    /// Sorted blocks that were found damaged.
+    bad_sorted: HashSet<u32>,
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -73,7 +76,8 @@ impl Table {
         }
         let (vfs, path, inode) = (Arc::clone(vfs), path.to_owned(), metadata.inode);
         let (hashed, frequent, asked) = (HashedBlocks::None, None, Vec::new());
-        Ok(Self { vfs, path, file, header, inode, hashed, frequent, asked, damage })
+        let bad_sorted = HashSet::new();
+        Ok(Self { vfs, path, file, header, inode, hashed, frequent, asked, bad_sorted, damage })
     }
 
     pub(crate) fn damaged(&mut self, offset: u64, what: &'static str) {
@@ -210,6 +214,20 @@ impl Table {
         hash: u64,
         block: &mut [u8; hashed::BLOCK_LEN],
     ) -> Result<Option<Counts>> {
+        match self.find_hash(header, hash, block)? {
+            Answer::Found(counts) => Ok(Some(counts)),
+            Answer::Damaged => Ok(self.entry(token)?.map(Entry::counts)),
+            Answer::Absent | Answer::Next => Ok(None),
+        }
+    }
+
+    /// Looks for a hash alone.
+    fn find_hash(
+        &mut self,
+        header: &Header,
+        hash: u64,
+        block: &mut [u8; hashed::BLOCK_LEN],
+    ) -> Result<Answer> {
         let region = header.region(Part::Hashed);
         let home = region.home(hash);
         for (distance, number) in (home..header.hashed_blocks).enumerate() {
@@ -218,17 +236,16 @@ impl Table {
                 None => Answer::Damaged,
             };
             match answer {
-                Answer::Found(counts) => return Ok(Some(counts)),
-                Answer::Absent => return Ok(None),
                 Answer::Next => {}
                 Answer::Damaged => {
                     let before = u64::from(number) * hashed::BLOCK_LEN as u64;
                     self.damaged(header.hashed_offset + before, "counts by hash");
-                    return Ok(self.entry(token)?.map(Entry::counts));
+                    return Ok(answer);
                 }
+                answer => return Ok(answer),
             }
         }
-        Ok(None)
+        Ok(Answer::Absent)
     }
 
     /// Reads a block; `false` if it is damaged.
@@ -346,23 +363,60 @@ impl Table {
             let last = rescued.last().map_or(after, |(last, _)| &last[..]);
             let is_in_order = *last < token[..] && (before.is_empty() || token[..] < *before);
             let hash = hashed::hash(&header, &token);
-            let found = is_in_order.then(|| self.find_one(&header, &token, hash, &mut block));
-            if found.transpose()?.flatten() == Some(entry.counts()) {
+            let found = is_in_order.then(|| self.find_hash(&header, hash, &mut block));
+            if found.transpose()? == Some(Answer::Found(entry.counts())) {
                 rescued.push((token.clone(), entry));
             }
         }
         Ok(rescued)
     }
 
+    /// As [`Table::entry`]; where tokens are damaged, at least the counts that the hash finds.
+    pub(crate) fn entry_or_counts(&mut self, token: &[u8]) -> Result<Option<Entry>> {
+        let entry = self.entry(token)?;
+        if entry.is_some() || self.bad_sorted.is_empty() {
+            return Ok(entry);
+        }
+        let (header, mut block) = (self.header.clone(), [0; hashed::BLOCK_LEN]);
+        let hash = hashed::hash(&header, token);
+        Ok(match self.find_hash(&header, hash, &mut block)? {
+            Answer::Found(Counts { spam, ham }) => Some(Entry { spam, ham, date: 0 }),
+            _ => None,
+        })
+    }
+
+    /// Whether all sorted blocks are as they were written. Reads them.
+    pub(crate) fn check_sorted(&mut self) -> Result<bool> {
+        let (mut bytes, mut first) = (Vec::new(), 0);
+        while first < self.header.sorted_blocks {
+            let blocks =
+                (self.header.sorted_blocks - first).min((CHUNK_LEN / sorted::BLOCK_LEN) as u32);
+            self.read_sorted(first, blocks, &mut bytes)?;
+            for (number, block) in (first..).zip(bytes.chunks_exact(sorted::BLOCK_LEN)) {
+                if Tokens::of(&self.header, number, block).is_none() {
+                    let before = u64::from(number) * sorted::BLOCK_LEN as u64;
+                    self.damaged(BLOCKS_OFFSET + before, "tokens in order");
+                    self.bad_sorted.insert(number);
+                }
+            }
+            first += blocks;
+        }
+        Ok(self.bad_sorted.is_empty())
+    }
+
     /// Reads a block and its first token; `false` if it is damaged.
     fn first_of(&mut self, number: u32, block: &mut [u8], token: &mut Vec<u8>) -> Result<bool> {
+        token.clear();
+        if self.bad_sorted.contains(&number) {
+            return Ok(false);
+        }
         let offset = BLOCKS_OFFSET + u64::from(number) * sorted::BLOCK_LEN as u64;
         let len = self.file.read_full_at(block, offset).at(&self.path)?;
-        token.clear();
         let tokens = (len == block.len()).then(|| Tokens::of(&self.header, number, block));
         let sound = tokens.flatten().and_then(|mut tokens| tokens.next(token)).is_some();
         if !sound {
             self.damaged(offset, "tokens in order");
+            self.bad_sorted.insert(number);
         }
         Ok(sound)
     }
@@ -438,6 +492,8 @@ pub(crate) struct Writer<'a> {
     header: &'a mut Header,
     sorted: Builder,
     hashed: Vec<Hashed>,
+    /// The hashes of receipts, which no message asks for.
+    receipts: Vec<u64>,
     out: Vec<u8>,
     offset: u64,
 }
@@ -445,8 +501,8 @@ pub(crate) struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(file: &'a dyn File, path: &'a Path, header: &'a mut Header) -> Self {
         let sorted = Builder::new(header);
-        let (hashed, out, offset) = (Vec::new(), Vec::new(), BLOCKS_OFFSET);
-        Self { file, path, header, sorted, hashed, out, offset }
+        let (hashed, receipts, out) = (Vec::new(), Vec::new(), Vec::new());
+        Self { file, path, header, sorted, hashed, receipts, out, offset: BLOCKS_OFFSET }
     }
 
     /// Appends a token, which comes after all before it.
@@ -454,6 +510,9 @@ impl<'a> Writer<'a> {
         self.sorted.push(self.header, token, entry, &mut self.out);
         let hash = hashed::hash(self.header, token);
         self.hashed.push(Hashed { hash, counts: entry.counts() });
+        if is_receipt(token) {
+            self.receipts.push(hash);
+        }
         if self.hashed.len() as u64 > ENTRIES_MAX {
             return Err(Error::Refused { what: "more tokens than a list can hold" });
         }
@@ -472,11 +531,11 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`Error::Collision`]: another seed is to be tried.
     fn finish(self) -> Result<()> {
-        let Self { file, path, header, sorted, hashed, mut out, offset } = self;
+        let Self { file, path, header, sorted, hashed, receipts, mut out, offset } = self;
         header.entries = hashed.len() as u64;
         header.sorted_blocks = sorted.finish(header, &mut out);
         header.hashed_offset = offset + out.len() as u64;
-        if hashed::build(header, hashed, &mut out) == Err(Collision) {
+        if hashed::build(header, hashed, receipts, &mut out) == Err(Collision) {
             return Err(Error::Collision);
         }
         let encoded = header.encode();

@@ -102,8 +102,8 @@ impl View {
         if let Some(entry) = self.log.entry(token) {
             return Ok(Some(entry));
         }
-        match (self.top.entry(token)?, &mut self.base) {
-            (None, Some(base)) => base.entry(token),
+        match (self.top.entry_or_counts(token)?, &mut self.base) {
+            (None, Some(base)) => base.entry_or_counts(token),
             (entry, _) => Ok(entry),
         }
     }

@@ -64,6 +64,24 @@ impl Asker<'_> {
         (lesson, registered): (Lesson, bool),
         in_turn: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<(Became, u64)> {
+        if !self.pool.asks_one_by_one() {
+            return self.teach_now(message, (lesson, registered), in_turn);
+        }
+        // Who asks has a turn before waiting for others who ask; so must who teaches.
+        let mut taught = None;
+        let mut teach = || {
+            taught = Some(self.teach_now(message, (lesson, registered), &|work| work()));
+        };
+        in_turn(&mut teach);
+        taught.expect("because it was done in its turn")
+    }
+
+    fn teach_now(
+        &self,
+        message: &[u8],
+        (lesson, registered): (Lesson, bool),
+        in_turn: &dyn Fn(&mut dyn FnMut()),
+    ) -> Result<(Became, u64)> {
         // The trainer closes the list, with which the locks of a file of bogofilter's end.
         let _asking = self.pool.asking();
         let mut found = None;

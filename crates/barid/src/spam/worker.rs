@@ -155,6 +155,11 @@ impl<'a> Pool<'a> {
         }
     }
 
+    /// Whether only one may ask the list at a time.
+    pub(super) fn asks_one_by_one(&self) -> bool {
+        self.asking.is_some()
+    }
+
     /// Waits until nobody else asks the list, if only one may.
     pub(super) fn asking(&self) -> Option<MutexGuard<'_, ()>> {
         let asking = self.asking.as_ref()?;
