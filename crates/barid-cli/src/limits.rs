@@ -6,6 +6,9 @@ pub(crate) const TREE_DEPTH_MAX: usize = 32;
 /// Bytes of output collected before they are written.
 pub(crate) const OUTPUT_BUFFER_LEN: usize = 256 * 1024;
 
+/// Bytes that a pipe is to hold when much is written to it; the most that Linux gives to everybody.
+pub(crate) const PIPE_LEN: usize = 1024 * 1024;
+
 /// Lines that one thread writes before it hands them over.
 pub(crate) const LINES_PER_BLOCK: usize = 8192;
 

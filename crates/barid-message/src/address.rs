@@ -15,9 +15,10 @@ use std::borrow::Cow;
 use barid_types::Address;
 
 use crate::fields::trim;
-use crate::lexer::{Lexed, Lexer, is_atext};
+use crate::lexer::{Lexed, Lexer};
 use crate::limits::ADDRESSES_MAX;
 use crate::peers::dovecot;
+use crate::plain_address::Plain;
 use crate::{Profile, decode_plain, decode_words};
 
 /// Reads a raw address list; of more than [`ADDRESSES_MAX`] entries the first are kept.
@@ -26,12 +27,57 @@ use crate::{Profile, decode_plain, decode_words};
 /// `None`). Encoded words stay encoded. O(length).
 pub fn parse_addresses(raw: &[u8]) -> Vec<Address> {
     let mut addresses = Vec::new();
-    let mut list = AddressList::new(raw);
-    while addresses.len() < ADDRESSES_MAX {
-        let Some(address) = list.next() else { break };
-        addresses.push(address);
-    }
+    visit_addresses(raw, |address| addresses.push(address.to_address()));
     addresses
+}
+
+/// [`parse_addresses`], one after the other; those of the usual forms without an allocation.
+pub fn visit_addresses(raw: &[u8], mut visit: impl FnMut(AddressRef<'_>)) {
+    let mut list = AddressList::new(raw);
+    for _ in 0..ADDRESSES_MAX {
+        match list.next_plain() {
+            Some(plain) => visit(plain),
+            None => match list.next() {
+                Some(address) => visit(AddressRef::of(&address)),
+                None => break,
+            },
+        }
+    }
+}
+
+/// An [`Address`] that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRef<'a> {
+    /// The display name.
+    pub name: Option<&'a [u8]>,
+    /// The obsolete source route (`@a,@b`).
+    pub route: Option<&'a [u8]>,
+    /// The local part, or the name of a group.
+    pub mailbox: Option<&'a [u8]>,
+    /// The domain.
+    pub host: Option<&'a [u8]>,
+}
+
+impl<'a> AddressRef<'a> {
+    /// Lends an address.
+    pub fn of(address: &'a Address) -> Self {
+        Self {
+            name: address.name.as_deref(),
+            route: address.route.as_deref(),
+            mailbox: address.mailbox.as_deref(),
+            host: address.host.as_deref(),
+        }
+    }
+
+    fn to_address(self) -> Address {
+        let owned = |text: Option<&[u8]>| text.map(<[u8]>::to_vec);
+        Address {
+            name: owned(self.name),
+            route: owned(self.route),
+            mailbox: owned(self.mailbox),
+            host: owned(self.host),
+        }
+    }
 }
 
 /// The local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); of a group
@@ -115,68 +161,6 @@ pub fn address_display_name(address: &Address) -> String {
     decode_plain(&text).into_owned()
 }
 
-/// The first address of a list where it is of the usual form: `a@b`, `Name <a@b>` or
-/// `"Name" <a@b>` without comments, quoting or folds.
-struct Plain<'a> {
-    name: &'a [u8],
-    mailbox: &'a [u8],
-    addr_spec: &'a [u8],
-}
-
-impl<'a> Plain<'a> {
-    fn parse(raw: &'a [u8]) -> Option<Self> {
-        let raw = trim(raw);
-        let (name, addr_spec, after) = match plain_phrase(raw) {
-            Some((name, rest)) => {
-                let close = memchr::memchr(b'>', rest)?;
-                (name, &rest[..close], &rest[close + 1..])
-            }
-            None => {
-                let end = memchr::memchr(b',', raw).unwrap_or(raw.len());
-                (&raw[..0], trim(&raw[..end]), &raw[end..])
-            }
-        };
-        let at = memchr::memchr(b'@', addr_spec)?;
-        let (mailbox, host) = (&addr_spec[..at], &addr_spec[at + 1..]);
-        let ends = matches!(trim(after).first(), None | Some(b','));
-        (ends && is_loose_dot_atom(mailbox) && is_dot_atom(host)).then_some(Self {
-            name,
-            mailbox,
-            addr_spec,
-        })
-    }
-}
-
-/// Splits `phrase "<" rest` where the phrase needs no unquoting.
-fn plain_phrase(raw: &[u8]) -> Option<(&[u8], &[u8])> {
-    if let [b'"', rest @ ..] = raw {
-        let quote = memchr::memchr3(b'"', b'\\', b'\n', rest)?;
-        let behind = trim(&rest[quote + 1..]);
-        return (rest[quote] == b'"' && behind.first() == Some(&b'<'))
-            .then(|| (&rest[..quote], &behind[1..]));
-    }
-    let open = raw.iter().position(|byte| !(is_atext(*byte) || matches!(byte, b' ' | b'.')))?;
-    let name = trim(&raw[..open]);
-    let packed = !name.starts_with(b".") && !name.windows(2).any(|pair| pair == b"  ");
-    (raw[open] == b'<' && packed).then(|| (name, &raw[open + 1..]))
-}
-
-/// An atom with dots anywhere.
-fn is_loose_dot_atom(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|byte| is_atext(*byte) || *byte == b'.')
-}
-
-/// Atoms with one dot between each two.
-fn is_dot_atom(text: &[u8]) -> bool {
-    let mut before = b'.';
-    let valid = text.iter().all(|byte| {
-        let doubled = *byte == b'.' && before == b'.';
-        before = *byte;
-        !doubled && (is_atext(*byte) || *byte == b'.')
-    });
-    valid && before != b'.'
-}
-
 /// Reads one address after the other.
 struct AddressList<'a> {
     lexer: Lexer<'a>,
@@ -210,6 +194,26 @@ impl<'a> AddressList<'a> {
             return Some(address);
         }
         std::mem::take(&mut self.in_group).then(Address::default)
+    }
+
+    /// The next address if it is of a usual form; else nothing is read.
+    fn next_plain(&mut self) -> Option<AddressRef<'a>> {
+        if self.ended {
+            return None;
+        }
+        let start = self.lexer.position();
+        self.lexer.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b','));
+        let Some(plain) = Plain::parse(self.lexer.rest()) else {
+            self.lexer.seek(start);
+            return None;
+        };
+        self.lexer.seek(self.lexer.position() + plain.len);
+        Some(AddressRef {
+            name: Some(plain.name).filter(|name| !name.is_empty()),
+            route: None,
+            mailbox: Some(plain.mailbox),
+            host: Some(plain.host),
+        })
     }
 
     /// `phrase ":"`; groups do not nest.

@@ -40,6 +40,11 @@ impl<'a> Lexer<'a> {
         self.at = at.min(self.text.len());
     }
 
+    /// What is not read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.text[self.at..]
+    }
+
     /// Tells whether a comment, quoted string or literal without its end was met; it then reaches
     /// to the end of the text, and callers stop there lest they read the text again and again.
     pub(crate) fn unterminated(&self) -> bool {

@@ -22,6 +22,7 @@ pub mod limits;
 mod owned;
 mod params;
 mod peers;
+mod plain_address;
 mod profile;
 mod sections;
 mod structure;
@@ -31,8 +32,8 @@ mod wire;
 mod words;
 
 pub use address::{
-    address_display_name, display_name, display_name_as, first_mailbox, first_mailbox_as,
-    parse_addresses,
+    AddressRef, address_display_name, display_name, display_name_as, first_mailbox,
+    first_mailbox_as, parse_addresses, visit_addresses,
 };
 pub use body::{part_body, part_text, raw_body, raw_header};
 pub use casemap::{casemap, casemap_as, casemap_into};

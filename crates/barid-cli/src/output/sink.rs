@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::limits::OUTPUT_BUFFER_LEN;
+use crate::limits::{OUTPUT_BUFFER_LEN, PIPE_LEN};
 
 /// Collects lines and writes them in large pieces.
 ///
@@ -16,6 +16,8 @@ use crate::limits::OUTPUT_BUFFER_LEN;
 pub(crate) struct Sink {
     buffer: Vec<u8>,
     discards: bool,
+    /// Much is written, and a pipe has been told so.
+    is_wide: bool,
     /// What is out.
     written: Said,
     /// What was said again since the command was begun again.
@@ -44,7 +46,13 @@ pub(crate) struct SaidOtherwise;
 impl Sink {
     /// A sink that has written nothing.
     pub(crate) fn new() -> Self {
-        Self { buffer: Vec::new(), discards: false, written: Said::default(), again: None }
+        Self {
+            buffer: Vec::new(),
+            discards: false,
+            is_wide: false,
+            written: Said::default(),
+            again: None,
+        }
     }
 
     /// A sink that writes to nowhere, to measure what comes before.
@@ -107,6 +115,10 @@ impl Sink {
         }
         self.written.add(new);
         let mut stdout = io::stdout().lock();
+        if new.len() >= OUTPUT_BUFFER_LEN && !self.is_wide {
+            self.is_wide = true;
+            widen(&stdout);
+        }
         stdout.write_all(new)?;
         stdout.flush()
     }
@@ -125,6 +137,12 @@ impl Sink {
         self.again = None;
         if same { Ok(new) } else { Err(io::Error::other(SaidOtherwise)) }
     }
+}
+
+/// Lets a pipe hold more: who writes and who reads wait for each other less often. What is no pipe,
+/// or may not, stays as it is.
+fn widen(stdout: &io::StdoutLock<'_>) {
+    let _ = rustix::pipe::fcntl_setpipe_size(stdout, PIPE_LEN);
 }
 
 #[cfg(test)]

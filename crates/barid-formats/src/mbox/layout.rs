@@ -23,7 +23,7 @@ pub(super) const BASE_NUMBER_MAX: u32 = u32::MAX - (1 << 28);
 
 /// Bytes read from the file at once. A window this small is still in the processor's cache when it
 /// is searched.
-pub(super) const WINDOW_LEN: usize = 512 * 1024;
+pub(super) const WINDOW_LEN: usize = 256 * 1024;
 
 /// The smallest and largest stretch of the file that one sink takes.
 pub(super) const CHUNK_LEN_MIN: u64 = 1024 * 1024;

@@ -16,10 +16,8 @@ use barid_vfs::Timestamp;
 use super::status::Base;
 use crate::Result;
 
-/// What is needed to know of a message to find its UID. Packed: there is one for every message of
-/// a mailbox that is scanned as a whole.
+/// What is needed to know of a message to find its UID.
 #[derive(Clone, Copy, Debug)]
-#[repr(Rust, packed(4))]
 pub(super) struct Item {
     /// What it is.
     pub(super) key: MessageKey,
@@ -28,15 +26,24 @@ pub(super) struct Item {
 }
 
 /// Items in the order of the file, in the pieces that they were found in: all in one would for a
-/// moment be held twice.
+/// moment be held twice. There is one for every message of a mailbox that is scanned as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Items(Vec<Vec<Item>>);
+pub(super) struct Items(Vec<Piece>);
+
+#[derive(Debug, Default)]
+struct Piece {
+    keys: Vec<MessageKey>,
+    /// Empty as long as no item has an X-UID.
+    uids: Vec<u32>,
+}
 
 impl Items {
     pub(super) fn push(&mut self, item: Item) {
-        match self.0.last_mut() {
-            Some(piece) => piece.push(item),
-            None => self.0.push(vec![item]),
+        if self.0.is_empty() {
+            self.0.push(Piece::default());
+        }
+        if let Some(piece) = self.0.last_mut() {
+            piece.push(item);
         }
     }
 
@@ -47,15 +54,39 @@ impl Items {
 
     /// Gives back what was taken for more items.
     pub(super) fn shrink(&mut self) {
-        self.0.iter_mut().for_each(Vec::shrink_to_fit);
+        self.0.iter_mut().for_each(Piece::shrink);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
+        self.0.iter().map(|piece| piece.keys.len()).sum()
     }
 
     fn iter(&self) -> impl Iterator<Item = Item> + '_ {
-        self.0.iter().flatten().copied()
+        self.0.iter().flat_map(Piece::iter)
+    }
+}
+
+impl Piece {
+    fn push(&mut self, item: Item) {
+        if item.uid != 0 && self.uids.is_empty() {
+            self.uids.resize(self.keys.len(), 0);
+        }
+        if item.uid != 0 || !self.uids.is_empty() {
+            self.uids.push(item.uid);
+        }
+        self.keys.push(item.key);
+    }
+
+    /// What is left is copied: a piece that was cut where it is would leave a hole behind it that
+    /// is too small for the next to grow in.
+    fn shrink(&mut self) {
+        self.keys = self.keys.as_slice().to_vec();
+        self.uids = self.uids.as_slice().to_vec();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Item> + '_ {
+        let uids = self.uids.iter().copied().chain(std::iter::repeat(0));
+        self.keys.iter().zip(uids).map(|(key, uid)| Item { key: *key, uid })
     }
 }
 

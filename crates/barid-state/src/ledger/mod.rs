@@ -222,6 +222,12 @@ impl Ledger {
         }
     }
 
+    /// The UID of the last entry since the last replacement, which may be gone; `None` if there was
+    /// none.
+    pub fn uid_last(&self) -> Option<Uid> {
+        Uid::new(self.summary.uid_last)
+    }
+
     /// The entries in ascending order of UID, pending changes included. The first call reads the
     /// file from the last replacement on: some 12 bytes per entry.
     ///

@@ -5,7 +5,7 @@
 //! ```
 
 use barid_cache::Record;
-use barid_message::{envelope, is_message, parse_addresses, unfold};
+use barid_message::{AddressRef, envelope, is_message, unfold, visit_addresses};
 use barid_types::{Address, BodyStructure, Envelope, Parameter};
 
 use super::{FetchItem, Fetched, Partial};
@@ -164,23 +164,41 @@ fn civil(days: i64) -> (i64, usize, i64) {
 
 /// `string`: quoted where that can be, else a literal.
 fn string(text: &[u8], out: &mut Vec<u8>) {
-    if any(text, |byte| matches!(byte, b'\r' | b'\n' | 0 | 0x80..)) {
+    // Without a way out of the loop, and without a branch in it: most texts are short and plain.
+    let class = text.iter().fold(PLAIN, |class, byte| class | CLASSES[usize::from(*byte)]);
+    if class & IN_LITERAL != 0 {
         return literal(text, out);
     }
     out.reserve(text.len() + 2);
     out.push(b'"');
-    match any(text, |byte| matches!(byte, b'"' | b'\\')) {
-        true => push_escaped(text, out),
-        false => out.extend_from_slice(text),
+    match class & ESCAPED {
+        0 => out.extend_from_slice(text),
+        _ => push_escaped(text, out),
     }
     out.push(b'"');
 }
 
-/// Whether there is such a byte. Without a way out of the loop, so that many are looked at at once.
-#[inline]
-fn any(text: &[u8], is: impl Fn(u8) -> bool) -> bool {
-    text.iter().fold(false, |found, byte| found | is(*byte))
-}
+/// Stands in a quoted string as it is.
+const PLAIN: u8 = 0;
+/// Stands there behind a backslash.
+const ESCAPED: u8 = 1;
+/// Cannot stand there.
+const IN_LITERAL: u8 = 2;
+
+/// How each byte is written in a string.
+const CLASSES: [u8; 256] = {
+    let mut classes = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'"' | b'\\' => ESCAPED,
+            b'\r' | b'\n' | 0 | 0x80.. => IN_LITERAL,
+            _ => PLAIN,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
@@ -223,25 +241,23 @@ fn write_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
 /// The envelope of the fields that the cache has, which are all.
 fn write_fields_envelope(fields: &Record<'_>, out: &mut Vec<u8>) {
     let text = |raw: Option<&[u8]>, out: &mut Vec<u8>| nstring(raw.map(unfold).as_deref(), out);
-    let list = |raw: Option<&[u8]>| raw.map(parse_addresses).unwrap_or_default();
     out.push(b'(');
     text(fields.date, out);
     out.push(b' ');
     text(fields.subject, out);
     out.push(b' ');
     let from = out.len();
-    write_addresses(&list(fields.from), out);
+    write_raw_addresses(fields.from, out);
     let from = from..out.len();
     for raw in [fields.sender, fields.reply_to] {
         out.push(b' ');
-        match list(raw).as_slice() {
-            [] => out.extend_from_within(from.clone()),
-            list => write_addresses(list, out),
+        if !write_any_addresses(raw, out) {
+            out.extend_from_within(from.clone());
         }
     }
     for raw in [fields.to, fields.cc, fields.bcc] {
         out.push(b' ');
-        write_addresses(&list(raw), out);
+        write_raw_addresses(raw, out);
     }
     out.push(b' ');
     text(fields.in_reply_to, out);
@@ -257,12 +273,40 @@ fn write_addresses(list: &[Address], out: &mut Vec<u8>) {
     }
     out.push(b'(');
     for address in list {
-        let parts = [&address.name, &address.route, &address.mailbox, &address.host];
-        for (at, part) in parts.into_iter().enumerate() {
-            out.push(if at == 0 { b'(' } else { b' ' });
-            nstring(part.as_deref(), out);
+        write_address(AddressRef::of(address), out);
+    }
+    out.push(b')');
+}
+
+/// The same of a field's body.
+fn write_raw_addresses(raw: Option<&[u8]>, out: &mut Vec<u8>) {
+    if !write_any_addresses(raw, out) {
+        out.extend_from_slice(b"NIL");
+    }
+}
+
+/// `"(" 1*address ")"`, or nothing and `false`.
+fn write_any_addresses(raw: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    visit_addresses(raw.unwrap_or_default(), |address| {
+        if out.len() == start {
+            out.push(b'(');
         }
+        write_address(address, out);
+    });
+    let any = out.len() > start;
+    if any {
         out.push(b')');
+    }
+    any
+}
+
+/// `address = "(" addr-name SP addr-adl SP addr-mailbox SP addr-host ")"`
+fn write_address(address: AddressRef<'_>, out: &mut Vec<u8>) {
+    let parts = [address.name, address.route, address.mailbox, address.host];
+    for (at, part) in parts.into_iter().enumerate() {
+        out.push(if at == 0 { b'(' } else { b' ' });
+        nstring(part, out);
     }
     out.push(b')');
 }

@@ -89,7 +89,7 @@ pub(super) const FOREIGN_TRIED_MAX: u32 = 64;
 pub(super) const SECTOR_LEN: u64 = 512;
 
 /// Pieces of the bytes that are written at once that wait to be written.
-pub(super) const PIECES_AHEAD: usize = 3;
+pub(super) const PIECES_AHEAD: usize = 2;
 
 /// Bytes read at once where they are only copied elsewhere: what stays in the processor's cache.
 pub(super) const SOURCE_LEN: usize = 256 * 1024;

@@ -277,10 +277,14 @@ fn forget_under_lock(ledger: &mut Ledger, known: &dyn Known) -> Result<()> {
     let (Some(validity), Some(uidnext)) = (known.uidvalidity(), known.uidnext()) else {
         return Ok(());
     };
-    if ledger.uidvalidity() != Some(validity) || ledger.entries()?.is_empty() {
+    let Some(last) = ledger.uid_last().filter(|_| ledger.uidvalidity() == Some(validity)) else {
         return Ok(());
-    }
-    let rest = ledger.entries()?.iter().copied().filter(|entry| entry.uid >= uidnext).collect();
+    };
+    let rest = match last < uidnext {
+        // What is dropped as a whole need not be read.
+        true => Vec::new(),
+        false => ledger.entries()?.iter().copied().filter(|entry| entry.uid >= uidnext).collect(),
+    };
     ledger.replace(validity, rest);
     ledger.raise_uidnext(uidnext);
     Ok(ledger.commit()?)
