@@ -1,5 +1,7 @@
 //! The collation i;unicode-casemap (RFC 5051): titlecase, then full decomposition.
 
+use std::sync::LazyLock;
+
 use unicode_normalization::char::decompose_compatible;
 
 use crate::Profile;
@@ -35,11 +37,45 @@ pub fn casemap_into(text: &str, key: &mut String) {
     key.push_str(&text[..ascii]);
     key[start..].make_ascii_uppercase();
     for character in text[ascii..].chars() {
-        if character.is_ascii() {
-            key.push(character.to_ascii_uppercase());
-        } else {
-            decompose_compatible(titlecase(character), |part| key.push(part));
+        match character {
+            '\0'..='\x7f' => key.push(character.to_ascii_uppercase()),
+            '\u{80}'..='\u{7ff}' => key.push_str(TABLE.get(character)),
+            // Ideographs are mapped to themselves.
+            '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' => key.push(character),
+            _ => push_mapped(character, key),
         }
+    }
+}
+
+fn push_mapped(character: char, key: &mut String) {
+    decompose_compatible(titlecase(character), |part| key.push(part));
+}
+
+/// What the characters up to U+07FF are mapped to: Latin, Greek, Cyrillic, Hebrew and Arabic. Made
+/// when the first of them is met.
+static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
+
+struct Table {
+    /// What they are mapped to, one behind the other.
+    text: String,
+    /// Where in `text` that of each ends.
+    ends: Vec<u16>,
+}
+
+impl Table {
+    fn new() -> Self {
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        for character in '\0'..='\u{7ff}' {
+            push_mapped(character, &mut text);
+            ends.push(text.len() as u16);
+        }
+        Self { text, ends }
+    }
+
+    /// `character` is not above U+07FF, and not NUL.
+    fn get(&self, character: char) -> &str {
+        let at = character as usize;
+        &self.text[usize::from(self.ends[at - 1])..usize::from(self.ends[at])]
     }
 }
 
@@ -90,6 +126,15 @@ mod tests {
         check("\u{d55c}", "\u{1112}\u{1161}\u{11ab}");
         check("\u{1f80}", "\u{391}\u{313}\u{345}");
         check("", "");
+    }
+
+    #[test]
+    fn every_character_is_mapped_by_itself_as_in_a_table() {
+        for character in '\u{80}'..=char::MAX {
+            let mut expected = String::new();
+            push_mapped(character, &mut expected);
+            check(character.encode_utf8(&mut [0; 4]), &expected);
+        }
     }
 
     #[test]
