@@ -515,6 +515,59 @@ mod tests {
         check("Group: a@b;", "Group");
     }
 
+    /// The addresses of a list, each taken apart.
+    fn taken_apart(raw: &[u8]) -> Vec<Address> {
+        let mut list = AddressList::new(raw);
+        std::iter::from_fn(|| list.next()).collect()
+    }
+
+    #[test]
+    fn usual_forms_are_read_as_all_others() {
+        const PIECES: [&str; 34] = [
+            "a",
+            "b.c",
+            "Name",
+            "\u{e9}",
+            "=?utf-8?q?x?=",
+            "\"",
+            "\"q\"",
+            "\"q q\"",
+            "\\",
+            "<",
+            ">",
+            "<a@b>",
+            "<a.b@c.d>",
+            "@",
+            "a@b",
+            "c.d@e.f",
+            "a..b@c",
+            ".a@b",
+            "a@.b",
+            "a@b.",
+            ",",
+            ", ",
+            ";",
+            ":",
+            "g:",
+            " ",
+            "  ",
+            "\t",
+            "\r\n ",
+            "\n",
+            "(c)",
+            "(",
+            ".",
+            "[1.2]",
+        ];
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..200_000 {
+            let count = random.usize(0..10);
+            let pick = |_| PIECES[random.usize(0..PIECES.len())];
+            let raw: String = (0..count).map(pick).collect();
+            assert_eq!(parse_addresses(raw.as_bytes()), taken_apart(raw.as_bytes()), "{raw:?}");
+        }
+    }
+
     #[test]
     fn hostile_lists_take_linear_time() {
         for unit in [
