@@ -14,7 +14,7 @@ const OTHER_NAMES: [&str; 2] = ["bogoutil", "bogolexer"];
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let folder = args.option("--dir")?;
     let folder: PathBuf = folder.unwrap_or_else(|| corpora::target_folder().join("dist"));
-    let profile = if args.switch("--dev") { "dev" } else { "release" };
+    let profile = if args.switch("--dev") { "dev" } else { "installed" };
     args.finish()?;
     build(profile, &folder)?;
     println!("{}", folder.display());

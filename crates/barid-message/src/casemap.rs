@@ -32,23 +32,35 @@ pub fn casemap_as(text: &str, profile: Profile) -> String {
 
 /// Appends the sort key of `text` to `key`; see [`casemap`].
 pub fn casemap_into(text: &str, key: &mut String) {
-    let ascii = text.bytes().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
-    let start = key.len();
-    key.push_str(&text[..ascii]);
-    key[start..].make_ascii_uppercase();
-    for character in text[ascii..].chars() {
-        match character {
-            '\0'..='\x7f' => key.push(character.to_ascii_uppercase()),
-            '\u{80}'..='\u{7ff}' => key.push_str(TABLE.get(character)),
+    let mut rest = text;
+    while !rest.is_empty() {
+        let ascii = rest.bytes().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+        let start = key.len();
+        key.push_str(&rest[..ascii]);
+        key[start..].make_ascii_uppercase();
+        rest = casemap_foreign(&rest[ascii..], |part| key.push_str(part));
+    }
+}
+
+/// Maps the characters in front that are not ASCII, as [`casemap`] does, and gives what follows.
+pub fn casemap_foreign(text: &str, mut push: impl FnMut(&str)) -> &str {
+    let mut rest = text.chars();
+    loop {
+        let after = rest.as_str();
+        match rest.next() {
+            None | Some('\0'..='\x7f') => return after,
+            Some(character @ '\u{80}'..='\u{7ff}') => push(TABLE.get(character)),
             // Ideographs are mapped to themselves.
-            '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' => key.push(character),
-            _ => push_mapped(character, key),
+            Some('\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}') => {
+                push(&after[..after.len() - rest.as_str().len()]);
+            }
+            Some(character) => map(character, &mut push),
         }
     }
 }
 
-fn push_mapped(character: char, key: &mut String) {
-    decompose_compatible(titlecase(character), |part| key.push(part));
+fn map(character: char, push: &mut impl FnMut(&str)) {
+    decompose_compatible(titlecase(character), |part| push(part.encode_utf8(&mut [0; 4])));
 }
 
 /// What the characters up to U+07FF are mapped to: Latin, Greek, Cyrillic, Hebrew and Arabic. Made
@@ -66,7 +78,7 @@ impl Table {
     fn new() -> Self {
         let (mut text, mut ends) = (String::new(), Vec::new());
         for character in '\0'..='\u{7ff}' {
-            push_mapped(character, &mut text);
+            map(character, &mut |part: &str| text.push_str(part));
             ends.push(text.len() as u16);
         }
         Self { text, ends }
@@ -132,7 +144,7 @@ mod tests {
     fn every_character_is_mapped_by_itself_as_in_a_table() {
         for character in '\u{80}'..=char::MAX {
             let mut expected = String::new();
-            push_mapped(character, &mut expected);
+            map(character, &mut |part: &str| expected.push_str(part));
             check(character.encode_utf8(&mut [0; 4]), &expected);
         }
     }

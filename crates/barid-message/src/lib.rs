@@ -36,7 +36,7 @@ pub use address::{
     first_mailbox_as, parse_addresses, visit_addresses,
 };
 pub use body::{part_body, part_text, raw_body, raw_header};
-pub use casemap::{casemap, casemap_as, casemap_into};
+pub use casemap::{casemap, casemap_as, casemap_foreign, casemap_into};
 pub use crlf::{crlf_size, has_only_crlf, push_crlf};
 pub use date::{parse_date, parse_date_as};
 pub use defect::{Defect, DefectKind};

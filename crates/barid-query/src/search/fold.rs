@@ -1,22 +1,16 @@
 //! Texts in the form in which they are compared (RFC 5051), and what is looked for in them.
 
-use barid_message::casemap_into;
+use barid_message::casemap_foreign;
 use memchr::memmem::{Finder, FinderBuilder};
 
 /// Appends a text in titlecase, decomposed ([`barid_message::casemap`]); stretches of ASCII are
 /// taken at the speed of a copy.
 pub(crate) fn fold_into(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
-    let mut folded = String::new();
     while !rest.is_empty() {
         let plain = ascii_len(rest.as_bytes());
         push_upper(&rest.as_bytes()[..plain], out);
-        rest = &rest[plain..];
-        let foreign = rest.bytes().position(|byte| byte.is_ascii()).unwrap_or(rest.len());
-        folded.clear();
-        casemap_into(&rest[..foreign], &mut folded);
-        out.extend_from_slice(folded.as_bytes());
-        rest = &rest[foreign..];
+        rest = casemap_foreign(&rest[plain..], |part| out.extend_from_slice(part.as_bytes()));
     }
 }
 

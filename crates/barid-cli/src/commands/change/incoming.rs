@@ -30,7 +30,8 @@ pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
     let path = Path::new(name);
     let shown = path.display().to_string();
     let at = |error| anyhow::Error::new(error).context(shown.clone());
-    let found = OsVfs.metadata(path).map_err(at)?;
+    let file = OsVfs.open(path, OpenFile::READ).map_err(at)?;
+    let found = file.metadata().map_err(at)?;
     match found.file_type {
         FileType::File => {}
         FileType::Dir => {
@@ -49,7 +50,9 @@ pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
     if found.size > MESSAGE_LEN_MAX as u64 {
         return Err(too_large(&shown));
     }
-    let bytes = OsVfs.read(path, MESSAGE_LEN_MAX as u64).map_err(at)?;
+    let mut bytes = vec![0; found.size as usize];
+    let len = file.read_full_at(&mut bytes, 0).map_err(at)?;
+    bytes.truncate(len);
     one_message(bytes, &shown)
 }
 
