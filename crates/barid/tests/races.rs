@@ -1,7 +1,7 @@
 //! A real Maildir that others change while it is listed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::world::{World, told};
@@ -11,8 +11,11 @@ use barid_state::Error as StateError;
 use barid_testkit::corpus::Corpus;
 use barid_testkit::{Scratch, disk};
 
-/// Messages delivered while the mailbox is listed.
-const DELIVERED: u64 = 10_000;
+/// Messages delivered at least while the mailbox is listed, and at most.
+const DELIVERED_MIN: u64 = 10_000;
+const DELIVERED_MAX: u64 = 200_000;
+/// So often it must be listed meanwhile.
+const LISTED_MIN: u32 = 4;
 
 /// Who has done what so far, by base name.
 #[derive(Default)]
@@ -21,6 +24,7 @@ struct History {
     removed: Mutex<BTreeMap<String, bool>>,
     done: AtomicBool,
     delivered: AtomicU64,
+    listed: AtomicU32,
 }
 
 #[test]
@@ -39,8 +43,9 @@ fn no_message_is_missed_or_doubled_while_others_deliver_flag_and_expunge() {
         scope.spawn(|| flag(&maildir, &history));
         scope.spawn(|| expunge(&maildir, &history));
         let lists = list_until_done(spec, &options, &history);
-        println!("listed {lists} times while {DELIVERED} messages were delivered");
-        assert!(lists > 3);
+        let delivered = history.delivered.load(Ordering::Acquire);
+        println!("listed {lists} times while {delivered} messages were delivered");
+        assert!(lists >= LISTED_MIN);
     });
     let uids = uids_by_name(&Mailbox::open(spec, &options).unwrap());
     let fresh = OpenOptions { cache_dir: None, ..options };
@@ -68,6 +73,7 @@ fn list_until_done(spec: &str, options: &OpenOptions, history: &History) -> u32 
             assert_eq!(*uid_of.entry(name).or_insert(uid), uid, "a UID changed");
         }
         lists += 1;
+        history.listed.store(lists, Ordering::Release);
     }
     let all: HashSet<u32> = uid_of.values().copied().collect();
     assert_eq!(all.len(), uid_of.len(), "a UID was used for two messages");
@@ -91,8 +97,10 @@ fn uids_by_name(mailbox: &Mailbox) -> BTreeMap<String, u32> {
 }
 
 fn deliver(maildir: &std::path::Path, history: &History) {
-    let corpus = Corpus::new(5, DELIVERED);
-    for number in 0..DELIVERED {
+    let corpus = Corpus::new(5, DELIVERED_MIN);
+    let is_enough =
+        |number| number >= DELIVERED_MIN && history.listed.load(Ordering::Acquire) >= LISTED_MIN;
+    for number in (0..DELIVERED_MAX).take_while(|number| !is_enough(*number)) {
         let name = format!("{}.M{number}P1.host", Corpus::FIRST_DATE + number as i64);
         let (local, domain) = name.split_at(name.find('.').unwrap());
         let id = format!("Message-ID: <{local}@{}>\n", &domain[1..]);
