@@ -60,7 +60,12 @@ fn a_cleared_cache_changes_no_uid() {
     let removed = world.json(&["cache", "clear", &maildir]);
     assert!(removed[0]["files"].as_u64() > Some(0) && removed[0]["bytes"].as_u64() > Some(0));
     assert_eq!(world.json(&["cache", "status"]).len(), 1);
-    world.ok(&["cache", "clear"]);
+    for (args, code) in [(&["cache", "clear"][..], 2), (&["cache", "clear", ""], 1)] {
+        let run = world.run(args);
+        assert_eq!(run.code, code, "{args:?}: {}", run.stderr);
+        assert_eq!(world.json(&["cache", "status"]).len(), 1);
+    }
+    world.ok(&["cache", "clear", "--all"]);
     assert!(world.json(&["cache", "status"]).is_empty());
     assert_eq!([world.json(&["ls", &maildir]), world.json(&["ls", &mbox])], before);
     assert_eq!(world.json(&["status", &mbox])[0]["uidvalidity"], validity);

@@ -164,7 +164,7 @@ fn what_is_marked_is_expunged_and_comes_back() {
     each(|mailbox| {
         let before = mailbox.messages();
         mailbox.ok("flag", &["2,3", "+deleted", "+todo"]);
-        let line = mailbox.change("expunge", &[]);
+        let line = mailbox.change("expunge", &["--deleted"]);
         assert_eq!((&line["expunged"], &line["pending"]), (&json!(2), &json!(0)));
         assert!(line["kept_bytes"].as_u64() > Some(50), "{line}");
         assert_eq!(mailbox.flags(), map([(1, "\\Seen"), (4, "\\Seen")]));
@@ -178,6 +178,52 @@ fn what_is_marked_is_expunged_and_comes_back() {
         let again = mailbox.run("undo", &[]);
         assert_eq!(again.code, 1, "{}", again.stderr);
         assert!(again.stderr.contains("no expunge is kept\nhint: "), "{}", again.stderr);
+    });
+}
+
+#[test]
+fn an_empty_list_changes_nothing() {
+    each(|mailbox| {
+        mailbox.ok("flag", &["2,3", "+deleted"]);
+        mailbox.ok("sync", &[]);
+        let before = (mailbox.flags(), mailbox.bytes());
+        let cases: [(&str, &[&str], i32); 16] = [
+            ("expunge", &[], 2),
+            ("expunge", &[""], 2),
+            ("expunge", &["", "1"], 2),
+            ("expunge", &[" "], 2),
+            ("expunge", &[","], 2),
+            ("expunge", &["subject:"], 2),
+            ("expunge", &["SUBJECT \"\""], 2),
+            ("expunge", &["subject:nowhere"], 1),
+            ("expunge", &["9:*"], 1),
+            ("expunge", &["--deleted", "1"], 2),
+            ("flag", &["+seen"], 2),
+            ("flag", &["", "+seen"], 2),
+            ("flag", &["9:*", "+seen"], 1),
+            ("flag", &["1"], 2),
+            ("copy", &["dst"], 2),
+            ("copy", &["", "dst"], 2),
+        ];
+        for (command, args, code) in cases {
+            let run = mailbox.run(command, args);
+            assert_eq!(run.code, code, "{command} {args:?}: {}", run.stderr);
+            assert_eq!((mailbox.flags(), mailbox.bytes()), before, "{command} {args:?}");
+        }
+    });
+}
+
+#[test]
+fn what_a_query_finds_is_expunged() {
+    each(|mailbox| {
+        mailbox.ok("flag", &["1", "+todo"]);
+        let line = mailbox.change("expunge", &["tag:todo"]);
+        assert_eq!(line["expunged"], 1, "{line}");
+        let line = mailbox.change("expunge", &["UID", "2:3", "NOT", "UID", "3"]);
+        assert_eq!(line["expunged"], 1, "{line}");
+        assert_eq!(mailbox.flags().into_keys().collect::<Vec<_>>(), [3, 4]);
+        let line = mailbox.change("expunge", &["3", "4"]);
+        assert_eq!(line["expunged"], 2, "{line}");
     });
 }
 
@@ -331,14 +377,14 @@ fn a_dry_run_changes_nothing() {
     each(|mailbox| {
         mailbox.world.write("one.eml", b"Subject: five\n\nbody of five\n");
         mailbox.ok("flag", &["2", "+deleted"]);
-        mailbox.ok("expunge", &[]);
+        mailbox.ok("expunge", &["--deleted"]);
         mailbox.ok("flag", &["3", "+deleted"]);
         let state = |mailbox: &Mailbox<'_>| (mailbox.flags(), mailbox.bytes());
         let before = state(mailbox);
         let commands: [(&str, &[&str]); 7] = [
             ("flag", &["1:3", "+answered", "+new"]),
             ("flag", &["1:3", "+answered", "--write-through"]),
-            ("expunge", &[]),
+            ("expunge", &["--deleted"]),
             ("expunge", &["1"]),
             ("append", &["one.eml", "one.eml"]),
             ("sync", &[]),
@@ -375,7 +421,9 @@ fn what_is_not_there_is_told() {
         assert_eq!(mailbox.flags().into_keys().collect::<Vec<_>>(), [1, 3, 4]);
         assert!(mailbox.flags()[&1].contains("\\Flagged"));
         let before = mailbox.bytes();
-        for (command, args) in [("flag", &["7:9", "+draft"][..]), ("expunge", &[]), ("undo", &[])] {
+        for (command, args) in
+            [("flag", &["7:9", "+draft"][..]), ("expunge", &["--deleted"]), ("undo", &[])]
+        {
             if command == "undo" {
                 mailbox.ok("undo", &[]);
             }
@@ -392,7 +440,7 @@ fn what_cannot_be_is_refused() {
         mailbox.world.write("empty.eml", b"");
         mailbox.world.create_dir("folder");
         let before = (mailbox.flags(), mailbox.bytes());
-        let cases: [(&str, &[&str], &str); 15] = [
+        let cases: [(&str, &[&str], &str); 17] = [
             ("flag", &["1", "seen"], "say +seen"),
             ("flag", &["1", "+recent"], "barid sync"),
             ("flag", &["1", "-\\Seem"], "the system flags are"),
@@ -401,6 +449,8 @@ fn what_cannot_be_is_refused() {
             ("flag", &["0", "+seen"], "a UID is a number"),
             ("flag", &["1", "+seen", "--read-only"], "--read-only"),
             ("expunge", &["--keep-expunged", "much"], "a size is a number"),
+            ("expunge", &[], "no messages are named"),
+            ("expunge", &["1", "from:ann"], "UIDs do not stand"),
             ("append", &["nowhere.eml"], "nowhere.eml: No such file"),
             ("append", &["empty.eml"], "empty.eml: empty"),
             ("append", &["folder"], "folder: a folder"),

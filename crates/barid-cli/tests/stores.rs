@@ -146,7 +146,7 @@ fn one_size_is_told_everywhere() {
 
 /// The size of a new cache as each command tells it.
 fn told_sizes(world: &World, path: &str, way: &[String]) -> [u64; 3] {
-    world.ok(&["cache", "clear"]);
+    world.ok(&["cache", "clear", "--all"]);
     let text = ok(world, &["cache", "populate", path, "--json"], way);
     let populated: Value = serde_json::from_str(&text).unwrap();
     let listed = world.json(&["cache", "status", path]);
@@ -162,7 +162,7 @@ fn what_mends_a_damaged_cache_is_told() {
     let path = maildir(&world, 400);
     let expected = world.ok(&["ls", &path, "--no-cache"]);
     for way in ways(&world) {
-        world.ok(&["cache", "clear"]);
+        world.ok(&["cache", "clear", "--all"]);
         ok(&world, &["ls", &path], &way);
         let header = world.json(&["cache", "status"])[0]["file"].as_str().unwrap().to_owned();
         disk::settle(Path::new(&header).parent().unwrap()).unwrap();
@@ -203,7 +203,7 @@ fn a_store_that_is_gone_is_damage() {
     let world = World::new();
     let path = maildir(&world, 20);
     for way in ways(&world).into_iter().filter(|way| way[1] != "native") {
-        world.ok(&["cache", "clear"]);
+        world.ok(&["cache", "clear", "--all"]);
         ok(&world, &["ls", &path], &way);
         for name in world.list("home/.cache/barid") {
             if !name.ends_with(".bhc") {
@@ -226,7 +226,7 @@ fn populate_fills_without_listing() {
     let world = World::new();
     let path = maildir(&world, 30);
     for way in ways(&world) {
-        world.ok(&["cache", "clear"]);
+        world.ok(&["cache", "clear", "--all"]);
         let text = ok(&world, &["cache", "populate", &path, "--json"], &way);
         let line: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
@@ -249,7 +249,7 @@ fn populate_full_finds_sizes() {
     let world = World::new();
     let path = maildir(&world, 30);
     for way in ways(&world) {
-        world.ok(&["cache", "clear"]);
+        world.ok(&["cache", "clear", "--all"]);
         ok(&world, &["cache", "populate", "--full", &path], &way);
         let lines = world.json(&["ls", &path]);
         for line in &lines {
@@ -358,7 +358,7 @@ fn damage_of_a_store_costs_a_warning() {
     let path = maildir(&world, 400);
     let expected = world.ok(&["ls", &path, "--no-cache"]);
     for way in ways(&world) {
-        world.ok(&["cache", "clear"]);
+        world.ok(&["cache", "clear", "--all"]);
         ok(&world, &["ls", &path], &way);
         let largest = |world: &World| {
             let files = disk::list_files(&world.path("home/.cache/barid")).unwrap();

@@ -49,7 +49,7 @@ impl Barid {
             Step::FlagLater => &["flag", &mailbox, &uid(), "+answered"],
             Step::FlagAll => &["flag", &mailbox, "1:*", "+seen", "--write-through"],
             Step::ExpungeSmall | Step::ExpungeLarge => &["expunge", &mailbox, &uid()],
-            Step::ExpungeThird => &["expunge", &mailbox],
+            Step::ExpungeThird => &["expunge", &mailbox, "--deleted"],
             Step::Append | Step::AppendBatch => &["append", &mailbox],
             Step::Open => &["status", &mailbox],
             _ => &["sync", &mailbox],

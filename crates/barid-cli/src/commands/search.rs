@@ -142,7 +142,7 @@ fn print(
 }
 
 /// The program of a query, and what IMAP's RETURN asks to be told.
-fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<ReturnOptions>)> {
+pub(crate) fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<ReturnOptions>)> {
     let text = match words {
         [text] => text.clone(),
         words => join(words),

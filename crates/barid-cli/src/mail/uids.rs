@@ -5,6 +5,9 @@ use std::str::FromStr;
 use barid::{Mailbox, Uid};
 
 /// `UID`, `FIRST:LAST`, or `*` for the last message in place of either (RFC 9051 §9, `seq-range`).
+///
+/// Unlike IMAP's, a range that begins behind the last message (`4711:*` where 4710 is the last) is
+/// empty: what is meant to be new mail must not become the last message that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UidRange {
     /// `None` is `*`.
@@ -55,6 +58,11 @@ pub(crate) struct SelectedUids {
 }
 
 impl UidRanges {
+    /// The ranges of several lists.
+    pub(crate) fn joined(lists: Vec<Self>) -> Self {
+        Self(lists.into_iter().flat_map(|list| list.0).collect())
+    }
+
     /// Finds the messages.
     pub(crate) fn select(&self, mailbox: &Mailbox) -> barid::Result<SelectedUids> {
         let mut selected = SelectedUids::default();
@@ -100,6 +108,11 @@ impl UidRange {
             return Ok(Selected { rows: 0..0, missing: self.single() });
         };
         let newest = uid_of(last_row)?;
+        if let (Some(uid), None) | (None, Some(uid)) = (self.first, self.last)
+            && uid > newest
+        {
+            return Ok(Selected { rows: len..len, missing: None });
+        }
         let ends = (self.first.unwrap_or(newest), self.last.unwrap_or(newest));
         let (low, high) = (ends.0.min(ends.1), ends.0.max(ends.1));
         let start = partition(len, &|row| Ok(uid_of(row)? < low))?;
@@ -146,7 +159,9 @@ mod tests {
         check("5:3", 1..3, None);
         check("*", 3..4, None);
         check("5:*", 2..4, None);
-        check("*:10", 3..4, None);
+        check("9:*", 3..4, None);
+        check("*:10", 4..4, None);
+        check("10:*", 4..4, None);
         check("6:8", 3..3, None);
         check("1:4294967295", 0..4, None);
     }

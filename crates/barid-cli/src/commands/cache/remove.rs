@@ -1,12 +1,13 @@
 //! `barid cache clear` and `barid cache prune`: getting rid of caches.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use barid::caches::{self, ClearReport};
-use clap::Args;
+use clap::{Args, ValueHint};
 
-use super::OneOrAll;
-use crate::context::Context;
+use super::not_cached;
+use crate::context::{Context, parse_spec};
 use crate::exit::Outcome;
 use crate::output::json::Json;
 use crate::output::number::{counted, size};
@@ -14,7 +15,7 @@ use crate::output::number::{counted, size};
 const CLEAR_EXAMPLES: &str = "\
 Examples:
   barid cache clear ~/Maildir
-  barid cache clear                        all caches of the folder";
+  barid cache clear --all                  all caches of the folder";
 
 const PRUNE_EXAMPLES: &str = "\
 Examples:
@@ -23,12 +24,16 @@ Examples:
 
 /// Remove caches
 ///
-/// Without MAILBOX, all of them. No mail and no UID is lost.
+/// No mail and no UID is lost.
 #[derive(Debug, Args)]
 #[command(after_long_help = CLEAR_EXAMPLES)]
 pub(super) struct ClearArgs {
-    #[command(flatten)]
-    which: OneOrAll,
+    /// The mailbox whose cache is removed
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present = "all")]
+    mailbox: Option<OsString>,
+    /// Remove the caches of all mailboxes
+    #[arg(long, conflicts_with = "mailbox")]
+    all: bool,
 }
 
 /// Remove the caches of mailboxes that are gone, and what broken runs left behind
@@ -45,9 +50,12 @@ pub(super) fn clear(
     dir: &Path,
     args: &ClearArgs,
 ) -> anyhow::Result<Outcome> {
-    let report = caches::clear(dir, args.which.path().as_deref())?;
-    args.which.must_be_cached(report.files > 0)?;
-    removed(context, &report)
+    let path = args.mailbox.as_deref().map(|mailbox| parse_spec(mailbox).path);
+    let report = caches::clear(dir, path.as_deref())?;
+    match &args.mailbox {
+        Some(mailbox) if report.files == 0 => Err(not_cached(mailbox)),
+        _ => removed(context, &report),
+    }
 }
 
 /// Removes what is of no use.

@@ -2,29 +2,36 @@
 
 use std::ffi::OsString;
 
-use barid::{ChangeRequest, Changed, Flag, Uid};
+use barid::{ChangeRequest, Changed, Uid};
 use clap::{Args, ValueHint};
 
 use super::keep::Keep;
 use super::report::{Report, Verb};
+use super::which::{Chosen, Which};
 use super::{ChangeArgs, Session};
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::mail::uids::{SelectedUids, UidRanges};
+use crate::mail::uids::SelectedUids;
+use crate::output::escape::visible;
 use crate::output::number::size;
 
 const EXAMPLES: &str = "\
 Examples:
   barid flag ~/Maildir 4711:4720 +deleted
-  barid expunge ~/Maildir                  what is marked \\Deleted
+  barid expunge --deleted ~/Maildir        what is marked \\Deleted
   barid expunge archive.mbox 1:4,7,*       these, marked or not
+  barid expunge archive.mbox from:ann older:2y
   barid undo archive.mbox                  bring them back
   barid expunge --dry-run archive.mbox all
   barid expunge --keep-expunged no archive.mbox 17
 
-Exit status: 1 if a UID is not there or no message is marked; the others are expunged.";
+An empty list of UIDs is an error, so that `barid expunge BOX $(barid search BOX WORD)` expunges
+nothing if nothing was found.
 
-/// Remove messages for good: those that are marked \Deleted, or those named
+Exit status: 1 if a UID is not there, no message is marked, or the query finds none; the others are
+expunged. 2 if no messages are named, or one could not be searched.";
+
+/// Remove messages for good: those named, found by a query, or marked \Deleted
 ///
 /// A copy of what is removed is kept for `barid undo`, unless it is too large, which is told before
 /// anything is changed; older copies go when all together take more than 64 MB. What is pending is
@@ -36,10 +43,13 @@ pub(crate) struct ExpungeArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`; if missing,
-    /// those that are marked \Deleted
-    #[arg(value_name = "UIDS")]
-    uids: Option<UidRanges>,
+    /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`; or a query,
+    /// as `barid search` takes it
+    #[arg(value_name = "UIDS|QUERY")]
+    which: Vec<String>,
+    /// The messages that are marked \Deleted
+    #[arg(long, conflicts_with = "which")]
+    deleted: bool,
     /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G);
     /// with `no`, `barid undo` says that the last expunge is not kept
     #[arg(long, value_name = "SIZE|no", default_value_t)]
@@ -50,14 +60,23 @@ pub(crate) struct ExpungeArgs {
 
 /// Expunges the messages.
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
+    let which = Which::parse(&args.which, args.deleted)?;
     let mut session = Session::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
-    let selected = match &args.uids {
-        Some(ranges) => ranges.select(&session.mailbox)?,
-        None => {
-            let uids = session.mailbox.uids_with(Flag::Deleted)?;
-            SelectedUids { uids, missing: Vec::new() }
-        }
-    };
+    let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
+    let outcome = expunge(context, args, &mut session, selected)?;
+    for (uid, error) in &unreadable {
+        let name = args.mailbox.display();
+        context.error_line("error", &visible(format!("{name}: UID {uid}: {error}").as_bytes()));
+    }
+    Ok(if unreadable.is_empty() { outcome } else { Outcome::Incomplete })
+}
+
+fn expunge(
+    context: &mut Context,
+    args: &ExpungeArgs,
+    session: &mut Session,
+    selected: SelectedUids,
+) -> anyhow::Result<Outcome> {
     let mut report =
         Report { missing: selected.missing, keep: args.keep_expunged.0, ..Report::default() };
     if selected.uids.is_empty() {
@@ -68,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<O
     let request = ChangeRequest { expunge: selected.uids, ..ChangeRequest::default() };
     let mut options = session.options();
     options.keep_expunged = args.keep_expunged.0;
-    warn_if_too_large(context, &session, &request.expunge, args.keep_expunged.0)?;
+    warn_if_too_large(context, session, &request.expunge, args.keep_expunged.0)?;
     report.changed =
         session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
     session.finish(context, &report)

@@ -12,6 +12,7 @@ pub(crate) mod locks;
 mod report;
 pub(crate) mod sync;
 pub(crate) mod undo;
+mod which;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
