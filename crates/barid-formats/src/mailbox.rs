@@ -188,6 +188,23 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         locations.iter().map(&mut read).collect()
     }
 
+    /// Returns `true` if reading is faster with restart points, which a compressed mailbox learns
+    /// while it is read. No answer depends on them.
+    fn has_restart_points(&self) -> bool {
+        false
+    }
+
+    /// Takes restart points that [`Mailbox::restart_points_to_keep`] returned, however long ago;
+    /// those of another state of the mailbox are ignored.
+    fn take_restart_points(&self, bytes: &[u8]) {
+        let _ = bytes;
+    }
+
+    /// Returns the restart points, if so many are new that they are worth being kept.
+    fn restart_points_to_keep(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Whether [`Mailbox::unquote`] would change what was read as [`ReadAs::Quoted`]. O(bytes)
     /// where the format has quoting that can be undone, else nothing.
     fn is_quoted(&self, text: &[u8]) -> bool {

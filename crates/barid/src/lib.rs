@@ -46,6 +46,7 @@ mod options;
 mod order;
 mod read;
 mod recovery;
+mod restarts;
 mod search;
 mod shown;
 pub mod spam;

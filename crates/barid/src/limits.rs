@@ -27,6 +27,9 @@ pub(crate) const FETCH_ATTEMPTS_MAX: u32 = 4;
 /// Room for messages that a thread keeps from one block to the next; more is given back.
 pub(crate) const READ_ROOM_KEPT_LEN: usize = 4 << 20;
 
+/// Bytes of the restart points of a compressed mailbox that are read.
+pub(crate) const RESTART_POINTS_LEN_MAX: u64 = 64 << 20;
+
 /// How many flag changes may be pending; more are written.
 pub(crate) const PENDING_MAX: usize = 1000;
 

@@ -9,7 +9,7 @@
 //! 5. Lay over it what is pending.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use barid_cache::{CacheDir, Snapshot};
 use barid_formats::{Format, MailboxSpec, Unfinished};
@@ -51,6 +51,8 @@ pub struct Mailbox {
     pub(crate) unfinished: Option<Unfinished>,
     /// It was opened in the middle of a change: nothing of what is known of it may last.
     is_provisional: bool,
+    /// Set once the kept restart points of a compressed mailbox were given to the format.
+    pub(crate) has_restart_points: OnceLock<()>,
 }
 
 impl Mailbox {
@@ -120,7 +122,9 @@ impl Mailbox {
                 shown: Shown::default(),
                 unfinished,
                 is_provisional,
+                has_restart_points: OnceLock::new(),
             };
+            mailbox.keep_restart_points();
             mailbox.show_pending_or_heal()?;
             return Ok(mailbox);
         }
@@ -301,6 +305,7 @@ impl Mailbox {
         let Opening { place, notes, messages_read, .. } = opening;
         self.cache = CacheStatus { state, messages_read };
         (self.snapshot, self.place, self.notes) = (snapshot, place, notes);
+        self.keep_restart_points();
         self.show_pending()
     }
 

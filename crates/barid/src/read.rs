@@ -41,7 +41,9 @@ impl Mailbox {
     pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1.. {
-            match self.read_once(uid, read_as) {
+            let read = self.read_once(uid, read_as);
+            self.keep_restart_points();
+            match read {
                 Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
                     // What looks unchanged may have been read at its end only.
                     self.rescan(attempt > 1)?;
@@ -72,6 +74,7 @@ impl Mailbox {
         name: &mut Vec<u8>,
         bytes: &mut Vec<u8>,
     ) -> Result<usize> {
+        self.load_restart_points();
         let location = self.snapshot.location(row, name)?;
         let stamp = &self.snapshot.meta().stamp;
         let Location::Span { offset, separator_len, .. } = location else {
@@ -116,6 +119,7 @@ impl Mailbox {
                 Place::File { .. } => self.snapshot.location(*row, name)?,
             });
         }
+        self.load_restart_points();
         let stamp = &self.snapshot.meta().stamp;
         let mut read = self.format.read_many(&locations, ReadAs::Quoted, stamp, bytes);
         for (found, (_, core)) in read.iter_mut().zip(rows) {

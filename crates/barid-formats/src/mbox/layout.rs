@@ -39,7 +39,17 @@ pub(super) const STREAM_LENGTH_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of a compressed file read at once.
 pub(super) const COMPRESSED_READ_LEN: usize = 128 * 1024;
 
-/// Bytes of text decompressed at once on the way to a place.
+/// Bytes of text between two restart points of a compressed file, at least.
+pub(super) const POINT_DISTANCE: u64 = 1024 * 1024;
+
+/// Bytes of the restart points of a file; with more, they are half as many.
+pub(super) const POINTS_LEN_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of the text of a compressed file, at least, that stay in memory for those who read it at
+/// the same time: twice as many at most.
+pub(super) const RECENT_LEN: usize = 4 * 1024 * 1024;
+
+/// Bytes of text decompressed at once.
 pub(super) const SKIP_LEN: usize = 256 * 1024;
 
 /// The largest window of a zstd frame, 128 MB: what `zstd` makes and takes without `--long`.

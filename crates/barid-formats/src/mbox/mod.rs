@@ -36,7 +36,7 @@ use jiff::tz::TimeZone;
 
 pub use self::append::write_message;
 pub use self::change::WritingOptions;
-use self::compressed::Compression;
+use self::compressed::SharedText;
 pub use self::from_line::FromProfile;
 use self::layout::{CHUNK_LEN_MAX, CHUNK_LEN_MIN, KEYWORD_LEN_MAX, KEYWORDS_MAX, WINDOW_LEN};
 pub use self::lock::MboxLock;
@@ -126,7 +126,7 @@ pub struct MboxMailbox {
     path: PathBuf,
     variant: Option<Variant>,
     options: MboxOptions,
-    compression: Option<Compression>,
+    compressed: Option<SharedText>,
     zone: OnceLock<TimeZone>,
 }
 
@@ -147,9 +147,9 @@ impl MboxMailbox {
         variant: Option<Variant>,
         options: MboxOptions,
     ) -> Result<Self> {
-        let compression = Compression::of(path);
+        let compressed = SharedText::of(path);
         let zone = options.zone.clone().map(OnceLock::from).unwrap_or_default();
-        Ok(Self { vfs, path: path.to_owned(), variant, options, compression, zone })
+        Ok(Self { vfs, path: path.to_owned(), variant, options, compressed, zone })
     }
 
     /// The zone of From_ lines that name none.
@@ -184,7 +184,7 @@ impl Mailbox for MboxMailbox {
     }
 
     fn caps(&self) -> Caps {
-        if self.compression.is_some() {
+        if self.compressed.is_some() {
             return Caps::default();
         }
         Caps {
@@ -200,11 +200,25 @@ impl Mailbox for MboxMailbox {
     }
 
     fn has_unread(&self, state: &[u8]) -> bool {
-        self.compression.is_some() && state.is_empty()
+        self.compressed.is_some() && state.is_empty()
     }
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn take_restart_points(&self, bytes: &[u8]) {
+        if let Some(text) = &self.compressed {
+            text.take_points(bytes);
+        }
+    }
+
+    fn restart_points_to_keep(&self) -> Option<Vec<u8>> {
+        self.compressed.as_ref()?.points_to_keep()
+    }
+
+    fn has_restart_points(&self) -> bool {
+        self.compressed.is_some()
     }
 
     /// Those of `X-IMAPbase`.
@@ -273,7 +287,7 @@ impl Mailbox for MboxMailbox {
         appends: &[NewMessage<'_>],
         context: &mut SyncContext<'_>,
     ) -> Result<SyncReport> {
-        if self.compression.is_some() {
+        if self.compressed.is_some() {
             let what = "a compressed mailbox can only be read";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }

@@ -24,7 +24,7 @@ pub(super) fn chunks(
 ) -> Result<(Found, u64)> {
     let size = opened.size();
     let mmdf = shared.mailbox.separators() == Separators::Mmdf;
-    let chunk_len = match mmdf || opened.compression.is_some() {
+    let chunk_len = match mmdf || shared.mailbox.compressed.is_some() {
         true => size,
         false => shared.mailbox.chunk_len(size, context.thread_count()),
     };
@@ -33,7 +33,7 @@ pub(super) fn chunks(
     let frontier = Frontier::new(Next::Message(first));
     let progress = context.progress;
     let work = || {
-        let reader = Reader::new(shared, opened.source());
+        let reader = Reader::new(shared, opened.source(shared.mailbox));
         let worker = Worker { reader, plan, frontier: &frontier, pending: Vec::new(), progress };
         frontier.guard(|| worker.run())
     };

@@ -6,8 +6,6 @@ use std::ops::Range;
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::change;
-use super::compressed::{CompressedSource, Damage};
-use super::layout::MESSAGE_READ_LEN;
 use super::lock::lock_for_reading;
 use super::status::{self, Owned, Separators};
 use super::walk::separator_in;
@@ -17,7 +15,8 @@ use crate::spans::{Span, Spans};
 use crate::{Error, Location, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
-/// Costs an open, an fstat, one read and a close; in a compressed file, O(offset).
+/// Costs an open, an fstat, one read and a close; in a compressed file, what
+/// [`SharedText::append_range`](super::compressed::SharedText::append_range) costs.
 ///
 /// If it is told how the file was when the message was `found`, and the file is another now, it is
 /// read again under the lock: a process may have been moving messages meanwhile.
@@ -39,13 +38,13 @@ pub(super) fn read(
     let head_len = u64::from(separator_len) + u64::from(header_len);
     let len = head_len.checked_add(body_len).ok_or_else(gone)?;
     let end = offset.checked_add(len).ok_or_else(gone)?;
-    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
     let before = offset.saturating_sub(1);
     let start = buffer.len();
-    if let Some(compression) = mailbox.compression {
-        let mut source = CompressedSource::new(&*file, compression, Damage::default());
-        append_range(&mut source, before..end, buffer).map_err(at())?;
+    let open = || mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at());
+    if let Some(text) = &mailbox.compressed {
+        text.append_range((&*mailbox.vfs, &mailbox.path), before..end, buffer).map_err(at())?;
     } else if let Some(found) = found {
+        let file = open()?;
         if !read_unchanged(&*file, found, before..end, buffer).map_err(at())? {
             buffer.truncate(start);
             read_locked(mailbox, &*file, before..end, gone, buffer)?;
@@ -56,6 +55,7 @@ pub(super) fn read(
             }
         }
     } else {
+        let file = open()?;
         let size = file.metadata().map_err(at())?.size;
         if end > size {
             return Err(gone());
@@ -85,7 +85,8 @@ pub(super) fn read(
 /// A file of which many messages are read.
 pub(super) struct Together<'m> {
     mailbox: &'m MboxMailbox,
-    file: Box<dyn File>,
+    /// `None` if it is compressed.
+    file: Option<Box<dyn File>>,
     read_as: ReadAs,
     found: &'m FileStamp,
 }
@@ -97,10 +98,10 @@ impl<'m> Together<'m> {
         read_as: ReadAs,
         found: &'m FileStamp,
     ) -> Option<Self> {
-        if mailbox.compression.is_some() {
-            return None;
-        }
-        let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?;
+        let file = match &mailbox.compressed {
+            Some(_) => None,
+            None => Some(mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?),
+        };
         Some(Self { mailbox, file, read_as, found })
     }
 }
@@ -109,9 +110,15 @@ impl Spans for Together<'_> {
     const LEAD_LEN: u64 = 1;
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
-        let read = self.file.read_full_at(buffer, offset);
+        let Self { mailbox, file, .. } = self;
+        if let Some(text) = &mailbox.compressed {
+            let read = text.read_full_at((&*mailbox.vfs, &mailbox.path), buffer, offset);
+            return read.is_ok_and(|len| len == buffer.len());
+        }
+        let Some(file) = file else { return false };
+        let read = file.read_full_at(buffer, offset);
         // Afterwards: what is written from now on was not read.
-        let now = self.file.metadata().map(|now| FileStamp::from(&now));
+        let now = file.metadata().map(|now| FileStamp::from(&now));
         matches!((read, now), (Ok(len), Ok(now)) if len == buffer.len() && now == *self.found)
     }
 
@@ -174,25 +181,16 @@ fn is_separator(bytes: &[u8], separators: Separators) -> bool {
     found.is_some_and(|(len, _)| len as usize == bytes.len())
 }
 
-/// Appends a range of the text, or as much of it as there is. Memory grows as bytes come.
+/// Appends a range of the file, or as much of it as there is.
 fn append_range(
-    source: &mut dyn Source,
+    source: &mut FileSource<'_>,
     range: Range<u64>,
     buffer: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let most = if source.is_random_access() { u64::MAX } else { MESSAGE_READ_LEN };
-    let mut offset = range.start;
-    while offset < range.end {
-        let len = (range.end - offset).min(most) as usize;
-        let start = buffer.len();
-        buffer.resize(start + len, 0);
-        let read = source.read_full_at(&mut buffer[start..], offset)?;
-        buffer.truncate(start + read);
-        offset += read as u64;
-        if read < len {
-            break;
-        }
-    }
+    let start = buffer.len();
+    buffer.resize(start + (range.end - range.start) as usize, 0);
+    let read = source.read_full_at(&mut buffer[start..], range.start)?;
+    buffer.truncate(start + read);
     Ok(())
 }
 

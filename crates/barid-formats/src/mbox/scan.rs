@@ -1,13 +1,13 @@
 //! Comparing a mailbox with what is known of it: nothing is read, the tail, or the whole file.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barid_state::MessageKey;
 use barid_types::{InternalDate, KeywordMask, KeywordTable};
 use barid_vfs::{File, FileStamp, OpenOptions};
 
 use super::append::size_without_nuls;
-use super::compressed::{CompressedSource, Compression, Damage};
+use super::compressed::Damage;
 use super::from_line::LocalZone;
 use super::layout::{DEFECTS_MAX, LEADING_SPACE_MAX, LYING_LENGTHS_MAX, Notes};
 use super::lock::lock_for_reading;
@@ -43,12 +43,11 @@ pub(super) fn scan(
 /// The file, locked for reading, and its stamp.
 pub(super) struct Opened {
     /// The file.
-    pub(super) file: Box<dyn File>,
+    pub(super) file: Arc<dyn File>,
     /// What it was when it had just been locked.
     pub(super) stamp: Stamp,
     /// Its size without NULs at the end.
     size: u64,
-    pub(super) compression: Option<Compression>,
     damage: Damage,
 }
 
@@ -56,16 +55,16 @@ impl Opened {
     fn open(mailbox: &MboxMailbox) -> Result<Self> {
         let at = || Error::at(&mailbox.path);
         let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+        let file: Arc<dyn File> = Arc::from(file);
         lock_for_reading(mailbox, &*file)?;
         let metadata = file.metadata().map_err(at())?;
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
-        let (size, compression) = (metadata.size, mailbox.compression);
-        Ok(Self { file, stamp, size, compression, damage: Damage::default() })
+        Ok(Self { file, stamp, size: metadata.size, damage: Damage::default() })
     }
 
     /// Leaves out NULs at the end.
     pub(super) fn find_end(&mut self, mailbox: &MboxMailbox) -> Result<()> {
-        if self.compression.is_some() {
+        if mailbox.compressed.is_some() {
             return Ok(());
         }
         match size_without_nuls(&*self.file, self.stamp.files[0].size) {
@@ -92,13 +91,10 @@ impl Opened {
     }
 
     /// Makes windows over the file.
-    pub(super) fn source(&self) -> Box<dyn Source + '_> {
-        match self.compression {
+    pub(super) fn source<'s>(&'s self, mailbox: &'s MboxMailbox) -> Box<dyn Source + 's> {
+        match &mailbox.compressed {
             None => Box::new(FileSource { file: &*self.file, size: self.size() }),
-            Some(compression) => {
-                let damage = self.damage.clone();
-                Box::new(CompressedSource::new(&*self.file, compression, damage))
-            }
+            Some(text) => Box::new(text.source(&self.file, &self.stamp.files[0], &self.damage)),
         }
     }
 }
@@ -118,7 +114,7 @@ impl Shared<'_> {
     /// (MMDF), or is not always followed (compressed).
     fn tells_lying_lengths(&self) -> bool {
         let mailbox = self.mailbox;
-        mailbox.separators() != Separators::Mmdf && mailbox.compression.is_none()
+        mailbox.separators() != Separators::Mmdf && mailbox.compressed.is_none()
     }
 }
 
@@ -388,7 +384,7 @@ fn whole(
     let at = || Error::at(&mailbox.path);
     let mut notes =
         Notes { variant: mailbox.variant, profile: mailbox.options.profile, ..Notes::default() };
-    let window = Window::new(opened.source(), LEADING_SPACE_MAX);
+    let window = Window::new(opened.source(mailbox), LEADING_SPACE_MAX);
     let mut walker = Walker::new(window, mailbox.separators());
     let first = walker.first().map_err(at())?.ok_or_else(|| Error::NotAMailbox {
         path: mailbox.path.clone(),

@@ -54,7 +54,7 @@ pub(super) fn scan(
     if unchanged && old.racy() == Racy::No {
         return Ok(Some(report));
     }
-    if mailbox.compression.is_some() {
+    if mailbox.compressed.is_some() {
         return Ok(None);
     }
     // Of a file of which only the tail was verified an equal stamp need not prove more than that.
@@ -222,7 +222,7 @@ fn read(
             })
             .map_err(Error::Sink)?;
     }
-    let mut reader = Reader::new(&shared, opened.source());
+    let mut reader = Reader::new(&shared, opened.source(mailbox));
     reader.walker.window.preload(start.ahead.offset, start.ahead.bytes);
     let mut sink = sinks.sink(0);
     let mut found = Found::default();

@@ -67,7 +67,10 @@ pub(crate) fn read_each<T: Send>(
     let (mut next, mut attempts) = (0, 0);
     while next < uids.len() {
         let at = match run(mailbox, &uids[next..], make, take)? {
-            Stop::Done => return Ok(()),
+            Stop::Done => {
+                mailbox.keep_restart_points();
+                return Ok(());
+            }
             Stop::Moved(at) => next + at,
         };
         attempts = if at == next { attempts + 1 } else { 1 };

@@ -76,6 +76,7 @@ impl Mailbox {
                 self.check_numbering(uidvalidity)?;
             }
         }
+        self.keep_restart_points();
         self.keep_sizes(&learned.sizes);
         self.keep_structures(&learned.structures);
         Ok(report)

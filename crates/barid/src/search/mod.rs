@@ -105,6 +105,7 @@ impl Mailbox {
         }
         if !unknown.is_empty() {
             let more = passes.messages(&unknown)?;
+            self.keep_restart_points();
             rows.extend(more.rows);
             unreadable = more.unreadable;
         }

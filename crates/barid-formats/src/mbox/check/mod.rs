@@ -29,7 +29,7 @@ use crate::{Error, Result};
 impl Doctor for MboxMailbox {
     fn hold(&self, purpose: Purpose) -> Result<Held> {
         let at = || Error::at(&self.path);
-        if self.compression.is_some() {
+        if self.compressed.is_some() {
             let what = "a compressed mailbox is not checked: decompress it first";
             return Err(Error::Unsupported { path: self.path.clone(), what });
         }

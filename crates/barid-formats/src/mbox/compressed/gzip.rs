@@ -1,0 +1,198 @@
+//! gzip (RFC 1952): members one behind the other, each with a header, deflated text, CRC and length.
+//!
+//! Decoding can begin at a member, and between two blocks of the deflated text if the 32 KB of text
+//! before are known (RFC 1951 §2). The CRC of a member that was not read from its beginning is not
+//! checked.
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::{
+    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY,
+};
+use miniz_oxide::inflate::core::{BlockBoundaryState, DecompressorOxide, decompress};
+
+use super::points::{Block, Place};
+use super::raw::Raw;
+use super::{Decode, Decoded, Fault};
+
+/// Bytes of text that a deflated block may refer to.
+pub(super) const WINDOW_LEN: usize = 32 * 1024;
+/// Bytes of the buffer that is decompressed into, around and around: a power of two.
+const BUFFER_LEN: usize = 64 * 1024;
+
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+const HEADER_CRC: u8 = 1 << 1;
+const EXTRA: u8 = 1 << 2;
+const NAME: u8 = 1 << 3;
+const COMMENT: u8 = 1 << 4;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before a member, which is worth a stop if that is wanted.
+    Between,
+    Header,
+    Text,
+    Trailer,
+    Damaged,
+    End,
+}
+
+/// A decoder of gzip.
+pub(super) struct Gzip {
+    raw: Raw,
+    state: State,
+    inflate: Box<DecompressorOxide>,
+    buffer: Box<[u8]>,
+    /// Where in the buffer the text ends.
+    at: usize,
+    /// Bytes before that which are not handed out yet.
+    ready: usize,
+    /// Bytes of the buffer that hold text of this member.
+    known: usize,
+    /// The place between two blocks that was reached behind the text that is not handed out yet.
+    stopped: Option<Place>,
+    /// CRC and length of the member so far, if it was read from its beginning.
+    sum: Option<crc32fast::Hasher>,
+    len: u32,
+}
+
+impl Gzip {
+    pub(super) fn new(raw: Raw, place: &Place) -> Self {
+        let mut buffer = vec![0; BUFFER_LEN].into_boxed_slice();
+        let (mut state, mut at) = (State::Between, 0);
+        let mut inflate = Box::<DecompressorOxide>::default();
+        if let Some(block) = &place.block {
+            at = block.window.len().min(WINDOW_LEN);
+            buffer[..at].copy_from_slice(&block.window[..at]);
+            state = State::Text;
+            let (num_bits, bit_buf) = (block.bit_count, block.bits);
+            let boundary =
+                BlockBoundaryState { num_bits, bit_buf, ..BlockBoundaryState::default() };
+            *inflate = DecompressorOxide::from_block_boundary_state(&boundary);
+        }
+        let (sum, len, stopped) = (None, 0, None);
+        Self { raw, state, inflate, buffer, at, ready: 0, known: at, stopped, sum, len }
+    }
+
+    fn required(&mut self) -> Result<u8, Fault> {
+        self.raw.byte()?.ok_or(Fault::Damaged)
+    }
+
+    fn skip(&mut self, len: usize) -> Result<(), Fault> {
+        (0..len).try_for_each(|_| self.required().map(drop))
+    }
+
+    fn skip_text(&mut self) -> Result<(), Fault> {
+        while self.required()? != 0 {}
+        Ok(())
+    }
+
+    /// Reads the header of a member.
+    fn header(&mut self) -> Result<(), Fault> {
+        for expected in MAGIC {
+            if self.required()? != expected {
+                return Err(Fault::Damaged);
+            }
+        }
+        let flags = self.required()?;
+        self.skip(6)?;
+        if flags & EXTRA != 0 {
+            let len = u16::from_le_bytes([self.required()?, self.required()?]);
+            self.skip(len.into())?;
+        }
+        for flag in [NAME, COMMENT] {
+            if flags & flag != 0 {
+                self.skip_text()?;
+            }
+        }
+        if flags & HEADER_CRC != 0 {
+            self.skip(2)?;
+        }
+        *self.inflate = DecompressorOxide::default();
+        (self.known, self.sum, self.len) = (0, Some(crc32fast::Hasher::new()), 0);
+        self.state = State::Text;
+        Ok(())
+    }
+
+    /// Inflates up to the end of the buffer, or of a block.
+    fn inflate(&mut self, stops: bool) -> Result<(), Fault> {
+        self.at %= BUFFER_LEN;
+        let Self { raw, inflate, buffer, at, .. } = self;
+        let input = raw.fill()?;
+        let more = if input.is_empty() { 0 } else { TINFL_FLAG_HAS_MORE_INPUT };
+        let stop = if stops { TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY } else { 0 };
+        let (status, used, made) = decompress(inflate, input, buffer, *at, more | stop);
+        if let Some(sum) = &mut self.sum {
+            sum.update(&self.buffer[self.at..self.at + made]);
+        }
+        self.len = self.len.wrapping_add(made as u32);
+        self.raw.consume(used);
+        self.at += made;
+        self.ready = made;
+        self.known = BUFFER_LEN.min(self.known + made);
+        match status {
+            TINFLStatus::Done => self.state = State::Trailer,
+            TINFLStatus::NeedsMoreInput if more != 0 => {}
+            TINFLStatus::HasMoreOutput => {}
+            TINFLStatus::BlockBoundary => self.stopped = self.place(),
+            // The text before the damage counts.
+            _ if made == 0 => return Err(Fault::Damaged),
+            _ => self.state = State::Damaged,
+        }
+        Ok(())
+    }
+
+    /// Returns the place between two blocks that was reached.
+    fn place(&self) -> Option<Place> {
+        let state = self.inflate.block_boundary_state()?;
+        let len = self.known.min(WINDOW_LEN);
+        let mut window = Vec::with_capacity(len);
+        let wrapped = len.saturating_sub(self.at);
+        window.extend_from_slice(&self.buffer[BUFFER_LEN - wrapped..]);
+        window.extend_from_slice(&self.buffer[self.at - (len - wrapped)..self.at]);
+        let block = Block { bit_count: state.num_bits, bits: state.bit_buf, window };
+        Some(Place { raw: self.raw.offset(), block: Some(block) })
+    }
+
+    fn trailer(&mut self) -> Result<(), Fault> {
+        let mut words = [[0; 4]; 2];
+        for byte in words.as_flattened_mut() {
+            *byte = self.required()?;
+        }
+        let [sum, len] = words.map(u32::from_le_bytes);
+        self.state = State::Between;
+        let is_sound =
+            self.sum.take().is_none_or(|found| found.finalize() == sum && self.len == len);
+        if is_sound { Ok(()) } else { Err(Fault::Damaged) }
+    }
+}
+
+impl Decode for Gzip {
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault> {
+        loop {
+            if self.ready > 0 {
+                let len = self.ready.min(out.len());
+                let from = self.at - self.ready;
+                out[..len].copy_from_slice(&self.buffer[from..from + len]);
+                self.ready -= len;
+                return Ok(Decoded::Text(len));
+            }
+            if let Some(place) = self.stopped.take() {
+                return Ok(Decoded::Stop(place));
+            }
+            match self.state {
+                State::Between => {
+                    let is_end = self.raw.fill()?.is_empty();
+                    self.state = if is_end { State::End } else { State::Header };
+                    if stops && !is_end {
+                        return Ok(Decoded::Stop(Place { raw: self.raw.offset(), block: None }));
+                    }
+                }
+                State::Header => self.header()?,
+                State::Text => self.inflate(stops)?,
+                State::Trailer => self.trailer()?,
+                State::Damaged => return Err(Fault::Damaged),
+                State::End => return Ok(Decoded::End),
+            }
+        }
+    }
+}

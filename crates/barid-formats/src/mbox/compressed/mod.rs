@@ -1,0 +1,110 @@
+//! Compressed files, which are only read.
+//!
+//! A text is decompressed from its beginning to its end ([`Text`]). The last megabytes of it stay in
+//! memory, so that several threads that read one message after the other decompress it once. On the
+//! way the decoder notes restart points ([`Points`]): places from which it can go on without what
+//! comes before. A message anywhere in the file is read from the restart point before it. What
+//! cannot be decompressed ends the mailbox there, and the scan reports it.
+
+mod gzip;
+mod points;
+mod raw;
+mod shared;
+mod text;
+mod zstandard;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use barid_vfs::File;
+
+use self::gzip::Gzip;
+use self::raw::Raw;
+use self::zstandard::Zstandard;
+
+pub(super) use self::points::{Place, Points};
+pub(super) use self::shared::SharedText;
+pub(super) use self::text::{CompressedSource, Text};
+
+/// A compression format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compression {
+    /// RFC 1952, any number of members.
+    Gzip,
+    /// RFC 8878, any number of frames.
+    Zstd,
+}
+
+impl Compression {
+    /// Returns the compression that the name of a file stands for.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "gz" => Some(Self::Gzip),
+            "zst" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Makes a decoder that begins at a place.
+    fn decoder(self, file: &Arc<dyn File>, place: &Place) -> io::Result<Box<dyn Decode>> {
+        let raw = Raw::new(Arc::clone(file), place.raw);
+        Ok(match self {
+            Self::Gzip => Box::new(Gzip::new(raw, place)),
+            Self::Zstd => Box::new(Zstandard::new(raw)?),
+        })
+    }
+}
+
+/// A decoder of one compression format.
+trait Decode: Send {
+    /// Decompresses into `out`, which is not empty. With `stops` it also ends at every place from
+    /// which decoding can begin anew.
+    fn decode(&mut self, out: &mut [u8], stops: bool) -> Result<Decoded, Fault>;
+}
+
+/// The result of one call of a decoder.
+enum Decoded {
+    /// Bytes of text.
+    Text(usize),
+    /// No text, but a place from which decoding can begin.
+    Stop(Place),
+    /// The end of the file.
+    End,
+}
+
+/// A reason why decompression ends.
+enum Fault {
+    /// The file cannot be read.
+    File(io::Error),
+    /// The bytes are not what the compression writes.
+    Damaged,
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+/// The place where a text ended because the rest cannot be decompressed.
+#[derive(Clone, Debug)]
+pub(super) struct Damage(Arc<AtomicU64>);
+
+impl Default for Damage {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(u64::MAX)))
+    }
+}
+
+impl Damage {
+    /// Returns the offset in the text, if there is any damage.
+    pub(super) fn offset(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|offset| *offset != u64::MAX)
+    }
+
+    fn set(&self, offset: u64) {
+        self.0.store(offset, Ordering::Relaxed);
+    }
+}

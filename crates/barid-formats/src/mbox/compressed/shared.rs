@@ -1,0 +1,124 @@
+//! The text of a compressed mailbox that all readers of it share.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
+
+use super::super::layout::MESSAGE_READ_LEN;
+use super::{CompressedSource, Compression, Damage, Points, Text};
+
+/// The text of a compressed mailbox, and its restart points.
+pub(in crate::mbox) struct SharedText {
+    compression: Compression,
+    /// The text as it was last read from, and the stamp of its file.
+    text: Mutex<Option<(FileStamp, Text)>>,
+    points: Mutex<Points>,
+}
+
+impl fmt::Debug for SharedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedText").field("compression", &self.compression).finish_non_exhaustive()
+    }
+}
+
+impl SharedText {
+    /// Returns the text of a file, if its name says that it is compressed. Reads nothing.
+    pub(in crate::mbox) fn of(path: &Path) -> Option<Self> {
+        let compression = Compression::of(path)?;
+        let points = Mutex::new(Points::new(compression, FileStamp::default()));
+        Some(Self { compression, text: Mutex::default(), points })
+    }
+
+    /// Returns the text as a scan reads it, from an open file.
+    pub(in crate::mbox) fn source(
+        &self,
+        file: &Arc<dyn File>,
+        stamp: &FileStamp,
+        damage: &Damage,
+    ) -> CompressedSource<'_> {
+        self.follow(stamp);
+        let text = Text::new(Arc::clone(file), self.compression, damage.clone());
+        CompressedSource::new(text, &self.points)
+    }
+
+    /// Fills `buffer` from an offset of the text, as far as there is text.
+    ///
+    /// Costs a `stat`, and decompressing from where the last reader stopped or from the restart
+    /// point before the offset, whichever is nearer.
+    pub(in crate::mbox) fn read_full_at(
+        &self,
+        (vfs, path): (&dyn Vfs, &Path),
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> io::Result<usize> {
+        let stamp = FileStamp::from(&vfs.metadata(path)?);
+        let mut held = lock(&self.text);
+        let text = match &mut *held {
+            Some((of, text)) if *of == stamp => text,
+            held => {
+                let file: Arc<dyn File> = Arc::from(vfs.open(path, OpenOptions::READ)?);
+                let stamp = FileStamp::from(&file.metadata()?);
+                self.follow(&stamp);
+                let text = Text::new(file, self.compression, Damage::default());
+                &mut held.insert((stamp, text)).1
+            }
+        };
+        text.read_full_at(buffer, offset, &self.points)
+    }
+
+    /// Appends a range of the text, or as much of it as there is. Memory grows as bytes come. Costs
+    /// what [`SharedText::read_full_at`] costs.
+    pub(in crate::mbox) fn append_range(
+        &self,
+        place: (&dyn Vfs, &Path),
+        range: Range<u64>,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let mut offset = range.start;
+        while offset < range.end {
+            let len = (range.end - offset).min(MESSAGE_READ_LEN) as usize;
+            let start = buffer.len();
+            buffer.resize(start + len, 0);
+            let read = self.read_full_at(place, &mut buffer[start..], offset)?;
+            buffer.truncate(start + read);
+            offset += read as u64;
+            if read < len {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the restart points of another state of the file.
+    fn follow(&self, stamp: &FileStamp) {
+        let mut points = lock(&self.points);
+        if !points.are_of(stamp) {
+            *points = Points::new(self.compression, *stamp);
+        }
+    }
+
+    /// Takes restart points that were kept, unless some are known.
+    pub(in crate::mbox) fn take_points(&self, bytes: &[u8]) {
+        let mut points = lock(&self.points);
+        if points.is_empty()
+            && let Some(kept) = Points::from_bytes(bytes, self.compression)
+        {
+            *points = kept;
+        }
+    }
+
+    /// Returns the restart points, if so many are new that they are worth being kept.
+    pub(in crate::mbox) fn points_to_keep(&self) -> Option<Vec<u8>> {
+        let mut points = lock(&self.points);
+        points.are_worth_keeping().then(|| points.take_bytes())
+    }
+}
+
+/// A poisoned lock means that another thread panicked, and then so will the scope that waits for it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,144 @@
+//! The text of a compressed file, read forwards, with its last megabytes at hand.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barid_vfs::File;
+
+use super::super::layout::{RECENT_LEN, SKIP_LEN};
+use super::super::window::Source;
+use super::{Compression, Damage, Decode, Decoded, Fault, Points};
+
+/// A text that is being decompressed.
+pub(in crate::mbox) struct Text {
+    file: Arc<dyn File>,
+    compression: Compression,
+    decoder: Option<Box<dyn Decode>>,
+    /// The last text that was decompressed.
+    recent: Vec<u8>,
+    /// Where in the text `recent` starts.
+    start: u64,
+    is_ended: bool,
+    damage: Damage,
+}
+
+impl Text {
+    pub(in crate::mbox) fn new(
+        file: Arc<dyn File>,
+        compression: Compression,
+        damage: Damage,
+    ) -> Self {
+        let (recent, start, is_ended) = (Vec::new(), 0, false);
+        Self { file, compression, decoder: None, recent, start, is_ended, damage }
+    }
+
+    /// Returns the offset up to which the text was decompressed.
+    fn end(&self) -> u64 {
+        self.start + self.recent.len() as u64
+    }
+
+    /// Fills `buffer` from an offset of the text, as far as there is text.
+    pub(in crate::mbox) fn read_full_at(
+        &mut self,
+        buffer: &mut [u8],
+        offset: u64,
+        points: &Mutex<Points>,
+    ) -> io::Result<usize> {
+        self.go_to(offset, points)?;
+        let mut len = 0;
+        loop {
+            let from = offset + len as u64;
+            let recent = from.checked_sub(self.start).and_then(|at| self.recent.get(at as usize..));
+            let recent = recent.unwrap_or_default();
+            let more = recent.len().min(buffer.len() - len);
+            buffer[len..len + more].copy_from_slice(&recent[..more]);
+            len += more;
+            if len == buffer.len() || self.is_ended {
+                return Ok(len);
+            }
+            self.more(points)?;
+        }
+    }
+
+    /// Makes sure that what is decompressed next is not behind an offset, the shortest way.
+    fn go_to(&mut self, offset: u64, points: &Mutex<Points>) -> io::Result<()> {
+        let point = lock(points).offset_before(offset);
+        let is_near = (self.start..=self.end()).contains(&offset)
+            || offset > self.end() && (point <= self.end() || self.is_ended);
+        if self.decoder.is_none() || !is_near {
+            let (text, place) = lock(points).before(offset);
+            self.decoder = Some(self.compression.decoder(&self.file, &place)?);
+            self.recent.clear();
+            (self.start, self.is_ended) = (text, false);
+        }
+        while self.end() < offset && !self.is_ended {
+            self.more(points)?;
+        }
+        Ok(())
+    }
+
+    /// Decompresses some more text.
+    fn more(&mut self, points: &Mutex<Points>) -> io::Result<()> {
+        if self.recent.len() >= 2 * RECENT_LEN {
+            self.start += (self.recent.len() - RECENT_LEN) as u64;
+            self.recent.drain(..self.recent.len() - RECENT_LEN);
+        }
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let before = self.recent.len();
+        self.recent.resize(before + SKIP_LEN, 0);
+        let mut at = before;
+        let result = loop {
+            if at == self.recent.len() {
+                break Ok(());
+            }
+            let text = self.start + at as u64;
+            let stops = lock(points).wants(text);
+            match decoder.decode(&mut self.recent[at..], stops) {
+                Ok(Decoded::Text(len)) => at += len,
+                Ok(Decoded::Stop(place)) => lock(points).add(text, &place)?,
+                Ok(Decoded::End) => {
+                    self.is_ended = true;
+                    break Ok(());
+                }
+                Err(Fault::Damaged) => {
+                    self.is_ended = true;
+                    self.damage.set(text);
+                    break Ok(());
+                }
+                Err(Fault::File(error)) => break Err(error),
+            }
+        };
+        self.recent.truncate(at);
+        if result.is_err() {
+            self.decoder = None;
+        }
+        result
+    }
+}
+
+/// A poisoned lock means that another thread panicked, and then so will the scope that waits for it.
+fn lock(points: &Mutex<Points>) -> MutexGuard<'_, Points> {
+    points.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The text of a compressed file as a scan reads it.
+pub(in crate::mbox) struct CompressedSource<'p> {
+    text: Text,
+    points: &'p Mutex<Points>,
+}
+
+impl<'p> CompressedSource<'p> {
+    pub(in crate::mbox) fn new(text: Text, points: &'p Mutex<Points>) -> Self {
+        Self { text, points }
+    }
+}
+
+impl Source for CompressedSource<'_> {
+    fn read_full_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.text.read_full_at(buffer, offset, self.points)
+    }
+
+    fn is_random_access(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,32 @@
+//! Restart points of compressed mailboxes, kept beside the cache (`docs/formats/derived.md`).
+
+use crate::Mailbox;
+use crate::kept::Kept;
+use crate::limits::RESTART_POINTS_LEN_MAX;
+
+const KIND: &str = "restarts";
+
+impl Mailbox {
+    /// Gives the format the restart points that are kept, once, before messages are read.
+    pub(crate) fn load_restart_points(&self) {
+        if !self.format.has_restart_points() {
+            return;
+        }
+        self.has_restart_points.get_or_init(|| {
+            if let Some(bytes) = self.kept_restart_points().load_lasting(RESTART_POINTS_LEN_MAX) {
+                self.format.take_restart_points(&bytes);
+            }
+        });
+    }
+
+    /// Keeps the restart points that the format learned, if there are many new ones.
+    pub(crate) fn keep_restart_points(&self) {
+        if let Some(bytes) = self.format.restart_points_to_keep() {
+            self.kept_restart_points().store(bytes);
+        }
+    }
+
+    fn kept_restart_points(&self) -> Kept<'_> {
+        Kept::new(&self.place, &self.snapshot, KIND.to_owned())
+    }
+}
