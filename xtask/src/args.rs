@@ -60,6 +60,11 @@ impl Args {
         Some(self.rest.remove(at))
     }
 
+    /// Takes all that is left.
+    pub(crate) fn rest(self) -> Vec<String> {
+        self.rest
+    }
+
     /// Fails if anything is left.
     pub(crate) fn finish(self) -> Result<()> {
         match self.rest.first() {

@@ -50,7 +50,13 @@ Usage: cargo xtask VERB
       --messages N       of the mailbox (1000)
       --seed S           other cuts, other mail (1)
       --barid PROGRAM    cut this one instead of a release build
-  spam-eval              how often the spam filter is wrong, and bogofilter, on dev-spam
+  spam-eval              count the errors of the spam filter on dev-spam and dev-trec07p-first8000
+      --only NAMES       some of trec07p,spamassassin,csdmc2010
+      --roc DIR          draw curves into DIR
+      --bogofilter       compare scores with those of the program
+      --resamples N      for the intervals (400)
+      --seed S           other splits (1)
+      --programs         ask the installed programs, in folds and by dates of dev-spam:
       --folds N          and by dates (10)
       --halves           only by dates
       --no-tune          only with the parameters that there are

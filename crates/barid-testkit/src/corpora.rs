@@ -19,6 +19,7 @@ const PACKS: &[(&str, &[&str])] = &[
     ("dev-formats", &["uw-imap-formats"]),
     ("dev-torture", &["torture"]),
     ("dev-spam", &["spamassassin", "csdmc2010"]),
+    ("dev-trec07p-first8000", &["dev-trec07p-first8000"]),
 ];
 
 /// Short names of what tests ask for most.

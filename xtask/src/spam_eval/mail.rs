@@ -20,7 +20,7 @@ pub(super) struct Message {
     pub(super) path: PathBuf,
     pub(super) is_spam: bool,
     /// When it arrived, in seconds of Unix.
-    date: Option<i64>,
+    pub(super) date: Option<i64>,
 }
 
 /// Messages that teach, and messages that are tested, by their indexes.
@@ -95,11 +95,12 @@ fn arrived(message: &[u8]) -> Option<i64> {
     received.or_else(|| parse_date(find(b"date")?)).map(|date| date.unix_seconds)
 }
 
-/// Numbers that look random (splitmix64).
-struct Random(u64);
+/// Pseudo-random numbers (splitmix64).
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    /// Returns a number below `bound`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,106 +1,147 @@
-//! `cargo xtask spam-eval`: how often the spam filter is wrong, and bogofilter, on real mail.
+//! `cargo xtask spam-eval`: errors of the spam filter on real mail.
 //!
-//! Programs are asked, not libraries: each fold is a word list that the program under test made of
-//! all other folds, and each message is classified by that program. Where parameters are tuned,
-//! `barid spam tune` chooses them by the messages that teach, so that no message that is counted
-//! had a part in the choice.
+//! Every message is tokenised once for each profile, and the tokens stay in memory as numbers, so
+//! that a word list of any part of a corpus costs one pass over them. Each corpus is judged in the
+//! order of its arrival (a list of older messages scores all newer ones), shuffled, and with a
+//! list that learns its own errors. `--programs` asks the installed programs instead.
 
+mod corpus;
+mod filter;
 mod mail;
+mod measure;
+mod picture;
+mod programs;
 mod report;
+mod splits;
 mod systems;
+mod table;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use barid_testkit::Scratch;
+use barid_bayes::Profile;
+use barid_testkit::disk;
 
-use self::mail::{Message, Split};
-use self::report::{Answer, Run};
-use self::systems::{Barid, Bogo, System, Tuning};
+use self::corpus::Corpus;
+use self::filter::Filter;
+use self::splits::{Mode, Range};
+use self::table::Table;
 use crate::args::Args;
 use crate::shell::cargo;
 
+/// The profiles that are compared; the first is the measure of the second.
+const PROFILES: [(&str, Profile); 2] =
+    [("bogofilter", Profile::Bogofilter), ("modern", Profile::Modern)];
+
+/// Options of an evaluation.
+struct Evaluation {
+    seed: u64,
+    resamples: usize,
+    pictures: Option<PathBuf>,
+    asks_bogofilter: bool,
+}
+
 /// Evaluates, and prints tables.
 pub(crate) fn run(mut args: Args) -> Result<()> {
-    let folds: usize = args.option("--folds")?.unwrap_or(10);
-    let seed: u64 = args.option("--seed")?.unwrap_or(1);
-    let given: Option<PathBuf> = args.option("--barid")?;
-    let is_by_date_only = args.switch("--halves");
-    let tunes = !args.switch("--no-tune");
-    args.finish()?;
-    ensure!(folds >= 2, "two folds at least");
-    let program = match given {
-        Some(program) => program,
-        None => {
-            cargo(&["build", "--release", "-p", "barid-cli"], &[])?;
-            barid_testkit::corpora::repository().join("target/release/barid")
-        }
-    };
-    let messages = mail::messages()?.context("the corpus dev-spam is missing")?;
-    let bogofilter = Bogo::new()?;
-    let systems: Vec<Box<dyn System>> = vec![
-        Box::new(bogofilter),
-        Box::new(Barid::new(&program, "bogofilter")),
-        Box::new(Barid::new(&program, "modern")),
-    ];
-    let mut works = vec![("By dates, taught by the older half", vec![mail::halves(&messages)])];
-    let in_folds = format!("In {folds} folds");
-    if !is_by_date_only {
-        works.insert(0, (in_folds.as_str(), mail::folds(&messages, folds, seed)));
+    if args.switch("--programs") {
+        return programs::run(args);
     }
-    for (title, splits) in works {
-        let runs = evaluate(&systems, &messages, &splits, tunes.then_some(seed), &program)?;
-        print!("{}", report::text(title, &runs));
+    if cfg!(debug_assertions) {
+        let given = args.rest();
+        let mut command = vec!["run", "-q", "--profile", "crash", "-p", "xtask", "--", "spam-eval"];
+        command.extend(given.iter().map(String::as_str));
+        return cargo(&command, &[]);
+    }
+    let only: Option<String> = args.option("--only")?;
+    let evaluation = Evaluation {
+        seed: args.option("--seed")?.unwrap_or(1),
+        resamples: args.option("--resamples")?.unwrap_or(400),
+        pictures: args.option("--roc")?,
+        asks_bogofilter: args.switch("--bogofilter"),
+    };
+    args.finish()?;
+    let is_chosen = |name: &str| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|chosen| name.contains(chosen)))
+    };
+    let chosen: Vec<&str> = corpus::NAMES.into_iter().filter(|name| is_chosen(name)).collect();
+    ensure!(!chosen.is_empty(), "--only names parts of {}", corpus::NAMES.join(", "));
+    for name in chosen {
+        let corpus = Corpus::read(name)?.with_context(|| format!("{name} is missing"))?;
+        evaluation.judge(&corpus)?;
     }
     Ok(())
 }
 
-/// Every system on every split, as it is and tuned.
-fn evaluate(
-    systems: &[Box<dyn System>],
-    messages: &[Message],
-    splits: &[Split],
-    seed: Option<u64>,
-    program: &std::path::Path,
-) -> Result<Vec<Run>> {
-    let mut runs = Vec::new();
-    for system in systems {
-        let (mut plain, mut tuned) = (Vec::new(), Vec::new());
-        for (number, split) in splits.iter().enumerate() {
-            let (scratch, start) = (Scratch::new("spam-eval")?, Instant::now());
-            let taught: Vec<&Message> = split.teach.iter().map(|index| &messages[*index]).collect();
-            let tested: Vec<&Message> = split.test.iter().map(|index| &messages[*index]).collect();
-            system.teach(scratch.path(), &taught)?;
-            let scores = system.scores(scratch.path(), &tested, None)?;
-            plain.extend(answers(&tested, &scores, (0.99, 0.45)));
-            if let Some(seed) = seed {
-                let profile = system.profile();
-                let tuning = Tuning::choose(program, scratch.path(), profile, &taught, seed)?;
-                let scores = system.scores(scratch.path(), &tested, Some(&tuning))?;
-                tuned.extend(answers(&tested, &scores, tuning.cutoffs()));
-            }
-            let seconds = start.elapsed().as_secs();
-            eprintln!("{}: {} of {}, {seconds} s", system.name(), number + 1, splits.len());
+impl Evaluation {
+    /// Judges both profiles by a corpus.
+    fn judge(&self, corpus: &Corpus) -> Result<()> {
+        let spam = corpus.messages.iter().filter(|message| message.is_spam).count();
+        println!("\n## {}: {spam} spam, {} ham", corpus.name, corpus.messages.len() - spam);
+        let mut filters = Vec::new();
+        for (name, profile) in PROFILES {
+            let start = Instant::now();
+            let filter = Filter::new(corpus, profile);
+            println!(
+                "{name}: {:.0} tokens a message, {} distinct, {:.2} ms a message",
+                filter.tokens_per_message(),
+                filter.distinct(),
+                start.elapsed().as_secs_f64() * 1000.0 / corpus.messages.len() as f64
+            );
+            filters.push(filter);
         }
-        runs.push(Run { name: system.name().to_owned(), plain, tuned });
+        let mut table = Table::default();
+        for mode in Mode::ALL {
+            let ranges = splits::ranges(corpus, mode, self.seed);
+            let mut answers = Vec::new();
+            for filter in &filters {
+                answers.push(ranges.iter().map(|range| filter.answers(range)).collect::<Vec<_>>());
+            }
+            table.add(mode.name(), &PROFILES.map(|(name, _)| name), &answers, self);
+            if mode == Mode::Chronological {
+                self.draw(corpus.name, &answers)?;
+            }
+        }
+        print!("{}", table.text());
+        self.ask_bogofilter(corpus, &filters[0])
     }
-    Ok(runs)
-}
 
-fn answers(
-    tested: &[&Message],
-    scores: &[f64],
-    (spam_cutoff, ham_cutoff): (f64, f64),
-) -> Vec<Answer> {
-    tested
-        .iter()
-        .zip(scores)
-        .map(|(message, score)| Answer {
-            is_spam: message.is_spam,
-            score: *score,
-            is_taken_for_spam: *score >= spam_cutoff,
-            is_taken_for_ham: *score <= ham_cutoff && *score < spam_cutoff,
-        })
-        .collect()
+    /// Draws the curves of the split that has most ham to test.
+    fn draw(&self, name: &str, answers: &[Vec<filter::Answers>]) -> Result<()> {
+        let Some(folder) = &self.pictures else { return Ok(()) };
+        let ham = |index: &usize| answers[0][*index].iter().filter(|it| !it.is_spam).count();
+        let Some(most) = (0..answers[0].len()).max_by_key(ham) else { return Ok(()) };
+        let lines: Vec<_> = PROFILES
+            .iter()
+            .zip(answers)
+            .map(|((name, _), answers)| (*name, answers[most].as_slice()))
+            .collect();
+        let svg = picture::svg(name, &lines).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let path = folder.join(format!("spam-roc-{name}.svg"));
+        disk::write(&path, svg.as_bytes()).with_context(|| path.display().to_string())
+    }
+
+    /// Compares the profile `bogofilter` with the program, by the first half and the second.
+    fn ask_bogofilter(&self, corpus: &Corpus, ours: &Filter<'_>) -> Result<()> {
+        if !self.asks_bogofilter {
+            return Ok(());
+        }
+        let half = corpus.messages.len() / 2;
+        let range = Range {
+            teach: (0..half).collect(),
+            test: (half..corpus.messages.len()).collect(),
+            learns: false,
+        };
+        let theirs = systems::bogofilter_scores(corpus, &range)?;
+        let ours = ours.answers(&range);
+        let mut worst = 0.0_f64;
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            worst = worst.max((ours.score - theirs).abs());
+        }
+        println!(
+            "bogofilter 1.2.5 on the second half: {} scores, at most {worst:.6} from the profile",
+            theirs.len()
+        );
+        Ok(())
+    }
 }

@@ -106,7 +106,7 @@ impl Counts {
 }
 
 /// Points of the curve: ham at or above a score, and spam below it.
-fn points(answers: &[Answer]) -> Vec<(usize, usize)> {
+pub(super) fn points(answers: &[Answer]) -> Vec<(usize, usize)> {
     let mut order: Vec<(f64, bool)> = answers.iter().map(|it| (it.score, it.is_spam)).collect();
     order.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
     let spam = order.iter().filter(|(_, is_spam)| *is_spam).count();

@@ -7,9 +7,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use barid_testkit::peers::Bogofilter;
+use barid_testkit::{Scratch, disk};
 use serde_json::Value;
 
+use super::corpus::Corpus;
 use super::mail::Message;
+use super::splits::Range;
 
 /// A filter that learns and scores.
 pub(super) trait System {
@@ -213,4 +216,20 @@ fn output(mut command: Command) -> Result<Vec<u8>> {
         bail!("barid: {}: {}", output.status, text.chars().take(2000).collect::<String>());
     }
     Ok(output.stdout)
+}
+
+/// The scores that bogofilter gives the tested messages of a split.
+pub(super) fn bogofilter_scores(corpus: &Corpus, range: &Range) -> Result<Vec<f64>> {
+    let scratch = Scratch::new("spam-eval")?;
+    let bogofilter = Bogo::new()?;
+    let write = |index: &usize| -> Result<Message> {
+        let labelled = &corpus.messages[*index];
+        let path = scratch.path().join(format!("{index}.eml"));
+        disk::write(&path, &labelled.text)?;
+        Ok(Message { path, is_spam: labelled.is_spam, date: None })
+    };
+    let teach = range.teach.iter().map(write).collect::<Result<Vec<_>>>()?;
+    let test = range.test.iter().map(write).collect::<Result<Vec<_>>>()?;
+    bogofilter.teach(scratch.path(), &teach.iter().collect::<Vec<_>>())?;
+    bogofilter.scores(scratch.path(), &test.iter().collect::<Vec<_>>(), None)
 }

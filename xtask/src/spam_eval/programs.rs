@@ -1,0 +1,102 @@
+//! `cargo xtask spam-eval --programs`: errors of the installed programs on dev-spam.
+//!
+//! Programs are asked, not libraries: each fold is a word list that the program under test made of
+//! all other folds, and each message is classified by that program. Where parameters are tuned,
+//! `barid spam tune` chooses them by the messages that teach, so that no message that is counted
+//! had a part in the choice.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use barid_testkit::Scratch;
+
+use super::mail::{self, Message, Split};
+use super::report::{self, Answer, Run};
+use super::systems::{Barid, Bogo, System, Tuning};
+use crate::args::Args;
+use crate::shell::cargo;
+
+/// Evaluates, and prints tables.
+pub(super) fn run(mut args: Args) -> Result<()> {
+    let folds: usize = args.option("--folds")?.unwrap_or(10);
+    let seed: u64 = args.option("--seed")?.unwrap_or(1);
+    let given: Option<PathBuf> = args.option("--barid")?;
+    let is_by_date_only = args.switch("--halves");
+    let tunes = !args.switch("--no-tune");
+    args.finish()?;
+    ensure!(folds >= 2, "two folds at least");
+    let program = match given {
+        Some(program) => program,
+        None => {
+            cargo(&["build", "--release", "-p", "barid-cli"], &[])?;
+            barid_testkit::corpora::repository().join("target/release/barid")
+        }
+    };
+    let messages = mail::messages()?.context("the corpus dev-spam is missing")?;
+    let bogofilter = Bogo::new()?;
+    let systems: Vec<Box<dyn System>> = vec![
+        Box::new(bogofilter),
+        Box::new(Barid::new(&program, "bogofilter")),
+        Box::new(Barid::new(&program, "modern")),
+    ];
+    let mut works = vec![("By dates, taught by the older half", vec![mail::halves(&messages)])];
+    let in_folds = format!("In {folds} folds");
+    if !is_by_date_only {
+        works.insert(0, (in_folds.as_str(), mail::folds(&messages, folds, seed)));
+    }
+    for (title, splits) in works {
+        let runs = evaluate(&systems, &messages, &splits, tunes.then_some(seed), &program)?;
+        print!("{}", report::text(title, &runs));
+    }
+    Ok(())
+}
+
+/// Every system on every split, as it is and tuned.
+fn evaluate(
+    systems: &[Box<dyn System>],
+    messages: &[Message],
+    splits: &[Split],
+    seed: Option<u64>,
+    program: &std::path::Path,
+) -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    for system in systems {
+        let (mut plain, mut tuned) = (Vec::new(), Vec::new());
+        for (number, split) in splits.iter().enumerate() {
+            let (scratch, start) = (Scratch::new("spam-eval")?, Instant::now());
+            let taught: Vec<&Message> = split.teach.iter().map(|index| &messages[*index]).collect();
+            let tested: Vec<&Message> = split.test.iter().map(|index| &messages[*index]).collect();
+            system.teach(scratch.path(), &taught)?;
+            let scores = system.scores(scratch.path(), &tested, None)?;
+            plain.extend(answers(&tested, &scores, (0.99, 0.45)));
+            if let Some(seed) = seed {
+                let profile = system.profile();
+                let tuning = Tuning::choose(program, scratch.path(), profile, &taught, seed)?;
+                let scores = system.scores(scratch.path(), &tested, Some(&tuning))?;
+                tuned.extend(answers(&tested, &scores, tuning.cutoffs()));
+            }
+            let seconds = start.elapsed().as_secs();
+            eprintln!("{}: {} of {}, {seconds} s", system.name(), number + 1, splits.len());
+        }
+        runs.push(Run { name: system.name().to_owned(), plain, tuned });
+    }
+    Ok(runs)
+}
+
+fn answers(
+    tested: &[&Message],
+    scores: &[f64],
+    (spam_cutoff, ham_cutoff): (f64, f64),
+) -> Vec<Answer> {
+    tested
+        .iter()
+        .zip(scores)
+        .map(|(message, score)| Answer {
+            is_spam: message.is_spam,
+            score: *score,
+            is_taken_for_spam: *score >= spam_cutoff,
+            is_taken_for_ham: *score <= ham_cutoff && *score < spam_cutoff,
+        })
+        .collect()
+}

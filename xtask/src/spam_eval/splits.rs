@@ -1,0 +1,120 @@
+//! Parts of a corpus that teach, and parts that are tested.
+
+use std::ops;
+
+use super::corpus::Corpus;
+use super::mail::Random;
+
+/// Start and length of each part that teaches, in sixteenths of the corpus. All behind it is tested.
+const PARTS: [(usize, usize); 10] =
+    [(0, 1), (0, 2), (0, 4), (0, 6), (0, 8), (2, 2), (2, 4), (2, 6), (4, 2), (4, 4)];
+
+/// Messages of each class that must teach and be tested; a split with fewer says nothing.
+const TEACH_MIN: usize = 40;
+const TEST_MIN: usize = 100;
+
+/// Messages that a list which learns its own errors reads before answers count.
+const WARM_UP: usize = 100;
+
+/// A way to divide a corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Older messages teach, newer ones are tested.
+    Chronological,
+    /// As many messages, in any order.
+    Shuffled,
+    /// In the order of arrival, learning what was wrong or unsure.
+    OnError,
+}
+
+impl Mode {
+    pub(super) const ALL: [Self; 3] = [Self::Chronological, Self::Shuffled, Self::OnError];
+
+    /// Its name in tables.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Chronological => "chronological",
+            Self::Shuffled => "shuffled",
+            Self::OnError => "train on error",
+        }
+    }
+}
+
+/// One division: indexes of messages.
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub(super) teach: Vec<usize>,
+    pub(super) test: Vec<usize>,
+    /// The list learns tested messages that it gets wrong, or is unsure of.
+    pub(super) learns: bool,
+}
+
+/// Returns the divisions of a corpus; chronological ones without those that have too few messages
+/// of a class.
+pub(super) fn ranges(corpus: &Corpus, mode: Mode, seed: u64) -> Vec<Range> {
+    let count = corpus.messages.len();
+    if mode == Mode::OnError {
+        let test = (0..count).collect();
+        return vec![Range { teach: Vec::new(), test, learns: true }];
+    }
+    let mut ranges = Vec::new();
+    for (index, (start, len)) in PARTS.into_iter().enumerate() {
+        let mut order: Vec<usize> = (0..count).collect();
+        if mode == Mode::Shuffled {
+            shuffle(&mut order, seed + index as u64);
+        }
+        let of = |sixteenths: ops::Range<usize>| {
+            order[sixteenths.start * count / 16..sixteenths.end * count / 16].to_vec()
+        };
+        let (teach, test) = (of(start..start + len), of(start + len..16));
+        if least(corpus, &teach) >= TEACH_MIN && least(corpus, &test) >= TEST_MIN {
+            ranges.push(Range { teach, test, learns: false });
+        }
+    }
+    ranges
+}
+
+impl Range {
+    /// Tested messages whose answers do not count.
+    pub(super) fn warm_up(&self) -> usize {
+        if self.learns { WARM_UP.min(self.test.len()) } else { 0 }
+    }
+}
+
+fn least(corpus: &Corpus, indexes: &[usize]) -> usize {
+    let spam = indexes.iter().filter(|index| corpus.messages[**index].is_spam).count();
+    spam.min(indexes.len() - spam)
+}
+
+fn shuffle(order: &mut [usize], seed: u64) {
+    let mut random = Random(seed);
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::Labelled;
+    use super::*;
+
+    #[test]
+    fn older_messages_teach() {
+        let message = |index| Labelled { is_spam: index % 2 == 0, text: Vec::new() };
+        let corpus = Corpus { name: "test", messages: (0..3200).map(message).collect() };
+        for mode in [Mode::Chronological, Mode::Shuffled] {
+            let ranges = ranges(&corpus, mode, 1);
+            assert_eq!(ranges.len(), PARTS.len());
+            for range in ranges {
+                let all: std::collections::HashSet<_> =
+                    range.teach.iter().chain(&range.test).collect();
+                assert_eq!(all.len(), range.teach.len() + range.test.len());
+                let is_ordered = range.teach.iter().max() < range.test.iter().min();
+                assert_eq!(is_ordered, mode == Mode::Chronological);
+            }
+        }
+        let few = Corpus { name: "few", messages: (0..300).map(message).collect() };
+        assert!(ranges(&few, Mode::Chronological, 1).iter().all(|range| range.teach.len() >= 80));
+        assert_eq!(ranges(&few, Mode::OnError, 1)[0].warm_up(), 100);
+    }
+}
