@@ -4,6 +4,8 @@
 //! reported. Trouble with the cache is healed; what else goes wrong is told in the notes, and the
 //! next look at the mailbox finds out again.
 
+use std::collections::HashSet;
+
 use barid_cache::{Follow, Follower, Snapshot};
 use barid_formats::{Stamp, SyncReport};
 use barid_state::{Ledger, MessageKey};
@@ -57,11 +59,26 @@ pub(super) enum Next {
 
 impl Made {
     /// What is told of it, but for what only the cache knows.
-    pub(super) fn told(self) -> Changed {
+    pub(super) fn told(self, request: &ChangeRequest<'_>) -> Changed {
         let Self { mut resolved, report, .. } = self;
-        resolved.gone.extend(&report.gone);
-        resolved.gone.sort_unstable();
-        resolved.gone.dedup();
+        let asked: HashSet<Uid> = match report.gone.is_empty() && report.unwritable.is_empty() {
+            true => HashSet::new(),
+            false => request.flags.uids().chain(request.expunge.iter().copied()).collect(),
+        };
+        for uid in &report.gone {
+            match asked.contains(uid) {
+                true => resolved.gone.push(*uid),
+                false => resolved.pending_gone.push(*uid),
+            }
+        }
+        for gone in [&mut resolved.gone, &mut resolved.pending_gone] {
+            gone.sort_unstable();
+            gone.dedup();
+        }
+        let unwritable_asked = match request.write_uids || request.drop_recent {
+            true => report.unwritable_count,
+            false => report.unwritable.iter().filter(|uid| asked.contains(*uid)).count() as u64,
+        };
         let is_unwritable = |uid: &Uid| report.unwritable.binary_search(uid).is_ok();
         let refused = resolved.changes.flags.uids().filter(is_unwritable).count();
         let flagged = resolved.flagged.saturating_sub(refused as u32);
@@ -74,8 +91,10 @@ impl Made {
             expunged: (expunge.len() - expunge.iter().filter(gone).count()) as u32,
             appends: self.appends,
             gone: resolved.gone,
+            pending_gone: resolved.pending_gone,
             unwritable: report.unwritable,
             unwritable_count: report.unwritable_count,
+            unwritable_asked,
             ambiguous,
             kept: self.kept.bytes,
             too_large: self.kept.too_large,
@@ -155,7 +174,7 @@ impl Mailbox {
         self.note_troubles(&troubles);
         self.prune_kept(&made.kept);
         let pending = self.pending();
-        Changed { appended, pending, ..made.told() }
+        Changed { appended, pending, ..made.told(request) }
     }
 
     /// Brings what is shown up to date with the pending changes that were accepted just now.

@@ -101,13 +101,17 @@ pub struct Changed {
     pub appends: u32,
     /// UIDs of the appended messages, in their order; none in a dry run.
     pub appended: Vec<Uid>,
-    /// Messages that were to be changed but are not there, ascending.
+    /// Messages that the request names but that are not there, ascending.
     pub gone: Vec<Uid>,
+    /// Messages of pending changes that were dropped because they are not there, ascending.
+    pub pending_gone: Vec<Uid>,
     /// Messages of which nothing was written, ascending, since nothing can be put into their
     /// header. Of very many only the first are named.
     pub unwritable: Vec<Uid>,
     /// How many such messages there are.
     pub unwritable_count: u64,
+    /// How many of them the request itself was to change; the others had changes pending.
+    pub unwritable_asked: u64,
     /// Pending changes that were left, since it cannot be told which message they mean.
     pub ambiguous: u32,
     /// Bytes of the expunged messages that were kept for [`Mailbox::undo`]; `None` if none were.
@@ -120,6 +124,23 @@ pub struct Changed {
     /// What else is to be known of a change that was made, a line each: what was left of it for
     /// another time, and what was pending and could not be written.
     pub warnings: Vec<String>,
+}
+
+impl Changed {
+    /// Adds what a later change of the same mailbox could not do, its warnings included.
+    pub fn add_trouble(&mut self, later: &Self) {
+        self.gone.extend(&later.gone);
+        self.pending_gone.extend(&later.pending_gone);
+        self.unwritable.extend(&later.unwritable);
+        self.unwritable_count += later.unwritable_count;
+        self.unwritable_asked += later.unwritable_asked;
+        self.ambiguous = later.ambiguous;
+        for warning in &later.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+    }
 }
 
 impl Mailbox {

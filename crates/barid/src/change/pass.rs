@@ -34,7 +34,7 @@ impl Mailbox {
         self.check_writable(options)?;
         if options.dry_run {
             let Attempted { made, warnings } = self.attempt(request, options)?;
-            return Ok(Changed { warnings, ..made.told() });
+            return Ok(Changed { warnings, ..made.told(request) });
         }
         self.under_pending_lock(|mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;

@@ -18,8 +18,10 @@ pub(crate) struct Resolved {
     pub(crate) changes: ChangeSet,
     /// How many messages get other flags or keywords.
     pub(crate) flagged: u32,
-    /// Messages that are not there, ascending.
+    /// Messages that the request names and that are not there, ascending.
     pub(crate) gone: Vec<Uid>,
+    /// Messages of pending changes that are not there, ascending.
+    pub(crate) pending_gone: Vec<Uid>,
     /// The numbers of pending changes that are to be kept.
     pub(crate) ambiguous: Vec<u64>,
 }
@@ -72,8 +74,10 @@ pub(crate) fn resolve(
     let (drop_recent, write_uids) = (request.drop_recent, request.write_uids);
     resolved.changes =
         ChangeSet { flags, expunge, keywords: request.keywords.clone(), drop_recent, write_uids };
-    resolved.gone.sort_unstable();
-    resolved.gone.dedup();
+    for gone in [&mut resolved.gone, &mut resolved.pending_gone] {
+        gone.sort_unstable();
+        gone.dedup();
+    }
     Ok(resolved)
 }
 
@@ -93,7 +97,7 @@ impl FromPending {
                     then(self.flags.entry(uid).or_default(), &change_of(delta));
                 }
                 (Match::Message(uid), PendingKind::Expunge) => self.expunge.push(uid),
-                (Match::Gone, _) => resolved.gone.push(record.change.uid),
+                (Match::Gone, _) => resolved.pending_gone.push(record.change.uid),
                 (Match::Ambiguous, _) => resolved.ambiguous.push(record.sequence),
             }
         }

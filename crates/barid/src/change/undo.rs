@@ -262,14 +262,10 @@ impl Mailbox {
         let options = ChangeOptions { keep_expunged: None, ..options.clone() };
         let done = self.write(&request, &options)?;
         changed.appends += done.appends;
+        changed.add_trouble(&done);
         changed.appended.extend(done.appended);
         changed.flagged += done.flagged;
         changed.asked += done.asked;
-        changed.ambiguous = done.ambiguous;
-        changed.warnings.extend(done.warnings);
-        changed.gone.extend(done.gone);
-        changed.unwritable.extend(done.unwritable);
-        changed.unwritable_count += done.unwritable_count;
         super::add_figures(&mut changed.figures, &done.figures);
         Ok(())
     }

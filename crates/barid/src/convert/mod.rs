@@ -35,7 +35,7 @@ use self::target::Site;
 use self::transfer::{Copied, End, Transfer};
 use crate::change::add_figures;
 use crate::limits::{CONVERT_BATCH_LEN, CONVERT_RESTARTS_MAX};
-use crate::{Error, Mailbox, OpenOptions, ProgressFn, Result};
+use crate::{Changed, Error, Mailbox, OpenOptions, ProgressFn, Result};
 
 /// How messages are copied.
 #[derive(Clone)]
@@ -118,6 +118,8 @@ pub struct Converted {
     pub proven: Option<Proven>,
     /// What it cost.
     pub figures: SyncFigures,
+    /// What the changes of the target could not do; of its other fields none is filled.
+    pub trouble: Changed,
     /// The UIDs of messages, before and after.
     pub uids: Vec<(Uid, Uid)>,
     /// All messages of the source are to come, also those that are gone since.
@@ -138,6 +140,7 @@ impl Converted {
             losses: Losses::default(),
             proven: None,
             figures: SyncFigures::default(),
+            trouble: Changed::default(),
             uids: Vec::new(),
             wants_all: false,
         }
@@ -148,8 +151,9 @@ impl Converted {
         self.failed.is_empty() && (self.gone.is_empty() || !self.wants_all)
     }
 
-    fn add_figures(&mut self, figures: &SyncFigures) {
-        add_figures(&mut self.figures, figures);
+    fn add(&mut self, changed: &Changed) {
+        add_figures(&mut self.figures, &changed.figures);
+        self.trouble.add_trouble(changed);
     }
 
     /// Whether every message is in the target, and was proven to be what it was if that was wanted.

@@ -373,7 +373,7 @@ impl<'a, 't> Transfer<'a, 't> {
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         let changed = self.target.change(&request, &ChangeOptions::default())?;
         self.report.appended += appends.len() as u64;
-        self.report.add_figures(&changed.figures);
+        self.report.add(&changed);
         if changed.appended.len() == waiting.len() {
             for (message, after) in waiting.iter().zip(changed.appended) {
                 let entry = &mut self.entries[message.entry];
@@ -393,7 +393,7 @@ impl<'a, 't> Transfer<'a, 't> {
         }
         let request = ChangeRequest { flags, ..ChangeRequest::default() };
         let changed = self.target.change(&request, &ChangeOptions::default())?;
-        self.report.add_figures(&changed.figures);
+        self.report.add(&changed);
         Ok(())
     }
 

@@ -214,13 +214,7 @@ fn add(sum: &mut Changed, batch: Changed, is_first: bool, dry_run: bool) {
     sum.flagged += batch.flagged;
     sum.expunged += batch.expunged;
     sum.appends += batch.appends;
+    sum.add_trouble(&batch);
     sum.appended.extend(batch.appended);
-    sum.gone.extend(batch.gone);
-    sum.ambiguous = batch.ambiguous;
     sum.pending = batch.pending;
-    for warning in batch.warnings {
-        if !sum.warnings.contains(&warning) {
-            sum.warnings.push(warning);
-        }
-    }
 }

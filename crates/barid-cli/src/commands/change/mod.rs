@@ -31,6 +31,29 @@ use crate::signals;
 use locks::LockArgs;
 use report::{Report, Verb, in_ranges};
 
+/// Warns of everything that a change could not do, pending changes included.
+pub(crate) fn warn_of(context: &Context, changed: &Changed) {
+    changed.warnings.iter().for_each(|warning| context.warn(warning));
+    if !changed.pending_gone.is_empty() {
+        let count = counted(changed.pending_gone.len() as u64, "message");
+        let which = in_ranges(&changed.pending_gone);
+        context.warn(&format!(
+            "the pending changes of {count} ({which}) are dropped: no such message is there any more"
+        ));
+    }
+    if changed.unwritable_count > 0 {
+        let count = counted(changed.unwritable_count, "message");
+        let which = in_ranges(&changed.unwritable);
+        context.warn(&format!(
+            "nothing can be written into the headers of {count} ({which}), which stay as they are"
+        ));
+    }
+    if changed.ambiguous > 0 {
+        let left = counted(changed.ambiguous.into(), "pending change");
+        context.warn(&format!("{left} may belong to one of several messages, and stay pending"));
+    }
+}
+
 /// Options of the commands that change a mailbox.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
@@ -127,21 +150,18 @@ impl Session {
     fn finish(&self, context: &mut Context, report: &Report) -> anyhow::Result<Outcome> {
         report.print(context, self)?;
         context.out.flush()?;
-        report.changed.warnings.iter().for_each(|warning| context.warn(warning));
-        let gone = report.missing.iter().chain(&report.changed.gone);
-        let mut outcome = self.report_missing(context, gone);
-        if report.changed.unwritable_count > 0 {
-            let count = counted(report.changed.unwritable_count, "message");
-            let which = in_ranges(&report.changed.unwritable);
-            context.warn(&format!(
-                "nothing can be written into the headers of {count} ({which}), which stay as they are"
-            ));
-            outcome = Outcome::Incomplete;
+        let changed = &report.changed;
+        warn_of(context, changed);
+        let missing = report.missing.iter().chain(&changed.gone);
+        let mut outcome = self.report_missing(context, missing);
+        // Only `sync` is asked to write what is pending: to every other command it is an extra,
+        // and a delivery that failed because of it would be repeated.
+        if self.verb == Verb::Sync && !changed.pending_gone.is_empty() {
+            outcome = Outcome::NothingMatched;
         }
-        if report.changed.ambiguous > 0 {
-            let left = counted(report.changed.ambiguous.into(), "pending change");
-            context.warn(&format!("{left} cannot be told to which message they belong, and stay"));
-            return Ok(Outcome::Incomplete);
+        let is_left = self.verb == Verb::Sync && changed.ambiguous > 0;
+        if changed.unwritable_asked > 0 || is_left {
+            outcome = Outcome::Incomplete;
         }
         Ok(outcome)
     }

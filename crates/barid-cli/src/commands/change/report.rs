@@ -147,6 +147,7 @@ impl Report {
         let mut missing = self.missing.clone();
         missing.extend(&changed.gone);
         write_uids(&mut json, "missing_uids", &missing);
+        write_uids(&mut json, "pending_gone_uids", &changed.pending_gone);
         write_uids(&mut json, "unwritable_uids", &changed.unwritable);
         json.key("unwritable").number(changed.unwritable_count);
         json.key("pending").number(changed.pending.into());

@@ -9,6 +9,7 @@ use barid::convert::{ConvertEvent, Converted, Difference, Dropped, Losses, Proof
 use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 
 use super::quotes;
+use crate::commands::change::warn_of;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::limits::{FAILED_SHOWN, OUTPUT_BUFFER_LEN};
@@ -245,6 +246,7 @@ pub(super) fn report(
         let more = counted((converted.failed.len() - FAILED_SHOWN) as u64, "more message");
         context.error_line("error", &format!("{more} could not be copied"));
     }
+    warn_of(context, &converted.trouble);
     let differing = converted.proven.map_or(0, |proven| proven.differing);
     if differing > 0 {
         let messages = counted(differing, "message");

@@ -10,6 +10,7 @@ use clap::{Args, ValueHint};
 use super::{ScoringArgs, damage, is_set, stop_on_signal};
 use crate::commands::change::incoming::create_mailbox;
 use crate::commands::change::locks::LockArgs;
+use crate::commands::change::warn_of;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, WithHint, report};
 use crate::output::json::Json;
@@ -98,6 +99,8 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     damage::tell(context, &filter);
     let moved = moved?;
     print(context, args, &moved)?;
+    let copies = moved.copied.iter().map(|copied| &copied.trouble);
+    copies.chain(&moved.changed).for_each(|changed| warn_of(context, changed));
     let not_copied = moved.copied.into_iter().flat_map(|copied| copied.failed);
     failed.extend(
         not_copied.map(|(uid, error)| anyhow::Error::new(error).context(format!("UID {uid}"))),
