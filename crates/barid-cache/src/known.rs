@@ -29,6 +29,7 @@ impl Snapshot {
                 keywords: core.keywords,
                 location: location_of(&core, name),
                 key: core.key,
+                size: core.size,
             };
             if !visit(&message) {
                 break;

@@ -18,6 +18,8 @@ pub struct KnownMessage<'a> {
     pub location: Location<'a>,
     /// What it was.
     pub key: MessageKey,
+    /// Bytes of its header and body as stored.
+    pub size: u64,
 }
 
 /// What an earlier scan left behind; the cache implements it. Messages are in mailbox order, which

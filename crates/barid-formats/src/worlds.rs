@@ -59,6 +59,7 @@ impl Remembered for Cache {
             keywords: cached.mask,
             location: cached.location(),
             key: cached.key,
+            size: cached.size,
         })
     }
 }

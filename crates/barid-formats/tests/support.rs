@@ -148,6 +148,7 @@ impl Known for Cached {
                 keywords: seen.mask,
                 location: seen.location,
                 key: seen.key,
+                size: seen.size,
             };
             if !visit(&message) {
                 break;

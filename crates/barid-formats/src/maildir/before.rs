@@ -23,6 +23,8 @@ pub(super) struct Row {
     pub(super) name: Name,
     /// Its key: the hash of the base name but for a twin.
     pub(super) key: u64,
+    /// Bytes of its file.
+    pub(super) size: u64,
 }
 
 impl Row {
@@ -84,6 +86,7 @@ impl Before {
                 keywords: message.keywords,
                 name,
                 key: message.key.0,
+                size: message.size,
             };
             let at = before.rows.len() as u32;
             before.rows.push(row);

@@ -9,7 +9,7 @@ use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
 use barid_vfs::FileStamp;
 use std::time::Duration;
 
-use super::before::{Before, Row};
+use super::before::Before;
 use super::keywords::{Keywords, Slots};
 use super::layout::DEFECTS_MAX;
 use super::list::{self, Listing, Seen};
@@ -155,10 +155,8 @@ impl Pass<'_> {
     ) -> ScanReport {
         // The file is as we left it under its lock, or as we read it.
         stamp.files[2] = file_stamp;
-        let (expunged, mut gone_bytes) = self.expunged(listing);
-        let known_bytes = self.before.state.as_ref().map_or(0, |state| state.size_bytes);
-        gone_bytes = gone_bytes.min(known_bytes);
-        let size_bytes = known_bytes - gone_bytes + totals.size_bytes;
+        let (expunged, kept_bytes) = self.expunged(listing);
+        let size_bytes = kept_bytes.saturating_add(totals.size_bytes);
         let mut orphans = assigned.orphans;
         if let Some(orphans) = &mut orphans {
             orphans.extend(&totals.lost);
@@ -177,7 +175,7 @@ impl Pass<'_> {
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
         let slots = words.slots;
-        let state = State { list: assigned.list, slots, size_bytes, orphans, unread };
+        let state = State { list: assigned.list, slots, orphans, unread };
         ScanReport {
             stamp,
             state: state.to_bytes(),
@@ -199,14 +197,16 @@ impl Pass<'_> {
         }
     }
 
-    /// The known messages that are gone, and their bytes as far as their names tell.
+    /// Returns the known messages that are gone, and the bytes of those that are still there.
     fn expunged(&self, listing: &Listing) -> (Vec<Uid>, u64) {
-        let rows = self.before.rows.iter().zip(&listing.seen);
-        let gone: Vec<&Row> =
-            rows.filter(|(_, seen)| **seen == Seen::Gone).map(|(row, _)| row).collect();
-        let size = |row: &&Row| name::size_field(self.before.names.get(row.name), b'S');
-        let bytes = gone.iter().filter_map(size).fold(0, u64::saturating_add);
-        (gone.iter().map(|row| row.uid).collect(), bytes)
+        let (mut gone, mut kept_bytes) = (Vec::new(), 0_u64);
+        for (row, seen) in self.before.rows.iter().zip(&listing.seen) {
+            match seen {
+                Seen::Gone => gone.push(row.uid),
+                Seen::Same | Seen::Changed(_) => kept_bytes = kept_bytes.saturating_add(row.size),
+            }
+        }
+        (gone, kept_bytes)
     }
 
     /// The known messages whose name or keywords changed.

@@ -6,7 +6,9 @@ use super::keywords::Slots;
 use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::Header;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// The version that had the bytes of all messages behind the slots, which are not needed.
+const VERSION_WITH_SIZE: u8 = 2;
 const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;
 const ORPHANS_OVERFLOW: u8 = 4;
@@ -34,8 +36,6 @@ pub(super) struct State {
     pub(super) list: Option<ListState>,
     /// The slots of the keyword letters.
     pub(super) slots: Slots,
-    /// Bytes of all messages, as far as known.
-    pub(super) size_bytes: u64,
     /// Hashes of names that have a line but no file, ascending; `None` if there are too many.
     pub(super) orphans: Option<Vec<u64>>,
     /// UIDs of the messages that could not be read, ascending.
@@ -47,7 +47,6 @@ impl State {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![VERSION, 0];
         out.extend_from_slice(&self.slots.of_letter);
-        out.extend_from_slice(&self.size_bytes.to_le_bytes());
         match &self.orphans {
             Some(orphans) if orphans.len() <= ORPHANS_MAX => {
                 out.extend_from_slice(&(orphans.len() as u32).to_le_bytes());
@@ -84,20 +83,24 @@ impl State {
 
     /// Whether messages could not be read, as told by [`State::to_bytes`].
     pub(super) fn has_unread(bytes: &[u8]) -> bool {
-        matches!(bytes, [VERSION, bits, ..] if bits & HAS_UNREAD != 0)
+        matches!(bytes, [VERSION | VERSION_WITH_SIZE, bits, ..] if bits & HAS_UNREAD != 0)
     }
 
     /// Reads [`State::to_bytes`] back; `None` if they are of another version or damaged, or if more
     /// messages could not be read than can be remembered, so that all are to be tried again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
-        if input.byte()? != VERSION {
-            return None;
-        }
+        let has_size = match input.byte()? {
+            VERSION => false,
+            VERSION_WITH_SIZE => true,
+            _ => return None,
+        };
         let bits = input.byte()?;
         let mut state = Self::default();
         state.slots.of_letter.copy_from_slice(input.take(LETTERS)?);
-        state.size_bytes = input.u64()?;
+        if has_size {
+            input.u64()?;
+        }
         let orphans = input.u32()? as usize;
         if orphans > ORPHANS_MAX {
             return None;
@@ -159,6 +162,10 @@ mod tests {
         for len in 0..bytes.len().min(100) {
             let _ = State::from_bytes(&bytes[..len]);
         }
+        let slots_end = 2 + LETTERS;
+        let with_size =
+            [&[VERSION_WITH_SIZE], &bytes[1..slots_end], &[7; 8], &bytes[slots_end..]].concat();
+        assert_eq!(State::from_bytes(&with_size).as_ref(), Some(state));
         assert_eq!(State::from_bytes(&[&[9], &bytes[1..]].concat()), None);
     }
 
@@ -176,7 +183,7 @@ mod tests {
         slots.of_letter[3] = 1;
         let orphans = Some(vec![1, 2]);
         let unread = vec![3, 7];
-        check(&State { list: Some(list.clone()), slots, size_bytes: 12, orphans, unread });
+        check(&State { list: Some(list.clone()), slots, orphans, unread });
         list.header.guid = None;
         check(&State { list: Some(list), orphans: Some(Vec::new()), ..State::default() });
         check(&State { orphans: None, ..State::default() });

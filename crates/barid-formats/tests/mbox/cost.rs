@@ -59,8 +59,8 @@ impl Known for Last {
     ) -> Result<(), SinkError> {
         let uid = self.0.new_uids[first as usize];
         let location = barid_formats::Location::File { name: b"", in_new: false };
-        let (flags, keywords, key) = Default::default();
-        visit(&KnownMessage { uid, flags, keywords, location, key });
+        let (flags, keywords, key, size) = Default::default();
+        visit(&KnownMessage { uid, flags, keywords, location, key, size });
         Ok(())
     }
 }

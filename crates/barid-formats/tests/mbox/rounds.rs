@@ -203,6 +203,7 @@ impl Known for Scanned<'_> {
                 keywords: KeywordMask(message.mask),
                 location: message.location(),
                 key: message.key,
+                size: 0,
             };
             if !visit(&known) {
                 break;

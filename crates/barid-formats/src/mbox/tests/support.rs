@@ -125,6 +125,7 @@ impl Remembered for Cached {
             keywords: seen.mask,
             location: seen.location(),
             key: seen.key,
+            size: seen.header.len() as u64 + seen.body_len,
         })
     }
 }

@@ -97,6 +97,7 @@ impl Remembered for Scanned {
             keywords: seen.keywords,
             location: seen.location(),
             key: seen.key,
+            size: u64::from(seen.header_len) + seen.body_len,
         })
     }
 }
