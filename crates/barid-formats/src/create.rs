@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_types::UidValidity;
+use barid_types::{Uid, UidValidity};
 use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::{Error, Format, Result, detect, maildir, mbx, mh, mix};
@@ -14,6 +14,9 @@ use crate::{Error, Format, Result, detect, maildir, mbx, mh, mix};
 pub struct CreateOptions {
     /// The UIDVALIDITY that it shall have; one of its own, if `None`.
     pub uidvalidity: Option<UidValidity>,
+    /// The UID of its first message, if that brings none of its own; 1, if `None`. Counts only
+    /// together with a UIDVALIDITY.
+    pub uidnext: Option<Uid>,
     /// The permission bits of files, before umask. Who may read or write files may enter folders.
     pub mode: u32,
 }
@@ -21,11 +24,16 @@ pub struct CreateOptions {
 impl Default for CreateOptions {
     /// For its owner alone.
     fn default() -> Self {
-        Self { uidvalidity: None, mode: 0o600 }
+        Self { uidvalidity: None, uidnext: None, mode: 0o600 }
     }
 }
 
 impl CreateOptions {
+    /// The last UID that counts as given out.
+    pub(crate) fn uid_last(&self) -> u32 {
+        self.uidnext.filter(|_| self.uidvalidity.is_some()).map_or(0, |uid| uid.get() - 1)
+    }
+
     /// The permission bits of folders.
     pub(crate) fn dir_mode(&self) -> u32 {
         self.mode & 0o666 | (self.mode | self.mode << 1) >> 2 & 0o111

@@ -9,19 +9,30 @@ use crate::NewMessage;
 /// `u32::MAX - (1 << 28)`.
 pub(crate) const UID_WISHED_MAX: u32 = u32::MAX - (1 << 29);
 
-/// The UIDs of `messages`, ascending: to each the one that it is to have, if that is above all
-/// before it and not below `next`; else the next. `None` if there are not enough, and one left for
+/// The UIDs of appended messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GivenUids {
+    /// One for each message, ascending.
+    pub(crate) uids: Vec<Uid>,
+    /// The last UID that counts as given out: that of the last message, or a higher one
+    /// ([`NewMessage::uidnext`]).
+    pub(crate) last: u32,
+}
+
+/// Gives UIDs to `messages`: to each the one that it is to have, if that is above all before it and
+/// not below `next`; else the next. Returns `None` if there are not enough, and one left for
 /// whoever comes next.
-pub(crate) fn given_uids(next: u32, messages: &[NewMessage<'_>]) -> Option<Vec<Uid>> {
+pub(crate) fn given_uids(next: u32, messages: &[NewMessage<'_>]) -> Option<GivenUids> {
     let mut next = next;
-    let mut given = Vec::with_capacity(messages.len());
+    let mut uids = Vec::with_capacity(messages.len());
     for message in messages {
         let wished = message.uid.map(Uid::get).filter(|uid| (next..=UID_WISHED_MAX).contains(uid));
         let uid = wished.unwrap_or(next);
-        next = uid.checked_add(1)?;
-        given.push(Uid::new(uid)?);
+        let reserved = message.uidnext.map(Uid::get).filter(|uid| *uid <= UID_WISHED_MAX);
+        next = uid.checked_add(1)?.max(reserved.unwrap_or(0));
+        uids.push(Uid::new(uid)?);
     }
-    Some(given)
+    Some(GivenUids { uids, last: next.saturating_sub(1) })
 }
 
 #[cfg(test)]
@@ -34,8 +45,11 @@ mod tests {
             let message = |uid: &u32| NewMessage { uid: Uid::new(*uid), ..NewMessage::default() };
             let messages: Vec<NewMessage<'_>> = wished.iter().map(message).collect();
             let given = given_uids(next, &messages);
+            if let Some(given) = given.as_ref().filter(|given| !given.uids.is_empty()) {
+                assert_eq!(given.uids.last().map(|uid| uid.get()), Some(given.last));
+            }
             let given: Option<Vec<u32>> =
-                given.map(|all| all.iter().map(|uid| uid.get()).collect());
+                given.map(|given| given.uids.iter().map(|uid| uid.get()).collect());
             assert_eq!(given.as_deref(), expected, "{next}, {wished:?}");
         };
         check(1, &[], Some(&[]));
@@ -47,5 +61,14 @@ mod tests {
         check(u32::MAX - 1, &[0], Some(&[u32::MAX - 1]));
         check(u32::MAX - 1, &[0, 0], None);
         check(u32::MAX, &[0], None);
+    }
+
+    #[test]
+    fn what_is_reserved_is_given_to_nobody() {
+        let message = |uidnext| NewMessage { uidnext: Uid::new(uidnext), ..NewMessage::default() };
+        let given = given_uids(5, &[message(9), message(7), message(20)]).unwrap();
+        assert_eq!(given.uids.iter().map(|uid| uid.get()).collect::<Vec<_>>(), [5, 9, 10]);
+        assert_eq!(given.last, 19);
+        assert_eq!(given_uids(5, &[message(u32::MAX)]).unwrap().last, 5);
     }
 }

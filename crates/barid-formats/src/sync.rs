@@ -52,6 +52,9 @@ pub struct NewMessage<'a> {
     /// 3,758,096,383, since a mailbox should not run out of UIDs. [`SyncReport::appended`] tells.
     /// An mbox must have its UIDs in the file, or be empty: else the next scan gives them.
     pub uid: Option<Uid>,
+    /// A lower bound of UIDNEXT once it is appended: lower UIDs count as given out, as in the
+    /// mailbox that is copied. Bounded as `uid` is, and held where `uid` is.
+    pub uidnext: Option<Uid>,
 }
 
 /// A message as it stood in an mbox of the variant it is written to.

@@ -67,7 +67,7 @@ fn a_new_mailbox_is_empty() {
         for uidvalidity in [None, uidvalidity] {
             let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
             let path = Path::new("/mail");
-            let options = CreateOptions { uidvalidity, mode: 0o640 };
+            let options = CreateOptions { uidvalidity, uidnext: None, mode: 0o640 };
             let created = create(&vfs, path, format.format(), &options).unwrap();
             let mode = vfs.metadata(path).unwrap().mode & 0o777;
             assert_eq!(mode, if format.format().is_folder() { 0o750 } else { 0o640 }, "{format:?}");
@@ -109,7 +109,8 @@ fn what_is_there_stays() {
 fn after_a_crash_it_is_there_or_can_be_made() {
     for format in formats() {
         let crash = CrashVfs::new(&MemVfs::new());
-        let options = CreateOptions { uidvalidity: UidValidity::new(12_345), mode: 0o600 };
+        let options =
+            CreateOptions { uidvalidity: UidValidity::new(12_345), ..CreateOptions::default() };
         let path = Path::new("/mail");
         let make = |vfs: &Arc<dyn Vfs>| create(vfs, path, format.format(), &options);
         let created = make(&(Arc::new(crash.vfs()) as Arc<dyn Vfs>)).unwrap();

@@ -30,6 +30,9 @@ pub fn create(
         let mut ledger = Ledger::open(Arc::clone(vfs), state_dir, &identity, access)?;
         ledger.lock(LEDGER_LOCK_TIMEOUT)?;
         ledger.set_uidvalidity(uidvalidity);
+        if let Some(uidnext) = options.uidnext {
+            ledger.raise_uidnext(uidnext);
+        }
         ledger.commit()?;
     }
     Ok(())

@@ -189,6 +189,7 @@ impl Arena {
             sender: Some(&message.sender),
             stored: None,
             uid: None,
+            uidnext: None,
         });
         let appends: Vec<NewMessage<'_>> = new.collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

@@ -13,6 +13,7 @@ mod crash;
 mod fetch_cached;
 mod fetching;
 mod healing;
+mod histories;
 mod imaptest;
 mod incremental;
 mod keeping;

@@ -192,13 +192,18 @@ fn give_uids(
         Found::Read(list) if !list.rewrite => list,
         _ => return Ok(none),
     };
-    let Some(uids) = given_uids(list.uidnext().get(), appends) else { return Ok(none) };
+    let Some(given) = given_uids(list.uidnext().get(), appends) else { return Ok(none) };
     let mut text = Vec::new();
-    for (delivery, uid) in deliveries.iter().zip(&uids) {
+    for (delivery, uid) in deliveries.iter().zip(&given.uids) {
         uidlist::write_new_line(*uid, &delivery.base, &mut text);
     }
+    if let Some(reserved) = Uid::new(given.last).filter(|last| given.uids.last() < Some(last)) {
+        // As if a message with this UID had been there: the next one comes behind it.
+        let stem = unique_stem(vfs.now(), &vfs.process());
+        uidlist::write_new_line(reserved, &stem, &mut text);
+    }
     uidlist::append(vfs, path, list.end_offset, &text)?;
-    Ok(uids.into_iter().map(Some).collect())
+    Ok(given.uids.into_iter().map(Some).collect())
 }
 
 /// Renames all; tells how often was waited for the disk.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use barid_types::UidValidity;
+use barid_types::{Uid, UidValidity};
 use barid_vfs::{Vfs, create_dir_durable};
 
 use super::layout::{CUR, NEW, TMP, UIDLIST};
@@ -24,19 +24,24 @@ pub(crate) fn create(vfs: &Arc<dyn Vfs>, path: &Path, options: &CreateOptions) -
     make(&path.join(TMP))?;
     make(&path.join(NEW))?;
     if let Some(uidvalidity) = options.uidvalidity {
-        write_uidlist(vfs, path, uidvalidity)?;
+        write_uidlist(vfs, path, uidvalidity, options.uidnext)?;
     }
     make(&path.join(CUR))?;
     Ok(options.uidvalidity.is_some())
 }
 
-fn write_uidlist(vfs: &Arc<dyn Vfs>, path: &Path, uidvalidity: UidValidity) -> Result<()> {
+fn write_uidlist(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    uidvalidity: UidValidity,
+    uidnext: Option<Uid>,
+) -> Result<()> {
     let uidlist = path.join(UIDLIST);
     let what = "dovecot-uidlist cannot be written";
     let unsupported = || Error::Unsupported { path: uidlist.clone(), what };
     let _lock = take_lock(vfs, &uidlist)?.ok_or_else(unsupported)?;
     let list = UidList::empty(uidvalidity, guid(vfs.as_ref()));
     let mut text = Vec::new();
-    uidlist::write_header(&list.header, list.uidnext(), &[0; 32], &mut text);
+    uidlist::write_header(&list.header, uidnext.unwrap_or(Uid::MIN), &[0; 32], &mut text);
     uidlist::replace(vfs.as_ref(), path, &uidlist, &text).map(drop)
 }

@@ -16,7 +16,7 @@ use super::layout::{Header, UID_LAST_OFFSET, WRITE_LEN, bits_of};
 use super::lock::WriteLocks;
 use super::plan::bits_of_keywords;
 use super::{MbxMailbox, date};
-use crate::given::given_uids;
+use crate::given::{GivenUids, given_uids};
 use crate::{Error, NewMessage, Result, SyncFigures};
 
 /// Refuses what cannot be appended.
@@ -69,13 +69,13 @@ pub(super) fn append(
     figures: &mut SyncFigures,
 ) -> Result<Vec<Uid>> {
     let given = uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
-    let Some(uids) = given else {
+    let Some(given) = given else {
         let what = "there are no more UIDs";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
     let mut writer = Writer { file: &*locks.file, offset: end, out: Vec::new() };
     let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
-    match writer.write(header, &uids, messages, now) {
+    match writer.write(header, &given, messages, now) {
         Ok(()) => {}
         Err(source) => {
             // The error is what matters; what cannot be cut back now is for the next change.
@@ -86,7 +86,7 @@ pub(super) fn append(
     figures.barriers += 2;
     figures.bytes_appended = writer.offset - end;
     figures.size_after = writer.offset;
-    Ok(uids)
+    Ok(given.uids)
 }
 
 /// Keeps the time of the last change. What fails here is no more than a look at all flags.
@@ -108,13 +108,13 @@ impl Writer<'_> {
     fn write(
         &mut self,
         header: &Header,
-        uids: &[Uid],
+        given: &GivenUids,
         messages: &[NewMessage<'_>],
         now: InternalDate,
     ) -> std::io::Result<()> {
         let first_offset = self.offset;
         let mut first = String::new();
-        for (message, uid) in messages.iter().zip(uids) {
+        for (message, uid) in messages.iter().zip(&given.uids) {
             let keywords = bits_of_keywords(header, &message.keywords);
             let size = barid_message::crlf_size(text_of(message));
             let line = line(message, size, keywords, uid.get(), now);
@@ -129,8 +129,8 @@ impl Writer<'_> {
             self.flush_if_full()?;
         }
         self.flush()?;
-        let last = uids.last().map_or(0, |uid| uid.get());
-        self.file.write_all_at(format!("{last:08x}").as_bytes(), UID_LAST_OFFSET)?;
+        let uid_last = given.last;
+        self.file.write_all_at(format!("{uid_last:08x}").as_bytes(), UID_LAST_OFFSET)?;
         self.file.sync_data()?;
         self.file.write_all_at(first.as_bytes(), first_offset)?;
         self.file.sync_all()

@@ -12,7 +12,7 @@ use crate::{CreateOptions, Result};
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<bool> {
     let seconds = u32::try_from(vfs.now().unix_seconds()).unwrap_or(u32::MAX).max(1);
     let uidvalidity = options.uidvalidity.map_or(seconds, |validity| validity.get());
-    let header = Header { uidvalidity, uid_last: 0, names: Vec::new(), pid: 0 };
+    let header = Header { uidvalidity, uid_last: options.uid_last(), names: Vec::new(), pid: 0 };
     let mut bytes = header.to_bytes();
     // Nobody has changed flags yet.
     bytes[PID_OFFSET as usize..].fill(0);

@@ -43,6 +43,8 @@ pub(super) struct Uids<'a> {
     /// for void meanwhile.
     ledger: &'a mut Ledger,
     pub(super) given: Vec<Uid>,
+    /// The lowest UID that none of them has.
+    uidnext: Option<Uid>,
 }
 
 impl<'a> Uids<'a> {
@@ -60,7 +62,10 @@ impl<'a> Uids<'a> {
         let next = ledger.uidnext().max(known.uidnext()).unwrap_or(Uid::MIN);
         let is_same = ledger.uidvalidity() == Some(validity) && next.get() <= UIDNEXT_MAX;
         match given_uids(next.get(), messages).filter(|_| is_same) {
-            Some(given) => Ok(Some(Self { ledger, given })),
+            Some(given) => {
+                let uidnext = given.last.checked_add(1).and_then(Uid::new);
+                Ok(Some(Self { ledger, given: given.uids, uidnext }))
+            }
             None => {
                 ledger.unlock();
                 Ok(None)
@@ -74,6 +79,9 @@ impl<'a> Uids<'a> {
             let header_len = header_end(text).map_or(text.len(), |end| end.len);
             let key = name::key(&text[..header_len.min(HEADER_LEN_MAX)], text.len() as u64);
             self.ledger.push(LedgerEntry { uid: *uid, key });
+        }
+        if let Some(uidnext) = self.uidnext {
+            self.ledger.raise_uidnext(uidnext);
         }
         self.ledger.commit()?;
         // Where it cannot be written, no UID can be promised.

@@ -52,7 +52,7 @@ fn header_len(text: &[u8]) -> usize {
 /// Appends; reports the UIDs.
 pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result<()> {
     let given = work.now.meta.uid_last.checked_add(1).and_then(|next| given_uids(next, messages));
-    let Some(uids) = given else {
+    let Some(given) = given else {
         let what = "all UIDs are given out";
         return Err(Error::Unsupported { path: work.mailbox.path.clone(), what });
     };
@@ -71,13 +71,14 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
     }
     let target = Target::open(work, barid_message::crlf_size(messages[0].bytes))?;
     let before = (work.now.meta.clone(), work.now.messages.len());
-    let written = write_all(work, messages, &uids, &target, seq)
+    let written = write_all(work, messages, &given.uids, &target, seq)
         .and_then(|end| target.make_durable(work).map(|()| end))
         // Not later: what a journal names, even one that failed, must stay.
         .inspect_err(|_| target.give_up(work.mailbox));
     let committed = written.and_then(|end| {
         work.report.figures.bytes_appended = end - target.size;
         work.now.meta.current = target.number;
+        work.now.meta.uid_last = given.last;
         work.now.index_seq = seq;
         work.now.status_seq = seq;
         work.now.meta.seq = work.next_seq(seq);

@@ -30,7 +30,8 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Res
         }
     }
     let uidvalidity = options.uidvalidity.map_or(now, |validity| validity.get());
-    let meta = Meta { seq: now, uidvalidity, uid_last: 0, current: now, keywords: Vec::new() };
+    let uid_last = options.uid_last();
+    let meta = Meta { seq: now, uidvalidity, uid_last, current: now, keywords: Vec::new() };
     make_file(vfs, &path.join(META), options.mode, &write_meta(&meta))?;
     Ok(true)
 }

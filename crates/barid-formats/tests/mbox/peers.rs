@@ -201,6 +201,7 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
             sender: Some("someone@example.org"),
             stored: None,
             uid: None,
+            uidnext: None,
         })
         .collect();
     let scratch = Scratch::new("appended").unwrap();

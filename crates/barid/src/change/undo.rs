@@ -286,6 +286,7 @@ fn new_message(kept: &KeptMessage, is_as_then: bool) -> NewMessage<'_> {
         sender: kept.sender.as_deref(),
         stored,
         uid: None,
+        uidnext: None,
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Losses {
     pub uidvalidity: bool,
     /// Messages that have another UID than they had, and were to keep.
     pub uids: u64,
+    /// The target has a lower UIDNEXT than the source: it may give a UID to a message that another,
+    /// which is gone, had in the source.
+    pub uidnext: bool,
     /// Keywords that the target cannot hold, why, and how many messages had them.
     pub keywords: Vec<(Keyword, KeywordLimit, u64)>,
     /// Messages of whose internal date the time zone is not kept; the instant is.

@@ -208,6 +208,7 @@ pub fn convert(
         let mut converted = concluded(&mut target, *copied, options, true, tell)?;
         let is_same = target.status().uidvalidity == uidvalidity;
         converted.losses.uidvalidity = !is_same;
+        converted.losses.uidnext = is_same && target.status().uidnext < source.status().uidnext;
         // What failed to be read may not the next time.
         if !options.keeps_note && converted.has_all() {
             site.done()?;

@@ -73,7 +73,10 @@ impl<'a> Site<'a> {
                 let made = barid_vfs::create_dir_durable(&**self.vfs, parent, 0o700);
                 made.map_err(Error::at(parent))?;
             }
-            let options = CreateOptions { uidvalidity: Some(uidvalidity), ..Default::default() };
+            // Messages bring their UIDs, and the last of them UIDNEXT.
+            let uidnext = source.is_empty().then(|| source.status().uidnext);
+            let uidvalidity = Some(uidvalidity);
+            let options = CreateOptions { uidvalidity, uidnext, ..Default::default() };
             create(self.vfs, self.path(), self.format, &options, &self.open.state_dir)?;
         }
         if self.is_ours {

@@ -92,6 +92,8 @@ pub(super) struct Transfer<'a, 't> {
     deduper: Option<Deduper>,
     /// Messages are to keep their UIDs.
     keeps_uids: bool,
+    /// The UIDNEXT that the target is to have with its last message.
+    uidnext: Option<Uid>,
     is_ours: bool,
     has_senders: bool,
     existing: Existing,
@@ -140,6 +142,7 @@ impl<'a, 't> Transfer<'a, 't> {
             hold,
             deduper: options.dedupe.map(Deduper::new),
             keeps_uids: false,
+            uidnext: None,
             is_ours: false,
             has_senders: has_mbox_senders(from) && has_mbox_senders(to),
             existing: Existing::default(),
@@ -191,6 +194,7 @@ impl<'a, 't> Transfer<'a, 't> {
         if self.is_stopped {
             return Err(Error::ConversionStopped { path: self.target.path().to_owned() });
         }
+        self.uidnext = self.keeps_uids.then(|| source.status().uidnext);
         self.write()?;
         self.write_changed()?;
         self.report.losses.keywords = self.hold.refused();
@@ -355,6 +359,7 @@ impl<'a, 't> Transfer<'a, 't> {
         if waiting.is_empty() {
             return Ok(());
         }
+        let last = waiting.last().map(|last| last.entry);
         let appends: Vec<NewMessage<'_>> = waiting
             .iter()
             .map(|message| {
@@ -366,6 +371,7 @@ impl<'a, 't> Transfer<'a, 't> {
                     keywords: message.keywords.clone(),
                     sender: message.sender.as_deref(),
                     uid: self.keeps_uids.then_some(entry.uid),
+                    uidnext: self.uidnext.filter(|_| Some(message.entry) == last),
                     stored: None,
                 }
             })

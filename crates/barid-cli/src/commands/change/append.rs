@@ -187,6 +187,7 @@ impl Batch<'_> {
             sender: message.sender.as_deref(),
             stored: None,
             uid: None,
+            uidnext: None,
         }
     }
 }

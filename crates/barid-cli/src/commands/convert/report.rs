@@ -296,6 +296,9 @@ fn losses_in_words(losses: &Losses) -> Vec<String> {
     } else if losses.uids > 0 {
         lines.push(format!("the UIDs of {}", messages(losses.uids)));
     }
+    if losses.uidnext {
+        lines.push("the UIDNEXT: UIDs of messages that are gone may be given again".to_owned());
+    }
     for (keyword, limit, count) in &losses.keywords {
         let name = visible(keyword.as_str().as_bytes());
         lines.push(format!("the keyword {name} of {}: {limit}", messages(*count)));
@@ -363,6 +366,7 @@ fn write_losses(json: &mut Json<'_>, losses: &Losses) {
     json.key("losses").open(b'{');
     json.key("uidvalidity").bool(losses.uidvalidity);
     json.key("uids").number(losses.uids);
+    json.key("uidnext").bool(losses.uidnext);
     json.key("keywords").open(b'[');
     for (keyword, limit, count) in &losses.keywords {
         json.open(b'{');

@@ -16,7 +16,7 @@ use barid_types::{Keyword, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions};
 
 use super::size_without_nuls;
-use crate::given::given_uids;
+use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
 use crate::mbox::change::is_portable;
 use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, Notes, SECTOR_LEN};
@@ -163,17 +163,20 @@ impl Numbers {
             }
         }
         let next = base.uid_last.checked_add(1).map(|next| next.max(believed.uidnext.get()));
-        let uids = next.and_then(|next| given_uids(next, messages)).unwrap_or_default();
-        let Some(new_last) = uids.last() else { return Ok(None) };
+        let given = next.and_then(|next| given_uids(next, messages)).unwrap_or_default();
+        let GivenUids { uids, last } = given;
+        if uids.is_empty() {
+            return Ok(None);
+        }
         let offset = notes.base_offset + digits_at as u64;
-        let change = Self::change(offset, digits, format!("{new_last:010}").as_bytes());
+        let change = Self::change(offset, digits, format!("{last:010}").as_bytes());
         Ok(change.map(|(offset, digits)| Self { uids, last: Last::Raised { offset, digits } }))
     }
 
     /// How messages are numbered that are the first of a mailbox.
     pub(super) fn first(base: &FirstBase, messages: &[NewMessage<'_>]) -> Option<Self> {
-        let uids = given_uids(base.uidnext.get(), messages)?;
-        let mut field = format!("X-IMAPbase: {} {:010}", base.validity, uids.last()?);
+        let GivenUids { uids, last } = given_uids(base.uidnext.get(), messages)?;
+        let mut field = format!("X-IMAPbase: {} {last:010}", base.validity);
         for keyword in &base.keywords {
             field.push(' ');
             field.push_str(keyword.as_str());

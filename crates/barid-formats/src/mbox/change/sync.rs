@@ -66,11 +66,14 @@ pub(in crate::mbox) fn sync(
         figures,
         ..SyncReport::default()
     };
-    if planned.has_all_uids
-        && let Some(ledger) = &mut context.ledger
-        && let Err(error) = forget_written(mailbox, ledger, context.known)
-    {
-        report.failed.push(error.to_string());
+    if let Some(ledger) = &mut context.ledger {
+        if !planned.has_all_uids {
+            // Else a message like one of them would get its UID back, if it comes before the next
+            // scan of the whole file. Durable with the mod-sequence of the change.
+            ledger.expunge(&planned.expunged);
+        } else if let Err(error) = forget_written(mailbox, ledger, context.known) {
+            report.failed.push(error.to_string());
+        }
     }
     match state {
         Ok(state) => report.cache = Some(state),

@@ -18,6 +18,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         sender: Some("a b@c"),
         stored: None,
         uid: None,
+        uidnext: None,
     }
 }
 

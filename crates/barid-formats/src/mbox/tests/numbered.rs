@@ -21,6 +21,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         sender: Some("a@b"),
         stored: None,
         uid: None,
+        uidnext: None,
     }
 }
 

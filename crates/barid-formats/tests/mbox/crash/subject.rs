@@ -47,6 +47,7 @@ impl Subject for Barid {
             sender: Some("a@b"),
             stored: None,
             uid: None,
+            uidnext: None,
         };
         let appends: Vec<_> = scenario.appends.iter().map(|bytes| message(bytes)).collect();
         mailbox::open(vfs, &scenario.spec)?.sync(&scenario.changes, &appends, &mut context)

@@ -159,6 +159,7 @@ mod tests {
             sender: None,
             stored: Some(StoredMessage { bytes: stored.as_bytes(), separator_len }),
             uid: None,
+            uidnext: None,
         };
         let mut out = Vec::new();
         write_stored(variant, &message, &message.stored.unwrap(), Uid::new(uid), &mut out);
