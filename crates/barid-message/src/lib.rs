@@ -47,7 +47,7 @@ pub use owned::{header_key, is_owned_field, rfc822_size, strip_owned};
 pub use params::parameter;
 pub use profile::Profile;
 pub use sections::{Section, SectionError, SectionText};
-pub use structure::{body_structure, is_message};
+pub use structure::{StructureReader, body_structure, is_message};
 pub use subject::{BaseSubject, SubjectScratch, base_subject, base_subject_into};
 pub use text::{
     Attachment, NumberedPart, attachments, file_name, media_type, numbered_parts, part_by_number,

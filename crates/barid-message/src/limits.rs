@@ -30,6 +30,10 @@ pub const DEPTH_MAX: usize = 100;
 /// The most parts of one message; what follows them belongs to the last one.
 pub const PARTS_MAX: usize = 10_000;
 
+/// Bytes of a line from which on it is read in pieces, where a message comes in pieces. No boundary
+/// is that long.
+pub const LINE_PIECE_LEN: usize = 64 * 1024;
+
 /// The most defects reported of one message.
 pub const DEFECTS_MAX: usize = 1000;
 

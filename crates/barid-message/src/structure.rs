@@ -2,7 +2,8 @@
 //!
 //! The walker goes through the message once, line by line, with a stack of open parts instead of
 //! recursion. Every part knows where its bytes lie in the stored message, whatever its line ends.
-//! The line end before a boundary belongs to the boundary.
+//! The line end before a boundary belongs to the boundary. Of what came before only the header that
+//! is being read is held, so that a message can also come in pieces ([`StructureReader`]).
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use barid_types::{BodyStructure, Disposition};
 
 use crate::defect::{Defect, DefectKind, Defects};
 use crate::fields::{fields, is_empty_line, line_end, trim};
-use crate::limits::{DEPTH_MAX, PARTS_MAX};
+use crate::limits::{DEPTH_MAX, LINE_PIECE_LEN, PARTS_MAX};
 use crate::params::{content_type, disposition, first_token, languages};
 use crate::{envelope, parameter, unfold};
 
@@ -21,15 +22,98 @@ use crate::{envelope, parameter, unfold};
 /// deeper than [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One
 /// pass.
 pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
-    let mut walker = Walker::new(message);
-    walker.open(0, false);
+    let mut walker = Walker::new();
     let mut at = 0;
     while at < message.len() {
         let end = line_end(message, at);
-        walker.line(at, end);
+        walker.line(&message[at..end], true);
         at = end;
     }
     walker.finish()
+}
+
+/// The structure of a message that comes in pieces of any length, for messages that are too large
+/// for memory: it holds the structure so far and one header.
+pub struct StructureReader {
+    walker: Walker,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// The beginning of that line was read already.
+    is_continued: bool,
+}
+
+impl Default for StructureReader {
+    fn default() -> Self {
+        Self { walker: Walker::new(), line: Vec::new(), is_continued: false }
+    }
+}
+
+impl StructureReader {
+    /// Reads on, and appends to `kept` what is read but for the bodies of parts without parts that
+    /// `keeps` refuses. It is asked with all that the header of a part says.
+    ///
+    /// The bytes that are kept are a message of the same parts, some of which are empty.
+    pub fn read(
+        &mut self,
+        mut bytes: &[u8],
+        keeps: &dyn Fn(&BodyStructure) -> bool,
+        kept: &mut Vec<u8>,
+    ) {
+        while !bytes.is_empty() {
+            let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
+            let (head, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            bytes = rest;
+            if end.is_some() && self.line.is_empty() {
+                self.piece(head, true, keeps, kept);
+                continue;
+            }
+            self.line.extend_from_slice(head);
+            if end.is_some() || self.line.len() >= LINE_PIECE_LEN {
+                let mut line = std::mem::take(&mut self.line);
+                // A CR may be one half of a line end.
+                let len = line.len() - usize::from(line.ends_with(b"\r"));
+                self.piece(&line[..len], end.is_some(), keeps, kept);
+                line.drain(..len);
+                self.line = line;
+            }
+        }
+    }
+
+    /// Returns the bytes of the header that is held: a header without an end takes that much memory.
+    pub fn header_len(&self) -> usize {
+        self.walker.header.len()
+    }
+
+    /// Ends the message: reads the last line if it has no end. Returns the structure, as
+    /// [`body_structure`] does.
+    pub fn finish(
+        mut self,
+        keeps: &dyn Fn(&BodyStructure) -> bool,
+        kept: &mut Vec<u8>,
+    ) -> (BodyStructure, Vec<Defect>) {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.piece(&line, true, keeps, kept);
+        }
+        self.walker.finish()
+    }
+
+    fn piece(
+        &mut self,
+        line: &[u8],
+        is_end: bool,
+        keeps: &dyn Fn(&BodyStructure) -> bool,
+        kept: &mut Vec<u8>,
+    ) {
+        let depth = self.walker.leaf_depth();
+        self.walker.line(line, !self.is_continued);
+        self.is_continued = !is_end;
+        // Only a boundary ends a part.
+        let is_body = depth.is_some() && self.walker.leaf_depth() == depth;
+        if !is_body || self.walker.stack.last().is_some_and(|open| keeps(&open.part)) {
+            kept.extend_from_slice(line);
+        }
+    }
 }
 
 /// Where in the message and, since its start, how many line feeds and how many of them bare.
@@ -59,9 +143,10 @@ struct Open {
     body: Mark,
 }
 
-struct Walker<'a> {
-    message: &'a [u8],
+struct Walker {
     stack: Vec<Open>,
+    /// The header of the innermost part, as long as it is being read.
+    header: Vec<u8>,
     /// The start of the line being read.
     here: Mark,
     /// The end of the text of the line before, its line end left out.
@@ -71,36 +156,50 @@ struct Walker<'a> {
     root: BodyStructure,
 }
 
-impl<'a> Walker<'a> {
-    fn new(message: &'a [u8]) -> Self {
-        Self {
-            message,
+impl Walker {
+    fn new() -> Self {
+        let mut walker = Self {
             stack: Vec::new(),
+            header: Vec::new(),
             here: Mark::default(),
             before: Mark::default(),
             parts: 0,
             defects: Defects::default(),
             root: BodyStructure::default(),
-        }
+        };
+        walker.open(0, false);
+        walker
     }
 
     /// Starts a part whose header starts at `offset`.
     fn open(&mut self, offset: usize, in_digest: bool) {
         self.parts += 1;
+        self.header.clear();
         let part = BodyStructure { header_offset: offset as u64, ..BodyStructure::default() };
         self.stack.push(Open { part, kind: Kind::Header, in_digest, body: Mark::default() });
     }
 
-    fn line(&mut self, start: usize, end: usize) {
-        let line = &self.message[start..end];
-        let next = self.after(line, end);
-        if line.starts_with(b"--") && self.boundary(line, next) {
+    /// Reads a line, or a piece of a long one; what is not its start is neither a boundary nor
+    /// empty.
+    fn line(&mut self, line: &[u8], is_start: bool) {
+        let start = self.here.offset;
+        let next = self.after(line, start + line.len());
+        if is_start && line.starts_with(b"--") && self.boundary(line, next) {
             // The line before has become part of the boundary's own.
-        } else if self.in_header() && is_empty_line(line) {
-            self.end_header(next);
+        } else if self.in_header() {
+            self.header.extend_from_slice(line);
+            if is_start && is_empty_line(line) {
+                self.end_header(next);
+            }
         }
         self.before = self.text_end(line, start);
         self.here = next;
+    }
+
+    /// Returns how deep the innermost part is, if its body is being read and is not divided.
+    fn leaf_depth(&self) -> Option<(usize, usize)> {
+        let open = self.stack.last()?;
+        matches!(open.kind, Kind::Leaf).then_some((self.stack.len(), self.parts))
     }
 
     fn after(&self, line: &[u8], end: usize) -> Mark {
@@ -171,13 +270,15 @@ impl<'a> Walker<'a> {
         let depth = self.stack.len();
         let Some(open) = self.stack.last_mut() else { return };
         let from = open.part.header_offset as usize;
-        let header = &self.message[from..body.offset];
+        let header = std::mem::take(&mut self.header);
         open.body = body;
         open.part.body_offset = body.offset as u64;
         let names_a_message = depth == 1 || is_in_message(&self.stack);
+        self.note_envelope(&header);
         let Some(open) = self.stack.last_mut() else { return };
-        read_header(header, from, open.in_digest, &mut open.part, &mut self.defects);
-        check_header(header, from, names_a_message, &mut self.defects);
+        read_header(&header, from, open.in_digest, &mut open.part, &mut self.defects);
+        check_header(&header, from, names_a_message, &mut self.defects);
+        self.header = header;
         let part = &open.part;
         let is_multipart = part.media_type.eq_ignore_ascii_case(b"multipart");
         let is_message = is_message(part);
@@ -219,11 +320,6 @@ impl<'a> Walker<'a> {
             Kind::Multipart { delimiter, .. } if !delimiter.is_empty() => {
                 self.defects.add(DefectKind::UnclosedMultipart, end.offset);
             }
-            Kind::Message => {
-                let inner =
-                    part.parts.first().map_or(end.offset, |inner| inner.body_offset as usize);
-                part.envelope = Some(Box::new(envelope(&self.message[body.offset..inner])));
-            }
             _ => {}
         }
         match self.stack.last_mut() {
@@ -238,18 +334,27 @@ impl<'a> Walker<'a> {
         let Some(open) = self.stack.last_mut() else { return };
         let from = open.part.header_offset as usize;
         let end = Mark { offset: end.offset.max(from), ..end };
-        let header = &self.message[from..end.offset];
+        let mut header = std::mem::take(&mut self.header);
+        header.truncate(end.offset - from);
         open.body = end;
         open.part.body_offset = end.offset as u64;
         open.kind = Kind::Leaf;
-        read_header(header, from, open.in_digest, &mut open.part, &mut self.defects);
-        check_header(header, from, names_a_message, &mut self.defects);
+        read_header(&header, from, open.in_digest, &mut open.part, &mut self.defects);
+        check_header(&header, from, names_a_message, &mut self.defects);
+        self.note_envelope(&header);
         if names_a_message {
             self.defects.add(DefectKind::MissingBlankLine, end.offset);
         }
-        if is_message(&open.part) {
+        if let Some(open) = self.stack.last_mut().filter(|open| is_message(&open.part)) {
             open.part.envelope = Some(Box::default());
             open.part.parts.push(empty_text(end.offset));
+        }
+    }
+
+    /// Gives the message part around the innermost part the envelope that its header makes.
+    fn note_envelope(&mut self, header: &[u8]) {
+        if let [.., Open { kind: Kind::Message, part, .. }, _] = &mut *self.stack {
+            part.envelope = Some(Box::new(envelope(header)));
         }
     }
 

@@ -1,7 +1,8 @@
 //! Known structures: examples of RFC 2046 and RFC 9051, and the broken forms that occur.
 
 use barid_message::{
-    DefectKind, attachments, body_structure, media_type, numbered_parts, readable_text,
+    DefectKind, StructureReader, attachments, body_structure, media_type, numbered_parts,
+    readable_text,
 };
 
 /// Renders the parts as `number type size lines` and the kinds of the defects.
@@ -19,7 +20,56 @@ fn check(message: &str, expected: &[&str], defects: &[DefectKind]) {
         let found: Vec<_> = found.iter().map(|defect| defect.kind).collect();
         assert_eq!(found, defects, "crlf {crlf}");
         super::exercise(message.as_bytes());
+        in_pieces(message.as_bytes());
     }
+}
+
+/// Reads a message in pieces of several lengths: its structure is the same, and so is that of what
+/// is kept, but for the bodies that are not.
+fn in_pieces(message: &[u8]) {
+    let expected = body_structure(message);
+    for len in [1, 2, 7, 64, message.len().max(1)] {
+        for keeps_images in [true, false] {
+            let (mut reader, mut kept) = (StructureReader::default(), Vec::new());
+            let keeps = |part: &barid_types::BodyStructure| {
+                keeps_images || part.media_type.eq_ignore_ascii_case(b"text")
+            };
+            message.chunks(len).for_each(|piece| reader.read(piece, &keeps, &mut kept));
+            let found = reader.finish(&keeps, &mut kept);
+            assert_eq!(found.0, expected.0, "{len}");
+            assert_eq!(found.1.len(), expected.1.len(), "{len}");
+            compare_kept(message, &expected.0, &kept, &body_structure(&kept).0, &keeps);
+        }
+    }
+}
+
+fn compare_kept(
+    message: &[u8],
+    part: &barid_types::BodyStructure,
+    kept: &[u8],
+    kept_part: &barid_types::BodyStructure,
+    keeps: &dyn Fn(&barid_types::BodyStructure) -> bool,
+) {
+    use barid_message::{raw_body, raw_header};
+    assert_eq!(raw_header(message, part), raw_header(kept, kept_part));
+    assert_eq!(part.parts.len(), kept_part.parts.len());
+    // A multipart that has no parts is not divided only when it ends.
+    if part.parts.is_empty() && !part.media_type.eq_ignore_ascii_case(b"multipart") {
+        let expected = if keeps(part) { raw_body(message, part) } else { b"" };
+        assert_eq!(raw_body(kept, kept_part).trim_ascii(), expected.trim_ascii());
+    }
+    for (part, kept_part) in part.parts.iter().zip(&kept_part.parts) {
+        compare_kept(message, part, kept, kept_part, keeps);
+    }
+}
+
+#[test]
+fn lines_without_an_end_come_in_pieces() {
+    let text = format!(
+        "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n{}\r\n\r\n--b--\n",
+        "x".repeat(200_000)
+    );
+    in_pieces(text.as_bytes());
 }
 
 #[test]
