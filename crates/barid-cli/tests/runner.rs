@@ -15,6 +15,7 @@ mod folders;
 mod help;
 mod hostile;
 mod interrupted;
+mod large;
 mod ls;
 mod pending;
 mod real_mail;

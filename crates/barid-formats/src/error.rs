@@ -46,6 +46,21 @@ pub enum Error {
         /// Where it was; 0 in a Maildir.
         offset: u64,
     },
+    /// The message is larger than what is read as a whole.
+    #[error(
+        "{}: a message of {size} bytes (offset {offset}) is too large to be read as a whole, \
+         which is done up to {most} bytes", path.display()
+    )]
+    MessageTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file it starts.
+        offset: u64,
+        /// Bytes of the message as stored.
+        size: u64,
+        /// The largest that is read.
+        most: u64,
+    },
     /// The mailbox was cut or rewritten while it was read, by a program that takes no locks; what
     /// the sinks were given is void. To be tried again.
     #[error("{}: changed while it was read", path.display())]
@@ -124,6 +139,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Fails with [`Error::MessageTooLarge`] if a message of `size` bytes is not read as a whole.
+    pub(crate) fn check_size(path: &Path, offset: u64, size: u64) -> Result<()> {
+        let most = crate::WHOLE_LEN_MAX;
+        match size > most {
+            true => Err(Self::MessageTooLarge { path: path.to_owned(), offset, size, most }),
+            false => Ok(()),
+        }
+    }
+
     /// Wraps an I/O error; to be used as `.map_err(Error::at(path))`.
     pub fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), source }

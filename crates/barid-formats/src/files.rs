@@ -3,17 +3,28 @@
 
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use barid_vfs::{Dir, Metadata, OpenOptions};
+use barid_vfs::{Dir, File, Metadata, OpenOptions};
 
-use crate::{Error, Result};
+use crate::{Error, OpenMessage, Result};
 
 /// Bytes of a message read at first: the whole of most.
 const HEAD_LEN: usize = 16 << 10;
 /// The longest header that is read; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
+
+/// Opens the message that a file is.
+pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) -> OpenMessage<'m> {
+    OpenMessage::new(0, size, move |buffer, offset| {
+        match file.read_full_at(buffer, offset).map_err(Error::at(&path))? {
+            len if len == buffer.len() => Ok(()),
+            _ => Err(Error::MessageGone { path: path.clone(), offset: 0 }),
+        }
+    })
+}
 
 /// Where a header ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

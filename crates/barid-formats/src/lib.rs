@@ -20,6 +20,7 @@ mod mbox;
 mod mbx;
 mod mh;
 mod mix;
+mod open_message;
 mod redo;
 #[cfg(test)]
 mod remembered;
@@ -42,6 +43,7 @@ pub use mbox::{
     write_message,
 };
 pub use mix::MixMailbox;
+pub use open_message::{OpenMessage, WHOLE_LEN_MAX};
 pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,

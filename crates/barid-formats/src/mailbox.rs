@@ -5,8 +5,8 @@ use std::path::Path;
 use barid_types::{Keyword, KeywordTable};
 
 use crate::{
-    ChangeSet, Known, Location, NewMessage, ReadMessage, Recovered, Result, ScanContext,
-    ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
+    ChangeSet, Known, Location, NewMessage, OpenMessage, ReadMessage, Recovered, Result,
+    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
 };
 
 /// A mailbox format.
@@ -149,7 +149,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
 
     /// Appends the bytes of one message to `buffer`; returns how many of them are separator and
     /// header (up to and including the blank line). What is not there any more is
-    /// [`crate::Error::MessageGone`]; the caller scans again.
+    /// [`crate::Error::MessageGone`]; the caller scans again. A message of more than
+    /// [`crate::WHOLE_LEN_MAX`] bytes is [`crate::Error::MessageTooLarge`].
     fn read(&self, location: &Location<'_>, read_as: ReadAs, buffer: &mut Vec<u8>)
     -> Result<usize>;
 
@@ -167,6 +168,11 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         let _ = stamp;
         self.read(location, read_as, buffer)
     }
+
+    /// Opens a message of any size, which was found when the mailbox bore `stamp`, for reading piece
+    /// by piece. Reads nothing but its separator. What is not there any more, or may be moved, is
+    /// [`crate::Error::MessageGone`]; that the message is still the same is for the caller to check.
+    fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>>;
 
     /// Reads messages that were found when the mailbox bore `stamp`, each as by
     /// [`Mailbox::read_known`], into `buffer`, whatever is in it; what was read in the order of

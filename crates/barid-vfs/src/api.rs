@@ -269,7 +269,8 @@ pub trait Vfs: Debug + Send + Sync {
         let file = self.open(path, OpenOptions::READ)?;
         let size = file.metadata()?.size;
         if size > size_max {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+            let what = format!("the file is too large: {size} bytes, more than {size_max}");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
         let mut bytes = vec![0; size as usize];
         let len = file.read_full_at(&mut bytes, 0)?;

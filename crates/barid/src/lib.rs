@@ -38,6 +38,7 @@ pub mod fetch;
 mod folders;
 mod intake;
 mod kept;
+mod large;
 mod limits;
 mod links;
 mod mailbox;
@@ -55,6 +56,7 @@ pub mod stores;
 mod structures;
 mod summary;
 mod threading;
+mod turns;
 mod watch;
 
 pub use barid_bayes as bayes;
@@ -75,6 +77,7 @@ pub use change::{ChangeOptions, ChangeRequest, Changed, KeptExpunge, KeptState, 
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, folders};
+pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use mailbox::Mailbox;
 pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
 pub use order::Window;

@@ -27,6 +27,19 @@ pub(crate) const FETCH_ATTEMPTS_MAX: u32 = 4;
 /// Room for messages that a thread keeps from one block to the next; more is given back.
 pub(crate) const READ_ROOM_KEPT_LEN: usize = 4 << 20;
 
+/// Bytes of a large message that are read at once.
+pub(crate) const PIECE_LEN: usize = 256 << 10;
+
+/// One byte in so many of a body, at most, is a mark of quoting: a quoted line is `>From `.
+pub(crate) const PREFIX_QUOTES: u64 = 6;
+
+/// The largest message that is copied, converted, kept for an undo or brought back: that is done in
+/// memory.
+pub(crate) const COPY_LEN_MAX: u64 = 256 << 20;
+
+/// The most memory that large messages take at once which several threads work on.
+pub(crate) const LARGE_LEN_MAX: u64 = 16 << 20;
+
 /// Bytes of the restart points of a compressed mailbox that are read.
 pub(crate) const RESTART_POINTS_LEN_MAX: u64 = 64 << 20;
 
@@ -69,6 +82,9 @@ pub(crate) const SEARCH_FIELDS_ROWS: usize = 2048;
 
 /// Messages that a thread takes at once to read and search them.
 pub(crate) const SEARCH_MESSAGES_ROWS: usize = 32;
+
+/// Bytes of a message from which on no two of them are searched at once.
+pub(crate) const SEARCH_LARGE_LEN: u64 = 4 << 20;
 
 /// Bytes of a buffer that a search keeps for the next message.
 pub(crate) const SEARCH_BUFFER_KEPT_LEN: usize = 4 * 1024 * 1024;
@@ -132,9 +148,6 @@ pub(crate) const SPAM_CHUNKS_WAITING: usize = 4;
 
 /// The most threads that read messages for the spam filter.
 pub(crate) const SPAM_THREADS_MAX: usize = 16;
-
-/// The largest file that is read as one message.
-pub(crate) const SPAM_FILE_LEN_MAX: u64 = 1 << 30;
 
 /// Bytes of the tokens of messages that are taught together.
 pub(crate) const SPAM_BATCH_LEN: usize = 64 << 20;

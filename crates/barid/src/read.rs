@@ -7,7 +7,8 @@ use barid_formats::{Error as FormatError, Location, ReadAs, ReadMessage};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
-use crate::limits::READ_ROOM_KEPT_LEN;
+use crate::large::is_too_large;
+use crate::limits::{COPY_LEN_MAX, READ_ROOM_KEPT_LEN};
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
 /// The bytes of one message.
@@ -39,11 +40,21 @@ impl Mailbox {
     /// [`Error::NoSuchMessage`] if it is gone; [`Error::Renumbered`] if the UID then means another;
     /// what the file system says.
     pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        self.with_row(uid, &mut |mailbox, row| mailbox.read_row_alone(row, read_as))
+    }
+
+    /// Does something with the row of a message. If the message is no longer where it was, the
+    /// mailbox is scanned again and the work repeated.
+    pub(crate) fn with_row<T>(
+        &mut self,
+        uid: Uid,
+        work: &mut dyn FnMut(&Self, u32) -> Result<T>,
+    ) -> Result<T> {
         let uidvalidity = self.snapshot.meta().uidvalidity;
         for attempt in 1.. {
-            let read = self.read_once(uid, read_as);
+            let done = self.row_once(uid).and_then(|row| work(self, row));
             self.keep_restart_points();
-            match read {
+            match done {
                 Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
                     // What looks unchanged may have been read at its end only.
                     self.rescan(attempt > 1)?;
@@ -56,9 +67,25 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    pub(crate) fn read_once(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
-        let row = self.row_of(uid)?;
-        let row = row.ok_or_else(|| Error::NoSuchMessage { path: self.path().to_owned(), uid })?;
+    /// Reads a message that is to be kept or compared as a whole, of up to [`COPY_LEN_MAX`] bytes.
+    pub(crate) fn read_to_copy(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
+        let row = self.row_once(uid)?;
+        match self.read_row_alone(row, read_as) {
+            Err(error) if is_too_large(&error) => {
+                let mut bytes = Vec::new();
+                let header_len = self.large_row(row, read_as, COPY_LEN_MAX, &mut bytes)?;
+                Ok(RawMessage { bytes, header_len })
+            }
+            read => read,
+        }
+    }
+
+    fn row_once(&self, uid: Uid) -> Result<u32> {
+        let gone = || Error::NoSuchMessage { path: self.path().to_owned(), uid };
+        self.row_of(uid)?.ok_or_else(gone)
+    }
+
+    fn read_row_alone(&self, row: u32, read_as: ReadAs) -> Result<RawMessage> {
         let (mut name, mut bytes) = (Vec::new(), Vec::new());
         let header_len = self.read_row(row, read_as, &mut name, &mut bytes)?;
         Ok(RawMessage { bytes, header_len })
@@ -145,6 +172,14 @@ impl Mailbox {
         Cow::Owned(text)
     }
 
+    fn rfc822_size_of_row(&self, row: u32) -> Result<u64> {
+        match self.read_row_alone(row, ReadAs::Message) {
+            Ok(message) => Ok(barid_message::rfc822_size(&message.bytes)),
+            Err(error) if is_too_large(&error) => self.row_rfc822_size(row),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
     /// keeps it in the cache. Rows may be counted anew, as by [`Mailbox::read`].
     ///
@@ -163,8 +198,8 @@ impl Mailbox {
             if let Some(progress) = &progress {
                 progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
             }
-            match self.read(uid, ReadAs::Message) {
-                Ok(message) => found.push((uid, barid_message::rfc822_size(&message.bytes))),
+            match self.with_row(uid, &mut |mailbox, row| mailbox.rfc822_size_of_row(row)) {
+                Ok(size) => found.push((uid, size)),
                 Err(Error::NoSuchMessage { .. }) => {}
                 Err(error) => return Err(error),
             }

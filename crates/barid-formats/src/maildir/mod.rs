@@ -33,13 +33,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_types::{Keyword, KeywordTable};
-use barid_vfs::{Dir, FileStamp, OpenOptions, Vfs};
+use barid_vfs::{Dir, File, FileStamp, OpenOptions, Vfs};
 
 pub(crate) use self::create::create;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
+    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
 };
 
 /// A Maildir.
@@ -99,6 +99,23 @@ impl Dirs {
             Ok(FileStamp::from(&metadata))
         };
         Ok([stamp(&self.paths[0])?, stamp(&self.paths[1])?])
+    }
+}
+
+impl Maildir {
+    /// Opens the file of a message.
+    fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>)> {
+        let Location::File { name, in_new } = location else {
+            return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
+        };
+        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
+        match self.vfs.open(&path, OpenOptions::READ) {
+            Ok(file) => Ok((path, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::MessageGone { path, offset: 0 })
+            }
+            Err(source) => Err(Error::at(&path)(source)),
+        }
     }
 }
 
@@ -167,23 +184,20 @@ impl Mailbox for Maildir {
         _read_as: ReadAs,
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
-        let Location::File { name, in_new } = location else {
-            return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
-        };
-        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
-        let file = match self.vfs.open(&path, OpenOptions::READ) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::MessageGone { path, offset: 0 });
-            }
-            Err(source) => return Err(Error::at(&path)(source)),
-        };
+        let (path, file) = self.open_file(location)?;
         let size = file.metadata().map_err(Error::at(&path))?.size;
+        Error::check_size(&path, 0, size)?;
         let from = buffer.len();
         buffer.resize(from + size as usize, 0);
         let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
         buffer.truncate(from + len);
         Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+    }
+
+    fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {
+        let (path, file) = self.open_file(location)?;
+        let size = file.metadata().map_err(Error::at(&path))?.size;
+        Ok(crate::files::open_message(path, file, size))
     }
 
     fn sync(

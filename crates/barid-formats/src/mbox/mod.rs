@@ -43,9 +43,9 @@ pub use self::lock::MboxLock;
 use self::status::Separators;
 pub use self::zone::local_zone_minutes;
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, ReadMessage,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
-    spans,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
+    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Unfinished, spans,
 };
 
 /// How an mbox guards its bodies against being taken for From_ lines.
@@ -257,6 +257,10 @@ impl Mailbox for MboxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+    }
+
+    fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>> {
+        read::open(self, location, &stamp.files[0])
     }
 
     fn read_many(

@@ -12,7 +12,7 @@ use super::walk::separator_in;
 use super::window::{FileSource, Source};
 use super::{MboxMailbox, Variant};
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, ReadAs, Result};
+use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its separator is still where it was.
 /// Costs an open, an fstat, one read and a close; in a compressed file, what
@@ -38,6 +38,7 @@ pub(super) fn read(
     let head_len = u64::from(separator_len) + u64::from(header_len);
     let len = head_len.checked_add(body_len).ok_or_else(gone)?;
     let end = offset.checked_add(len).ok_or_else(gone)?;
+    Error::check_size(&mailbox.path, offset, len)?;
     let before = offset.saturating_sub(1);
     let start = buffer.len();
     let open = || mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at());
@@ -79,6 +80,55 @@ pub(super) fn read(
     match read_as {
         ReadAs::Message => Ok(unquote(mailbox, buffer, start, header_len as usize)),
         _ => Ok(header_len as usize),
+    }
+}
+
+/// Opens a message for reading piece by piece; checks that its separator is still where it was.
+///
+/// If the file is another than when the message was `found`, it stays locked as long as the message
+/// is open, so that nothing moves meanwhile.
+pub(super) fn open<'m>(
+    mailbox: &'m MboxMailbox,
+    location: &Location<'_>,
+    found: &FileStamp,
+) -> Result<OpenMessage<'m>> {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        return Err(Error::Unsupported {
+            path: mailbox.path.clone(),
+            what: "the message is located in another format",
+        });
+    };
+    let at = || Error::at(&mailbox.path);
+    let gone = move || Error::MessageGone { path: mailbox.path.clone(), offset };
+    let head_len = u64::from(separator_len) + u64::from(header_len);
+    let len = head_len.checked_add(body_len).ok_or_else(gone)?;
+    let end = offset.checked_add(len).ok_or_else(gone)?;
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    let mut stamp = FileStamp::from(&file.metadata().map_err(at())?);
+    if stamp != *found && mailbox.compressed.is_none() {
+        lock_for_reading(mailbox, &*file)?;
+        stamp = FileStamp::from(&file.metadata().map_err(at())?);
+        if end > stamp.size || change::unfinished(mailbox, None)?.is_some() {
+            return Err(gone());
+        }
+    }
+    let mut message = OpenMessage::new(separator_len.into(), len, move |buffer, from| {
+        let read = match &mailbox.compressed {
+            Some(text) => {
+                let place = (&*mailbox.vfs, &*mailbox.path);
+                text.read_full_at(place, buffer, offset + from).map_err(at())?
+            }
+            None => file.read_full_at(buffer, offset + from).map_err(at())?,
+        };
+        // Afterwards: what is written from now on was not read.
+        let now = FileStamp::from(&mailbox.vfs.metadata(&mailbox.path).map_err(at())?);
+        if read == buffer.len() && now == stamp { Ok(()) } else { Err(gone()) }
+    });
+    let mut separator = vec![0; separator_len as usize];
+    message.read_at(&mut separator, 0)?;
+    match is_separator(&separator, mailbox.separators()) {
+        true => Ok(message),
+        false => Err(gone()),
     }
 }
 

@@ -31,9 +31,9 @@ pub(crate) use self::create::create;
 pub(crate) use self::layout::is_mbx;
 use self::layout::{KEYWORD_LEN_MAX, KEYWORDS_MAX, Notes};
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, MboxOptions, NewMessage, ReadAs,
-    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
-    Unfinished, spans,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, MboxOptions, NewMessage, OpenMessage,
+    ReadAs, ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext,
+    SyncReport, Unfinished, spans,
 };
 
 /// An mbx mailbox.
@@ -117,6 +117,10 @@ impl Mailbox for MbxMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read(self, location, read_as, Some(&stamp.files[0]), buffer)
+    }
+
+    fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>> {
+        read::open(self, location, &stamp.files[0])
     }
 
     fn read_many(

@@ -7,7 +7,7 @@ use super::journal::is_half_moved;
 use super::layout::{LINE_LEN_MAX, Record};
 use super::lock::lock_shared;
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, ReadAs, Result};
+use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
 /// Appends the bytes of a message to `buffer`; checks that its line is still where it was. Costs an
 /// open, two reads and a close.
@@ -38,6 +38,7 @@ pub(super) fn read(
         line_len: separator_len as usize,
         len: u64::from(header_len).checked_add(body_len).ok_or_else(gone)?,
     };
+    Error::check_size(&mailbox.path, offset, place.len)?;
     let start = buffer.len();
     let mut is_read = false;
     if let Some(found) = found {
@@ -61,6 +62,55 @@ pub(super) fn read(
             Ok(header_len as usize)
         }
     }
+}
+
+/// Opens a message for reading piece by piece; checks that its line is still where it was.
+///
+/// If the file is another than when the message was `found`, the session lock is held as long as the
+/// message is open, so that nothing moves meanwhile.
+pub(super) fn open<'m>(
+    mailbox: &'m MbxMailbox,
+    location: &Location<'_>,
+    found: &FileStamp,
+) -> Result<OpenMessage<'m>> {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        return Err(Error::Unsupported {
+            path: mailbox.path.clone(),
+            what: "the message is located in another format",
+        });
+    };
+    let at = || Error::at(&mailbox.path);
+    let gone = move || Error::MessageGone { path: mailbox.path.clone(), offset };
+    let line_len = separator_len as usize;
+    let len = u64::from(header_len).checked_add(body_len).ok_or_else(gone)?;
+    if line_len > LINE_LEN_MAX || offset.checked_add(len).is_none() {
+        return Err(gone());
+    }
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).map_err(at())?;
+    let mut stamp = FileStamp::from(&file.metadata().map_err(at())?);
+    let is_locked = stamp != *found;
+    if is_locked {
+        lock_shared(mailbox, &*file)?;
+        stamp = FileStamp::from(&file.metadata().map_err(at())?);
+        if is_half_moved(mailbox)? {
+            return Err(gone());
+        }
+    }
+    let mut line = vec![0; line_len];
+    let read = file.read_full_at(&mut line, offset).map_err(at())?;
+    let is_it = Record::parse(&line[..read], offset)
+        .is_ok_and(|line| usize::from(line.line_len) == line_len && line.size == len);
+    if !is_it {
+        return Err(gone());
+    }
+    let len = u64::from(separator_len) + len;
+    Ok(OpenMessage::new(separator_len.into(), len, move |buffer, from| {
+        let read = file.read_full_at(buffer, offset + from).map_err(at())?;
+        // Afterwards: what is written from now on was not read. Flags may change under the lock.
+        let now = FileStamp::from(&file.metadata().map_err(at())?);
+        let is_same = is_locked || now == stamp;
+        if read == buffer.len() && is_same { Ok(()) } else { Err(gone()) }
+    }))
 }
 
 /// Where a message is to be.

@@ -28,15 +28,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_types::{Keyword, KeywordTable};
-use barid_vfs::{FileStamp, OpenOptions, Vfs};
+use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
 
 pub(crate) use self::create::create;
 pub(crate) use self::layout::MARKS;
 use self::layout::{SEQUENCE_NAME_LEN_MAX, SEQUENCES};
 use self::name::{Number, parse_place};
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, Result,
-    ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
+    Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
 };
 
 /// An MH folder.
@@ -123,6 +123,33 @@ impl Mailbox for MhFolder {
         _read_as: ReadAs,
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
+        let (path, file, size) = self.open_file(location)?;
+        Error::check_size(&path, 0, size)?;
+        let from = buffer.len();
+        buffer.resize(from + size as usize, 0);
+        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
+        buffer.truncate(from + len);
+        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
+    }
+
+    fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {
+        let (path, file, size) = self.open_file(location)?;
+        Ok(crate::files::open_message(path, file, size))
+    }
+
+    fn sync(
+        &mut self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport> {
+        sync::sync(self, changes, appends, context)
+    }
+}
+
+impl MhFolder {
+    /// Opens the file of a message, if it still is the one that was found there; returns its size.
+    fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>, u64)> {
         let place = match location {
             Location::File { name, .. } => parse_place(name),
             Location::Span { .. } => None,
@@ -142,20 +169,7 @@ impl Mailbox for MhFolder {
         if name::mark(&metadata) != mark {
             return Err(Error::MessageGone { path, offset: 0 });
         }
-        let from = buffer.len();
-        buffer.resize(from + metadata.size as usize, 0);
-        let len = file.read_full_at(&mut buffer[from..], 0).map_err(Error::at(&path))?;
-        buffer.truncate(from + len);
-        Ok(crate::files::header_end(&buffer[from..]).map_or(len, |end| end.len))
-    }
-
-    fn sync(
-        &mut self,
-        changes: &ChangeSet,
-        appends: &[NewMessage<'_>],
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport> {
-        sync::sync(self, changes, appends, context)
+        Ok((path, file, metadata.size))
     }
 }
 

@@ -31,9 +31,9 @@ use self::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, STATUS};
 use self::lock::{Locks, Purpose};
 use crate::redo::{self, Found, Mend, Place};
 use crate::{
-    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, ReadAs, ReadMessage,
-    Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport, Unfinished,
-    spans,
+    Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
+    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
+    Unfinished, spans,
 };
 
 /// A mix mailbox: a directory with a `.mixmeta`, as UW c-client 2007f writes it.
@@ -167,6 +167,10 @@ impl Mailbox for MixMailbox {
         buffer: &mut Vec<u8>,
     ) -> Result<usize> {
         read::read_unmoved(self, location, read_as, buffer)
+    }
+
+    fn open_message(&self, location: &Location<'_>, _stamp: &Stamp) -> Result<OpenMessage<'_>> {
+        read::open(self, location)
     }
 
     fn read_many(

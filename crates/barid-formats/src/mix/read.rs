@@ -1,11 +1,15 @@
 //! Reading one message.
 
+use std::sync::Arc;
+
+use barid_vfs::File;
+
 use super::MixMailbox;
 use super::held::Entered;
 use super::layout::MESSAGE_LINE_LEN_MAX;
 use super::record::parse_message_line;
 use crate::spans::{Span, Spans};
-use crate::{Error, Location, ReadAs, Result};
+use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
 /// Where a message is: the number of its data file, and the offset in it.
 pub(super) fn location(message: &super::record::Message) -> Location<'static> {
@@ -38,13 +42,8 @@ pub(super) fn read(
     if !is_possible {
         return Err(gone());
     }
-    let file = match mailbox.held.data(mailbox, (offset >> 32) as u32) {
-        Ok(file) => file,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Err(gone());
-        }
-        Err(error) => return Err(error),
-    };
+    Error::check_size(&path, pos, size)?;
+    let file = data_file(mailbox, offset)?;
     let start = buffer.len();
     let len = (u64::from(separator_len) + size) as usize;
     if len > SURE_LEN && file.metadata().map_err(Error::at(&path))?.size < pos + len as u64 {
@@ -75,6 +74,52 @@ pub(super) fn read(
     }
     buffer.drain(start..start + separator_len as usize);
     Ok(header_len as usize)
+}
+
+/// Opens the data file of an offset.
+fn data_file(mailbox: &MixMailbox, offset: u64) -> Result<Arc<dyn File>> {
+    let number = (offset >> 32) as u32;
+    mailbox.held.data(mailbox, number).map_err(|error| match error {
+        Error::Io { source, path } if source.kind() == std::io::ErrorKind::NotFound => {
+            Error::MessageGone { path, offset: offset & u64::from(u32::MAX) }
+        }
+        error => error,
+    })
+}
+
+/// Opens a message for reading piece by piece; checks that the line before it is there and tells its
+/// size. Nobody moves messages as long as it is open.
+pub(super) fn open<'m>(
+    mailbox: &'m MixMailbox,
+    location: &Location<'_>,
+) -> Result<OpenMessage<'m>> {
+    let Location::Span { offset, separator_len, header_len, body_len } = *location else {
+        let what = "the message is located in another format";
+        return Err(Error::Unsupported { path: mailbox.path.clone(), what });
+    };
+    let path = mailbox.data_path((offset >> 32) as u32);
+    let pos = offset & u64::from(u32::MAX);
+    let gone = move || Error::MessageGone { path: path.clone(), offset: pos };
+    let entered = mailbox.held.enter(mailbox)?;
+    let size = u64::from(header_len).checked_add(body_len).ok_or_else(&gone)?;
+    if mailbox.is_half_moved()? || separator_len as usize > MESSAGE_LINE_LEN_MAX {
+        return Err(gone());
+    }
+    let file = data_file(mailbox, offset)?;
+    let mut line = vec![0; separator_len as usize];
+    let at = move |source| Error::at(&mailbox.data_path((offset >> 32) as u32))(source);
+    let read = file.read_full_at(&mut line, pos).map_err(at)?;
+    let is_it = parse_message_line(&line[..read])
+        .is_some_and(|line| line.len == separator_len && u64::from(line.size) == size);
+    if !is_it {
+        return Err(gone());
+    }
+    let len = u64::from(separator_len) + size;
+    Ok(OpenMessage::new(separator_len.into(), len, move |buffer, from| {
+        let _entered = &entered;
+        let read = file.read_full_at(buffer, pos + from).map_err(at)?;
+        if read == buffer.len() { Ok(()) } else { Err(gone()) }
+    }))
 }
 
 /// What a message may well be long: memory for it is taken without a look at the file.

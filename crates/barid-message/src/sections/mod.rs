@@ -57,6 +57,11 @@ impl Section {
         !self.part.is_empty()
     }
 
+    /// Returns the part that it names; `None` if the message has no such part.
+    pub fn part_of<'s>(&self, structure: &'s BodyStructure) -> Option<&'s BodyStructure> {
+        part_at(structure, &self.part)
+    }
+
     /// The bytes of the section; `None` if the message has no such part. `structure` is that of the
     /// very bytes, and is asked only where [`Section::needs_structure`].
     ///

@@ -46,7 +46,7 @@ pub(super) enum Presence {
 impl Mailbox {
     /// The hash of a body, as pending changes have it.
     pub(super) fn body_hash(&self, uid: Uid) -> Result<u64> {
-        let message = self.read_once(uid, ReadAs::Message)?;
+        let message = self.read_to_copy(uid, ReadAs::Message)?;
         Ok(xxh3_64(message.bytes.get(message.header_len..).unwrap_or_default()))
     }
 
@@ -234,9 +234,9 @@ impl Mailbox {
     fn stored_bytes_of(&self, uid: Uid, row: u32) -> Result<(KeptForm, Vec<u8>)> {
         let Location::Span { separator_len, .. } = self.snapshot.location(row, &mut Vec::new())?
         else {
-            return Ok((KeptForm::Message, self.read_once(uid, ReadAs::Message)?.bytes));
+            return Ok((KeptForm::Message, self.read_to_copy(uid, ReadAs::Message)?.bytes));
         };
-        let bytes = self.read_once(uid, ReadAs::Stored)?.bytes;
+        let bytes = self.read_to_copy(uid, ReadAs::Stored)?.bytes;
         let separator_len = separator_len.min(bytes.len() as u32);
         Ok((KeptForm::Stored { separator_len }, bytes))
     }

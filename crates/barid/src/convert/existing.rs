@@ -8,6 +8,7 @@ use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 use super::reading::{Outcome, Read, read_each};
 use super::text::{Digest, Texts};
 use super::transfer::Entry;
+use crate::limits::COPY_LEN_MAX;
 use crate::{Mailbox, Result};
 
 /// A message of the target.
@@ -44,7 +45,7 @@ impl Existing {
             let digest = texts.digest(&read.text, scratch);
             (digest, read.flags, read.keywords, read.internal_date)
         };
-        read_each(target, &uids, &make, &mut |uid, outcome| {
+        read_each(target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
             let content = match outcome {
                 Outcome::Made(content) => Some(content),
                 Outcome::Gone | Outcome::Unreadable(_) => None,

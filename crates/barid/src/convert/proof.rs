@@ -6,6 +6,7 @@ use super::reading::{Outcome, Read, read_each};
 use super::text::Digest;
 use super::transfer::{Copied, Entry};
 use super::{ConvertEvent, TellConvert};
+use crate::limits::COPY_LEN_MAX;
 use crate::{Mailbox, Result};
 
 /// A message as a mailbox has it.
@@ -85,7 +86,7 @@ pub(super) fn prove(
         internal_date: read.internal_date,
     };
     let mut prover = Prover::new(copied, tell);
-    read_each(target, &uids, &make, &mut |uid, outcome| {
+    read_each(target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
         if let Outcome::Made(side) = outcome {
             prover.compare(uid, side);
         }

@@ -6,14 +6,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
-use barid_formats::{Error as FormatError, Location, ReadAs};
+use barid_formats::{Error as FormatError, Location, ReadAs, WHOLE_LEN_MAX};
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
+use crate::large::is_too_large;
 use crate::limits::{
     CONVERT_ATTEMPTS_MAX, CONVERT_BLOCK_LEN, CONVERT_BLOCK_ROWS, CONVERT_BLOCKS_WAITING,
     CONVERT_THREADS_MAX,
 };
 use crate::read::ReadRoom;
+use crate::turns::{Turn, Turns};
 use crate::{Error, Mailbox, Result};
 
 /// A message as it is read.
@@ -52,21 +54,21 @@ pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> T + Sy
 /// Takes what was made, in order; `false` ends the reading.
 pub(crate) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
 
-/// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
-/// again and the reading goes on with it.
+/// Reads messages of up to `len_max` bytes in the order of their UIDs; larger ones are unreadable.
+/// If one is not where it was, the mailbox is scanned again and the reading goes on with it.
 ///
 /// # Errors
 /// [`Error::Renumbered`] if the UIDs mean other messages then; what the mailbox says, and `take`.
 pub(crate) fn read_each<T: Send>(
     mailbox: &mut Mailbox,
-    uids: &[Uid],
+    (uids, len_max): (&[Uid], u64),
     make: &Make<'_, T>,
     take: &mut Take<'_, T>,
 ) -> Result<()> {
     let uidvalidity = mailbox.status().uidvalidity;
     let (mut next, mut attempts) = (0, 0);
     while next < uids.len() {
-        let at = match run(mailbox, &uids[next..], make, take)? {
+        let at = match run(mailbox, (&uids[next..], len_max), make, take)? {
             Stop::Done => {
                 mailbox.keep_restart_points();
                 return Ok(());
@@ -108,11 +110,13 @@ struct Made<T> {
 struct Block {
     from: usize,
     rows: Vec<Option<u32>>,
+    /// Bytes of the messages as stored.
+    len: u64,
 }
 
 fn run<T: Send>(
     mailbox: &Mailbox,
-    uids: &[Uid],
+    (uids, len_max): (&[Uid], u64),
     make: &Make<'_, T>,
     take: &mut Take<'_, T>,
 ) -> Result<Stop> {
@@ -123,6 +127,9 @@ fn run<T: Send>(
     };
     let threads = threads.min(blocks.len()).clamp(1, CONVERT_THREADS_MAX);
     let waiting = CONVERT_BLOCKS_WAITING / threads;
+    let lens = blocks.iter().map(|block| if block.rows.len() == 1 { block.len } else { 0 });
+    let turns = Turn::of_blocks(lens, CONVERT_BLOCK_LEN);
+    let gate = &Turns::default();
     let mut follow = |made: Result<Made<T>>, block: &Block| -> Result<Option<Stop>> {
         let made = made?;
         let count = made.outcomes.len();
@@ -137,13 +144,15 @@ fn run<T: Send>(
         let receivers: Vec<Receiver<Result<Made<T>>>> = (0..threads)
             .map(|worker| {
                 let (sender, receiver) = sync_channel(waiting);
-                let own: Vec<&Block> = blocks.iter().skip(worker).step_by(threads).collect();
-                scope.spawn(move || work(mailbox, &own, make, &sender));
+                let all = blocks.iter().zip(turns.iter().copied());
+                let own: Vec<_> = all.skip(worker).step_by(threads).collect();
+                scope.spawn(move || work((mailbox, len_max), (&own, gate), make, &sender));
                 receiver
             })
             .collect();
         let mut receivers: VecDeque<_> = receivers.into();
-        for block in &blocks {
+        let _closing = gate.closing();
+        for (block, turn) in blocks.iter().zip(&turns) {
             receivers.rotate_left(1);
             let receiver = receivers.back().expect("because there is a thread");
             // A thread that is gone before its last block has panicked; the scope passes that on.
@@ -151,6 +160,7 @@ fn run<T: Send>(
             if let Some(stop) = follow(made, block)? {
                 return Ok(stop);
             }
+            gate.leave(*turn);
         }
         Ok(Stop::Done)
     })
@@ -169,10 +179,11 @@ fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
         match blocks.last_mut() {
             Some(block) if len <= CONVERT_BLOCK_LEN && block.rows.len() < CONVERT_BLOCK_ROWS => {
                 block.rows.push(row.map(|row| row as u32));
+                block.len = len;
             }
             _ => {
                 len = size;
-                blocks.push(Block { from: at, rows: vec![row.map(|row| row as u32)] });
+                blocks.push(Block { from: at, rows: vec![row.map(|row| row as u32)], len });
             }
         }
     }
@@ -181,13 +192,16 @@ fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
 
 /// Works on blocks until they are done, one ends early, or nobody wants them any more.
 fn work<T>(
-    mailbox: &Mailbox,
-    blocks: &[&Block],
+    mailbox: (&Mailbox, u64),
+    (blocks, gate): (&[(&Block, Option<Turn>)], &Turns),
     make: &Make<'_, T>,
     sender: &SyncSender<Result<Made<T>>>,
 ) {
     let (mut room, mut scratch) = (ReadRoom::default(), Vec::new());
-    for block in blocks {
+    for (block, turn) in blocks {
+        if !gate.enter(*turn) {
+            return;
+        }
         let made = read_block(mailbox, block, make, &mut room, &mut scratch);
         let is_last = !made.as_ref().is_ok_and(|made| !made.has_moved);
         if sender.send(made).is_err() || is_last {
@@ -197,7 +211,7 @@ fn work<T>(
 }
 
 fn read_block<T>(
-    mailbox: &Mailbox,
+    (mailbox, len_max): (&Mailbox, u64),
     block: &Block,
     make: &Make<'_, T>,
     room: &mut ReadRoom,
@@ -212,19 +226,36 @@ fn read_block<T>(
         let message = if row.is_some() { messages.next() } else { None };
         made.outcomes.push(match message {
             None => Outcome::Gone,
-            Some(((_, core), Ok(message))) => {
-                let read = as_read(mailbox, core, mailbox.text(&message, room));
-                Outcome::Made(make(mailbox, read, scratch))
+            Some(((row, core), message)) => {
+                let text = match message {
+                    Err(error) if is_too_large(&error) => {
+                        large_text(mailbox, *row, len_max, error).map(Cow::Owned)
+                    }
+                    message => message.map(|message| mailbox.text(&message, room)),
+                };
+                match text {
+                    Ok(text) => Outcome::Made(make(mailbox, as_read(mailbox, core, text), scratch)),
+                    Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
+                        made.has_moved = true;
+                        break;
+                    }
+                    Err(error @ Error::Cache(_)) => return Err(error),
+                    Err(error) => Outcome::Unreadable(error),
+                }
             }
-            Some((_, Err(Error::Mailbox(FormatError::MessageGone { .. })))) => {
-                made.has_moved = true;
-                break;
-            }
-            Some((_, Err(error @ Error::Cache(_)))) => return Err(error),
-            Some((_, Err(error))) => Outcome::Unreadable(error),
         });
     }
     Ok(made)
+}
+
+/// Reads the text of a large message, unless it is longer than `len_max` bytes.
+fn large_text(mailbox: &Mailbox, row: u32, len_max: u64, error: Error) -> Result<Vec<u8>> {
+    if len_max <= WHOLE_LEN_MAX {
+        return Err(error);
+    }
+    let mut text = Vec::new();
+    mailbox.large_row(row, ReadAs::Message, len_max, &mut text)?;
+    Ok(text)
 }
 
 fn as_read<'t>(mailbox: &Mailbox, core: &Core, text: Cow<'t, [u8]>) -> Read<'t> {

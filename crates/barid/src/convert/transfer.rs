@@ -12,7 +12,7 @@ use super::loss::{Hold, loses_senders};
 use super::reading::{Outcome, Read, read_each, sender_of};
 use super::text::{Digest, Texts};
 use super::{ConvertEvent, ConvertOptions, Converted, Dedupe, TellConvert};
-use crate::limits::CONVERT_BATCH_MESSAGES;
+use crate::limits::{CONVERT_BATCH_MESSAGES, COPY_LEN_MAX};
 use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
 
 /// A message of the source that is in the target, or is to be.
@@ -187,7 +187,9 @@ impl<'a, 't> Transfer<'a, 't> {
             let (text, digest) = texts.prepare(&read.text, scratch);
             Prepared { read: read.with_text(text), digest, message_id, is_quoted }
         };
-        read_each(source, uids, &make, &mut |uid, outcome| self.take(uid, outcome))?;
+        read_each(source, (uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
+            self.take(uid, outcome)
+        })?;
         if self.deviates || !self.is_stopped && self.existing.has_more() {
             return Ok(End::Deviates);
         }

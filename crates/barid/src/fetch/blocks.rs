@@ -4,18 +4,21 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
-use barid_formats::{Error as FormatError, ReadMessage};
+use barid_formats::{ReadMessage, WHOLE_LEN_MAX};
 use barid_message::wire_message_in;
 use barid_types::{BodyStructure, Uid};
 
 use super::fetched::{Fetched, Needs};
+use super::large::{LargeMessage, is_gone, read_large};
 use super::{FetchItem, FetchItems, FetchReport, TakeFetched, WriteFetched};
+use crate::large::is_too_large;
 use crate::limits::{
     FETCH_BLOCK_LEN, FETCH_BLOCK_ROWS, FETCH_BLOCKS_WAITING, FETCH_THREADS_MAX,
     FETCH_WIRE_KEPT_LEN, READ_ROOM_KEPT_LEN,
 };
 use crate::read::ReadRoom;
 use crate::structures::{NewStructures, Structures};
+use crate::turns::{Turn, Turns};
 use crate::{Error, Mailbox, Result};
 
 /// How a run ended.
@@ -105,7 +108,14 @@ pub(super) fn run(
     };
     let stop = match threads {
         0 | 1 => alone(order, &blocks, &mut follow)?,
-        threads => shared(order, &blocks, threads, &mut follow)?,
+        threads => {
+            let len = |block: &&[Entry]| match block {
+                [(_, row)] => stored.get(*row as usize).copied().unwrap_or(0).min(WHOLE_LEN_MAX),
+                _ => 0,
+            };
+            let turns = Turn::of_blocks(blocks.iter().map(len), FETCH_BLOCK_LEN);
+            shared(order, (&blocks, &turns), threads, &mut follow)?
+        }
     };
     // The rest of the list is looked up anew.
     let looked_up = match stop {
@@ -136,24 +146,28 @@ fn alone(order: &Order<'_>, blocks: &[&[Entry]], follow: &mut Follow<'_>) -> Res
 /// Works on the blocks in threads.
 fn shared(
     order: &Order<'_>,
-    blocks: &[&[Entry]],
+    (blocks, turns): (&[&[Entry]], &[Option<Turn>]),
     threads: usize,
     follow: &mut Follow<'_>,
 ) -> Result<Option<Stop>> {
+    let gate = &Turns::default();
     thread::scope(|scope| {
         let spawn = |worker: usize| {
             let (sender, receiver) = sync_channel(FETCH_BLOCKS_WAITING);
             let (back, written) = channel();
-            let own: Vec<&[Entry]> = blocks.iter().skip(worker).step_by(threads).copied().collect();
-            scope.spawn(move || work(order, &own, &sender, &written));
+            let all = blocks.iter().copied().zip(turns.iter().copied());
+            let own: Vec<_> = all.skip(worker).step_by(threads).collect();
+            scope.spawn(move || work(order, (&own, gate), &sender, &written));
             (receiver, back)
         };
         let workers: Vec<_> = (0..threads).map(spawn).collect();
+        let _closing = gate.closing();
         for (number, block) in blocks.iter().enumerate() {
             let (receiver, back) = &workers[number % threads];
             // A thread that is gone before its last block has panicked; the scope passes that on.
             let Ok(made) = receiver.recv() else { break };
             let (stop, written) = follow(made, block)?;
+            gate.leave(turns[number]);
             if stop.is_some() {
                 return Ok(stop);
             }
@@ -206,12 +220,15 @@ struct Room {
 /// before comes back, to be written on again.
 fn work(
     order: &Order<'_>,
-    blocks: &[&[Entry]],
+    (blocks, gate): (&[(&[Entry], Option<Turn>)], &Turns),
     sender: &SyncSender<Result<Made>>,
     written: &Receiver<Vec<u8>>,
 ) {
     let mut room = Room::default();
-    for block in blocks {
+    for (block, turn) in blocks {
+        if !gate.enter(*turn) {
+            return;
+        }
         let made = make(order, block, &mut room, written.try_recv().unwrap_or_default());
         let is_last = !made.as_ref().is_ok_and(|made| made.gone.is_none());
         if sender.send(made).is_err() || is_last {
@@ -225,6 +242,8 @@ struct Read {
     core: Core,
     message: Option<ReadMessage>,
     structure: Option<BodyStructure>,
+    /// What was read of it, if it is too large.
+    large: Option<LargeMessage>,
 }
 
 /// Reads the messages of a block as far as that is needed, and writes their answers to `out`, in
@@ -237,13 +256,17 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
     let (rows, read) = read(order, block, &mut room.read, &mut made)?;
     let (mut all, needs) = (read.into_iter(), Needs::of(items));
     mailbox.summaries(&rows, &mut |summary| {
-        let Some(Read { core, message, structure }) = all.next() else { return false };
+        let Some(Read { core, message, structure, large }) = all.next() else { return false };
         let is_known = structure.is_some();
         let stored = message.map(|message| mailbox.text(&message, &room.read));
         room.wire.clear();
         room.wire.shrink_to(FETCH_WIRE_KEPT_LEN);
-        let wire = stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire));
-        let fetched = Fetched::new(summary, wire, structure, items, needs);
+        let wire = match &large {
+            Some(large) => Some(&*large.wire),
+            None => stored.as_deref().map(|stored| wire_message_in(stored, &mut room.wire)),
+        };
+        let about = (*items, needs);
+        let fetched = Fetched::new(summary, wire, structure, about, large.as_ref());
         if summary.rfc822_size.is_none() {
             let size = fetched.rfc822_size().map(|size| (summary.uid, size));
             made.learned.sizes.extend(size);
@@ -284,12 +307,19 @@ fn read(
     let mut all: Vec<Read> = Vec::with_capacity(block.len());
     for (at, ((_, row), (core, structure, is_needed))) in block.iter().zip(known).enumerate() {
         let message = if is_needed { messages.next() } else { None };
-        match message.transpose() {
-            Ok(message) => {
-                rows.push(*row);
-                all.push(Read { core, message, structure });
+        let read = match message.transpose() {
+            Err(error) if is_too_large(&error) => {
+                let knows_size = core.rfc822_size.is_some();
+                read_large(mailbox, *row, items, knows_size).map(|large| (None, Some(large)))
             }
-            Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
+            read => read.map(|message| (message, None)),
+        };
+        match read {
+            Ok((message, large)) => {
+                rows.push(*row);
+                all.push(Read { core, message, structure, large });
+            }
+            Err(error) if is_gone(&error) => {
                 made.gone = Some(at);
                 break;
             }

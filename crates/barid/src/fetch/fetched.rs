@@ -6,6 +6,7 @@ use barid_cache::Record;
 use barid_message::{Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
 
+use super::large::LargeMessage;
 use super::{FetchItem, FetchItems};
 use crate::Summary;
 
@@ -32,6 +33,8 @@ pub struct Fetched<'a> {
     /// The message as it goes over the wire, if it was read.
     message: Option<&'a [u8]>,
     structure: BodyStructure,
+    /// The rest of what is known, if the message is too large and was read in part.
+    large: Option<&'a LargeMessage>,
 }
 
 impl<'a> Fetched<'a> {
@@ -39,8 +42,8 @@ impl<'a> Fetched<'a> {
         summary: &'a Summary<'a>,
         message: Option<&'a [u8]>,
         known: Option<BodyStructure>,
-        items: &'a FetchItems,
-        needs: Needs,
+        (items, needs): (&'a FetchItems, Needs),
+        large: Option<&'a LargeMessage>,
     ) -> Self {
         let structure = match (message, known) {
             (Some(message), known) if needs.places || (needs.structure && known.is_none()) => {
@@ -48,7 +51,7 @@ impl<'a> Fetched<'a> {
             }
             (_, known) => known.unwrap_or_default(),
         };
-        Self { summary, items, message, structure }
+        Self { summary, items, message, structure, large }
     }
 
     /// What was asked for.
@@ -58,7 +61,10 @@ impl<'a> Fetched<'a> {
 
     /// RFC822.SIZE; `None` if nothing asked for it.
     pub fn rfc822_size(&self) -> Option<u64> {
-        let of_message = || self.message.map(|message| message.len() as u64);
+        let of_message = || match self.large {
+            Some(large) => large.size,
+            None => self.message.map(|message| message.len() as u64),
+        };
         self.summary.rfc822_size.or_else(of_message)
     }
 
@@ -78,18 +84,24 @@ impl<'a> Fetched<'a> {
     /// The structure; empty if nothing asked for it. Where in the message its parts lie is told
     /// only if a section was asked for as well.
     pub fn structure(&self) -> &BodyStructure {
-        &self.structure
+        self.large.and_then(|large| large.structure.as_ref()).unwrap_or(&self.structure)
+    }
+
+    /// The bytes in which a section lies.
+    fn message_for(&self, section: &Section) -> Option<&[u8]> {
+        let prefix = self.large.and_then(|large| large.prefix.as_deref());
+        prefix.filter(|_| !section.needs_structure()).or(self.message)
     }
 
     /// The bytes of a section that was asked for; `None` if there are none.
     pub fn section(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.of(self.message?, &self.structure)
+        section.of(self.message_for(section)?, &self.structure)
     }
 
     /// The bytes of a part that was asked for, without its transfer encoding; `None` if there are
     /// none, or if the encoding is unknown.
     pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.decoded(self.message?, &self.structure)
+        section.decoded(self.message_for(section)?, &self.structure)
     }
 }
 

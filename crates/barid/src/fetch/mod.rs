@@ -10,6 +10,7 @@ mod blocks;
 mod fetched;
 mod imap;
 mod items;
+mod large;
 
 pub use self::fetched::Fetched;
 pub use self::items::{FetchError, FetchItem, FetchItems, Partial};

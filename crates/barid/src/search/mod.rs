@@ -3,9 +3,11 @@
 //! Three passes, each over the messages that those before it could not answer: the fixed-size facts
 //! of the cache, the header fields of the cache, the messages themselves. The last two are shared
 //! among as many threads as there are cores, in stretches in mailbox order; a thread holds one
-//! message at a time.
+//! message at a time, and of a message that is too large to be held no attachments.
 
 mod passes;
+
+use std::sync::Mutex;
 
 use barid_formats::Error as FormatError;
 use barid_query::search::{Cost, Matcher, MatcherContext, SearchProgram};
@@ -95,7 +97,7 @@ impl Mailbox {
     }
 
     fn run(&self, matcher: &Matcher) -> Result<Found> {
-        let passes = Passes { mailbox: self, matcher };
+        let passes = Passes { mailbox: self, matcher, turn: &Mutex::default() };
         let (mut rows, mut unknown) = passes.facts()?;
         let mut unreadable = Vec::new();
         if matcher.asks(Cost::Fields) && !unknown.is_empty() {

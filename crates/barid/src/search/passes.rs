@@ -1,6 +1,7 @@
 //! The passes of a search.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use barid_cache::{Core, Record};
@@ -10,7 +11,10 @@ use barid_query::search::{
 };
 use barid_types::Uid;
 
-use crate::limits::{SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_MESSAGES_ROWS};
+use crate::large::{is_too_large, keeps_texts};
+use crate::limits::{
+    SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_LARGE_LEN, SEARCH_MESSAGES_ROWS,
+};
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
 /// What a pass found out.
@@ -39,6 +43,8 @@ impl Outcome {
 pub(super) struct Passes<'a> {
     pub(super) mailbox: &'a Mailbox,
     pub(super) matcher: &'a Matcher,
+    /// Held by a thread that searches a large message.
+    pub(super) turn: &'a Mutex<()>,
 }
 
 impl Passes<'_> {
@@ -104,8 +110,13 @@ impl Passes<'_> {
 
     fn message(&self, row: u32, reader: &mut Reader, outcome: &mut Outcome) -> Result<()> {
         let core = self.mailbox.snapshot.core(row)?;
+        // Of a large message the rest is enough: attachments are not searched.
+        let is_large = core.size > SEARCH_LARGE_LEN;
+        let _turn = is_large.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut facts = self.facts_of(row, &core);
         match reader.read(self.mailbox, row) {
-            Ok(()) => {}
+            Ok(None) => {}
+            Ok(Some(size)) => (facts.size_least, facts.size_most) = (size, size),
             Err(error @ (Error::Cache(_) | Error::Mailbox(FormatError::MessageGone { .. }))) => {
                 return Err(error);
             }
@@ -114,7 +125,7 @@ impl Passes<'_> {
                 return Ok(());
             }
         }
-        let view = &mut MessageView::new(self.facts_of(row, &core), &reader.bytes);
+        let view = &mut MessageView::new(facts, &reader.bytes);
         // A view of the message knows everything.
         let matches = self.matcher.matches(view, &mut reader.scratch).unwrap_or_default();
         outcome.add(row, Some(matches));
@@ -233,12 +244,18 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a row into the buffer.
-    fn read(&mut self, mailbox: &Mailbox, row: u32) -> Result<()> {
+    /// Reads a row into the buffer; what of it is searched, if it is too large. Returns its
+    /// RFC822.SIZE then.
+    fn read(&mut self, mailbox: &Mailbox, row: u32) -> Result<Option<u64>> {
         let Self { name, bytes, .. } = self;
         bytes.clear();
         bytes.shrink_to(SEARCH_BUFFER_KEPT_LEN);
-        mailbox.read_row(row, ReadAs::Message, name, bytes)?;
-        Ok(())
+        match mailbox.read_row(row, ReadAs::Message, name, bytes) {
+            Err(error) if is_too_large(&error) => {
+                *bytes = mailbox.reduced_row(row, &keeps_texts)?.bytes;
+                mailbox.row_rfc822_size(row).map(Some)
+            }
+            read => read.map(|_| None),
+        }
     }
 }

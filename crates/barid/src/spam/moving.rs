@@ -16,7 +16,7 @@ use super::worker::Pool;
 use super::{Filter, Scored};
 use crate::convert::reading::Outcome;
 use crate::convert::{ConvertOptions, Converted, copy};
-use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, ReadAs, Result};
+use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, ReadAs, Result, is_too_large};
 
 /// What became of the spam of a mailbox.
 #[derive(Debug, Default)]
@@ -150,6 +150,8 @@ fn already_there(
         match target.read(uid, ReadAs::Message) {
             Ok(message) => drop(there.insert(content_of(&canonical_text(&message.bytes)))),
             Err(Error::NoSuchMessage { .. }) => {}
+            // No message that large is classified, nor moved.
+            Err(error) if is_too_large(&error) => {}
             Err(error) => return Err(error),
         }
     }

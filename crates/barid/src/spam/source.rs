@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
+use barid_formats::WHOLE_LEN_MAX;
 use barid_types::Uid;
 use barid_vfs::Vfs;
 
-use crate::convert::reading::{Outcome, read_each};
-use crate::limits::{SPAM_CHUNK, SPAM_CHUNKS_WAITING, SPAM_FILE_LEN_MAX, SPAM_THREADS_MAX};
+use crate::convert::reading::{Outcome, Read, read_each};
+use crate::limits::{SPAM_CHUNK, SPAM_CHUNKS_WAITING, SPAM_THREADS_MAX};
 use crate::{Error, Mailbox, Result};
 
 /// Messages for the filter.
@@ -58,12 +59,13 @@ pub(super) fn each<T: Send>(
 ) -> Result<()> {
     match source {
         Source::Mailbox(mailbox, uids) => {
-            read_each(mailbox, uids, &|_, read, _| make(&read.text), &mut |uid, outcome| {
+            let make = |_: &Mailbox, read: Read<'_>, _: &mut Vec<u8>| make(&read.text);
+            read_each(mailbox, (uids, WHOLE_LEN_MAX), &make, &mut |uid, outcome| {
                 take(At::Uid(uid), outcome)
             })
         }
         Source::Files(files) => {
-            let make = |path: &PathBuf| match vfs.read(path, SPAM_FILE_LEN_MAX) {
+            let make = |path: &PathBuf| match vfs.read(path, WHOLE_LEN_MAX) {
                 Ok(bytes) => Outcome::Made(make(&bytes)),
                 Err(error) => Outcome::Unreadable(Error::at(path)(error)),
             };

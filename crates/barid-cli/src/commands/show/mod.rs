@@ -2,19 +2,19 @@
 
 mod headers;
 mod part;
+mod raw;
 mod structure;
 mod text;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use barid::{Mailbox, RawMessage, ReadAs, Uid};
+use barid::{BodyStructure, Mailbox, RawMessage, ReadAs, Uid, is_too_large, keeps_texts};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, is_not_there, report};
 use crate::mail::uids::UidRange;
-use crate::output::escape::{Space, write_visible};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,6 +75,8 @@ struct Shown<'a> {
     row: u32,
     /// Without the fields that formats own.
     bytes: &'a [u8],
+    /// The structure with all bodies, if some of them are not in `bytes`.
+    whole: Option<&'a BodyStructure>,
 }
 
 /// Shows each message; those that cannot be read are reported.
@@ -130,16 +132,17 @@ fn show(
     follows: bool,
 ) -> anyhow::Result<()> {
     let output = args.output.as_deref();
-    if args.raw == Some(Raw::Stored) {
-        return write_raw(context, &mailbox.read(uid, ReadAs::Stored)?.bytes, output);
+    if let Some(raw) = args.raw {
+        return raw::write(context, mailbox, uid, raw == Raw::Stored, output);
     }
-    let RawMessage { bytes, .. } = mailbox.read(uid, ReadAs::Message)?;
+    let (bytes, whole) = match mailbox.read(uid, ReadAs::Message) {
+        Ok(RawMessage { bytes, .. }) => (bytes, None),
+        Err(error) if is_too_large(&error) => large(args, mailbox, uid)?,
+        Err(error) => return Err(error.into()),
+    };
     let bytes = barid::message::strip_owned(&bytes);
-    if args.raw.is_some() {
-        return write_raw(context, &bytes, output);
-    }
     let row = mailbox.row_of(uid)?.unwrap_or_default();
-    let message = Shown { uid, row, bytes: &bytes };
+    let message = Shown { uid, row, bytes: &bytes, whole: whole.as_ref() };
     if let Some(number) = &args.part {
         return part::show(context, &message, number, output);
     }
@@ -153,15 +156,21 @@ fn show(
     Ok(context.out.settle()?)
 }
 
-/// Writes bytes as they are; to a terminal, with what could steer it made visible.
-fn write_raw(context: &mut Context, bytes: &[u8], output: Option<&Path>) -> anyhow::Result<()> {
-    if let Some(path) = output {
-        return part::write_file(path, bytes);
-    }
-    if context.width.is_some() {
-        write_visible(context.out.buffer(), bytes, Space::Lines);
-    } else {
-        context.out.buffer().extend_from_slice(bytes);
-    }
-    Ok(context.out.settle()?)
+/// Reads what is shown of a message that is too large to be read as a whole, and the structure that
+/// all of it has.
+fn large(
+    args: &ShowArgs,
+    mailbox: &mut Mailbox,
+    uid: Uid,
+) -> anyhow::Result<(Vec<u8>, Option<BodyStructure>)> {
+    let reduced = match &args.part {
+        None => mailbox.read_reduced(uid, &keeps_texts)?,
+        Some(number) => {
+            let whole = mailbox.read_reduced(uid, &|_| false)?.structure;
+            let part = part::find(&whole, number);
+            let range = part.map_or(0..0, |part| part.header_offset..part.body_end);
+            mailbox.read_reduced(uid, &|part| range.contains(&part.header_offset))?
+        }
+    };
+    Ok((reduced.bytes, Some(reduced.structure)))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use barid::BodyStructure;
 use barid::message::{body_structure, part_body};
 use barid::vfs::{OpenOptions, OsVfs, Vfs};
 
@@ -19,15 +20,13 @@ pub(super) fn show(
     output: Option<&Path>,
 ) -> anyhow::Result<()> {
     let (root, _) = body_structure(message.bytes);
-    let parts = parts(&root);
-    let wanted = parts.iter().find(|part| part.number.eq_ignore_ascii_case(number));
-    let Some(part) = wanted else {
+    let Some(part) = find(&root, number) else {
         return Err(NotThere::error(
             format!("UID {} has no part {number}", message.uid),
             "--structure lists the parts",
         ));
     };
-    let (bytes, defects) = part_body(message.bytes, part.body);
+    let (bytes, defects) = part_body(message.bytes, part);
     for defect in defects {
         context.detail(&format!("UID {}: {defect}", message.uid));
     }
@@ -47,8 +46,14 @@ pub(super) fn show(
     Ok(context.out.settle()?)
 }
 
+/// Returns the part with a number as `--structure` shows it.
+pub(super) fn find<'s>(root: &'s BodyStructure, number: &str) -> Option<&'s BodyStructure> {
+    let parts = parts(root);
+    parts.iter().find(|part| part.number.eq_ignore_ascii_case(number)).map(|part| part.body)
+}
+
 /// Writes a file, in place of the one that is there.
-pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let at = |error| anyhow::Error::new(error).context(path.display().to_string());
     let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
     let file = OsVfs.open(path, options).map_err(at)?;

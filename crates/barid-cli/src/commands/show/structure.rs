@@ -60,12 +60,13 @@ fn has_lines(body: &BodyStructure) -> bool {
 
 /// Writes the line of JSON.
 pub(super) fn write_json(out: &mut Vec<u8>, message: &Shown<'_>) {
-    let (root, _) = body_structure(message.bytes);
+    let (read, _) = body_structure(message.bytes);
+    let root = message.whole.unwrap_or(&read);
     let mut json = Json::line(out, "structure");
     json.key("uid").number(message.uid.get().into());
     json.key("seq").number(u64::from(message.row) + 1);
     json.key("parts").open(b'[');
-    for part in parts(&root) {
+    for part in parts(root) {
         write_part(&mut json, &part);
     }
     json.close(b']');
@@ -102,8 +103,8 @@ pub(super) fn write_tree(
     message: &Shown<'_>,
     follows: bool,
 ) -> anyhow::Result<()> {
-    let (root, defects) = body_structure(message.bytes);
-    let parts = parts(&root);
+    let (read, defects) = body_structure(message.bytes);
+    let parts = parts(message.whole.unwrap_or(&read));
     let depths: Vec<u32> = parts.iter().map(|part| part.depth).collect();
     let mut branches = Branches::new(context.glyphs());
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Right, Align::Left]);

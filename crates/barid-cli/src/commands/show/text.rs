@@ -26,7 +26,7 @@ pub(super) fn write(context: &mut Context, message: &Shown<'_>, follows: bool) {
             out.push(b'\n');
         }
     }
-    for (at, part) in attachments(&root).iter().enumerate() {
+    for (at, part) in attachments(message.whole.unwrap_or(&root)).iter().enumerate() {
         if at == 0 {
             out.push(b'\n');
         }
@@ -50,7 +50,7 @@ pub(super) fn write_json(context: &mut Context, message: &Shown<'_>, headers_onl
         let (root, _) = body_structure(message.bytes);
         json.key("text").str(&readable_text_of(message.bytes, &root));
         json.key("attachments").open(b'[');
-        for part in attachments(&root) {
+        for part in attachments(message.whole.unwrap_or(&root)) {
             json.open(b'{');
             json.key("part").str(&part.number);
             json.key("type").str(&part.media_type);

@@ -1,0 +1,110 @@
+//! Messages that are too large for memory: read in part, in pieces, or refused by name and size.
+#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
+
+use std::process::Command;
+
+use crate::support::{Run, World};
+
+/// Bytes of data that the program may use: 64 MB for messages, the rest for itself and its threads.
+const DATA_LEN_MAX: u64 = 88 << 20;
+/// Bytes of the attachment of the large message.
+const ATTACHED_LEN: usize = 40 << 20;
+/// Bytes of a file with nothing in it: more than anything holds in memory.
+const HOLE_LEN: u64 = 3 << 30;
+
+fn large() -> String {
+    let line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVpBQkNERUZHSElKS0xNTk9QUVJTVFVWV1hZWkFCQ0RFRkdI\n";
+    format!(
+        "Subject: large\nContent-Type: multipart/mixed; boundary=b\n\n\
+         --b\n\nfirst needle\n>From here\n--b\nContent-Type: application/x-y; name=z\n\
+         Content-Transfer-Encoding: base64\n\n{}--b\n\nlast needle\n--b--\n",
+        line.repeat(ATTACHED_LEN / line.len())
+    )
+}
+
+/// Runs the program with no more memory than it should need.
+fn run(world: &World, args: &[&str]) -> Run {
+    let mut command = Command::new("sh");
+    let own = world.command();
+    let script = format!("ulimit -d {} && exec \"$@\"", DATA_LEN_MAX >> 10);
+    command.args(["-c", &script, "sh"]).arg(own.get_program()).args(args).env_clear();
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Run::of(command.current_dir(world.path("")).output().unwrap())
+}
+
+/// Runs the program, which must succeed.
+fn ok(world: &World, args: &[&str]) -> Vec<u8> {
+    let run = run(world, args);
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{args:?}");
+    run.stdout
+}
+
+/// Runs the program, which must refuse a message of a size and go on.
+fn refused(world: &World, size: &str, args: &[&str]) {
+    let run = run(world, args);
+    assert_eq!(run.code, 2, "{args:?}: {}", run.stderr);
+    assert!(
+        run.stderr.contains(size) && run.stderr.contains("too large"),
+        "{args:?}: {}",
+        run.stderr
+    );
+}
+
+/// Asks all verbs that read for the second message of a mailbox.
+fn check(world: &World, mailbox: &str) {
+    let has = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
+    assert_eq!(ok(world, &["search", mailbox, "BODY \"last needle\""]), b"2\n", "{mailbox}");
+    assert_eq!(ok(world, &["search", mailbox, "BODY needle"]), b"1:2\n", "{mailbox}");
+    assert_eq!(run(world, &["search", mailbox, "BODY QUJDREVG"]).code, 1, "{mailbox}");
+    assert_eq!(ok(world, &["search", mailbox, "LARGER 41000000"]), b"2\n", "{mailbox}");
+    let shown = ok(world, &["show", mailbox, "1:2"]);
+    assert!(has(&shown, "last needle") && has(&shown, "small"), "{mailbox}");
+    assert!(has(&ok(world, &["show", "--structure", mailbox, "2"]), "MB"), "{mailbox}");
+    let part = ok(world, &["show", "--part", "3", mailbox, "2"]);
+    assert_eq!(part.trim_ascii_end(), b"last needle", "{mailbox}");
+    let raw = ok(world, &["show", "--raw", mailbox, "2"]);
+    let raw = String::from_utf8(raw).unwrap().replace('\r', "");
+    assert!(raw.trim_end() == large().trim_end(), "{mailbox}: {} bytes", raw.len());
+    let fetched = ok(world, &["fetch", mailbox, "1:2", "BODY[]<0.10>", "BODY[3]", "RFC822.SIZE"]);
+    assert!(has(
+        &fetched,
+        "BODY[]<0> {10}\r\nSubject: l BODY[3] {11}\r\nlast needle RFC822.SIZE 42461032"
+    ));
+    refused(world, "too large", &["fetch", mailbox, "2", "BODY[]"]);
+}
+
+#[test]
+fn large_messages_are_read_in_part() {
+    let world = World::new();
+    let small = "Subject: small\n\nneedle\n";
+    let maildir = world.maildir("maildir", &[small, &large()]);
+    for target in ["mbox:rd", "mbx:mbx", "mix:mix", "mh:mh"] {
+        world.ok(&["convert", &maildir, target]);
+    }
+    let gzip = Command::new("gzip").args(["-1k", "rd"]).current_dir(world.path("")).status();
+    assert!(gzip.unwrap().success());
+    for mailbox in ["maildir", "mboxrd:rd", "mboxrd:rd.gz", "mbx", "mix", "mh"] {
+        check(&world, mailbox);
+    }
+}
+
+#[test]
+fn holes_are_refused() {
+    let world = World::new();
+    let small = "Subject: small\n\nneedle\n";
+    let maildir = world.maildir("maildir", &[small, "Subject: hole\n\n"]);
+    let hole = world.path("maildir/cur/1600000001.M1.host:2,S");
+    std::fs::File::options().append(true).open(hole).unwrap().set_len(HOLE_LEN).unwrap();
+    let size = HOLE_LEN.to_string();
+    for args in [
+        &["show", &maildir, "1:2"][..],
+        &["search", &maildir, "BODY needle"],
+        &["fetch", &maildir, "1:2", "BODY[]"],
+        &["convert", &maildir, "mix:mix"],
+        &["spam", "train", "--spam", &maildir],
+    ] {
+        refused(&world, &size, args);
+    }
+    let fetched = ok(&world, &["fetch", &maildir, "2", "BODY[]<0.13>", "BODY[HEADER]"]);
+    assert!(fetched.starts_with(b"* 2 FETCH (UID 2 BODY[]<0> {13}\r\nSubject: hole BODY[HEADER]"));
+}

@@ -1,0 +1,228 @@
+//! Messages that are too large to be read as a whole: piece by piece, their beginnings, and what is
+//! left of them without the bodies that nobody wants.
+
+use barid_formats::{Error as FormatError, Location, OpenMessage, ReadAs, WHOLE_LEN_MAX};
+use barid_message::StructureReader;
+use barid_state::MessageKey;
+use barid_types::{BodyStructure, Uid};
+
+use crate::limits::{PIECE_LEN, PREFIX_QUOTES};
+use crate::{Error, Mailbox, Result};
+
+/// A message without some of the bodies of its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReducedMessage {
+    /// The message: all its parts, some of which are empty.
+    pub bytes: Vec<u8>,
+    /// The structure that it has with all bodies.
+    pub structure: BodyStructure,
+}
+
+/// Takes the pieces of a message; `false` ends the reading.
+pub type TakePiece<'a> = dyn FnMut(&[u8]) -> bool + 'a;
+
+/// Decides which bodies of parts without parts are kept.
+pub type KeepsBody<'a> = dyn Fn(&BodyStructure) -> bool + 'a;
+
+/// A message that is open, and its header as it is stored.
+struct Opened<'m> {
+    message: OpenMessage<'m>,
+    /// Separator and header.
+    head: Vec<u8>,
+}
+
+impl Mailbox {
+    /// Reads a message of any size piece by piece, the header first. Memory is bounded.
+    ///
+    /// # Errors
+    /// As [`Mailbox::read`]. If the message moves after the first piece, or can then not be read on,
+    /// the pieces before were sound.
+    pub fn read_pieces(
+        &mut self,
+        uid: Uid,
+        read_as: ReadAs,
+        take: &mut TakePiece<'_>,
+    ) -> Result<()> {
+        let mut is_begun = false;
+        self.with_row(uid, &mut |mailbox, row| {
+            let read = mailbox.row_pieces(row, read_as, &mut |piece| {
+                is_begun = true;
+                take(piece)
+            });
+            match read {
+                Err(Error::Mailbox(FormatError::MessageGone { .. })) if is_begun => {
+                    Err(Error::KeepsChanging { path: mailbox.path().to_owned() })
+                }
+                read => read,
+            }
+        })
+    }
+
+    /// Reads a message of any size without the bodies that `keeps` refuses.
+    ///
+    /// # Errors
+    /// As [`Mailbox::read`]; [`FormatError::MessageTooLarge`] if what is left is still too large.
+    pub fn read_reduced(&mut self, uid: Uid, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
+        self.with_row(uid, &mut |mailbox, row| mailbox.reduced_row(row, keeps))
+    }
+
+    /// [`Mailbox::read_pieces`] of a row, without looking for a message that has moved.
+    pub(crate) fn row_pieces(
+        &self,
+        row: u32,
+        read_as: ReadAs,
+        take: &mut TakePiece<'_>,
+    ) -> Result<()> {
+        let mut opened = self.open_row(row)?;
+        let mut at = opened.head.len() as u64;
+        let separator_len = opened.message.separator_len() as usize;
+        let mut piece = std::mem::take(&mut opened.head);
+        if read_as != ReadAs::Stored {
+            piece.drain(..separator_len);
+        }
+        let undoes_quotes = read_as == ReadAs::Message;
+        if undoes_quotes {
+            let len = piece.len();
+            self.format.unquote(&mut piece, len);
+        }
+        let mut is_line_start = true;
+        while take(&piece) && at < opened.message.len() {
+            piece.clear();
+            piece.resize(PIECE_LEN, 0);
+            let len = opened.message.read_at(&mut piece, at)?;
+            piece.truncate(len);
+            if undoes_quotes {
+                // A piece ends with a line, so that no quoted one is cut.
+                let end = memchr::memrchr(b'\n', &piece).map(|end| end + 1);
+                let is_last = at + piece.len() as u64 == opened.message.len();
+                piece.truncate(end.filter(|_| !is_last).unwrap_or(piece.len()));
+                at += piece.len() as u64;
+                let ends_line = piece.ends_with(b"\n");
+                self.unquote_piece(&mut piece, is_line_start);
+                is_line_start = ends_line;
+            } else {
+                at += piece.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes the quoting of whole lines; what is not the start of a line is none.
+    fn unquote_piece(&self, piece: &mut Vec<u8>, is_line_start: bool) {
+        if is_line_start {
+            self.format.unquote(piece, 0);
+            return;
+        }
+        let rest = memchr::memchr(b'\n', piece).map_or(piece.len(), |end| end + 1);
+        let mut lines = piece.split_off(rest);
+        self.format.unquote(&mut lines, 0);
+        piece.append(&mut lines);
+    }
+
+    /// [`Mailbox::read_reduced`] of a row, without looking for a message that has moved.
+    pub(crate) fn reduced_row(&self, row: u32, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
+        let (mut reader, mut bytes) = (StructureReader::default(), Vec::new());
+        let mut is_too_large = false;
+        self.row_pieces(row, ReadAs::Message, &mut |piece| {
+            reader.read(piece, keeps, &mut bytes);
+            is_too_large = (bytes.len() + reader.header_len()) as u64 > WHOLE_LEN_MAX;
+            !is_too_large
+        })?;
+        if is_too_large {
+            return Err(self.too_large(row)?);
+        }
+        let (structure, _) = reader.finish(keeps, &mut bytes);
+        Ok(ReducedMessage { bytes, structure })
+    }
+
+    /// Returns the bytes of a message of a row up to a length of its body or a little more, with its
+    /// quoting undone; all of them, if it is no longer.
+    pub(crate) fn row_prefix(&self, row: u32, body_len: u64, bytes: &mut Vec<u8>) -> Result<()> {
+        let most = body_len.saturating_add(body_len / PREFIX_QUOTES).saturating_add(PREFIX_QUOTES);
+        let mut wanted = None;
+        self.row_pieces(row, ReadAs::Message, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            let wanted = *wanted.get_or_insert((piece.len() as u64).saturating_add(most));
+            (bytes.len() as u64) < wanted
+        })
+    }
+
+    /// Counts RFC822.SIZE of the message of a row, of any size.
+    pub(crate) fn row_rfc822_size(&self, row: u32) -> Result<u64> {
+        let (mut size, mut is_header, mut last) = (0, true, b'\n');
+        self.row_pieces(row, ReadAs::Message, &mut |piece| {
+            if std::mem::take(&mut is_header) {
+                size += barid_message::rfc822_size(piece);
+            } else {
+                let ends_line = piece.first() == Some(&b'\n') && last == b'\r';
+                size += barid_message::crlf_size(piece) - u64::from(ends_line);
+            }
+            last = piece.last().copied().unwrap_or(last);
+            true
+        })?;
+        Ok(size)
+    }
+
+    /// Reads the message of a row as a whole although it is large, up to a length.
+    pub(crate) fn large_row(
+        &self,
+        row: u32,
+        read_as: ReadAs,
+        len_max: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize> {
+        if self.snapshot.core(row)?.size > len_max {
+            return Err(self.too_large(row)?);
+        }
+        let mut header_len = None;
+        self.row_pieces(row, read_as, &mut |piece| {
+            header_len.get_or_insert(piece.len());
+            bytes.extend_from_slice(piece);
+            true
+        })?;
+        Ok(header_len.unwrap_or_default())
+    }
+
+    /// The error that the message of a row is too large.
+    pub(crate) fn too_large(&self, row: u32) -> Result<Error> {
+        let core = self.snapshot.core(row)?;
+        let mut name = Vec::new();
+        let offset = match self.snapshot.location(row, &mut name)? {
+            Location::Span { offset, .. } => offset,
+            Location::File { .. } => 0,
+        };
+        let (path, size, most) = (self.path().to_owned(), core.size, WHOLE_LEN_MAX);
+        Ok(FormatError::MessageTooLarge { path, offset, size, most }.into())
+    }
+
+    /// Opens the message of a row and reads its header; checks that it is still the same.
+    fn open_row(&self, row: u32) -> Result<Opened<'_>> {
+        self.load_restart_points();
+        let core = self.snapshot.core(row)?;
+        let mut name = Vec::new();
+        let location = self.snapshot.location(row, &mut name)?;
+        let mut message = self.format.open_message(&location, &self.snapshot.meta().stamp)?;
+        let separator_len = message.separator_len() as usize;
+        let mut head = vec![0; separator_len + core.header_len as usize];
+        let len = message.read_at(&mut head, 0)?;
+        head.truncate(len);
+        if let Location::Span { offset, .. } = location
+            && MessageKey(barid_message::header_key(&head[separator_len..])) != core.key
+        {
+            let path = self.path().to_owned();
+            return Err(FormatError::MessageGone { path, offset }.into());
+        }
+        Ok(Opened { message, head })
+    }
+}
+
+/// Returns `true` if an error says that a message is too large to be read as a whole.
+pub fn is_too_large(error: &Error) -> bool {
+    matches!(error, Error::Mailbox(FormatError::MessageTooLarge { .. }))
+}
+
+/// Keeps the bodies in which a text is searched or shown.
+pub fn keeps_texts(part: &BodyStructure) -> bool {
+    part.media_type.eq_ignore_ascii_case(b"text")
+        || part.media_type.eq_ignore_ascii_case(b"message")
+}
