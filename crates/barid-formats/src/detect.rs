@@ -281,8 +281,11 @@ fn is_mmdf(head: &[u8]) -> bool {
 fn is_mbox(head: &[u8]) -> bool {
     const GZIP: &[u8] = b"\x1f\x8b";
     const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+    const BZIP2: &[u8] = b"BZh";
+    const XZ: &[u8] = b"\xfd7zXZ\0";
     let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
-    is_empty || head.starts_with(GZIP) || head.starts_with(ZSTD) || starts_with_from_line(head)
+    let is_compressed = [GZIP, ZSTD, BZIP2, XZ].iter().any(|magic| head.starts_with(magic));
+    is_empty || is_compressed || starts_with_from_line(head)
 }
 
 /// As c-client tests it: leading white space may only be whole lines.

@@ -55,6 +55,10 @@ pub(super) const SKIP_LEN: usize = 256 * 1024;
 /// The largest window of a zstd frame, 128 MB: what `zstd` makes and takes without `--long`.
 pub(super) const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
+/// Kilobytes that the decoder of an xz file may take: for a dictionary of 128 MB. `xz -9` makes one of
+/// 64 MB.
+pub(super) const XZ_MEMORY_MAX_KB: u32 = 132 * 1024;
+
 /// Bytes of one message read at once where the size of the file is not known.
 pub(super) const MESSAGE_READ_LEN: u64 = 1024 * 1024;
 

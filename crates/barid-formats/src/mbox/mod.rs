@@ -131,8 +131,8 @@ pub struct MboxMailbox {
 }
 
 impl MboxMailbox {
-    /// Opens a mailbox: nothing is looked at yet. What is called `*.gz` or
-    /// `*.zst` is decompressed, and can only be read.
+    /// Opens a mailbox: nothing is looked at yet. What is called `*.gz`, `*.bz2`, `*.xz` or `*.zst`
+    /// is decompressed, and can only be read.
     ///
     /// `variant` is what is known of the quoting; with `None` the file is read as mboxo whose
     /// lengths are believed where they are true.

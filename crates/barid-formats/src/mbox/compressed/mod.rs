@@ -6,11 +6,13 @@
 //! comes before. A message anywhere in the file is read from the restart point before it. What
 //! cannot be decompressed ends the mailbox there, and the scan reports it.
 
+mod bzip;
 mod gzip;
 mod points;
 mod raw;
 mod shared;
 mod text;
+mod xz;
 mod zstandard;
 
 use std::io;
@@ -20,8 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use barid_vfs::File;
 
+use self::bzip::Bzip;
 use self::gzip::Gzip;
 use self::raw::Raw;
+use self::xz::Xz;
 use self::zstandard::Zstandard;
 
 pub(super) use self::points::{Place, Points};
@@ -35,6 +39,10 @@ pub(super) enum Compression {
     Gzip,
     /// RFC 8878, any number of frames.
     Zstd,
+    /// bzip2, any number of streams.
+    Bzip2,
+    /// xz, any number of streams.
+    Xz,
 }
 
 impl Compression {
@@ -43,6 +51,8 @@ impl Compression {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
             "zst" => Some(Self::Zstd),
+            "bz2" => Some(Self::Bzip2),
+            "xz" => Some(Self::Xz),
             _ => None,
         }
     }
@@ -53,6 +63,8 @@ impl Compression {
         Ok(match self {
             Self::Gzip => Box::new(Gzip::new(raw, place)),
             Self::Zstd => Box::new(Zstandard::new(raw)?),
+            Self::Bzip2 => Box::new(Bzip::new(raw, place)),
+            Self::Xz => Box::new(Xz::new(raw)),
         })
     }
 }
