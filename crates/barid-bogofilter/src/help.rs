@@ -15,13 +15,9 @@ pub(crate) fn version(name: &str) -> String {
     }
     text.push('\n');
     for Build { name, version, .. } in &builds {
-        let is_left_out = *name == "Berkeley DB" && !cfg!(feature = "all-stores");
-        let why = match version {
-            Ok(_) => continue,
-            Err(_) if is_left_out => "not built in (cargo build --features all-stores)",
-            Err(why) => why,
-        };
-        text += &format!("    No lists of bogofilter's {name}: {why}\n");
+        if let Err(why) = version {
+            text += &format!("    No lists of bogofilter's {name}: {why}\n");
+        }
     }
     text
 }
@@ -78,7 +74,7 @@ token-count-max, token-count-min, unicode, unsure-subject-tag, user-config-file,
 
 The word list is wordlist.db in the folder that -d, a configuration file, $BOGOFILTER_DIR or
 $BOGODIR names, else in ~/.bogofilter. A file of bogofilter itself (SQLite; Tokyo Cabinet, also as
-wordlist.tc; Berkeley DB, if it is built in: -V tells) is used as it is, beside bogofilter. Where
+wordlist.tc; Berkeley DB 5.3: -V tells which can be) is used as it is, beside bogofilter. Where
 there is none, barid's own is made.
 
 Examples:

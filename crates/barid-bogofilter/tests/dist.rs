@@ -93,6 +93,27 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     assert_eq!(handed.stdout, [expected.as_bytes(), HAM].concat());
 }
 
+/// Called in the place of bogofilter, the small program uses the list that bogofilter made, through
+/// the large one.
+#[test]
+fn a_list_of_another_database_is_used_in_its_place() {
+    let Some(dist) = dist() else { return };
+    let Some(peer) = Bogofilter::new() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("dist").unwrap();
+    let filter = dist.join("bogofilter");
+    assert!(peer.filter(scratch.path(), &["-s"], SPAM).unwrap().status.success());
+    assert!(run(&filter, &["-n"], scratch.path(), HAM).status.success());
+    assert!(peer.filter(scratch.path(), &["-n"], HAM).unwrap().status.success());
+    for args in [&["-TT"][..], &["-p"], &["-vvv"]] {
+        for message in [SPAM, HAM] {
+            let ours = run(&filter, args, scratch.path(), message);
+            let theirs = peer.filter(scratch.path(), args, message).unwrap();
+            assert_eq!(ours, theirs, "{args:?}");
+        }
+    }
+}
+
 /// A daemon that goes away once the message was read: whoever took over would have none.
 #[test]
 fn what_was_read_is_not_handed_over() {

@@ -1,6 +1,5 @@
 //! The unsafe code of this crate: one file for each library, with a safe handle type.
 
-#[cfg_attr(not(feature = "bdb"), path = "bdb_absent.rs")]
 pub(crate) mod bdb;
 pub(crate) mod failure;
 pub(crate) mod gdbm;

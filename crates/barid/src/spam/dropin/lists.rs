@@ -24,10 +24,8 @@ const BDB_MAGIC_OFFSET: usize = 12;
 const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
 
 /// Why a list of bogofilter's cannot be used, and what to do.
-const NO_BDB: &str = "a list in Berkeley DB, which is not built in: build barid with --features \
-                      all-stores, or load what bogofilter's own bogoutil -d prints";
-const NO_LIBRARY: &str = "a list of bogofilter's whose library is missing: install it, or load what \
-                          bogofilter's own bogoutil -d prints";
+const NO_LIBRARY: &str = "a list of bogofilter's whose library is missing or cannot be used (-V tells \
+                          why): install it, or load what bogofilter's own bogoutil -d prints";
 
 /// The name of a list of most builds of bogofilter, and of ours.
 const NAME: &str = "wordlist.db";
@@ -72,11 +70,7 @@ pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyL
         Some(store) => Choice::parse(store)?,
     };
     if choice.kv.version().is_err() {
-        let what = match choice.kv.name() {
-            "bdb" => NO_BDB,
-            _ => NO_LIBRARY,
-        };
-        return Err(ListError::Unsupported { path: path.to_owned(), what });
+        return Err(ListError::Unsupported { path: path.to_owned(), what: NO_LIBRARY });
     }
     Ok(Box::new(OnStore::open(Arc::clone(vfs), path, choice, Sharing::Bogofilter)?))
 }

@@ -1,9 +1,12 @@
-//! libdb, through `csrc/bdb.c`.
+//! libdb: the functions that it exports by name, and the methods of its handles ([`layout`]).
 //!
 //! A handle is used by one thread at a time; without an environment the library has no state that
 //! handles share but a table of system calls, which is set once.
 
 #![expect(unsafe_code, reason = "calls libdb, whose rules its reference manual tells")]
+
+mod layout;
+mod trial;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -12,77 +15,38 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
 
+use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
-use crate::{Error, Library};
+
+use layout::{Bytes, CursorMethods, DbMethods, Handle};
 
 /// Where it comes from.
 pub(crate) static LIBRARY: Library = Library { names: &["libdb-5.3.so"], package: "libdb5.3" };
 
 type Fsync = unsafe extern "C" fn(c_int) -> c_int;
-type DbCreate = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, u32) -> c_int;
 
 crate::library::functions! {
     /// The part of libdb that is used by name.
     pub(crate) struct Api("bdb", &LIBRARY) {
-        db_create: fn(*mut *mut c_void, *mut c_void, u32) -> c_int,
+        db_create: fn(*mut Handle, Handle, u32) -> c_int,
         db_version: fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char,
         db_strerror: fn(c_int) -> *const c_char,
         db_env_set_func_fsync: fn(Fsync) -> c_int,
+    } optional {
+        // Methods, which nobody calls by these names.
+        __db_close_pp: fn(),
+        __db_cursor_pp: fn(),
+        __db_del_pp: fn(),
+        __db_get_pp: fn(),
+        __db_open_pp: fn(),
+        __db_put_pp: fn(),
+        __db_set_pagesize: fn(),
+        __db_sync_pp: fn(),
+        __dbc_close_pp: fn(),
+        __dbc_get_pp: fn(),
     }
 }
-
-/// `struct barid_bdb_options`.
-#[repr(C)]
-struct RawOptions {
-    flags: u32,
-    page_len: u32,
-    cache_len: u32,
-}
-
-unsafe extern "C" {
-    static barid_bdb_create_flags: u32;
-    static barid_bdb_read_flags: u32;
-    static barid_bdb_major: c_int;
-    static barid_bdb_minor: c_int;
-    fn barid_bdb_open(
-        create: DbCreate,
-        path: *const c_char,
-        options: *const RawOptions,
-        opened: *mut *mut c_void,
-    ) -> c_int;
-    fn barid_bdb_close(db: *mut c_void) -> c_int;
-    fn barid_bdb_flush(db: *mut c_void) -> c_int;
-    fn barid_bdb_get(
-        db: *mut c_void,
-        key: *const u8,
-        key_len: u32,
-        value: *mut *const u8,
-        value_len: *mut u32,
-    ) -> c_int;
-    fn barid_bdb_put(
-        db: *mut c_void,
-        key: *const u8,
-        key_len: u32,
-        value: *const u8,
-        value_len: u32,
-    ) -> c_int;
-    fn barid_bdb_delete(db: *mut c_void, key: *const u8, key_len: u32) -> c_int;
-    fn barid_bdb_cursor_open(db: *mut c_void, cursor: *mut *mut c_void) -> c_int;
-    fn barid_bdb_cursor_close(cursor: *mut c_void) -> c_int;
-    fn barid_bdb_cursor_next(
-        cursor: *mut c_void,
-        from: *const u8,
-        from_len: u32,
-        key: *mut *const u8,
-        key_len: *mut u32,
-        value: *mut *const u8,
-        value_len: *mut u32,
-    ) -> c_int;
-}
-
-/// What `csrc/bdb.c` returns when there is nothing.
-const NONE: c_int = 1_000_000;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +59,12 @@ pub(crate) struct Options {
     pub(crate) cache_len: u32,
 }
 
-/// An open file.
+/// An open file, or a list in memory.
 #[derive(Debug)]
 pub(crate) struct Bdb {
     api: &'static Api,
     db: NonNull<c_void>,
+    methods: DbMethods,
 }
 
 // SAFETY: nothing in a handle belongs to the thread that opened it.
@@ -108,7 +73,8 @@ unsafe impl Send for Bdb {}
 /// A cursor; closed when dropped.
 struct Cursor<'a> {
     bdb: &'a mut Bdb,
-    cursor: *mut c_void,
+    cursor: Handle,
+    methods: CursorMethods,
 }
 
 /// The version of the library.
@@ -125,17 +91,12 @@ fn version_of(api: &Api) -> (c_int, c_int, c_int) {
     (major, minor, patch)
 }
 
-/// The library, if it is the one whose header was compiled.
+/// Returns the library if its version is the one whose handles are known, and a trial in a child
+/// has shown that they are.
 fn api() -> crate::Result<&'static Api> {
     static SILENCED: Once = Once::new();
     let api = Api::get()?;
-    let (major, minor, _) = version_of(api);
-    // SAFETY: constants of `csrc/bdb.c`.
-    let built_for = unsafe { (barid_bdb_major, barid_bdb_minor) };
-    if (major, minor) != built_for {
-        let why = format!("version {major}.{minor}, but built for {built_for:?}");
-        return Err(Error::Unavailable { store: "bdb", why });
-    }
+    trial::check(api)?;
     // Closing waits for the disk otherwise. Who wants that waits after it.
     SILENCED.call_once(|| {
         // SAFETY: the function does as the one it replaces; called before any handle is made.
@@ -170,36 +131,60 @@ fn hasty<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// # Safety
-/// The bytes stay as they are for `'a`; the pointer is that of `len` bytes, or null.
-unsafe fn bytes<'a>(pointer: *const u8, len: u32) -> &'a [u8] {
-    if pointer.is_null() || len == 0 {
+/// The library filled `found`, and what it points to stays as it is for `'a`.
+unsafe fn bytes<'a>(found: &Bytes) -> &'a [u8] {
+    if found.data.is_null() || found.len == 0 {
         return &[];
     }
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(pointer, len as usize) }
+    unsafe { std::slice::from_raw_parts(found.data, found.len as usize) }
 }
+
+/// Takes messages of the library, and prints none.
+unsafe extern "C" fn say_nothing(_: *const c_void, _: *const c_char, _: *const c_char) {}
 
 impl Bdb {
     /// Opens a file. The library prints nothing.
     pub(crate) fn open(path: &CStr, options: Options) -> Outcome<Self> {
-        let api = api()?;
         let flags = match (options.create, options.write) {
-            // SAFETY: a constant of `csrc/bdb.c`.
-            (Some(_), _) => unsafe { barid_bdb_create_flags },
+            (Some(_), _) => layout::CREATE | layout::EXCL,
             (None, true) => 0,
-            // SAFETY: as above.
-            (None, false) => unsafe { barid_bdb_read_flags },
+            (None, false) => layout::RDONLY | layout::NOMMAP,
         };
-        let Options { create, cache_len, .. } = options;
-        let raw = RawOptions { flags, page_len: create.unwrap_or(0), cache_len };
+        let db = Self::create(api()?)?;
+        db.set_up(path.as_ptr(), flags, options)?;
+        Ok(db)
+    }
+
+    /// Makes a handle; nothing is open yet.
+    fn create(api: &'static Api) -> Outcome<Self> {
         let mut db = ptr::null_mut();
-        // SAFETY: `path` ends with a zero; `db_create` is the library's, `db` a place for a handle.
-        let open = || unsafe { barid_bdb_open(api.db_create, path.as_ptr(), &raw, &mut db) };
-        let returned = hasty(open);
+        // SAFETY: `db` is a place for a handle; none is part of an environment.
+        let returned = unsafe { (api.db_create)(&mut db, ptr::null_mut(), 0) };
         match (returned, NonNull::new(db)) {
-            (0, Some(db)) => Ok(Self { api, db }),
+            // SAFETY: the handle is open, and `layout` knows the version; see `trial`.
+            (0, Some(db)) => Ok(Self { api, db, methods: unsafe { DbMethods::of(db.as_ptr()) } }),
             (code, _) => Err(failure(api, code)),
         }
+    }
+
+    /// Opens what the handle is for: a file, or a list in memory where `path` is null.
+    fn set_up(&self, path: *const c_char, flags: u32, options: Options) -> Outcome<()> {
+        let (db, methods) = (self.db.as_ptr(), &self.methods);
+        // SAFETY: the handle is made and nothing is open yet; the function takes any text.
+        unsafe { (methods.set_errcall)(db, say_nothing) };
+        // SAFETY: as above.
+        self.done(unsafe { (methods.set_cachesize)(db, 0, options.cache_len, 1) })?;
+        if let Some(page_len) = options.create {
+            // SAFETY: as above.
+            self.done(unsafe { (methods.set_pagesize)(db, page_len) })?;
+        }
+        // SAFETY: as above; `path` is null or ends with a zero.
+        let open = || unsafe {
+            let none = ptr::null_mut();
+            (methods.open)(db, none, path, ptr::null(), layout::BTREE, flags, 0o600)
+        };
+        self.done(hasty(open))
     }
 
     fn done(&self, returned: c_int) -> Outcome<()> {
@@ -208,28 +193,23 @@ impl Bdb {
 
     /// Shows the value of `key`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let (mut value, mut len) = (ptr::null(), 0);
-        // SAFETY: the handle is open, the key is only read.
+        let (mut key, mut value) = (Bytes::of(key), Bytes::place());
+        // SAFETY: the handle is open, the key is only read, `value` is a place for what is found.
         let returned = unsafe {
-            let key_len = key.len() as u32;
-            barid_bdb_get(self.db.as_ptr(), key.as_ptr(), key_len, &mut value, &mut len)
+            (self.methods.get)(self.db.as_ptr(), ptr::null_mut(), &mut key, &mut value, 0)
         };
-        if returned == NONE {
+        if returned == layout::NOTFOUND {
             return Ok(false);
         }
         self.done(returned)?;
         // SAFETY: the value stays until the handle is used again, which `self` forbids meanwhile.
-        visit(unsafe { bytes(value, len) });
+        visit(unsafe { bytes(&value) });
         Ok(true)
     }
 
     /// Visits all pairs whose key begins with `prefix`, in order.
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
-        let mut cursor = ptr::null_mut();
-        // SAFETY: the handle is open, `cursor` a place for a cursor.
-        let returned = unsafe { barid_bdb_cursor_open(self.db.as_ptr(), &mut cursor) };
-        self.done(returned)?;
-        let mut cursor = Cursor { bdb: self, cursor };
+        let mut cursor = self.cursor()?;
         let mut found = cursor.next(Some(prefix))?;
         while let Some((key, value)) = found {
             if !key.starts_with(prefix) || !visit(key, value) {
@@ -240,70 +220,80 @@ impl Bdb {
         Ok(())
     }
 
+    fn cursor(&mut self) -> Outcome<Cursor<'_>> {
+        let mut cursor = ptr::null_mut();
+        // SAFETY: the handle is open, `cursor` a place for a cursor.
+        let returned =
+            unsafe { (self.methods.cursor)(self.db.as_ptr(), ptr::null_mut(), &mut cursor, 0) };
+        self.done(returned)?;
+        // SAFETY: the cursor is open, and `layout` knows the version.
+        let methods = unsafe { CursorMethods::of(cursor) };
+        Ok(Cursor { bdb: self, cursor, methods })
+    }
+
     /// Gives `key` the value.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let (mut key, mut value) = (Bytes::of(key), Bytes::of(value));
         // SAFETY: the handle is open, key and value are only read.
         self.done(hasty(|| unsafe {
-            let (key_len, value_len) = (key.len() as u32, value.len() as u32);
-            barid_bdb_put(self.db.as_ptr(), key.as_ptr(), key_len, value.as_ptr(), value_len)
+            (self.methods.put)(self.db.as_ptr(), ptr::null_mut(), &mut key, &mut value, 0)
         }))
     }
 
     /// Removes `key`, if it is there.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        let mut key = Bytes::of(key);
         // SAFETY: the handle is open, the key is only read.
         let delete =
-            || unsafe { barid_bdb_delete(self.db.as_ptr(), key.as_ptr(), key.len() as u32) };
+            || unsafe { (self.methods.del)(self.db.as_ptr(), ptr::null_mut(), &mut key, 0) };
         let returned = hasty(delete);
-        if returned == NONE { Ok(()) } else { self.done(returned) }
+        if returned == layout::NOTFOUND { Ok(()) } else { self.done(returned) }
     }
 
     /// Hands what is in memory only to the system.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is open.
-        self.done(hasty(|| unsafe { barid_bdb_flush(self.db.as_ptr()) }))
+        self.done(hasty(|| unsafe { (self.methods.sync)(self.db.as_ptr(), 0) }))
     }
 
     /// Writes what is in memory only, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
         let bdb = std::mem::ManuallyDrop::new(self);
         // SAFETY: the handle is open, and is never used again.
-        bdb.done(hasty(|| unsafe { barid_bdb_close(bdb.db.as_ptr()) }))
+        bdb.done(hasty(|| unsafe { (bdb.methods.close)(bdb.db.as_ptr(), 0) }))
     }
 }
 
 impl Drop for Bdb {
     fn drop(&mut self) {
         // SAFETY: the handle is open, and is never used again.
-        hasty(|| unsafe { barid_bdb_close(self.db.as_ptr()) });
+        hasty(|| unsafe { (self.methods.close)(self.db.as_ptr(), 0) });
     }
 }
 
 impl Cursor<'_> {
     /// The next pair, or the first from a key on. It stays until the cursor is used again.
     fn next(&mut self, from: Option<&[u8]>) -> Outcome<Option<(&[u8], &[u8])>> {
-        let (from, from_len) = from.map_or((ptr::null(), 0), |from| (from.as_ptr(), from.len()));
-        let (mut key, mut key_len) = (ptr::null(), 0);
-        let (mut value, mut value_len) = (ptr::null(), 0);
-        // SAFETY: the cursor is open; `from` is only read.
-        let returned = unsafe {
-            let from_len = from_len as u32;
-            let (key, value) = ((&mut key, &mut key_len), (&mut value, &mut value_len));
-            barid_bdb_cursor_next(self.cursor, from, from_len, key.0, key.1, value.0, value.1)
+        let (mut key, how) = match from {
+            Some(from) => (Bytes::of(from), layout::SET_RANGE),
+            None => (Bytes::place(), layout::NEXT),
         };
-        if returned == NONE {
+        let mut value = Bytes::place();
+        // SAFETY: the cursor is open; `from` is only read.
+        let returned = unsafe { (self.methods.get)(self.cursor, &mut key, &mut value, how) };
+        if returned == layout::NOTFOUND {
             return Ok(None);
         }
         self.bdb.done(returned)?;
         // SAFETY: both stay until the cursor is used again, which `self` forbids meanwhile.
-        Ok(Some(unsafe { (bytes(key, key_len), bytes(value, value_len)) }))
+        Ok(Some(unsafe { (bytes(&key), bytes(&value)) }))
     }
 }
 
 impl Drop for Cursor<'_> {
     fn drop(&mut self) {
         // SAFETY: the cursor is open, and is never used again.
-        unsafe { barid_bdb_cursor_close(self.cursor) };
+        unsafe { (self.methods.close)(self.cursor) };
     }
 }
 
