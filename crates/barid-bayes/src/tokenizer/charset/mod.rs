@@ -166,7 +166,7 @@ fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: im
     }
 }
 
-/// Copies UTF-8 with its invalid bytes replaced. As for the C library, four bytes may be a
+/// Copies UTF-8 with its invalid bytes replaced. As for the C library, four to six bytes may be a
 /// character beyond those that there are.
 fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
     let end = to.len().saturating_add(bounds.room);
@@ -174,17 +174,31 @@ fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
     while let Err(error) = std::str::from_utf8(rest) {
         let (valid, invalid) = rest.split_at(error.valid_up_to());
         to.extend_from_slice(valid);
-        let is_beyond = matches!(invalid, [0xF4..=0xF7, 0x80..0xC0, 0x80..0xC0, 0x80..0xC0, ..]);
-        let (known, after) = invalid.split_at(if is_beyond { 4 } else { 0 });
+        let (known, after) = invalid.split_at(beyond_len(invalid));
         to.extend_from_slice(known);
         rest = after;
-        if !is_beyond && let Some((&byte, after)) = rest.split_first() {
+        if known.is_empty()
+            && let Some((&byte, after)) = rest.split_first()
+        {
             to.push(bounds.replacement.unwrap_or(byte));
             rest = after;
         }
     }
     to.extend_from_slice(rest);
     to.truncate(end);
+}
+
+/// Returns the length of the character beyond Unicode that a text begins with; 0 if there is none.
+/// Characters of five and six bytes must need them.
+fn beyond_len(text: &[u8]) -> usize {
+    let len = match text {
+        [0xF4..=0xF7, ..] => 4,
+        [0xF8, 0x88..=0xFF, ..] | [0xF9..=0xFB, ..] => 5,
+        [0xFC, 0x84..=0xFF, ..] | [0xFD, ..] => 6,
+        _ => return 0,
+    };
+    let rest = text.get(1..len).unwrap_or(&[0]);
+    if rest.iter().all(|byte| (0x80..0xC0).contains(byte)) { len } else { 0 }
 }
 
 #[cfg(test)]
@@ -212,6 +226,24 @@ mod tests {
         check("gb2312", b"a\xC4\xE3\xBA\xC3\n", "a你好\n".as_bytes());
         check("big5", b"\xA7A\xA6n\n", "你好\n".as_bytes());
         check("euc-kr", b"\xB0\xA1\xFFA\n", &["가".as_bytes(), b"\xFFA\n"].concat());
+    }
+
+    /// As `iconv -f UTF-8 -t UTF-8` has it.
+    #[test]
+    fn characters_beyond_unicode_are_valid() {
+        let check = |line: &[u8], expected: &[u8]| {
+            let mut to = Vec::new();
+            replace_invalid(line, &mut to, Bounds { room: 1000, replacement: Some(b'?') });
+            assert_eq!(to.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        };
+        for valid in
+            [&b"\xF4\x90\x80\x80"[..], b"\xF9\x9D\x89\x8F\xA6", b"\xFC\x84\x80\x80\x80\x80"]
+        {
+            check(&[b"a", valid, b"b"].concat(), &[b"a", valid, b"b"].concat());
+            check(&valid[..valid.len() - 1], &b"?????"[..valid.len() - 1]);
+        }
+        check(b"\xF8\x87\xBF\xBF\xBF", b"?????");
+        check(b"\xFE\x84\x80", b"???");
     }
 
     #[test]
