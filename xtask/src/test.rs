@@ -1,7 +1,9 @@
 //! `cargo xtask test`: every check and every test.
 
-use anyhow::Result;
-use barid_testkit::corpora;
+use std::path::{Component, Path};
+
+use anyhow::{Result, ensure};
+use barid_testkit::{corpora, disk};
 
 use crate::args::Args;
 use crate::shell::{cargo, step};
@@ -9,7 +11,11 @@ use crate::{dist, install, tidy};
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let no_install = args.switch("--no-install");
+    let own_corpora = args.switch("--own-corpora");
     args.finish()?;
+    if own_corpora {
+        return with_own_corpora();
+    }
     if !no_install {
         step("install", || {
             install::components();
@@ -32,4 +38,64 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     step("dist", || dist::build("dev", &dist))?;
     // Last, so that the output ends with what the tests say.
     cargo(&with(&["test"], &["--no-fail-fast"]), &[("BARID_DIST", &dist.to_string_lossy())])
+}
+
+/// Runs the tests that use corpora as on a machine that has none of real mail.
+fn with_own_corpora() -> Result<()> {
+    let modules = modules_with_corpora()?;
+    ensure!(modules.len() > 10, "only {modules:?} use corpora");
+    let features = install::features();
+    let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+    let args = [&["test", "--workspace", "--tests"], features, &["--no-fail-fast", "--"]].concat();
+    let none = corpora::target_folder().join("no-corpora");
+    let variables = [("BARID_CORPORA", &*none.to_string_lossy()), ("CI", "")];
+    cargo(&[&args[..], &modules].concat(), &variables)
+}
+
+/// Calls that ask for a corpus.
+const CALLS: [&str; 3] = ["corpora::files(", "corpora::find(", "Mail::of("];
+
+/// Returns the modules that use corpora, as names of tests begin.
+fn modules_with_corpora() -> Result<Vec<String>> {
+    let mut modules = Vec::new();
+    for path in disk::list_files(&corpora::repository().join("crates"))? {
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        if !is_source {
+            continue;
+        }
+        let text = disk::read_text(&path)?;
+        if CALLS.iter().any(|call| text.contains(call)) {
+            modules.push(module_of(&path));
+        }
+    }
+    Ok(modules)
+}
+
+/// Returns the path of a file below `src` or `tests` as that of a module.
+fn module_of(path: &Path) -> String {
+    let path = path.with_extension("");
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let names: Vec<&str> = names.collect();
+    let is_root = |name: &&str| ["src", "tests"].contains(name);
+    let root = names.iter().position(|name| *name == "crates").map_or(0, |at| at + 2);
+    let below = names[root..].iter().skip_while(|name| !is_root(name)).skip(1);
+    below.filter(|name| **name != "mod").map(|name| format!("{name}::")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_modules() {
+        let check = |path: &str, expected: &str| assert_eq!(module_of(path.as_ref()), expected);
+        check("/src/x/crates/barid-cli/tests/real_mail.rs", "real_mail::");
+        check("/x/crates/barid-formats/tests/mix/corpora.rs", "mix::corpora::");
+        check("/x/crates/barid-formats/src/plan/tests/mod.rs", "plan::tests::");
+        let modules = modules_with_corpora().unwrap();
+        assert!(modules.iter().any(|module| module == "bogofilter::"), "{modules:?}");
+    }
 }

@@ -106,7 +106,8 @@ struct Source {
 impl Source {
     fn load() -> Option<Self> {
         let mut messages = Vec::new();
-        for (name, every) in [("spamassassin", 60), ("dev-torture", 8), ("csdmc2010", 60)] {
+        for (name, every) in [("spamassassin", 60_usize), ("dev-torture", 8), ("csdmc2010", 60)] {
+            let every = corpora::either(name, every, every.div_ceil(10));
             for file in corpora::files(name)?.iter().step_by(every) {
                 let mut message = corpora::read(file).unwrap();
                 message.truncate(MESSAGE_LEN_MAX);

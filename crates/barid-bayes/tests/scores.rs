@@ -9,6 +9,8 @@ use barid_bayes::{
 use barid_testkit::peers::Bogofilter;
 use barid_testkit::{Scratch, corpora};
 
+const CORPUS: &str = "spamassassin";
+
 /// What bogofilter learned, and what it may be asked.
 struct Trained {
     peer: Bogofilter,
@@ -21,10 +23,11 @@ struct Trained {
 impl Trained {
     /// Registers every `every`th message of the corpus, spam and ham, and reads what was counted.
     fn new(every: usize) -> Option<Self> {
+        let every = corpora::either(CORPUS, every, every.min(3));
         let peer = Bogofilter::new()?;
         let scratch = Scratch::new("bayes").unwrap();
         let (mut spam, mut ham, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, file) in corpora::files("spamassassin")?.into_iter().enumerate() {
+        for (index, file) in corpora::files(CORPUS)?.into_iter().enumerate() {
             let is_spam = file.components().any(|part| part.as_os_str() == "spam");
             match index % every {
                 0 if is_spam => spam.push(file),
@@ -126,7 +129,7 @@ fn scores_of_spam_and_ham() {
     let mut files = trained.others.clone();
     files.extend(corpora::files("csdmc2010").unwrap());
     trained.check_scores(&files, &[], default);
-    let few: Vec<_> = files.into_iter().step_by(9).collect();
+    let few: Vec<_> = files.into_iter().step_by(corpora::either(CORPUS, 9, 1)).collect();
     let sp_esf = Parameters { sp_esf: 0.7, ns_esf: 0.37, ..default };
     trained.check_scores(&few, &["--sp-esf=0.7", "--ns-esf=0.37"], sp_esf);
     let wide = Parameters { min_dev: 0.02, robs: 0.1, robx: 0.4, ..default };
@@ -145,7 +148,7 @@ fn check_printed(trained: &Trained, args: &[&str], print: impl Fn(&Explanation<'
     let (mut distinct, mut scorer) = (Distinct::new(), Scorer::new());
     let parameters = Parameters::default();
     let mut lines = 0;
-    for file in trained.others.iter().step_by(40) {
+    for file in trained.others.iter().step_by(corpora::either(CORPUS, 40, 4)) {
         let message = corpora::read(file).unwrap();
         let output = trained.peer.filter(trained.scratch.path(), args, &message).unwrap();
         distinct.read(&mut tokenizer, &message);
@@ -197,7 +200,7 @@ fn what_is_printed_about_scores() {
 fn check_facts(trained: &Trained) {
     let mut tokenizer = Tokenizer::new(Options::default());
     let mut known = [0; 3];
-    for file in trained.others.iter().step_by(10) {
+    for file in trained.others.iter().step_by(corpora::either(CORPUS, 10, 1)) {
         let message = corpora::read(file).unwrap();
         let args = ["-t", "--terse-format=%I|%Q|%A"];
         let output = trained.peer.filter(trained.scratch.path(), &args, &message).unwrap();

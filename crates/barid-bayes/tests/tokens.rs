@@ -5,9 +5,13 @@ use barid_testkit::peers::Bogofilter;
 
 use crate::peer;
 
+/// Compares every `every`th message of a corpus, at least `minimum`; of a small one of our own ten
+/// times as many, which must be a fifteenth of `minimum`.
 fn check_corpus(name: &str, every: usize, args: &[&str], minimum: usize) {
     let Some(peer) = Bogofilter::new() else { return };
     let Some(files) = corpora::files(name) else { return };
+    let every = corpora::either(name, every, every.div_ceil(10));
+    let minimum = corpora::either(name, minimum, minimum / 15);
     let mut tokens = 0;
     let chosen: Vec<_> = files.iter().step_by(every).collect();
     for file in &chosen {

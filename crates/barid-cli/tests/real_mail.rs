@@ -33,7 +33,8 @@ const FIRST_ARRIVAL: i64 = 1_100_000_000;
 static MADE: Mutex<Vec<(&str, Weak<Mail>)>> = Mutex::new(Vec::new());
 
 impl Mail {
-    /// The corpus of a name, of which at least `count_min` messages must be there.
+    /// The corpus of a name, of which at least `count_min` messages must be there if it is of real
+    /// mail.
     pub(crate) fn of(corpus: &'static str, count_min: usize) -> Option<Arc<Self>> {
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.iter().filter(|(name, _)| *name == corpus);
@@ -41,6 +42,7 @@ impl Mail {
             return Some(mail);
         }
         let files = corpora::files(corpus)?;
+        let count_min = corpora::either(corpus, count_min, 100);
         assert!(files.len() >= count_min, "{corpus}: {} files", files.len());
         let messages = files.iter().enumerate().map(|(number, path)| message(number, path));
         let mail = Self { world: World::new(), messages: messages.collect() };

@@ -1,14 +1,23 @@
-//! The corpora of real mail. They are not part of the repository.
+//! Corpora of mail for tests.
 //!
-//! They are looked for in the folder that the environment variable `BARID_CORPORA` names (the packs
-//! unpacked side by side), else in `../shared/corpora/*.tar.zst` beside the repository, which are
-//! unpacked once, each when it is first asked for, to `barid-corpora` in the build folder.
+//! Those of real mail are not part of the repository. They are looked for in the folder that the
+//! environment variable `BARID_CORPORA` names (the packs unpacked side by side), else in
+//! `../shared/corpora/*.tar.zst` beside the repository, which are unpacked once, each when it is
+//! first asked for, to `barid-corpora` in the build folder.
+//!
+//! Where one is missing, a test gets a small one of our own making in its place (`own.rs`), with
+//! the same folders; with `CI=true` it fails. What a test expects of each, [`either`] tells apart.
+
+mod hostile;
+mod own;
+mod spam;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use crate::skip::in_ci;
 use crate::{disk, skip_or_fail};
 
 /// A pack and the folders that it unpacks to.
@@ -34,31 +43,62 @@ const ALIASES: &[(&str, &str)] = &[
 /// Finds a folder or file of the corpora: `name` is its path inside them (`linux-man/msgs`) or the
 /// name of a pack (`dev-list-man`, `dev-old-mips`, `dev-rich`, `dev-formats`, `dev-torture`).
 ///
-/// `None` after [`skip_or_fail`], so the test returns.
+/// Returns `None` after [`skip_or_fail`] if it is missing and there is no small one in its place
+/// (mailboxes that other programs wrote, the test suites of others); the test returns then.
 ///
 /// # Panics
 ///
-/// With `CI=true` when the corpus is missing or cannot be unpacked.
+/// With `CI=true` when the corpus of real mail is missing or cannot be unpacked.
+#[expect(clippy::print_stderr, reason = "test output")]
 pub fn find(name: &str) -> Option<PathBuf> {
-    let inner = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, inner)| inner);
-    let found = match std::env::var_os("BARID_CORPORA").filter(|folder| !folder.is_empty()) {
-        Some(folder) => Ok(PathBuf::from(folder)),
-        None => unpacked(inner),
+    let why = match real(name) {
+        Ok(path) => return Some(path),
+        Err(why) => format!("corpus {name}: {why}"),
     };
-    let missing = match found.map(|root| root.join(inner)) {
-        Ok(path) if disk::exists(&path) => return Some(path),
-        Ok(path) => format!("corpus {name}: no {}", path.display()),
-        Err(error) => format!("corpus {name}: {error}"),
-    };
-    skip_or_fail(&missing);
+    if !in_ci() {
+        let root = own::root().unwrap_or_else(|error| panic!("small corpora: {error}"));
+        let path = root.join(inner(name));
+        if disk::exists(&path) {
+            eprintln!("{why}; the small one of our own takes its place");
+            return Some(path);
+        }
+    }
+    skip_or_fail(&why);
     None
+}
+
+/// Returns `in_real` if the corpus of real mail is there, and `in_own` if the small one takes its
+/// place.
+pub fn either<T>(name: &str, in_real: T, in_own: T) -> T {
+    if is_real(name) { in_real } else { in_own }
+}
+
+/// Returns `true` if the corpus of real mail is there.
+pub fn is_real(name: &str) -> bool {
+    real(name).is_ok()
+}
+
+/// Returns the path of a corpus of real mail, or why there is none.
+fn real(name: &str) -> Result<PathBuf, String> {
+    let inner = inner(name);
+    let root = match std::env::var_os("BARID_CORPORA").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => unpacked(inner).map_err(|error| error.to_string())?,
+    };
+    let path = root.join(inner);
+    if disk::exists(&path) { Ok(path) } else { Err(format!("no {}", path.display())) }
+}
+
+/// Returns the path of a corpus inside the folder of all.
+fn inner(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, inner)| inner)
 }
 
 /// The paths of all files under a corpus folder, sorted; see [`find`].
 ///
 /// # Panics
 ///
-/// With `CI=true` when the corpus is missing.
+/// With `CI=true` when the corpus of real mail is missing.
 pub fn files(name: &str) -> Option<Vec<PathBuf>> {
     let folder = find(name)?;
     match disk::list_files(&folder) {

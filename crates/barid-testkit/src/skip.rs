@@ -14,7 +14,7 @@ pub fn skip_or_fail(what: &str) {
     eprintln!("skipped: {what}");
 }
 
-/// Whether the environment says `CI=true`.
-fn in_ci() -> bool {
+/// Returns `true` if the environment says `CI=true`.
+pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }

@@ -292,8 +292,17 @@ fn packed(text: &[u8]) -> Vec<u8> {
     words.collect::<Vec<_>>().join(&b' ')
 }
 
-/// Compares all messages of a corpus, of a large one every `step`th; of those whose structure is
-/// broken, `different_max` answers may differ in ways that have no name.
+/// Returns which messages of a corpus are compared, and how many items at least.
+fn bounds(corpus: &str, step: usize, compared_min: u64) -> (usize, u64) {
+    let own = (step.div_ceil(4), compared_min / 10);
+    let (step, compared_min) = corpora::either(corpus, (step, compared_min), own);
+    let is_all = std::env::var_os("BARID_FETCH_ALL").is_some();
+    (if is_all { 1 } else { step }, compared_min)
+}
+
+/// Compares all messages of a corpus, of a large one every `step`th, and at least `compared_min`
+/// items, or a tenth of that in a small corpus of our own; of those whose structure is broken,
+/// `different_max` answers may differ in ways that have no name.
 fn compare(corpus: &str, step: usize, compared_min: u64, different_max: u64) {
     let (Some(files), Some(dovecot)) = (corpora::files(corpus), Dovecot::new()) else { return };
     let scratch = Scratch::new("fetch").unwrap();
@@ -301,7 +310,7 @@ fn compare(corpus: &str, step: usize, compared_min: u64, different_max: u64) {
     for folder in ["cur", "new", "tmp"] {
         disk::create_dir_all(&maildir.join(folder)).unwrap();
     }
-    let step = if std::env::var_os("BARID_FETCH_ALL").is_some() { 1 } else { step };
+    let (step, compared_min) = bounds(corpus, step, compared_min);
     let files: Vec<_> = files.into_iter().step_by(step).collect();
     let mut messages = Vec::new();
     for (number, file) in files.iter().enumerate() {

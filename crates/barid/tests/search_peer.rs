@@ -54,6 +54,7 @@ fn compare(corpus: &str, step: usize) {
     let asked = std::env::var("BARID_SEARCH_PROGRAMS").ok().and_then(|count| count.parse().ok());
     let programs = asked.unwrap_or(PROGRAMS).div_ceil(3);
     let mut random = Rng::with_seed(SEED);
+    let step = corpora::either(corpus, step, 1);
     let files: Vec<PathBuf> = files.into_iter().step_by(step).collect();
     let mut pair = Pair::new(&peer, &files, &mut random);
     let mut equal = 0;
@@ -248,6 +249,9 @@ fn name_of_text(message: &[u8], head: &[u8]) -> Option<&'static str> {
     }
     if are_boundaries_alike(message) {
         return Some("boundary-prefix");
+    }
+    if message.windows(11).any(|part| part.eq_ignore_ascii_case(b"boundary=\"\"")) {
+        return Some("empty-boundary");
     }
     if std::str::from_utf8(head).is_err() {
         return Some("undeclared-charset");

@@ -34,7 +34,10 @@ pub(super) struct Split {
 pub(super) fn messages() -> Result<Option<Vec<Message>>> {
     let mut messages = Vec::new();
     for (folder, is_spam) in FOLDERS {
-        let Some(files) = corpora::files(folder) else { return Ok(None) };
+        // Generated mail is no judge.
+        let Some(files) = corpora::files(folder).filter(|_| corpora::is_real(folder)) else {
+            return Ok(None);
+        };
         for path in files {
             let bytes = corpora::read(&path).with_context(|| path.display().to_string())?;
             messages.push(Message { path, is_spam, date: arrived(&bytes) });

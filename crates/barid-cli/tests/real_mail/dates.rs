@@ -49,8 +49,8 @@ fn dates_of_json() {
 
 #[test]
 fn every_date_of_old_mail() {
-    const COUNT: usize = 9151;
-    let Some(mail) = Mail::of("dev-old-mips", COUNT) else { return };
+    let Some(mail) = Mail::of("dev-old-mips", 9151) else { return };
+    let count = mail.messages.len();
     let Some(peer) = Dovecot::new() else { return };
     let maildir = mail.maildir();
     let listed = String::from_utf8(mail.run(&["ls", "--json", &maildir])).unwrap();
@@ -59,7 +59,7 @@ fn every_date_of_old_mail() {
     let arguments = ["-f", "tab", "fetch", fields, "mailbox", "INBOX", "all"];
     let theirs = peer.doveadm(&format!("maildir:{maildir}"), &[], &arguments).unwrap();
     let theirs: Vec<&str> = theirs.lines().skip(1).collect();
-    assert_eq!((listed.len(), theirs.len()), (COUNT, COUNT));
+    assert_eq!((listed.len(), theirs.len()), (count, count));
     let mut tally = Tally::new("sent dates of old mail against Dovecot's");
     let mut arrivals = Tally::new("internal dates of old mail against Dovecot's");
     for ((ours, theirs), message) in listed.iter().zip(theirs).zip(&mail.messages) {
@@ -70,6 +70,9 @@ fn every_date_of_old_mail() {
         let text = String::from_utf8_lossy(text);
         match (date(&ours["date"]), cause(&text)) {
             (Some(date), _) if date == sent => tally.equal(),
+            (None, _) if text.is_empty() && sent == 0 => {
+                tally.explained("a message without a date")
+            }
             (_, Some(cause)) => tally.explained(cause),
             (date, None) => tally.different(format!("{uid}: {date:?}, {sent}: {text}")),
         }
@@ -78,8 +81,8 @@ fn every_date_of_old_mail() {
             date => arrivals.different(format!("{uid}: {date:?}, {arrival}")),
         }
     }
-    tally.report(COUNT);
-    arrivals.report(COUNT);
+    tally.report(count);
+    arrivals.report(count);
 }
 
 fn date(value: &Value) -> Option<i64> {

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use barid_testkit::boxes::MaildirWriter;
-use barid_testkit::disk;
+use barid_testkit::{corpora, disk};
 
 use super::{Mail, Run, Tally, run};
 use crate::stores::{usable, ways};
 use crate::support::World;
 
-/// Messages of dev-list-man.
+const LIST: &str = "dev-list-man";
+/// Messages of the corpus of real mail.
 const COUNT: usize = 17_885;
 /// Messages that every way to keep a cache is tried with.
 const PART: usize = 2_000;
@@ -54,9 +55,9 @@ fn verify(world: &World, path: &str, options: &[&str]) {
 }
 
 /// Delivers, expunges and changes flags, a bit everywhere.
-fn change(mail: &Mail, world: &World) {
+fn change(mail: &Mail, part: usize, world: &World) {
     let writer = MaildirWriter::create(&world.path("maildir")).unwrap();
-    for (number, message) in mail.messages.iter().skip(PART).take(CHANGED).enumerate() {
+    for (number, message) in mail.messages.iter().skip(part).take(CHANGED).enumerate() {
         writer.deliver(&format!("{}.M{number}P2.host", 1_100_000_000 + number), message).unwrap();
     }
     let files = disk::list_files(&world.path("maildir/cur")).unwrap();
@@ -72,9 +73,10 @@ fn change(mail: &Mail, world: &World) {
 
 #[test]
 fn every_way_to_keep_a_cache() {
-    let Some(mail) = Mail::of("dev-list-man", COUNT) else { return };
+    let Some(mail) = Mail::of(LIST, COUNT) else { return };
     let world = World::new();
-    let path = mail.write_part(&world, PART);
+    let part = corpora::either(LIST, PART, 150);
+    let path = mail.write_part(&world, part);
     let ways = ways(&world);
     let started = Instant::now();
     let mut tally = Tally::new(format!("{} ways to keep a cache", ways.len()));
@@ -95,7 +97,7 @@ fn every_way_to_keep_a_cache() {
         }
     };
     ask(&mut tally, "first and again", 2);
-    change(&mail, &world);
+    change(&mail, part, &world);
     ask(&mut tally, "after changes", 2);
     let mut sizes = String::new();
     for options in &options {
@@ -109,13 +111,13 @@ fn every_way_to_keep_a_cache() {
         )[0];
         write!(sizes, "\n  {:>9} {}", line["bytes"], options[2..].join(" ")).unwrap();
     }
-    println!("bytes of {PART} messages, in {:?}:{sizes}", started.elapsed());
+    println!("bytes of {part} messages, in {:?}:{sizes}", started.elapsed());
     tally.report(ways.len() * QUESTIONS.len() * 4);
 }
 
 #[test]
 fn every_store_holds_a_large_mailbox() {
-    let Some(mail) = Mail::of("dev-list-man", COUNT) else { return };
+    let Some(mail) = Mail::of(LIST, COUNT) else { return };
     let path = mail.maildir();
     let world = &mail.world;
     let expected = answers(world, &path, &["--no-cache"]);

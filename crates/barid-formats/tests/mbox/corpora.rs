@@ -6,9 +6,11 @@ use barid_types::Flag;
 
 use super::support::{Box_, Message, render};
 
+const LIST: &str = "dev-list-man";
+
 /// The list as files, in order of their names.
 fn list_man() -> Option<Vec<Vec<u8>>> {
-    let files = corpora::files("dev-list-man")?;
+    let files = corpora::files(LIST)?;
     Some(files.iter().map(|path| corpora::read(path).unwrap()).collect())
 }
 
@@ -36,7 +38,7 @@ fn without_length(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn a_list_in_every_variant_comes_back() {
     let Some(messages) = list_man() else { return };
-    assert_eq!(messages.len(), 17_885);
+    assert_eq!(messages.len(), corpora::either(LIST, 17_885, 600));
     for variant in Variant::ALL {
         let file = render(variant, messages.iter().map(Vec::as_slice));
         for forced in [Some(variant), None] {
@@ -68,11 +70,11 @@ fn a_list_in_every_variant_comes_back() {
             };
             let expected = match variant {
                 _ if lossless => 0,
-                Variant::Mboxrd => 180,
-                _ => 134,
+                Variant::Mboxrd => corpora::either(LIST, 180, 61),
+                _ => corpora::either(LIST, 134, 32),
             };
             assert_eq!(quoted, expected, "{variant:?} {forced:?}");
-            assert_eq!(equal + quoted + ended, 17_885);
+            assert_eq!(equal + quoted + ended, messages.len());
         }
     }
 }
@@ -184,8 +186,7 @@ fn what_c_client_wrote_has_the_flags_of_its_source() {
 fn no_file_of_the_torture_corpora_makes_trouble() {
     let mut files = Vec::new();
     for name in ["dev-torture", "spamassassin", "dev-formats"] {
-        let Some(more) = corpora::files(name) else { return };
-        files.extend(more);
+        files.extend(corpora::files(name).into_iter().flatten());
     }
     let (mut mailboxes, mut refused, mut messages) = (0, 0, 0);
     for path in &files {
@@ -205,5 +206,6 @@ fn no_file_of_the_torture_corpora_makes_trouble() {
         }
     }
     println!("{} files: {mailboxes} read, {refused} refused, {messages} messages", files.len());
-    assert!(mailboxes > 10_000 && refused > 10_000, "{mailboxes} {refused}");
+    let (mailboxes_min, refused_min) = corpora::either("dev-torture", (10_000, 10_000), (20, 900));
+    assert!(mailboxes > mailboxes_min && refused > refused_min, "{mailboxes} {refused}");
 }

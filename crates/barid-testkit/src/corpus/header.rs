@@ -282,7 +282,7 @@ fn encoded_words(text: &str, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn base64_encode(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn base64_encode(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for chunk in bytes.chunks(3) {
         let byte = |i| chunk.get(i).copied().map_or(0, u32::from);

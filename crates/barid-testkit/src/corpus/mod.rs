@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet};
 
+pub(crate) use header::base64_encode;
+pub(crate) use names::WORDS;
 pub(crate) use random::Random;
 use text::Texts;
 use threads::Threads;
