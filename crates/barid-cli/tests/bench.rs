@@ -11,7 +11,7 @@ use barid_testkit::usage::Sampling;
 use barid_testkit::{Scratch, disk, skip_or_fail};
 use serde_json::Value;
 
-use crate::support::{World, parse_lines};
+use crate::support::{Running, World, parse_lines};
 
 const LEN: u64 = 200;
 
@@ -120,7 +120,7 @@ fn an_interrupted_bench_leaves_what_it_measured() {
     let world = world();
     let args = ["bench", "hcache", "-m", "mail", "-t", "1000", "-b", "native", "-o", "out"];
     let mut command = world.command();
-    let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Running::spawn(command.args(args).stdout(Stdio::piped()));
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let kill = format!("kill -INT {}", child.id());
     let mut is_asked = false;

@@ -8,7 +8,7 @@ use barid_testkit::corpus::Corpus;
 use serde_json::{Value, json};
 
 use crate::real_mail::Mail;
-use crate::support::{World, mbox, parse_lines};
+use crate::support::{Running, World, mbox, parse_lines};
 
 /// The formats around the ring; of an mbox the variant whose quoting can be undone.
 const RING: [&str; 6] = ["maildir", "mboxrd", "mbx", "mix", "mh", "maildir"];
@@ -199,7 +199,7 @@ fn check_killed(format: &str) {
     while killed < KILLS {
         let mut command = world.command();
         command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let mut child = Running::spawn(&mut command);
         std::thread::sleep(whole.mul_f32(rng.f32()));
         child.kill().unwrap();
         if child.wait().unwrap().code().is_none() {

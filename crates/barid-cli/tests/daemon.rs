@@ -9,13 +9,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::{World, mbox, send};
+use crate::support::{Running, World, mbox, send};
 
 /// Messages of a kind, each with words of its own.
 fn messages(word: &str, count: u32) -> Vec<String> {
@@ -26,7 +26,7 @@ fn messages(word: &str, count: u32) -> Vec<String> {
 /// A daemon of a filter that knows spam about pills and ham about minutes.
 pub(crate) struct Daemon {
     pub(crate) world: World,
-    child: Child,
+    child: Running,
     port: u16,
 }
 
@@ -48,7 +48,8 @@ impl Daemon {
     pub(crate) fn start_with(world: World, args: &[&str]) -> Self {
         let mut command = world.command();
         command.args(["spam", "daemon"]).args(args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running::spawn(command);
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();

@@ -1,10 +1,10 @@
 //! A program that is killed while it writes a cache, and programs that use one cache at once.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use crate::stores::usable;
-use crate::support::World;
+use crate::support::{Running, World};
 
 /// So many times a program is killed before it is done, spread over the stores.
 const KILLS: usize = 100;
@@ -56,9 +56,9 @@ impl<'a> Mailbox<'a> {
         self.world.ok(&["ls", "--json", &self.path, "--no-cache"])
     }
 
-    fn start(&self, args: &[&str]) -> Child {
+    fn start(&self, args: &[&str]) -> Running {
         let mut command = self.world.command();
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        Running::spawn(command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 }
 
@@ -131,7 +131,7 @@ fn many_use_one_cache() {
             let pack = ["none", "zstd"][round % 2];
             let convert = ["cache", "convert", &path, "--cache-dir", &dir, "--compress", pack];
             // All of them find the mailbox changed, and each tries to write the cache.
-            let mut running: Vec<Child> = Vec::new();
+            let mut running: Vec<Running> = Vec::new();
             if round > 0 {
                 running.push(mailbox.start(&convert));
             }

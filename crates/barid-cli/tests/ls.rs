@@ -155,14 +155,7 @@ fn a_closed_pipe_is_quiet() {
     let one = "From a@b Tue Mar  5 12:22:10 2024\nSubject: a subject of some length\n\n\n";
     let path = world.write("box.mbox", one.repeat(20_000).as_bytes());
     for json in [&[][..], &["--json"]] {
-        let mut child = world
-            .command()
-            .args(["ls", &path])
-            .args(json)
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = world.start(&[&["ls", &path], json].concat());
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));

@@ -2,7 +2,6 @@
 //! every message there under its UID and with its flags, and undone byte for byte.
 
 use std::collections::BTreeMap;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::support::World;
@@ -222,7 +221,7 @@ impl Damaged {
     /// Starts the program and kills it at some moment; whether it was not done.
     fn kill(&mut self, world: &World, what: usize, rng: &mut fastrand::Rng) -> bool {
         let args = ["--repair", "--undo"];
-        let mut child: Child = world.start(&["check", args[what], self.spec]);
+        let mut child = world.start(&["check", args[what], self.spec]);
         std::thread::sleep(self.whole[what].mul_f32(0.1 + 0.8 * rng.f32()));
         child.kill().unwrap();
         let is_killed = child.wait().unwrap().code().is_none();

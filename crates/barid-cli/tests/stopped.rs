@@ -1,6 +1,5 @@
 //! A long rewrite of an mbox that is told to end, or killed: the next command completes it.
 
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use barid_testkit::boxes::{MboxOptions, MboxVariant};
@@ -8,7 +7,7 @@ use barid_testkit::corpus::Corpus;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Run, World, parse_lines, send};
+use crate::support::{Run, Running, World, parse_lines, send};
 
 /// Messages of the mailbox: some 50 MB, of which a sync moves nearly all.
 const MESSAGES: u64 = 12_000;
@@ -40,7 +39,7 @@ impl<'a> Fresh<'a> {
     }
 
     /// Makes it anew, another file of that name, and starts a sync.
-    fn start(&self) -> Child {
+    fn start(&self) -> Running {
         self.world.remove("box.mbox");
         self.world.write("box.mbox", &self.stored);
         self.world.start(&["sync", &self.path])

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -51,9 +52,9 @@ impl World {
     }
 
     /// Starts the program.
-    pub(crate) fn start(&self, args: &[&str]) -> Child {
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.command();
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        Running::spawn(command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
     /// Gives everything to the user that [`barid_testkit::peers::PeerUser`] is.
@@ -65,7 +66,7 @@ impl World {
     pub(crate) fn run_with_input(&self, args: &[&str], input: &[u8]) -> Run {
         let mut command = self.command();
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Running::spawn(&mut command);
         child.stdin.take().unwrap().write_all(input).unwrap();
         Run::of(child.wait_with_output().unwrap())
     }
@@ -101,11 +102,14 @@ impl World {
     /// Puts a message into a Maildir, its arrival as its name says.
     pub(crate) fn deliver(&self, maildir: &str, file: &str, message: &str) {
         let path = self.path(maildir).join(file);
-        fs::write(&path, message).unwrap();
+        // It is whole when it gets its name, as those of all who deliver.
+        let delivered = self.path(maildir).join(".delivered");
+        fs::write(&delivered, message).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         let seconds = name.split('.').next().unwrap().parse().unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        fs::File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        fs::File::options().append(true).open(&delivered).unwrap().set_modified(time).unwrap();
+        fs::rename(delivered, path).unwrap();
     }
 
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> String {
@@ -172,6 +176,44 @@ impl Run {
 
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
+    }
+}
+
+/// A process that ends with the test that started it, however that ends.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    /// Waits for its end, as [`Child::wait_with_output`].
+    pub(crate) fn wait_with_output(mut self) -> std::io::Result<Output> {
+        self.0.take().expect("because only this takes it").wait_with_output()
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect("because only who waits for its end takes it")
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("because only who waits for its end takes it")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            // It may have ended by itself.
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }
 

@@ -1,19 +1,19 @@
 //! `barid watch`: lines for what others do to mailboxes.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout};
+use std::process::ChildStdout;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Run, World, mbox, parse_lines, send};
+use crate::support::{Run, Running, World, mbox, parse_lines, send};
 
 const ONE: &str = "From: Ann Ex <ann@a.example>\nSubject: one\n\nHello.\n";
 const TWO: &str = "From: Bo <bo@b.example>\nSubject: two\n\nHello.\n";
 
 /// A watch whose lines are read one by one.
 struct Watching {
-    child: Child,
+    child: Running,
     lines: BufReader<ChildStdout>,
 }
 
@@ -92,6 +92,35 @@ fn changes_are_told_as_they_happen() {
         let mh = world.write("mh/.mh_sequences", b"");
         let mh = mh.strip_suffix("/.mh_sequences").unwrap();
         check(&world, args, mh, &|| drop(world.write("mh/2", TWO.as_bytes())));
+    }
+}
+
+/// Messages whose files are there before they are whole are told once, when they are.
+#[test]
+fn a_message_that_is_being_written_is_told_when_it_is_whole() {
+    for args in [&[][..], &["--poll", "--interval", "20ms"]] {
+        let world = World::new();
+        let maildir = world.maildir("dir", &[ONE]);
+        world.write("mh/1", ONE.as_bytes());
+        let mh = world.write("mh/.mh_sequences", b"");
+        let mh = mh.strip_suffix("/.mh_sequences").unwrap();
+        for (mailbox, file) in [(&*maildir, "dir/new/1700000000.M9.host"), (mh, "mh/2")] {
+            let mut watching = Watching::start(&world, args, &[mailbox]);
+            for end in [0, 20, 45, TWO.len()] {
+                world.write(file, &TWO.as_bytes()[..end]);
+                std::thread::sleep(std::time::Duration::from_millis(150));
+            }
+            let line = watching.next();
+            assert_eq!((&line["event"], &line["uid"]), (&"new".into(), &2.into()), "{line}");
+            assert_eq!(line["subject"], "two", "{mailbox}: {line}");
+            watching.end(Signal::INT);
+        }
+        // Of one that never gets a body everybody is told, too.
+        let mut watching = Watching::start(&world, args, &[&maildir]);
+        world.write("dir/new/1700000001.M9.host", b"Subject: three\n");
+        let line = watching.next();
+        assert_eq!((&line["uid"], &line["subject"]), (&3.into(), &"three".into()), "{line}");
+        watching.end(Signal::INT);
     }
 }
 

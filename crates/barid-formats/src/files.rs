@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use barid_vfs::{Dir, File, Metadata, OpenOptions};
+use barid_vfs::{Dir, File, Metadata, OpenOptions, Timestamp};
 
 use crate::{Error, OpenMessage, Result};
 
@@ -167,6 +167,22 @@ impl HeadReader {
         head.is_cut = self.long.len() == HEADER_LEN_MAX;
         Ok(())
     }
+}
+
+/// How long after its last change a file may be one that is being written, in nanoseconds.
+const UNFINISHED_NANOS: u64 = 2_000_000_000;
+
+/// Returns `true` if somebody seems to be writing a message under its final name: it ends within
+/// its header, and its last change, a moment before `now`, was one of its content. Who writes it
+/// elsewhere and renames or links it then changes its metadata last.
+pub(crate) fn is_unfinished(header: &[u8], metadata: &Metadata, now: Timestamp) -> bool {
+    let is_ended = [&b"\n\n"[..], b"\n\r\n"].iter().any(|end| header.ends_with(end))
+        || [&b"\n"[..], b"\r\n"].contains(&header);
+    let age = now.unix_nanos.abs_diff(metadata.changed.unix_nanos);
+    !is_ended
+        && metadata.size <= header.len() as u64
+        && metadata.modified == metadata.changed
+        && age < UNFINISHED_NANOS
 }
 
 /// Work on a chunk of things, by its number and range, with the tool of a thread.

@@ -96,6 +96,10 @@ pub(crate) const WATCH_LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// one thing to it. No mailbox is looked at more often.
 pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(10);
 
+/// Pause before the next look at a mailbox in which something may be under way unnoticed, such as a
+/// message that is being written.
+pub(crate) const WATCH_UNSETTLED: Duration = Duration::from_millis(200);
+
 /// How long to wait at once for something to happen.
 pub(crate) const WATCH_SLICE: Duration = Duration::from_millis(500);
 

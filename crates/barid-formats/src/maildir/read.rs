@@ -15,7 +15,7 @@ use super::list::{Listing, Sighting};
 use super::name;
 use super::relist::Relisted;
 use super::unread::Unread;
-use crate::files::{blank_line, header_end, is_ours};
+use crate::files::{blank_line, header_end, is_ours, is_unfinished};
 use crate::scan::sink_error;
 use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
@@ -39,6 +39,8 @@ pub(super) struct Totals {
     pub(super) size_bytes: u64,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
+    /// Some of these were there, but only in part: somebody is writing them.
+    pub(super) is_unfinished: bool,
     /// Messages that could not be read.
     pub(super) unread: Unread,
     /// What is wrong.
@@ -51,6 +53,7 @@ impl Totals {
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
         self.lost.extend(other.lost);
+        self.is_unfinished |= other.is_unfinished;
         self.unread.append(other.unread);
         self.defects.extend(other.defects);
         self.defects.truncate(DEFECTS_MAX);
@@ -66,6 +69,8 @@ pub(super) struct Reading<'a> {
     pub(super) sinks: &'a dyn Sinks,
     pub(super) progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     pub(super) threads: usize,
+    /// When the folders were listed.
+    pub(super) now: Timestamp,
 }
 
 impl Reading<'_> {
@@ -197,23 +202,7 @@ impl Reader<'_> {
         in_new: bool,
         sink: &mut dyn ScanSink,
     ) -> Result<bool> {
-        let at = usize::from(!in_new);
-        let dir = &self.reading.dirs.handles[at];
-        let (metadata, len) = match dir.read_head(name, &mut self.head) {
-            Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(source) if is_ours(&source) => {
-                let path = super::path_of(&self.reading.dirs.paths[at], name);
-                return Err(Error::at(&path)(source));
-            }
-            Err(source) => match dir.metadata(name) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-                metadata => {
-                    self.totals.unread.add(job.uid, in_new, name, &source);
-                    (metadata.unwrap_or(UNKNOWN), 0)
-                }
-            },
-        };
+        let Some((metadata, len)) = self.read_head(job, name, in_new)? else { return Ok(false) };
         self.totals.bytes += len as u64;
         let whole = len as u64 == metadata.size;
         let (end, owned) = match header_end(&self.head[..len]) {
@@ -230,6 +219,11 @@ impl Reader<'_> {
             }
         };
         let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
+        if is_unfinished(header, &metadata, self.reading.now) {
+            self.totals.lost.push(sighting.key);
+            self.totals.is_unfinished = true;
+            return Ok(true);
+        }
         let rfc822_size = match whole {
             true => Some(barid_message::crlf_size(&self.head[..len]).saturating_sub(owned)),
             false => None,
@@ -258,6 +252,32 @@ impl Reader<'_> {
             self.long = Vec::new();
         }
         Ok(true)
+    }
+
+    /// Reads the beginning of a file; `None` if there is none of that name.
+    fn read_head(
+        &mut self,
+        job: &Job,
+        name: &[u8],
+        in_new: bool,
+    ) -> Result<Option<(Metadata, usize)>> {
+        let at = usize::from(!in_new);
+        let dir = &self.reading.dirs.handles[at];
+        match dir.read_head(name, &mut self.head) {
+            Ok(read) => Ok(Some(read)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) if is_ours(&source) => {
+                let path = super::path_of(&self.reading.dirs.paths[at], name);
+                Err(Error::at(&path)(source))
+            }
+            Err(source) => match dir.metadata(name) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                metadata => {
+                    self.totals.unread.add(job.uid, in_new, name, &source);
+                    Ok(Some((metadata.unwrap_or(UNKNOWN), 0)))
+                }
+            },
+        }
     }
 
     /// Reads a header that is longer than the first read; returns its length in `long`.

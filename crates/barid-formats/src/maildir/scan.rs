@@ -6,7 +6,7 @@
 
 use barid_state::Ledger;
 use barid_types::{FlagSet, KeywordMask, Uid, UidValidity};
-use barid_vfs::FileStamp;
+use barid_vfs::{FileStamp, Timestamp};
 use std::time::Duration;
 
 use super::before::Before;
@@ -90,6 +90,7 @@ impl Pass<'_> {
             sinks,
             progress: context.progress,
             threads: context.thread_count(),
+            now: stamp.taken,
         };
         let maildir = self.maildir;
         // The lock goes as soon as the UIDs are written.
@@ -153,6 +154,10 @@ impl Pass<'_> {
         assigned: Assigned,
         totals: Totals,
     ) -> ScanReport {
+        if totals.is_unfinished {
+            // An equal stamp proves nothing: what is written now alters only its own.
+            stamp.taken = Timestamp::default();
+        }
         // The file is as we left it under its lock, or as we read it.
         stamp.files[2] = file_stamp;
         let (expunged, kept_bytes) = self.expunged(listing);

@@ -10,7 +10,7 @@ use super::list::{Found, Listing};
 use super::name::{self, Number};
 use super::scan::Pass;
 use super::sequences::View;
-use crate::files::{HEADER_LEN_MAX, HeadReader, in_chunks, is_ours};
+use crate::files::{HEADER_LEN_MAX, Head, HeadReader, in_chunks, is_ours, is_unfinished};
 use crate::scan::sink_error;
 use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, ScannedMessage, Sinks};
 
@@ -34,6 +34,8 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Messages that could not be read.
     pub(super) unread: bool,
+    /// Some of them because somebody is writing them.
+    pub(super) is_unfinished: bool,
     /// What is wrong.
     pub(super) defects: Vec<MailboxDefect>,
 }
@@ -43,6 +45,7 @@ impl Totals {
         self.read.extend(other.read);
         self.bytes += other.bytes;
         self.unread |= other.unread;
+        self.is_unfinished |= other.is_unfinished;
         let room = DEFECTS_MAX.saturating_sub(self.defects.len());
         self.defects.extend(other.defects.into_iter().take(room));
     }
@@ -51,6 +54,11 @@ impl Totals {
         if self.defects.len() < DEFECTS_MAX {
             self.defects.push(MailboxDefect { kind, offset: 0, uid, what });
         }
+    }
+
+    /// Notes a file that somebody is writing.
+    fn unfinished(&mut self) {
+        (self.unread, self.is_unfinished) = (true, true);
     }
 
     /// Notes a file that cannot be read; one that is gone is none.
@@ -73,6 +81,10 @@ impl Pass<'_> {
             for at in &listing.fresh[range.clone()] {
                 let file = &listing.files[*at as usize];
                 found.push(match reader.read(self.dir, &name::file_name(file.number)) {
+                    Ok(head) if self.is_unfinished(reader, &head) => {
+                        totals.unfinished();
+                        None
+                    }
                     Ok(head) => Some(name::key(reader.header(&head), head.metadata.size)),
                     Err(source) if is_ours(&source) => return Err(self.error(file, source)),
                     Err(error) => {
@@ -142,6 +154,10 @@ impl Pass<'_> {
                 return Ok(());
             }
         };
+        if self.is_unfinished(reader, &head) {
+            totals.unfinished();
+            return Ok(());
+        }
         let header = reader.header(&head);
         let key = name::key(header, head.metadata.size);
         if head.metadata.inode != file.inode || job.key.is_some_and(|was| was != key) {
@@ -169,6 +185,10 @@ impl Pass<'_> {
         totals.bytes += head.bytes_read;
         totals.read.push((job.uid, key));
         Ok(())
+    }
+
+    fn is_unfinished(&self, reader: &HeadReader, head: &Head) -> bool {
+        is_unfinished(reader.header(head), &head.metadata, self.folder.vfs.now())
     }
 
     fn error(&self, file: &Found, source: std::io::Error) -> Error {

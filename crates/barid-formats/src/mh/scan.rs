@@ -6,7 +6,7 @@
 
 use barid_state::{Ledger, LedgerEntry};
 use barid_types::{Uid, UidValidity};
-use barid_vfs::Dir;
+use barid_vfs::{Dir, Timestamp};
 
 use super::MhFolder;
 use super::before::{Before, State};
@@ -72,7 +72,7 @@ struct Plan {
 impl Pass<'_> {
     /// Compares; `None` if nothing that was known holds.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
-        let stamp = self.folder.stamp()?;
+        let mut stamp = self.folder.stamp()?;
         let vfs = self.folder.vfs.as_ref();
         let mut listing = match self.is_unchanged(&stamp, context.full_check) {
             true => Listing::unchanged(self.before),
@@ -97,6 +97,10 @@ impl Pass<'_> {
         let (expunged, changed) = self.differences(&listing, &view);
         totals.add(plan.unread);
         let defects = defects(&sequences, totals.defects);
+        if totals.is_unfinished {
+            // An equal stamp proves nothing: what is written now alters only its own.
+            stamp.taken = Timestamp::default();
+        }
         let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
         Ok(Some(ScanReport {
             stamp,

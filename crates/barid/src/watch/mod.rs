@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid_formats::Format;
+use barid_formats::{Format, Racy};
 use barid_vfs::{Vfs, Watch, WatchId};
 
 pub use seen::MailboxChange;
 use seen::Seen;
 
-use crate::limits::{WATCH_LOOK_INTERVAL, WATCH_SETTLE, WATCH_SLICE};
+use crate::limits::{WATCH_LOOK_INTERVAL, WATCH_SETTLE, WATCH_SLICE, WATCH_UNSETTLED};
 use crate::{Error, Mailbox, Result};
 
 /// How mailboxes are watched.
@@ -210,7 +210,10 @@ impl Watcher {
         let watched = &mut mailboxes[number];
         let changes = watched.look(vfs);
         let is_watched = watched.polled.is_none() && changes.is_ok();
-        let pause = if is_watched { WATCH_LOOK_INTERVAL } else { options.interval };
+        let mut pause = if is_watched { WATCH_LOOK_INTERVAL } else { options.interval };
+        if changes.is_ok() && watched.mailbox.snapshot.meta().stamp.racy() == Racy::Possible {
+            pause = pause.min(WATCH_UNSETTLED);
+        }
         watched.due = *clock + pause.max(WATCH_SETTLE);
         changes
     }

@@ -35,6 +35,26 @@ fn numbers_are_messages_in_their_order() {
     assert_eq!(report.size_bytes, 13 + 12 + 12);
 }
 
+/// nmh's `inc` and others write under the final name.
+#[test]
+fn what_is_being_written_is_no_message_yet() {
+    let mut world = world();
+    put(&world, 1, "one");
+    world.scan();
+    for part in [&b""[..], b"Subject: ha", b"Subject: half\nFrom: a@b\n"] {
+        world.put("2", part);
+        let report = world.scan();
+        assert_eq!((world.uids(), report.defects.len()), (vec![1], 0), "{}", part.escape_ascii());
+    }
+    put(&world, 2, "two");
+    world.put("3", b"Subject: three\n");
+    world.scan();
+    assert_eq!(subjects(&world), ["1 one", "2 two"]);
+    world.pass_time();
+    world.scan();
+    assert_eq!(subjects(&world), ["1 one", "2 two", "3 three"]);
+}
+
 #[test]
 fn what_did_not_change_is_not_looked_at() {
     let mut world = world();
