@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::Signal;
 
 use super::{Daemon, ask, messages};
-use crate::support::{Run, World, send};
+use crate::support::{Run, Running, World, send};
 
 /// What nothing here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -86,13 +86,64 @@ fn who_says_little_at_a_time_is_let_go() {
     program.write_all(b"barid-spam/1 classify\nLength: 100\n\n").unwrap();
     assert!(is_ended(program, b"x", 99), "a request may take for ever");
     let mut server = daemon.milter();
-    server.write_all(b"\0\0\0\x0DO\0\0\0\x06\0\0\x01\xFF\0\x1F\xFF\xFF").unwrap();
-    // Who sends the message may take its time, the mail server may not.
-    for _ in 0..10 {
-        thread::sleep(Duration::from_millis(200));
-        server.write_all(b"\0\0\0\x05M<>\0\0").unwrap();
+    server.write_all(&packet(NEGOTIATE)).unwrap();
+    // Who sends the message may take its time for each command, the mail server may not.
+    let commands = [&b"C-\x004\0\x19127.0.0.1\0"[..], b"Hhost\0", b"M<>\0", b"R<>\0", b"T"];
+    for command in commands {
+        thread::sleep(Duration::from_millis(500));
+        server.write_all(&packet(command)).unwrap();
     }
     assert!(is_ended(&server, b"\0\0\0\x05La\0b\0", 100), "a message may take for ever");
+    daemon.end();
+}
+
+/// A packet of the milter protocol.
+fn packet(command: &[u8]) -> Vec<u8> {
+    [&(command.len() as u32).to_be_bytes()[..], command].concat()
+}
+
+const NEGOTIATE: &[u8] = b"O\0\0\0\x06\0\0\x01\xFF\0\x1F\xFF\xFF";
+
+#[test]
+fn who_repeats_commands_is_let_go() {
+    let daemon = Daemon::start(&["--milter", "inet:127.0.0.1:0", "--timeout", "1"]);
+    for said in [&b"DCj\0host\0"[..], b"M<>\0", b"A", b"U"] {
+        let mut server = daemon.milter();
+        server.write_all(&packet(NEGOTIATE)).unwrap();
+        assert!(is_ended(&server, &packet(said), 100), "{} may go on", said.escape_ascii());
+    }
+    daemon.end();
+}
+
+/// Mail servers that only send macros, as many as may be connected, do not keep another waiting for
+/// `--timeout`.
+#[test]
+fn who_comes_no_further_makes_room_for_others() {
+    let daemon = Daemon::start(&["--milter", "inet:127.0.0.1:0", "--timeout", "300"]);
+    let mut idle: Vec<_> = (0..64).map(|_| daemon.milter()).collect();
+    for server in &mut idle {
+        server.write_all(&packet(NEGOTIATE)).unwrap();
+        server.read_exact(&mut [0; 17]).unwrap();
+    }
+    let talker = thread::spawn(move || {
+        let mut ended = 0;
+        while ended == 0 {
+            thread::sleep(Duration::from_millis(100));
+            let said = idle.iter_mut().map(|server| server.write_all(&packet(b"DM\0\0\0")));
+            ended = said.filter(Result::is_err).count();
+        }
+        ended
+    });
+    let mut server = daemon.milter();
+    let start = Instant::now();
+    for command in [NEGOTIATE, b"M<a@b>\0", b"LSubject\0pills\0", b"N", b"E"] {
+        server.write_all(&packet(command)).unwrap();
+    }
+    let mut answer = [0; 18];
+    server.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer[..5], b"\0\0\0\x0DO");
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
+    assert!(talker.join().unwrap() < 32, "more have to go than others need");
     daemon.end();
 }
 
@@ -100,12 +151,11 @@ fn who_says_little_at_a_time_is_let_go() {
 fn run_in_time(world: &World, args: &[&str], input: &[u8]) -> Run {
     let mut command = world.command();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::spawn(&mut command);
     child.stdin.take().unwrap().write_all(input).unwrap();
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if start.elapsed() > LONG {
-            child.kill().unwrap();
             panic!("{args:?} hangs");
         }
         thread::sleep(Duration::from_millis(20));

@@ -72,7 +72,8 @@ pub(crate) struct DaemonArgs {
     /// Let mail servers hold spam for somebody to look at
     #[arg(long, requires = "milter")]
     quarantine: bool,
-    /// Take so many connections of programs at once, and as many of mail servers; others wait
+    /// Take so many connections of programs at once, and as many of mail servers; others wait until
+    /// one ends, and after 10 seconds the one that has come no further for the longest time does
     #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
@@ -80,8 +81,8 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1024..=1 << 30))]
     message_size: u64,
-    /// End connections that say nothing for so many seconds, or take longer for a request, for the
-    /// text of a message, or to take an answer
+    /// End connections that say nothing for so many seconds, or take longer for a request, for a
+    /// phase of a message (its sender, its recipients, its text), or to take an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,

@@ -22,6 +22,8 @@ const END_STEP: Duration = Duration::from_millis(20);
 const FULL_STEP: Duration = Duration::from_millis(20);
 /// How long somebody may be late unnoticed.
 const LATE_STEP: Duration = Duration::from_secs(5);
+/// How long somebody may keep others waiting where there is no room for more connections.
+const FULL_PATIENCE: Duration = Duration::from_secs(10);
 /// How long no connection is taken after one could not be.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -70,26 +72,36 @@ impl Busy {
         done
     }
 
-    /// Whether something is under way for longer.
-    fn is_late(&self, timeout: Duration) -> bool {
-        let since = self.0.since.load(Ordering::Relaxed);
-        since != 0 && self.0.start.elapsed() > Duration::from_millis(since) + timeout
+    /// Returns how long something has been under way.
+    fn talks_for(&self) -> Duration {
+        match self.0.since.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => self.0.start.elapsed().saturating_sub(Duration::from_millis(since)),
+        }
     }
 }
 
 /// Serves one connection of the listener with this index.
 pub(super) type Serve<'a> = dyn Fn(usize, Stream, &Busy) + Sync + 'a;
 
+/// A connection that is served.
+struct Connection {
+    number: usize,
+    listener: usize,
+    stream: Stream,
+    busy: Busy,
+}
+
 /// What all threads know.
 struct Shared {
-    open: Mutex<Vec<(usize, Stream, Busy)>>,
+    open: Mutex<Vec<Connection>>,
     /// How many connections each listener has.
     counts: Vec<AtomicUsize>,
     next: AtomicUsize,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Stream, Busy)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,10 +109,21 @@ impl Shared {
     /// however often they say something; until when to look again.
     fn end_late(&self, timeout: Duration) -> Option<Duration> {
         let open = self.lock();
-        for (_, stream, _) in open.iter().filter(|(.., busy)| busy.is_late(timeout)) {
-            stream.shutdown(Shutdown::Both);
+        for connection in open.iter().filter(|connection| connection.busy.talks_for() > timeout) {
+            connection.stream.shutdown(Shutdown::Both);
         }
         (!open.is_empty()).then(|| (timeout / 4).min(LATE_STEP))
+    }
+
+    /// Ends the connection of a listener that has come no further for the longest time, if that is
+    /// longer than `patience`: somebody waits for its place.
+    fn end_slowest(&self, listener: usize, patience: Duration) {
+        let open = self.lock();
+        let of_listener = open.iter().filter(|connection| connection.listener == listener);
+        let slowest = of_listener.max_by_key(|connection| connection.busy.talks_for());
+        if let Some(slowest) = slowest.filter(|slowest| slowest.busy.talks_for() > patience) {
+            slowest.stream.shutdown(Shutdown::Both);
+        }
     }
 }
 
@@ -125,6 +148,9 @@ pub(super) fn serve(
             if ready.is_ended {
                 break;
             }
+            for listener in ready.full {
+                shared.end_slowest(listener, timeout.min(FULL_PATIENCE));
+            }
             for index in ready.listeners {
                 let stream = match listeners[index].accept() {
                     Ok(Some(stream)) => stream,
@@ -140,7 +166,9 @@ pub(super) fn serve(
                 };
                 let (number, busy) =
                     (shared.next.fetch_add(1, Ordering::Relaxed), Busy::new(start));
-                shared.lock().push((number, second, busy.clone()));
+                let connection =
+                    Connection { number, listener: index, stream: second, busy: busy.clone() };
+                shared.lock().push(connection);
                 shared.counts[index].fetch_add(1, Ordering::AcqRel);
                 let shared = &shared;
                 let open = Open { shared, number, listener: index };
@@ -168,14 +196,17 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.shared.lock().retain(|(number, ..)| *number != self.number);
+        self.shared.lock().retain(|connection| connection.number != self.number);
         self.shared.counts[self.listener].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 struct Ready {
     is_ended: bool,
+    /// Listeners with a connection that can be taken.
     listeners: Vec<usize>,
+    /// Listeners with one that cannot: they have as many as they may.
+    full: Vec<usize>,
 }
 
 /// Waits for connections of the listeners that may have more, and for the end.
@@ -185,26 +216,37 @@ fn wait(
     is_open: &dyn Fn(usize) -> bool,
     look_again: Option<Duration>,
 ) -> io::Result<Ready> {
-    let open: Vec<usize> = (0..listeners.len()).filter(|index| is_open(*index)).collect();
+    let (open, full): (Vec<usize>, Vec<usize>) = (0..listeners.len()).partition(|at| is_open(*at));
+    let poll_of = |index: &usize| PollFd::new(&listeners[*index], PollFlags::IN);
     let mut waited = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
-    waited.extend(open.iter().map(|index| PollFd::new(&listeners[*index], PollFlags::IN)));
+    waited.extend(open.iter().map(poll_of));
     // Where there are enough it looks again whether one has ended.
-    let is_full = open.len() < listeners.len();
-    let timeout = if is_full { Some(FULL_STEP) } else { look_again };
+    let timeout = if full.is_empty() { look_again } else { Some(FULL_STEP) };
     let timeout = timeout.map(|timeout| Timespec {
         tv_sec: timeout.as_secs() as i64,
         tv_nsec: i64::from(timeout.subsec_nanos()),
     });
-    match poll(&mut waited, timeout.as_ref()) {
-        Err(rustix::io::Errno::INTR) => {}
-        polled => drop(polled?),
+    poll_all(&mut waited, timeout.as_ref())?;
+    let mut waiting: Vec<PollFd<'_>> = full.iter().map(poll_of).collect();
+    if !waiting.is_empty() {
+        poll_all(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     }
-    let is_ready = |waited: &PollFd<'_>| !waited.revents().is_empty();
-    let ready = open.iter().zip(&waited[1..]).filter(|(_, waited)| is_ready(waited));
+    let ready_of = |of: &[usize], polled: &[PollFd<'_>]| -> Vec<usize> {
+        let ready = of.iter().zip(polled).filter(|(_, polled)| !polled.revents().is_empty());
+        ready.map(|(index, _)| *index).collect()
+    };
     Ok(Ready {
-        is_ended: is_ready(&waited[0]),
-        listeners: ready.map(|(index, _)| *index).collect(),
+        is_ended: !waited[0].revents().is_empty(),
+        listeners: ready_of(&open, &waited[1..]),
+        full: ready_of(&full, &waiting),
     })
+}
+
+fn poll_all(waited: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> io::Result<()> {
+    match poll(waited, timeout) {
+        Err(rustix::io::Errno::INTR) => Ok(()),
+        polled => Ok(polled.map(drop)?),
+    }
 }
 
 /// Ends connections: those that wait at once, the others when they are through with what they do,
@@ -217,7 +259,7 @@ fn finish(shared: &Shared) {
         if open.is_empty() {
             return;
         }
-        for (_, stream, busy) in open.iter() {
+        for Connection { stream, busy, .. } in open.iter() {
             if is_late {
                 stream.shutdown(Shutdown::Both);
             } else if !busy.is_set() {

@@ -28,6 +28,8 @@ pub(super) fn serve(
     let (mut session, mut packet, mut out) = (Session::new(rules), Vec::new(), Vec::new());
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::with_capacity(BUFFER_LEN, stream);
+    let mut phase = session.phase();
+    busy.talks(true);
     while read_packet(&mut reader, &mut packet)? {
         match session.take(&packet, &mut out) {
             Next::Read => {}
@@ -39,8 +41,12 @@ pub(super) fn serve(
             }
         }
         busy.set(session.is_busy());
-        // Only the message itself comes at once: who sends it may take its time before.
-        busy.talks(session.is_in_message());
+        // The time of a phase, whatever is repeated in it.
+        if session.phase() != phase {
+            phase = session.phase();
+            busy.talks(false);
+        }
+        busy.talks(true);
         if !out.is_empty() {
             writer.write_all(&out)?;
             out.clear();

@@ -64,6 +64,23 @@ pub(super) enum Command<'a> {
     Unknown,
 }
 
+impl Command<'_> {
+    /// Returns how far a mail server has come with a message that sends this; `None` of what comes
+    /// at any time.
+    pub(super) fn phase(&self) -> Option<u8> {
+        match self {
+            Self::Negotiate { .. } => Some(1),
+            Self::Connect => Some(2),
+            Self::Helo => Some(3),
+            Self::Mail(_) => Some(4),
+            Self::Recipient => Some(5),
+            Self::Data => Some(6),
+            Self::Header(..) | Self::EndOfHeader | Self::Body(_) | Self::EndOfMessage(_) => Some(7),
+            Self::Macros | Self::Abort | Self::Quit | Self::QuitNew | Self::Unknown => None,
+        }
+    }
+}
+
 /// What is no packet of a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;

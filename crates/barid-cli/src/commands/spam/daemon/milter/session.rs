@@ -73,17 +73,27 @@ pub(super) struct Session {
     in_body: bool,
     /// Fields of ours that the message brought.
     own_fields: u32,
+    /// The furthest phase since the last message that was judged.
+    phase: u8,
 }
 
 impl Session {
     pub(super) fn new(rules: Rules) -> Self {
         let (has_fields, in_body, own_fields) = (false, false, 0);
-        Self { rules, steps: None, message: Vec::new(), has_fields, in_body, own_fields }
+        let (steps, message) = (None, Vec::new());
+        Self { rules, steps, message, has_fields, in_body, own_fields, phase: 0 }
+    }
+
+    /// Returns the furthest phase since the last message that was judged. A mail server that only
+    /// repeats what it said before comes no further.
+    pub(super) fn phase(&self) -> u8 {
+        self.phase
     }
 
     /// Takes a packet, and appends what is to be answered.
     pub(super) fn take(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Next {
         let Ok(command) = Command::parse(packet) else { return Next::Close };
+        self.phase = self.phase.max(command.phase().unwrap_or(0));
         if let Command::Negotiate { version, actions, steps } = command {
             return self.negotiate((version, actions, steps), out);
         }
@@ -136,11 +146,6 @@ impl Session {
         !self.message.is_empty()
     }
 
-    /// Whether its fields or its body are under way.
-    pub(super) fn is_in_message(&self) -> bool {
-        self.has_fields
-    }
-
     /// The message so far.
     pub(super) fn message(&self) -> &[u8] {
         &self.message
@@ -151,6 +156,7 @@ impl Session {
     pub(super) fn judged(&mut self, verdict: Option<&Verdict>, out: &mut Vec<u8>) {
         let own_fields = self.own_fields;
         self.forget();
+        self.phase = 0;
         let is_spam = verdict.is_some_and(|verdict| verdict.status == Status::Spam);
         if is_spam && self.rules.rejects {
             write(out, b'y', &[REJECTED]);
@@ -355,6 +361,23 @@ mod tests {
         assert_eq!(session.message().len(), 1000);
         session.take(&packet(b'A', b""), &mut out);
         assert!(!session.is_busy());
+    }
+
+    #[test]
+    fn only_what_is_new_is_progress() {
+        let mut session = negotiated(rules(), 0);
+        let mut phases = Vec::new();
+        let again = [packet(b'D', b"Cj\0host\0"), packet(b'A', b""), packet(b'M', b"<>\0")];
+        for packet in message().iter().chain(&again) {
+            if session.take(packet, &mut Vec::new()) == Next::Judge {
+                session.judged(None, &mut Vec::new());
+            }
+            phases.push(session.phase());
+        }
+        assert_eq!(phases, [1, 2, 3, 4, 5, 7, 7, 7, 7, 7, 0, 0, 0, 4]);
+        session.take(&packet(b'A', b""), &mut Vec::new());
+        session.take(&packet(b'C', b"host\0"), &mut Vec::new());
+        assert_eq!(session.phase(), 4);
     }
 
     #[test]
