@@ -10,6 +10,7 @@ mod change;
 mod check;
 mod convert;
 mod daemon;
+mod damaged_state;
 mod demo;
 mod folders;
 mod help;

@@ -25,3 +25,21 @@ impl<'a> Take<'a> {
         Some(head)
     }
 }
+
+/// Bytes that a disk writes as one.
+const SECTOR_LEN: u64 = 512;
+
+/// Returns `true` if a part of `bytes`, which stand at `offset`, that lies in one sector is nothing
+/// but zeros: then the disk may never have written it.
+pub(crate) fn has_unwritten_sector(bytes: &[u8], offset: u64) -> bool {
+    let mut rest = bytes;
+    let mut room = (SECTOR_LEN - offset % SECTOR_LEN) as usize;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(room.min(rest.len()));
+        if part.iter().all(|byte| *byte == 0) {
+            return true;
+        }
+        (rest, room) = (after, SECTOR_LEN as usize);
+    }
+    false
+}

@@ -1,6 +1,7 @@
 //! What must survive and no mailbox format can hold: who a mailbox is, its UID ledger,
 //! changes that were accepted and not written yet, and the messages of the last expunges.
 
+mod aside;
 mod bytes;
 mod error;
 mod expunged;
@@ -15,5 +16,5 @@ pub use expunged::{
     Expunged, ExpungedWriter, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut,
 };
 pub use identity::Identity;
-pub use ledger::{Access, Ledger, LedgerEntry, MessageKey};
+pub use ledger::{Access, Ledger, LedgerEntry, LedgerNotice, MessageKey};
 pub use pending::{FlagDelta, Pending, PendingChange, PendingDamage, PendingKind, PendingRecord};

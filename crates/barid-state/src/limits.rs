@@ -23,7 +23,7 @@ pub(crate) const ENTRIES_KEPT_MAX: usize = 4096;
 pub(crate) const LOAD_BUFFER_LEN: usize = 512 * 1024;
 
 /// A ledger smaller than this is not worth compacting.
-pub(crate) const COMPACT_SIZE_MIN: u64 = 64 * 1024;
+pub(crate) const COMPACT_SIZE_MIN: u64 = 32 * 1024;
 
 /// A ledger is compacted when it is this many times larger than what is alive in it.
 pub(crate) const COMPACT_FACTOR: u64 = 3;

@@ -33,6 +33,7 @@ mod change;
 pub mod check;
 pub mod convert;
 mod create;
+mod damaged_state;
 mod error;
 pub mod fetch;
 mod folders;

@@ -18,6 +18,7 @@ use barid_types::{KeywordTable, Uid};
 use barid_vfs::{OsVfs, Vfs};
 
 use crate::caches::CacheFigures;
+use crate::damaged_state::{ACKNOWLEDGE, state_news};
 use crate::error::{damaged_file, is_refused};
 use crate::limits::{PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
 use crate::opening::{CachePlace, Opening, is_current, is_superseded};
@@ -132,14 +133,11 @@ impl Mailbox {
     }
 
     fn show_pending_or_heal(&mut self) -> Result<()> {
-        if let Some(damage) = self.pending.damage() {
-            let (path, offset) = (damage.path.display(), damage.offset);
-            let text = format!(
-                "{path}: damaged at byte {offset}: {} or more accepted changes are not known",
-                damage.records
-            );
-            self.notes.push(Note { kind: NoteKind::State, text });
-        }
+        let news = state_news(&self.pending, &self.ledger);
+        self.notes.extend(news.into_iter().map(|news| Note {
+            kind: NoteKind::State,
+            text: format!("{}: {}; {ACKNOWLEDGE}", news.path.display(), news.what),
+        }));
         match self.show_pending() {
             Err(error @ Error::Cache(_)) => self.heal(error),
             result => result,
@@ -324,6 +322,12 @@ impl Mailbox {
             pending: self.pending.records().len() as u64,
             cache: self.cache,
         }
+    }
+
+    /// Returns `true` if its messages got other UIDs because the file that had them was damaged, and
+    /// nobody has acknowledged that: UIDs that were noted before mean other messages now.
+    pub fn is_renumbered(&self) -> bool {
+        self.ledger.notice().is_some_and(|notice| notice.renumbered)
     }
 
     /// Whether what is known of it is in a cache on disk now.

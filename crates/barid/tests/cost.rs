@@ -38,7 +38,8 @@ fn an_unchanged_mailbox_costs_the_same_whatever_its_size() {
         println!("calls and bytes read: {small:?}, {large:?}");
         assert_eq!(small.0, large.0);
         assert!(large.0 <= 30, "{large:?}");
-        assert!(large.1 <= 16 << 10, "{large:?}");
+        // Of the ledger both copies of its end, and the rest of a block between them.
+        assert!(large.1 <= 20 << 10, "{large:?}");
     }
 }
 
@@ -51,7 +52,7 @@ fn one_message_appended_to_an_mbox_costs_little() {
     world.wait();
     let cost = cost_of_opening(&world);
     println!("{} calls, {:?}", cost.calls(), cost.bytes());
-    assert!(cost.calls() <= 46, "{cost:?}");
+    assert!(cost.calls() <= 48, "{cost:?}");
     assert!(cost.bytes_under(world.path()).read <= 64 << 10, "{cost:?}");
     assert!(cost.bytes().written <= 256 << 10, "{cost:?}");
 }

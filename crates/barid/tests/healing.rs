@@ -186,7 +186,9 @@ fn a_ledger_damaged_in_its_middle_is_begun_anew() {
             if name.ends_with(b".ledger") {
                 let path = Path::new("/state").join(String::from_utf8_lossy(name).as_ref());
                 let file = world.memory.open(&path, FileOptions::WRITE).unwrap();
-                file.write_all_at(b"damage", 200).unwrap();
+                for copy in [200, 200 + 4096] {
+                    file.write_all_at(b"damage", copy).unwrap();
+                }
             }
         };
         world.memory.open_dir(Path::new("/state")).unwrap().list(&mut see).unwrap();

@@ -10,6 +10,7 @@ mod converting;
 mod converting_crash;
 mod cost;
 mod crash;
+mod damaged_state;
 mod fetch_cached;
 mod fetching;
 mod healing;

@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod flags;
 pub(crate) mod json;
 pub(crate) mod line;
+pub(crate) mod numbering;
 pub(crate) mod uids;
 
 use barid::Format;

@@ -58,6 +58,12 @@ pub(crate) struct SelectedUids {
 }
 
 impl UidRanges {
+    /// Returns `true` if UIDs are named, not just all messages.
+    pub(crate) fn names_uids(&self) -> bool {
+        let all = UidRange { first: Uid::new(1), last: None };
+        self.0.iter().any(|range| *range != all)
+    }
+
     /// The ranges of several lists.
     pub(crate) fn joined(lists: Vec<Self>) -> Self {
         Self(lists.into_iter().flat_map(|list| list.0).collect())

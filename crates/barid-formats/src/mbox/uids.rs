@@ -192,7 +192,14 @@ fn replace_if_damaged(ledger: &mut Ledger, now: Timestamp) -> Result<()> {
             ledger.replace(ledger.next_uidvalidity(now), Vec::new());
             Ok(())
         }
-        entries => Ok(entries.map(drop)?),
+        entries => {
+            entries?;
+            // What it was of is not known: no UID that it may have given out is given again.
+            if ledger.is_lost() {
+                ledger.replace(ledger.next_uidvalidity(now), Vec::new());
+            }
+            Ok(())
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::io;
 use barid_types::Uid;
 use barid_vfs::File;
 
-use super::LedgerEntry;
 use super::layout::{
     BATCH_HEAD_LEN, BATCH_MAGIC, ENTRIES, ENTRY_LEN, EXPUNGED, FOOTER_LEN, Footer, PATH,
     RECORD_HEAD_LEN, REPLACED, Summary, hash, hasher,
 };
+use super::{LedgerEntry, twice};
 use crate::limits::{PATH_LEN_MAX, SCAN_BUFFER_LEN, TAIL_LEN};
 
 /// What a batch says.
@@ -169,7 +169,7 @@ impl Output<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all_at(&self.bytes, self.at)?;
+        twice::write_at(self.file, &self.bytes, self.at)?;
         self.at += self.bytes.len() as u64;
         self.bytes.clear();
         self.hashed = 0;

@@ -7,7 +7,34 @@ use super::{LedgerEntry, MessageKey};
 use crate::bytes::{u32_at, u64_at};
 
 /// The version of the layout.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+
+/// How bytes are laid out: the two versions of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Version 1: every byte stands once.
+    Once,
+    /// Version 2: every block stands twice, and a footer says more.
+    Twice,
+}
+
+impl Layout {
+    /// Its number in a header and in footers.
+    fn version(self) -> u32 {
+        match self {
+            Self::Once => 1,
+            Self::Twice => VERSION,
+        }
+    }
+
+    /// The bytes of a footer.
+    pub(super) fn footer_len(self) -> usize {
+        match self {
+            Self::Once => 144,
+            Self::Twice => FOOTER_LEN,
+        }
+    }
+}
 
 const HEADER_MAGIC: &[u8; 8] = b"baridLDG";
 pub(super) const BATCH_MAGIC: &[u8; 4] = b"BTCH";
@@ -16,7 +43,11 @@ pub(super) const FOOTER_MAGIC: &[u8; 8] = b"baridEND";
 
 pub(super) const HEADER_LEN: u64 = 64;
 pub(super) const BATCH_HEAD_LEN: usize = 8;
-pub(super) const FOOTER_LEN: usize = 144;
+pub(super) const FOOTER_LEN: usize = 168;
+/// The end of every footer: no sector of a batch that is whole is nothing but zeros.
+const FOOTER_END: &[u8; 8] = b"BaridEnd";
+/// Bytes of a footer before those that only version 2 has.
+const COMMON_LEN: usize = 136;
 /// The bytes of one entry.
 pub(super) const ENTRY_LEN: usize = 12;
 pub(super) const RECORD_HEAD_LEN: usize = 8;
@@ -50,7 +81,20 @@ pub(super) struct Summary {
     /// Where the bytes of the path are.
     pub(super) path_offset: u64,
     pub(super) path_len: u32,
+    /// What became of an earlier file, as bits.
+    pub(super) notices: u32,
+    /// The UIDVALIDITY that was lost with an earlier file, 0 if that is not known.
+    pub(super) lost_uidvalidity: u32,
+    /// The random number in the name under which an earlier file is kept, 0 if none is.
+    pub(super) aside: u32,
 }
+
+/// An earlier file was damaged.
+pub(super) const DAMAGED: u32 = 1;
+/// What the mailbox's UIDs were is lost, and it has no others yet.
+pub(super) const LOST: u32 = 2;
+/// The messages have other UIDs than they had.
+pub(super) const RENUMBERED: u32 = 4;
 
 /// A footer as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +107,25 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Where the batch ends.
-    pub(super) fn end(&self) -> u64 {
-        let len = BATCH_HEAD_LEN as u64 + u64::from(self.payload_len) + FOOTER_LEN as u64;
+    /// Returns the end of the batch.
+    pub(super) fn end(&self, layout: Layout) -> u64 {
+        let len = BATCH_HEAD_LEN as u64 + u64::from(self.payload_len) + layout.footer_len() as u64;
         self.batch_offset.saturating_add(len)
     }
 
     /// Decodes a footer; `None` if it is no footer of this ledger, or damaged.
-    pub(super) fn decode(bytes: &[u8; FOOTER_LEN], id: u128) -> Option<Self> {
-        let (body, hash) = bytes.split_at(FOOTER_LEN - 8);
+    pub(super) fn decode(bytes: &[u8], layout: Layout, id: u128) -> Option<Self> {
+        let rest = bytes.get(..layout.footer_len())?;
+        let rest = match layout {
+            Layout::Once => rest,
+            Layout::Twice => rest.strip_suffix(FOOTER_END)?,
+        };
+        let (body, hash) = rest.split_at(rest.len() - 8);
         let good = body.starts_with(FOOTER_MAGIC)
-            && u32_at(body, 8) == VERSION
+            && u32_at(body, 8) == layout.version()
             && body[16..32] == id.to_le_bytes()
             && u64_at(hash, 0) == xxh3_64(body);
+        let more = body.get(COMMON_LEN..COMMON_LEN + 16);
         good.then(|| Self {
             payload_len: u32_at(body, 12),
             batch_offset: u64_at(body, 40),
@@ -94,6 +144,9 @@ impl Footer {
                 path_hash: u64_at(body, 104),
                 path_offset: u64_at(body, 112),
                 path_len: u32_at(body, 120),
+                notices: more.map_or(0, |more| u32_at(more, 0)),
+                lost_uidvalidity: more.map_or(0, |more| u32_at(more, 4)),
+                aside: more.map_or(0, |more| u32_at(more, 8)),
             },
         })
     }
@@ -125,7 +178,12 @@ impl Footer {
         ] {
             bytes.extend(number.to_le_bytes());
         }
+        bytes.extend(summary.notices.to_le_bytes());
+        bytes.extend(summary.lost_uidvalidity.to_le_bytes());
+        bytes.extend(summary.aside.to_le_bytes());
+        bytes.extend([0; 4]);
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes.extend(FOOTER_END);
         bytes.try_into().expect("because the fields above add up to a footer")
     }
 }
@@ -146,7 +204,7 @@ pub(super) fn header(id: u128, created_nanos: i64) -> Vec<u8> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// A ledger of this mailbox.
-    Ours,
+    Ours(Layout),
     /// A ledger of another version.
     Version(u32),
     /// Anything else.
@@ -158,19 +216,22 @@ impl Header {
         if bytes.len() < HEADER_LEN as usize || !bytes.starts_with(HEADER_MAGIC) {
             return Self::Foreign;
         }
+        if u64_at(bytes, 56) != xxh3_64(&bytes[..56]) {
+            return Self::Foreign;
+        }
+        let is_ours = bytes[16..32] == id.to_le_bytes();
         match u32_at(bytes, 8) {
-            VERSION => {
-                let good = u64_at(bytes, 56) == xxh3_64(&bytes[..56]);
-                if good && bytes[16..32] == id.to_le_bytes() { Self::Ours } else { Self::Foreign }
-            }
+            1 if is_ours => Self::Ours(Layout::Once),
+            VERSION if is_ours => Self::Ours(Layout::Twice),
+            1 | VERSION => Self::Foreign,
             version => Self::Version(version),
         }
     }
 }
 
 /// The length of the payload if `head` begins a batch.
-pub(super) fn payload_len(head: &[u8; BATCH_HEAD_LEN]) -> Option<u32> {
-    head.starts_with(BATCH_MAGIC).then(|| u32_at(head, 4))
+pub(super) fn payload_len(head: &[u8]) -> Option<u32> {
+    (head.len() >= BATCH_HEAD_LEN && head.starts_with(BATCH_MAGIC)).then(|| u32_at(head, 4))
 }
 
 /// A checksum in the making.

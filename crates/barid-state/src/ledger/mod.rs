@@ -2,18 +2,24 @@
 //!
 //! One file per mailbox, `<state dir>/<id>.ledger`, whose layout `docs/formats/ledger.md` maps: a
 //! log of checksummed batches, each ending in a footer that holds all numbers, so that opening
-//! reads the end only. Changes gather in memory until [`Ledger::commit`].
+//! reads the end only. Every block of the file stands twice. Changes gather in memory until
+//! [`Ledger::commit`].
 //!
 //! **Invariant**: no batch stands behind one that is not durable, so whatever a crash tears is the
 //! last batch, which nobody was told of.
 //!
-//! **Lost ledger**: a file that is absent, foreign or damaged has no UIDVALIDITY, so the mailbox
-//! gets a new one from [`Ledger::next_uidvalidity`]; mod-sequences start at the microseconds since
-//! 1970 (or above all known ones), so that they never run backwards.
+//! **Lost ledger**: a file that is absent, foreign or damaged in both copies has no UIDVALIDITY, so
+//! the mailbox gets a new one from [`Ledger::next_uidvalidity`]; mod-sequences start at the
+//! microseconds since 1970 (or above all known ones), so that they never run backwards.
+//!
+//! **Damage** is never forgotten: the file gets a second name before another takes its place, and
+//! every later file says so ([`Ledger::notice`]) until [`Ledger::acknowledge`].
 
 mod batch;
 mod layout;
+mod notice;
 mod read;
+mod twice;
 mod write;
 
 use std::ffi::OsString;
@@ -24,8 +30,10 @@ use std::sync::Arc;
 use barid_types::{ModSeq, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Timestamp, Vfs};
 
-use self::layout::Summary;
-use self::read::Opened;
+use self::layout::{DAMAGED, LOST, Layout, RENUMBERED, Summary};
+pub use self::notice::LedgerNotice;
+use self::read::{Flaw, Opened};
+use self::twice::Stream;
 use crate::error::{At, Error, Result};
 use crate::identity::Identity;
 use crate::limits::{ENTRIES_MAX, PATH_LEN_MAX};
@@ -78,15 +86,27 @@ pub struct Ledger {
     lock: Option<Box<dyn File>>,
     /// The file is not to be appended to but replaced.
     lost: bool,
+    /// Where the file in place is damaged, if it is.
+    damage: Option<u64>,
     poisoned: bool,
 }
 
-/// A state of the file: inode (0: absent), size, and the end of the last whole batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A state of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
+    /// 0 if it is absent.
     inode: u64,
     size: u64,
+    layout: Layout,
+    /// Where the last whole batch ends in the stream.
     end: u64,
+    flaw: Option<Flaw>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self { inode: 0, size: 0, layout: Layout::Twice, end: 0, flaw: None }
+    }
 }
 
 /// What the next commit has to write.
@@ -133,9 +153,11 @@ impl Ledger {
             pending: Pending::default(),
             lock: None,
             lost: false,
+            damage: None,
             poisoned: false,
         };
         ledger.read_file()?;
+        ledger.read_settled()?;
         Ok(ledger)
     }
 
@@ -161,6 +183,11 @@ impl Ledger {
     /// Whether the file says nothing: the mailbox was never opened, or its ledger is lost.
     pub fn is_new(&self) -> bool {
         self.found.inode == 0 || self.lost
+    }
+
+    /// Returns `true` if the file had a UIDVALIDITY, or may have had, that cannot be read any more.
+    pub fn is_lost(&self) -> bool {
+        self.summary.notices & LOST != 0 && self.summary.uidvalidity == 0
     }
 
     /// The UIDVALIDITY; `None` in a ledger that is new or lost.
@@ -308,6 +335,11 @@ impl Ledger {
             true => self.summary.uidnext,
             false => 0,
         };
+        let mut notices = self.summary.notices & !LOST;
+        let is_lost = self.summary.notices & LOST != 0;
+        if is_lost && self.summary.lost_uidvalidity != uidvalidity.get() {
+            notices |= RENUMBERED;
+        }
         let unsorted = entries.windows(2).find(|pair| pair[0].uid >= pair[1].uid);
         let uid_last = entries.last().map_or(0, |entry| entry.uid.get());
         self.summary = Summary {
@@ -316,6 +348,7 @@ impl Ledger {
             uidnext: if uid_last == 0 { uidnext } else { uidnext.max(uid_last.saturating_add(1)) },
             uid_last,
             live: entries.len() as u64,
+            notices,
             ..self.summary
         };
         self.pending = Pending {
@@ -336,33 +369,38 @@ impl Ledger {
         let Some(file) = self.file.as_ref().filter(|_| (1..=PATH_LEN_MAX).contains(&len)) else {
             return Ok(None);
         };
-        let mut path = vec![0; len];
-        file.read_exact_at(&mut path, self.summary.path_offset).at(&self.path)?;
-        let good = layout::hash(&path) == self.summary.path_hash;
-        Ok(good.then(|| (OsString::from_vec(path).into(), self.summary.inode)))
+        let stream = Stream::new(file.as_ref(), self.found.layout, self.found.size);
+        let copies = stream.read(self.summary.path_offset, len).at(&self.path)?;
+        let is_it = |path: &Vec<u8>| layout::hash(path) == self.summary.path_hash;
+        let path = copies.into_iter().find(is_it);
+        Ok(path.map(|path| (OsString::from_vec(path).into(), self.summary.inode)))
     }
 
     /// Reads what the file says; pending changes must have been set aside.
     fn read_file(&mut self) -> Result<()> {
         self.entries = None;
-        self.lost = false;
+        (self.lost, self.damage) = (false, None);
         self.found = Found::default();
         self.summary = Summary::default();
         self.file = self.open_file()?;
         if let Some(file) = &self.file {
             let metadata = file.metadata().at(&self.path)?;
             let opened = read::open(file.as_ref(), metadata.size, self.identity.id);
-            self.found = Found { inode: metadata.inode, size: metadata.size, end: metadata.size };
+            let (inode, size) = (metadata.inode, metadata.size);
+            self.found = Found { inode, size, ..Found::default() };
             match opened.at(&self.path)? {
-                Opened::Good { summary, end } => {
+                Opened::Good { summary, layout, end, flaw } => {
                     self.summary = summary;
-                    self.found.end = end;
+                    self.found = Found { layout, end, flaw, ..self.found };
+                    if let Some(Flaw::Damaged(offset)) = flaw {
+                        self.note_damage(offset);
+                    }
                     return Ok(());
                 }
                 Opened::Version(version) => {
                     return Err(Error::Version { path: self.path.clone(), version });
                 }
-                Opened::Lost(known) => self.lose(&known),
+                Opened::Lost { summary, offset } => self.lose(&summary, offset),
             }
         }
         let micros = u64::try_from(self.vfs.now().unix_nanos / 1000).unwrap_or(0);
@@ -371,14 +409,17 @@ impl Ledger {
     }
 
     /// Keeps the high-water marks only: what the ledger said is void.
-    fn lose(&mut self, known: &Summary) {
-        self.lost = true;
+    fn lose(&mut self, known: &Summary, offset: u64) {
+        (self.lost, self.damage) = (true, Some(offset));
         self.entries = Some(Vec::new());
         self.summary = Summary {
             sequence: known.sequence,
             uidvalidity_max: known.uidvalidity_max,
             modseq: known.modseq,
             fingerprint: known.fingerprint,
+            notices: known.notices | DAMAGED | LOST,
+            lost_uidvalidity: known.uidvalidity,
+            aside: known.aside,
             ..Summary::default()
         };
     }
@@ -404,12 +445,20 @@ impl Ledger {
         }
         let mut entries = match &self.file {
             Some(file) if self.found.end > layout::HEADER_LEN => {
-                let id = self.identity.id;
-                let loaded = read::load(file.as_ref(), &self.summary, self.found.end, id);
+                let Found { size, layout, end, .. } = self.found;
+                let stream = Stream::new(file.as_ref(), layout, size);
+                let loaded = read::load(&stream, &self.summary, end, self.identity.id);
                 match loaded.at(&self.path)? {
-                    Ok(entries) => entries,
+                    Ok(loaded) => {
+                        if let Some(offset) = loaded.damage {
+                            self.note_damage(offset);
+                        }
+                        loaded.entries
+                    }
                     Err(offset) => {
-                        self.lost = true;
+                        (self.lost, self.damage) = (true, Some(offset));
+                        self.summary.notices |= DAMAGED | LOST;
+                        self.summary.lost_uidvalidity = self.summary.uidvalidity;
                         return Err(Error::Damaged { path: self.path.clone(), offset });
                     }
                 }

@@ -1,5 +1,7 @@
-//! Reading a ledger: the tail in a moment, all of it when something is wrong or the entries are
-//! wanted.
+//! Reading a ledger: its tail, or all of it when something is wrong or the entries are wanted.
+//!
+//! A batch counts if one of its copies is whole. A copy that is not is torn if the disk has not all
+//! of it (a crash came before the barrier), and else damaged.
 
 use std::io;
 
@@ -7,50 +9,96 @@ use barid_vfs::File;
 
 use super::LedgerEntry;
 use super::layout::{
-    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Records,
+    self, BATCH_HEAD_LEN, ENTRY_LEN, FOOTER_MAGIC, Footer, HEADER_LEN, Header, Layout, Records,
     Summary,
 };
+use super::twice::{BLOCK_LEN, Stream};
+use crate::bytes::has_unwritten_sector;
 use crate::limits::{LOAD_BUFFER_LEN, SCAN_BUFFER_LEN, TAIL_LEN};
 
-/// What a file turned out to be.
+/// A flaw of a file whose content is known all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It is of version 1.
+    Old,
+    /// A write was interrupted.
+    Torn,
+    /// One copy of a batch is damaged, near this offset of the file.
+    Damaged(u64),
+}
+
+/// A file as it was found.
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// A ledger whose last whole batch ends at `end`; what follows is torn and may be cut.
-    Good { summary: Summary, end: u64 },
-    /// A durable batch is damaged or the file is no ledger of this mailbox; the summary holds the
-    /// highest numbers still found.
-    Lost(Summary),
+    /// A ledger whose last whole batch ends at `end` of the stream. With a flaw, nothing is to be
+    /// written behind that: the file is to be made anew.
+    Good { summary: Summary, layout: Layout, end: u64, flaw: Option<Flaw> },
+    /// A durable batch is damaged in all copies, near this offset of the file, or the file is no
+    /// ledger of this mailbox; the summary holds the highest numbers still found.
+    Lost { summary: Summary, offset: u64 },
     /// Another version's.
     Version(u32),
 }
 
-/// Reads the summary: one read of the tail, unless that is torn.
+/// Reads the summary: one read of the tail, unless that is torn or of version 1.
 pub(super) fn open(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
-    let mut buffer = [0; TAIL_LEN];
-    let tail_len = size.min(TAIL_LEN as u64) as usize;
-    let tail_offset = size - tail_len as u64;
-    let len = file.read_full_at(&mut buffer[..tail_len], tail_offset)?;
-    if let Some(footer) = footer_of_tail(&buffer[..len], tail_offset, id) {
-        return Ok(Opened::Good { summary: footer.summary, end: size });
+    let stream = Stream::new(file, Layout::Twice, size);
+    let tail_len = stream.len.min(TAIL_LEN as u64);
+    let tail = stream.read(stream.len - tail_len, tail_len as usize)?;
+    let [first, second] = tail.map(|tail| footer_of_tail(&tail, &stream, id));
+    if let Some(footer) = first.filter(|_| first == second) {
+        return Ok(Opened::good(&footer, Layout::Twice, None));
     }
-    let len = file.read_full_at(&mut buffer[..HEADER_LEN as usize], 0)?;
-    match Header::decode(&buffer[..len], id) {
-        Header::Ours => scan(file, size, id),
+    let old = Stream::new(file, Layout::Once, size);
+    let tail_len = size.min(TAIL_LEN as u64);
+    let [tail, _] = old.read(size - tail_len, tail_len as usize)?;
+    if let Some(footer) = footer_of_tail(&tail, &old, id) {
+        return Ok(Opened::good(&footer, Layout::Once, Some(Flaw::Old)));
+    }
+    let mut found = Header::Foreign;
+    for offset in [BLOCK_LEN, 0] {
+        let [header, _] = old.read(offset, HEADER_LEN as usize)?;
+        match Header::decode(&header, id) {
+            Header::Foreign => {}
+            header => found = header,
+        }
+    }
+    old.check_readable().or_else(|error| match found {
+        Header::Foreign => Err(error),
+        _ => Ok(()),
+    })?;
+    match found {
+        Header::Ours(Layout::Once) => scan(&old, id),
+        Header::Ours(Layout::Twice) => scan(&stream, id),
         Header::Version(version) => Ok(Opened::Version(version)),
-        Header::Foreign => Ok(Opened::Lost(best_footer(file, 0, size, id)?)),
+        Header::Foreign => {
+            let best = [best_footer(&old, 0, id)?, best_footer(&stream, 0, id)?];
+            let summaries = best.into_iter().flatten().map(|footer| footer.summary);
+            let summary = summaries.max_by_key(|summary| summary.sequence);
+            stream.check_readable()?;
+            Ok(Opened::Lost { summary: summary.unwrap_or_default(), offset: 0 })
+        }
+    }
+}
+
+impl Opened {
+    fn good(footer: &Footer, layout: Layout, flaw: Option<Flaw>) -> Self {
+        Self::Good { summary: footer.summary, layout, end: footer.end(layout), flaw }
     }
 }
 
 /// The footer that ends the tail. Of a short batch the payload is verified too; a longer one was
 /// durable before its footer was written.
-fn footer_of_tail(tail: &[u8], tail_offset: u64, id: u128) -> Option<Footer> {
-    let footer = Footer::decode(tail.last_chunk()?, id)?;
-    if footer.end() != tail_offset + tail.len() as u64 {
+fn footer_of_tail(tail: &[u8], stream: &Stream<'_>, id: u128) -> Option<Footer> {
+    let footer_len = stream.layout.footer_len();
+    let at = tail.len().checked_sub(footer_len)?;
+    let footer = Footer::decode(&tail[at..], stream.layout, id)?;
+    if footer.end(stream.layout) != stream.len {
         return None;
     }
-    let len = BATCH_HEAD_LEN + footer.payload_len as usize + FOOTER_LEN;
+    let len = BATCH_HEAD_LEN + footer.payload_len as usize + footer_len;
     if len <= TAIL_LEN {
-        let batch = &tail[tail.len().checked_sub(len)?..tail.len() - FOOTER_LEN];
+        let batch = &tail[tail.len().checked_sub(len)?..at];
         if layout::hash(batch) != footer.payload_hash {
             return None;
         }
@@ -58,185 +106,323 @@ fn footer_of_tail(tail: &[u8], tail_offset: u64, id: u128) -> Option<Footer> {
     Some(footer)
 }
 
-/// Walks the batches from the start to the first bad one. If a later batch is whole, the bad one
-/// was durable once: the ledger is lost.
-fn scan(file: &dyn File, size: u64, id: u128) -> io::Result<Opened> {
+/// Walks the batches from the start to the first that is whole in no copy. If a later batch is
+/// whole, or it is all there, it was durable once: the ledger is lost.
+fn scan(stream: &Stream<'_>, id: u128) -> io::Result<Opened> {
     let mut summary = Summary::default();
-    let mut end = HEADER_LEN;
-    let mut buffer = vec![0; SCAN_BUFFER_LEN];
-    while let Some(footer) = verify_batch(file, end, size, id, &mut buffer)? {
-        if footer.summary.sequence <= summary.sequence {
+    let (mut end, mut flaw) = (HEADER_LEN, None);
+    loop {
+        let batch = Checked::read(stream, end, stream.len, id)?;
+        let Some(footer) = batch.footer().filter(|f| f.summary.sequence > summary.sequence) else {
             break;
+        };
+        if batch.is_flawed() {
+            let len = footer.end(stream.layout) - end;
+            let is_torn = is_torn(stream, end, len)?;
+            let found = if is_torn { Flaw::Torn } else { Flaw::Damaged(stream.file_offset(end)) };
+            flaw = flaw.filter(|flaw| *flaw != Flaw::Torn).or(Some(found));
         }
         summary = footer.summary;
-        end = footer.end();
+        end = footer.end(stream.layout);
     }
-    let best = best_footer(file, end, size, id)?;
-    let lost = summary.sequence == 0 || best.sequence > summary.sequence + 1;
-    match lost {
-        true => Ok(Opened::Lost(if best.sequence > summary.sequence { best } else { summary })),
-        false => Ok(Opened::Good { summary, end }),
+    let best = best_footer(stream, end, id)?;
+    let rest = stream.len - end.min(stream.len);
+    let is_damaged = match best {
+        // What it ends is not short, whatever its head tells.
+        Some(footer) if footer.batch_offset == end => !lacks_sector(stream, end, rest)?,
+        Some(_) => true,
+        None => rest > 0 && !is_torn(stream, end, rest)?,
+    };
+    if is_damaged || summary.sequence == 0 {
+        stream.check_readable()?;
+        let best = best.map(|footer| footer.summary);
+        let summary = best.filter(|best| best.sequence > summary.sequence).unwrap_or(summary);
+        return Ok(Opened::Lost { summary, offset: stream.file_offset(end) });
+    }
+    let old = (stream.layout == Layout::Once).then_some(Flaw::Old);
+    let torn = (rest > 0).then_some(Flaw::Torn);
+    let flaw = flaw.or(torn).or(old).or(Some(Flaw::Torn));
+    Ok(Opened::Good { summary, layout: stream.layout, end, flaw })
+}
+
+/// Returns `true` if a copy of a stretch lacks something that was to be written: it is shorter than
+/// a batch can be or than it says, or has a sector of zeros.
+fn is_torn(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
+    let least = (BATCH_HEAD_LEN + stream.layout.footer_len()) as u64;
+    if len < least {
+        return Ok(true);
+    }
+    let heads = stream.read(at, BATCH_HEAD_LEN)?;
+    let mut lens = heads.iter().filter_map(|head| layout::payload_len(head));
+    if lens.any(|payload_len| u64::from(payload_len) + least > len) {
+        return Ok(true);
+    }
+    lacks_sector(stream, at, len)
+}
+
+/// Returns `true` if a copy of a stretch that ends as a batch does has a sector of zeros, or a sector
+/// of whose footer there are only zeros: that is written by itself.
+fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
+    let footer_at = at + len.saturating_sub(stream.layout.footer_len() as u64);
+    let footers = stream.read(footer_at, (at + len - footer_at) as usize)?;
+    let is_unwritten = |footer: &Vec<u8>| has_unwritten_sector(footer, footer_at);
+    if footers[..stream.copies()].iter().any(is_unwritten) {
+        return Ok(true);
+    }
+    let mut done = 0;
+    while done < len {
+        // Whole sectors, so that none is looked at in parts.
+        let room = LOAD_BUFFER_LEN as u64 - (at + done) % BLOCK_LEN;
+        let now = (len - done).min(room);
+        let copies = stream.read(at + done, now as usize)?;
+        for bytes in &copies[..stream.copies()] {
+            if has_unwritten_sector(bytes, at + done) {
+                return Ok(true);
+            }
+        }
+        done += now;
+    }
+    Ok(false)
+}
+
+/// A batch as read, in each of its copies.
+struct Checked {
+    copies: usize,
+    footers: [Option<Footer>; 2],
+}
+
+impl Checked {
+    /// Verifies the batch at `offset` of the stream, which ends at `end`, in bounded memory.
+    fn read(stream: &Stream<'_>, offset: u64, end: u64, id: u128) -> io::Result<Self> {
+        let mut checked = Self { copies: stream.copies(), footers: [None; 2] };
+        for payload_len in lengths(stream, offset, end)? {
+            let mut nothing = |_: &[Vec<u8>; 2]| {};
+            checked.footers = verify(stream, offset, payload_len, id, &mut nothing)?;
+            if checked.footer().is_some() {
+                break;
+            }
+        }
+        Ok(checked)
+    }
+
+    fn footer(&self) -> Option<Footer> {
+        self.footers.iter().flatten().next().copied()
+    }
+
+    /// Returns `true` if a copy is not whole, or another than the first.
+    fn is_flawed(&self) -> bool {
+        self.footers[..self.copies].iter().any(|footer| *footer != self.footer())
     }
 }
 
-/// Verifies the batch at `offset` in bounded memory; `None` if it is not whole.
-fn verify_batch(
-    file: &dyn File,
+/// The lengths of the payload of the batch at `offset` that its heads tell, as far as it would end
+/// at `end` or before.
+fn lengths(stream: &Stream<'_>, offset: u64, end: u64) -> io::Result<Vec<u32>> {
+    let least = (BATCH_HEAD_LEN + stream.layout.footer_len()) as u64;
+    let room = end.saturating_sub(offset);
+    if room < least {
+        return Ok(Vec::new());
+    }
+    let heads = stream.read(offset, BATCH_HEAD_LEN)?;
+    let lens = heads.iter().filter_map(|head| layout::payload_len(head));
+    let mut lens: Vec<u32> = lens.filter(|len| u64::from(*len) <= room - least).collect();
+    lens.dedup();
+    Ok(lens)
+}
+
+/// Reads a batch piece by piece, each of which `visit` is shown; returns the footer of each copy
+/// that is whole.
+fn verify(
+    stream: &Stream<'_>,
     offset: u64,
-    size: u64,
+    payload_len: u32,
     id: u128,
-    buffer: &mut [u8],
-) -> io::Result<Option<Footer>> {
-    let mut head = [0; BATCH_HEAD_LEN];
-    if file.read_full_at(&mut head, offset)? < head.len() {
-        return Ok(None);
-    }
-    let Some(payload_len) = layout::payload_len(&head) else { return Ok(None) };
-    let mut left = u64::from(payload_len);
-    let mut at = offset + BATCH_HEAD_LEN as u64;
-    if at + left + FOOTER_LEN as u64 > size {
-        return Ok(None);
-    }
-    let mut hasher = layout::hasher();
-    hasher.update(&head);
+    visit: &mut dyn FnMut(&[Vec<u8>; 2]),
+) -> io::Result<[Option<Footer>; 2]> {
+    let mut left = BATCH_HEAD_LEN as u64 + u64::from(payload_len);
+    let (mut at, mut hashers) = (offset, [layout::hasher(), layout::hasher()]);
     while left > 0 {
-        let wanted = left.min(buffer.len() as u64) as usize;
-        let len = file.read_full_at(&mut buffer[..wanted], at)?;
-        if len < wanted {
-            return Ok(None);
-        }
-        hasher.update(&buffer[..len]);
-        at += len as u64;
-        left -= len as u64;
+        let now = left.min(LOAD_BUFFER_LEN as u64);
+        let copies = stream.read(at, now as usize)?;
+        hashers.iter_mut().zip(&copies).for_each(|(hasher, copy)| hasher.update(copy));
+        visit(&copies);
+        (at, left) = (at + now, left - now);
     }
-    let mut footer = [0; FOOTER_LEN];
-    if file.read_full_at(&mut footer, at)? < footer.len() {
-        return Ok(None);
+    let footers = stream.read(at, stream.layout.footer_len())?;
+    let mut found = [None; 2];
+    for (copy, footer) in footers.iter().enumerate() {
+        let footer = Footer::decode(footer, stream.layout, id);
+        let hash = hashers[copy].digest();
+        found[copy] = footer.filter(|f| f.batch_offset == offset && f.payload_hash == hash);
     }
-    let footer = Footer::decode(&footer, id);
-    Ok(footer.filter(|f| f.batch_offset == offset && f.payload_hash == hasher.digest()))
+    Ok(found)
 }
 
-/// The summary with the highest sequence among all footers from `offset` to `size`, wherever they
-/// stand. What another process appends meanwhile is not looked at: it would seem to stand behind a
-/// bad batch.
-fn best_footer(file: &dyn File, mut offset: u64, size: u64, id: u128) -> io::Result<Summary> {
-    let mut best = Summary::default();
-    let mut buffer = vec![0; SCAN_BUFFER_LEN];
+/// The footer with the highest sequence among all from `offset` of the stream, in any
+/// copy, wherever they stand. What another process appends meanwhile is not looked at: it would
+/// seem to stand behind a bad batch.
+fn best_footer(stream: &Stream<'_>, mut offset: u64, id: u128) -> io::Result<Option<Footer>> {
+    let mut best: Option<Footer> = None;
+    let footer_len = stream.layout.footer_len();
     loop {
-        let wanted = size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let len = file.read_full_at(&mut buffer[..wanted], offset)?;
-        let bytes = &buffer[..len];
-        for (at, window) in bytes.windows(FOOTER_LEN).enumerate() {
-            if !window.starts_with(FOOTER_MAGIC) {
-                continue;
-            }
-            let footer = window.first_chunk().and_then(|window| Footer::decode(window, id));
-            let Some(footer) = footer else { continue };
-            let stands = footer.end() == offset + (at + FOOTER_LEN) as u64;
-            if stands && footer.summary.sequence > best.sequence {
-                best = footer.summary;
+        let left = stream.len.saturating_sub(offset);
+        let wanted = left.min(SCAN_BUFFER_LEN as u64) as usize;
+        let copies = stream.read(offset, wanted)?;
+        for bytes in &copies {
+            for (at, window) in bytes.windows(footer_len).enumerate() {
+                if !window.starts_with(FOOTER_MAGIC) {
+                    continue;
+                }
+                let Some(footer) = Footer::decode(window, stream.layout, id) else { continue };
+                let stands = footer.end(stream.layout) == offset + (at + footer_len) as u64;
+                let sequence = footer.summary.sequence;
+                if stands && best.is_none_or(|best| best.summary.sequence < sequence) {
+                    best = Some(footer);
+                }
             }
         }
-        if len < buffer.len() {
+        if left <= SCAN_BUFFER_LEN as u64 {
             return Ok(best);
         }
-        offset += (len - (FOOTER_LEN - 1)) as u64;
+        offset += (wanted - (footer_len - 1)) as u64;
     }
 }
 
-/// Reads all entries up to `end`; `Err` in the inner result names the damaged batch.
+/// The entries of a ledger, as read from all its batches.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) entries: Vec<LedgerEntry>,
+    /// Near which offset of the file one copy of a batch is damaged.
+    pub(super) damage: Option<u64>,
+}
+
+/// Reads all entries up to `end` of the stream; `Err` in the inner result names the offset in the
+/// file of a batch that is whole in no copy.
 pub(super) fn load(
-    file: &dyn File,
+    stream: &Stream<'_>,
     summary: &Summary,
     end: u64,
     id: u128,
-) -> io::Result<Result<Vec<LedgerEntry>, u64>> {
+) -> io::Result<Result<Loaded, u64>> {
     let live_max = (end - summary.entries_offset.min(end)) / ENTRY_LEN as u64;
-    let mut entries = Vec::with_capacity(summary.live.min(live_max) as usize);
-    let mut window = Window { file, bytes: Vec::new(), offset: 0, end };
+    let mut loaded = Loaded::default();
+    loaded.entries.reserve_exact(summary.live.min(live_max) as usize);
+    let mut window = Window { stream, bytes: Default::default(), offset: 0, end };
     let mut offset = summary.entries_offset;
     while offset < end {
-        let head = window.get(offset, BATCH_HEAD_LEN)?.and_then(|head| head.first_chunk());
-        let Some(payload_len) = head.and_then(layout::payload_len) else {
-            return Ok(Err(offset));
-        };
-        let len = BATCH_HEAD_LEN + payload_len as usize + FOOTER_LEN;
-        if len > LOAD_BUFFER_LEN && len as u64 <= end - offset {
-            if load_long(file, offset, payload_len, id, &mut entries)?.is_none() {
-                return Ok(Err(offset));
+        match load_batch(&mut window, offset, id, &mut loaded.entries)? {
+            Some((len, is_flawed)) => {
+                let damage = is_flawed.then(|| stream.file_offset(offset));
+                loaded.damage = loaded.damage.or(damage);
+                offset += len;
             }
-            offset += len as u64;
-            continue;
+            None => {
+                stream.check_readable()?;
+                return Ok(Err(stream.file_offset(offset)));
+            }
         }
-        let Some(batch) = window.get(offset, len)? else { return Ok(Err(offset)) };
-        let (body, footer) = batch.split_at(len - FOOTER_LEN);
-        let footer = footer.first_chunk().and_then(|footer| Footer::decode(footer, id));
-        let good = footer.is_some_and(|footer| footer.payload_hash == layout::hash(body))
-            && layout::apply(&body[BATCH_HEAD_LEN..], &mut entries).is_some();
-        if !good {
-            return Ok(Err(offset));
-        }
-        offset += len as u64;
     }
-    Ok(Ok(entries))
+    Ok(Ok(loaded))
 }
 
-/// Applies a batch piece by piece, reading it once; `None` if it is damaged, and then the entries
-/// are of no use.
+/// Applies a batch; returns its length, and `true` if one of its copies is damaged. `None` if no
+/// copy is whole, and then the entries are of no use.
+fn load_batch(
+    window: &mut Window<'_>,
+    offset: u64,
+    id: u128,
+    entries: &mut Vec<LedgerEntry>,
+) -> io::Result<Option<(u64, bool)>> {
+    let stream = window.stream;
+    let footer_len = stream.layout.footer_len();
+    for payload_len in window.lengths(offset)? {
+        let len = BATCH_HEAD_LEN + payload_len as usize + footer_len;
+        if len > LOAD_BUFFER_LEN {
+            if let Some(is_flawed) = load_long(stream, offset, payload_len, id, entries)? {
+                return Ok(Some((len as u64, is_flawed)));
+            }
+            continue;
+        }
+        let Some(copies) = window.get(offset, len)? else { continue };
+        let is_whole = |batch: &&[u8]| {
+            let (body, footer) = batch.split_at(len - footer_len);
+            let footer = Footer::decode(footer, stream.layout, id);
+            footer.is_some_and(|footer| footer.payload_hash == layout::hash(body))
+        };
+        let whole: Vec<&[u8]> = copies.into_iter().flatten().filter(is_whole).collect();
+        let Some(batch) = whole.first() else { continue };
+        let applied = layout::apply(&batch[BATCH_HEAD_LEN..len - footer_len], entries);
+        let is_flawed = whole.len() < stream.copies();
+        return Ok(applied.map(|()| (len as u64, is_flawed)));
+    }
+    Ok(None)
+}
+
+/// Applies a long batch piece by piece, reading it once unless the first copy is damaged; returns
+/// `true` if one of the copies is. `None` if none is whole, and then the entries are as before.
 fn load_long(
-    file: &dyn File,
+    stream: &Stream<'_>,
     offset: u64,
     payload_len: u32,
     id: u128,
     entries: &mut Vec<LedgerEntry>,
-) -> io::Result<Option<()>> {
-    let mut left = BATCH_HEAD_LEN as u64 + u64::from(payload_len);
-    let (mut at, mut hasher) = (offset, layout::hasher());
-    // What is read and not yet applied begins with the head of the batch, which is no record.
-    let (mut bytes, mut skip) = (Vec::new(), BATCH_HEAD_LEN);
-    let mut records = Records::default();
-    while left > 0 {
-        let kept = bytes.len();
-        let now = left.min(LOAD_BUFFER_LEN as u64);
-        bytes.resize(kept + now as usize, 0);
-        file.read_exact_at(&mut bytes[kept..], at)?;
-        hasher.update(&bytes[kept..]);
-        (at, left) = (at + now, left - now);
-        let Some(applied) = records.apply(&bytes[skip..], entries) else { return Ok(None) };
-        bytes.drain(..skip + applied);
-        skip = 0;
+) -> io::Result<Option<bool>> {
+    let before = entries.clone();
+    for copy in 0..stream.copies() {
+        // What is read and not yet applied begins with the head of the batch, which is no record.
+        let (mut bytes, mut skip, mut is_sound) = (Vec::new(), BATCH_HEAD_LEN, true);
+        let mut records = Records::default();
+        let mut apply = |copies: &[Vec<u8>; 2]| {
+            bytes.extend_from_slice(&copies[copy]);
+            match records.apply(&bytes[skip..], entries).filter(|_| is_sound) {
+                Some(applied) => drop(bytes.drain(..skip + applied)),
+                None => (is_sound, bytes) = (false, vec![0; skip]),
+            }
+            skip = 0;
+        };
+        let footers = verify(stream, offset, payload_len, id, &mut apply)?;
+        if footers[copy].is_some() && is_sound && bytes.is_empty() && records.is_between() {
+            let whole = footers.iter().flatten().count();
+            return Ok(Some(whole < stream.copies()));
+        }
+        entries.clone_from(&before);
     }
-    let mut footer = [0; FOOTER_LEN];
-    file.read_exact_at(&mut footer, at)?;
-    let good = Footer::decode(&footer, id).is_some_and(|f| f.payload_hash == hasher.digest());
-    Ok((good && bytes.is_empty() && records.is_between()).then_some(()))
+    Ok(None)
 }
 
-/// A stretch of the file in memory: many small batches cost one read.
+/// A stretch of the stream in memory: many small batches cost one read.
 #[derive(Debug)]
 struct Window<'a> {
-    file: &'a dyn File,
-    bytes: Vec<u8>,
+    stream: &'a Stream<'a>,
+    bytes: [Vec<u8>; 2],
     offset: u64,
     end: u64,
 }
 
 impl Window<'_> {
-    /// The bytes of a range; `None` if it goes beyond the end.
-    fn get(&mut self, offset: u64, len: usize) -> io::Result<Option<&[u8]>> {
+    /// The bytes of a range in each copy there is; `None` if it goes beyond the end.
+    fn get(&mut self, offset: u64, len: usize) -> io::Result<Option<[Option<&[u8]>; 2]>> {
         if len as u64 > self.end.saturating_sub(offset) {
             return Ok(None);
         }
         let start = offset.wrapping_sub(self.offset);
-        if offset < self.offset || start + len as u64 > self.bytes.len() as u64 {
+        if offset < self.offset || start + len as u64 > self.bytes[0].len() as u64 {
             let wanted = (self.end - offset).min(len.max(SCAN_BUFFER_LEN) as u64) as usize;
-            self.bytes.resize(wanted, 0);
-            let found = self.file.read_full_at(&mut self.bytes, offset)?;
-            self.bytes.truncate(found);
+            self.bytes = self.stream.read(offset, wanted)?;
             self.offset = offset;
         }
         let start = (offset - self.offset) as usize;
-        Ok(self.bytes.get(start..start + len))
+        Ok(Some([0, 1].map(|copy| self.bytes[copy].get(start..start + len))))
+    }
+
+    /// The lengths of the payload of the batch at `offset` that its heads tell.
+    fn lengths(&mut self, offset: u64) -> io::Result<Vec<u32>> {
+        let least = (BATCH_HEAD_LEN + self.stream.layout.footer_len()) as u64;
+        let room = self.end.saturating_sub(offset);
+        let Some(heads) = self.get(offset, BATCH_HEAD_LEN)? else { return Ok(Vec::new()) };
+        let lens = heads.iter().flatten().filter_map(|head| layout::payload_len(head));
+        let mut lens: Vec<u32> = lens.filter(|len| u64::from(*len) + least <= room).collect();
+        lens.dedup();
+        Ok(lens)
     }
 }

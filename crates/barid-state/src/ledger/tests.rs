@@ -175,17 +175,24 @@ fn a_long_batch_is_applied_in_pieces() {
 }
 
 #[test]
-fn a_long_batch_that_is_damaged_is_lost() {
+fn a_long_batch_is_lost_with_both_copies() {
     let (end, bits) = (layout::HEADER_LEN + u64::from(MANY) * 12, 4);
     for at in [layout::HEADER_LEN + 5, 700_000, end - 1000] {
         let vfs = filled(MANY);
         let path = open(&vfs).path;
         let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
-        let mut byte = [0];
-        file.read_exact_at(&mut byte, at).unwrap();
-        file.write_all_at(&[byte[0] ^ bits], at).unwrap();
+        let flip = |at: u64| {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ bits], at).unwrap();
+        };
+        for copy in [1, 0] {
+            assert_eq!(uids(&mut open(&vfs)).len(), MANY as usize, "{at}");
+            flip(twice::place(at, copy));
+        }
         let mut ledger = open(&vfs);
         assert!(matches!(ledger.entries(), Err(Error::Damaged { .. })), "{at}");
+        assert!(ledger.notice().unwrap().lost);
         ledger.replace(validity(10), vec![entry(1)]);
         ledger.commit().unwrap();
         assert_eq!(uids(&mut open(&vfs)), [1]);

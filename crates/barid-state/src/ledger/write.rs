@@ -10,7 +10,9 @@ use barid_vfs::{
 
 use super::batch::Batch;
 use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, hash, header};
+use super::twice::{file_len, has_remains};
 use super::{Found, Ledger, Pending};
+use crate::aside::keep_aside;
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, ENTRIES_KEPT_MAX};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
@@ -57,13 +59,13 @@ impl Ledger {
 
     /// Makes the pending changes durable, under the lock (which it takes if the caller has not).
     ///
-    /// The commit point is the fdatasync of one batch, or, where the file is created, compacted or
-    /// was lost, the rename of a whole new file (see [`atomic_replace`]). A batch above 960 bytes
+    /// The commit point is the fdatasync of one batch, or, where the file is created, compacted, of
+    /// an earlier version, torn or damaged, the rename of a whole new file (see [`atomic_replace`]). A batch above 960 bytes
     /// has its body made durable before its footer is written. A crash before the commit point
     /// leaves the ledger as it was; one after it finds all of the batch.
     ///
     /// Costs nothing when nothing is pending; else the lock (open, lock, stat, close) unless held,
-    /// one write and one fdatasync, twice that for a long batch.
+    /// a read, a write for each of its two copies and one fdatasync, twice that for a long batch.
     ///
     /// # Errors
     /// After a failed write or fsync the ledger is [`Error::Poisoned`] until it is reopened.
@@ -104,7 +106,8 @@ impl Ledger {
         let alive = HEADER_LEN + self.summary.live * ENTRY_LEN as u64;
         let wasteful = self.found.end > COMPACT_SIZE_MIN
             && self.found.end > alive.saturating_mul(COMPACT_FACTOR);
-        match self.file.is_none() || self.lost || wasteful {
+        let is_unsound = self.lost || self.damage.is_some() || self.found.flaw.is_some();
+        match self.file.is_none() || is_unsound || wasteful {
             true => self.write_all(),
             false => self.append(),
         }
@@ -113,6 +116,7 @@ impl Ledger {
     /// Writes a new file that holds everything, and puts it in place.
     fn write_all(&mut self) -> Result<()> {
         self.load_entries()?;
+        self.set_aside()?;
         let mut summary = self.next_summary();
         summary.entries_offset = HEADER_LEN;
         let mut batch = Batch::new(HEADER_LEN);
@@ -127,15 +131,18 @@ impl Ledger {
         let file = file.at(&self.path)?;
         let inode = file.metadata().at(&self.path)?.inode;
         self.file = Some(file);
-        self.found = Found { inode, size, end: size };
+        self.found = Found { inode, size: file_len(size), end: size, ..Found::default() };
         self.summary = summary;
-        self.lost = false;
+        (self.lost, self.damage) = (false, None);
         Ok(())
     }
 
     /// Appends a batch of the pending changes.
     fn append(&mut self) -> Result<()> {
         let Some(file) = &self.file else { return self.write_all() };
+        if has_remains(file.as_ref(), self.found.end).at(&self.path)? {
+            return self.write_all();
+        }
         let mut summary = self.next_summary();
         let mut batch = Batch::new(self.found.end);
         if self.pending.replaced {
@@ -148,14 +155,25 @@ impl Ledger {
         if hash(path) != summary.path_hash {
             batch.path(path, &mut summary);
         }
-        if self.found.size > self.found.end {
-            file.set_len(self.found.end).at(&self.path)?;
-        }
         let end = self.found.end + batch.len();
         let id = self.identity.id;
-        batch.write(file.as_ref(), Vec::new(), id, &summary, true).at(&self.path)?;
-        self.found = Found { size: end, end, ..self.found };
+        let written = batch.write(file.as_ref(), Vec::new(), id, &summary, true);
+        if written.is_err() {
+            // What was not acknowledged is not to be believed by the next who reads it, who would
+            // wait in vain for what the disk has dropped. A second failure leaves what a crash may.
+            let _ = file.set_len(file_len(self.found.end));
+        }
+        written.at(&self.path)?;
+        self.found = Found { size: file_len(end), end, ..self.found };
         self.summary = summary;
+        Ok(())
+    }
+
+    /// Gives a damaged file a second name, durably, which stays when the first is given to another.
+    fn set_aside(&mut self) -> Result<()> {
+        if self.damage.is_some() && self.summary.aside == 0 {
+            self.summary.aside = keep_aside(self.vfs.as_ref(), &self.path)?;
+        }
         Ok(())
     }
 
@@ -191,6 +209,7 @@ impl Ledger {
             self.summary.uidvalidity = ours.uidvalidity;
             self.summary.uid_last = ours.uid_last;
             self.summary.live = ours.live;
+            self.summary.notices |= ours.notices;
             self.summary.uidnext = match ours.uidvalidity == theirs.uidvalidity {
                 true => ours.uidnext.max(theirs.uidnext),
                 false => ours.uidnext,

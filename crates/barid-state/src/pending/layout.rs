@@ -5,17 +5,53 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{FlagDelta, PendingChange, PendingKind, PendingRecord};
 use crate::MessageKey;
-use crate::bytes::{Take, u32_at, u64_at};
+use crate::bytes::{Take, has_unwritten_sector, u32_at, u64_at};
 
-/// The version of the layout.
-pub(super) const VERSION: u32 = 1;
+/// The two versions of the layout. A new file is of the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Version 1: a batch has one checksum, which does not tell a wrong length from a torn batch.
+    One,
+    /// Version 2: the head of a batch has a checksum of its own, and the batch an end.
+    Two,
+}
+
+impl Layout {
+    pub(super) fn header_len(self) -> usize {
+        match self {
+            Self::One => 64,
+            Self::Two => 72,
+        }
+    }
+
+    fn batch_head_len(self) -> usize {
+        match self {
+            Self::One => 32,
+            Self::Two => BATCH_HEAD_LEN,
+        }
+    }
+
+    fn end(self) -> &'static [u8] {
+        match self {
+            Self::One => b"",
+            Self::Two => BATCH_END,
+        }
+    }
+}
+
+/// Bytes of a header, at least and at most, in any version.
+const HEADER_LEN_MIN: usize = 64;
+const HEADER_LEN_MAX: usize = 4096;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridPND";
 const BATCH_MAGIC: &[u8; 4] = b"PBAT";
 
-pub(super) const HEADER_LEN: usize = 64;
-const BATCH_HEAD_LEN: usize = 32;
-const CHECKED_LEN: usize = BATCH_HEAD_LEN - 8;
+/// The end of every batch: no sector of one that is whole is nothing but zeros.
+const BATCH_END: &[u8; 4] = b"PEND";
+
+const BATCH_HEAD_LEN: usize = 40;
+/// Bytes of the head of a batch before its checksums.
+const CHECKED_LEN: usize = 24;
 const RECORD_HEAD_LEN: usize = 44;
 
 const FLAGS: u8 = 1;
@@ -23,37 +59,75 @@ const EXPUNGE: u8 = 2;
 
 /// What a header says.
 pub(super) enum Header {
-    /// A journal of this mailbox; its random number.
-    Good(u64),
+    /// A journal of this mailbox.
+    Good(Layout, Identified),
     /// One of a later version.
     Version(u32),
     /// No journal, or one of another mailbox.
     Bad,
 }
 
-pub(super) fn header(id: u128, random: u64, created_nanos: i64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_LEN);
+/// Fields of a header beside the mailbox's identity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Identified {
+    /// The random number of the file.
+    pub(super) random: u64,
+    /// The number in the name under which an earlier file is kept that was damaged; 0 if none is.
+    pub(super) aside: u32,
+    /// The number of changes that were lost with that, as far as could be told.
+    pub(super) lost: u32,
+}
+
+pub(super) fn header(id: u128, identified: &Identified, created_nanos: i64) -> Vec<u8> {
+    let len = Layout::Two.header_len();
+    let mut bytes = Vec::with_capacity(len);
     bytes.extend(HEADER_MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend((HEADER_LEN as u32).to_le_bytes());
+    bytes.extend(2_u32.to_le_bytes());
+    bytes.extend((len as u32).to_le_bytes());
     bytes.extend(id.to_le_bytes());
-    bytes.extend(random.to_le_bytes());
+    bytes.extend(identified.random.to_le_bytes());
     bytes.extend(created_nanos.to_le_bytes());
-    bytes.extend([0; 8]);
+    bytes.extend(identified.aside.to_le_bytes());
+    bytes.extend(identified.lost.to_le_bytes());
+    bytes.extend(identified.random.to_le_bytes());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
     bytes
 }
 
 pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
-    let Some((header, _)) = bytes.split_at_checked(HEADER_LEN) else { return Header::Bad };
-    if !header.starts_with(HEADER_MAGIC) || u64_at(header, 56) != xxh3_64(&header[..56]) {
+    if bytes.len() < HEADER_LEN_MIN || !bytes.starts_with(HEADER_MAGIC) {
         return Header::Bad;
     }
-    match u32_at(header, 8) {
-        VERSION if header[16..32] == id.to_le_bytes() => Header::Good(u64_at(header, 32)),
-        VERSION => Header::Bad,
-        version => Header::Version(version),
+    // In every version the length stands here, and the checksum at the end.
+    let len = u32_at(bytes, 12) as usize;
+    let header = bytes.get(..len).filter(|_| (HEADER_LEN_MIN..=HEADER_LEN_MAX).contains(&len));
+    let is_whole = header.is_some_and(|header| {
+        let (body, hash) = header.split_at(len - 8);
+        u64_at(hash, 0) == xxh3_64(body)
+    });
+    let layout = match u32_at(bytes, 8) {
+        _ if !is_whole => return Header::Bad,
+        1 => Layout::One,
+        2 => Layout::Two,
+        version => return Header::Version(version),
+    };
+    if len != layout.header_len() || bytes[16..32] != id.to_le_bytes() {
+        return Header::Bad;
     }
+    let mut identified = Identified { random: u64_at(bytes, 32), ..Identified::default() };
+    if layout == Layout::Two {
+        (identified.aside, identified.lost) = (u32_at(bytes, 48), u32_at(bytes, 52));
+    }
+    Header::Good(layout, identified)
+}
+
+/// The layout and the random number of a file whose header is damaged, if its batches confirm them.
+pub(super) fn salvage(bytes: &[u8]) -> Option<(Layout, u64)> {
+    let places = [(Layout::Two, 32), (Layout::Two, 56), (Layout::One, 32)];
+    places.into_iter().find_map(|(layout, at)| {
+        let random = u64_at(bytes.get(..layout.header_len())?, at);
+        find_batch(bytes, layout.header_len(), layout, random).map(|_| (layout, random))
+    })
 }
 
 /// Appends a batch of records whose sequence numbers follow each other.
@@ -64,34 +138,75 @@ pub(super) fn put_batch(out: &mut Vec<u8>, random: u64, records: &[PendingRecord
     out.extend([0; 4]);
     out.extend(first.sequence.to_le_bytes());
     out.extend((records.len() as u32).to_le_bytes());
-    out.extend([0; 12]);
+    out.extend([0; 4 + 16]);
     for record in records {
         put_record(out, &record.change);
     }
     let payload_len = (out.len() - start - BATCH_HEAD_LEN) as u32;
     out[start + 4..start + 8].copy_from_slice(&payload_len.to_le_bytes());
-    let checksum = checksum(&out[start..], random);
-    out[start + CHECKED_LEN..start + BATCH_HEAD_LEN].copy_from_slice(&checksum.to_le_bytes());
+    let head = xxh3_64_with_seed(&out[start..start + CHECKED_LEN], random);
+    let payload = xxh3_64_with_seed(&out[start + BATCH_HEAD_LEN..], head);
+    out[start + CHECKED_LEN..start + CHECKED_LEN + 8].copy_from_slice(&head.to_le_bytes());
+    out[start + CHECKED_LEN + 8..start + BATCH_HEAD_LEN].copy_from_slice(&payload.to_le_bytes());
+    out.extend(BATCH_END);
 }
 
-/// The checksum of a batch: of its head and its payload, bound to the file.
-fn checksum(batch: &[u8], random: u64) -> u64 {
-    let payload = xxh3_64_with_seed(&batch[BATCH_HEAD_LEN..], random);
-    xxh3_64_with_seed(&batch[..CHECKED_LEN], payload)
+/// The length of the batch that `bytes` begin with, as its head tells, if that is whole. In version
+/// 1 no checksum says so.
+fn batch_len(bytes: &[u8], layout: Layout, random: u64) -> Option<usize> {
+    let head = bytes.get(..layout.batch_head_len()).filter(|head| head.starts_with(BATCH_MAGIC))?;
+    let is_whole = match layout {
+        Layout::One => true,
+        Layout::Two => u64_at(head, CHECKED_LEN) == xxh3_64_with_seed(&head[..CHECKED_LEN], random),
+    };
+    let len = (head.len() + layout.end().len()).checked_add(u32_at(head, 4) as usize);
+    len.filter(|_| is_whole)
+}
+
+/// Returns `true` if the payload of a batch has the checksum that its head names.
+fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
+    let (head, payload) = batch.split_at(layout.batch_head_len());
+    let Some(payload) = payload.strip_suffix(layout.end()) else { return false };
+    match layout {
+        Layout::One => {
+            let payload = xxh3_64_with_seed(payload, random);
+            u64_at(head, CHECKED_LEN) == xxh3_64_with_seed(&head[..CHECKED_LEN], payload)
+        }
+        Layout::Two => {
+            let seed = u64_at(head, CHECKED_LEN);
+            u64_at(head, CHECKED_LEN + 8) == xxh3_64_with_seed(payload, seed)
+        }
+    }
+}
+
+/// Returns `true` if what `bytes`, the end of a file from `offset` on, begin with was never whole on
+/// the disk: it is shorter than it says or can be, or has a sector of zeros.
+pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: Layout, random: u64) -> bool {
+    bytes.len() < layout.batch_head_len()
+        || batch_len(bytes, layout, random).is_some_and(|len| len > bytes.len())
+        || has_unwritten_sector(bytes, offset as u64)
+}
+
+/// The most records that so many bytes hold.
+pub(super) fn records_max(len: usize) -> u64 {
+    (len / RECORD_HEAD_LEN) as u64
+}
+
+/// The number of records of a batch that is not whole, if its head is.
+pub(super) fn claimed(bytes: &[u8], layout: Layout, random: u64) -> u64 {
+    batch_len(bytes, layout, random).map_or(0, |_| u64::from(u32_at(bytes, 16)))
 }
 
 /// Takes the batch that `bytes` begin with, if it is whole: its records and its length.
-pub(super) fn read_batch(bytes: &[u8], random: u64) -> Option<(Vec<PendingRecord>, usize)> {
-    if !bytes.starts_with(BATCH_MAGIC) || bytes.len() < BATCH_HEAD_LEN {
-        return None;
-    }
-    let len = BATCH_HEAD_LEN.checked_add(u32_at(bytes, 4) as usize)?;
-    let batch = bytes.get(..len)?;
-    if u64_at(batch, CHECKED_LEN) != checksum(batch, random) {
-        return None;
-    }
+pub(super) fn read_batch(
+    bytes: &[u8],
+    layout: Layout,
+    random: u64,
+) -> Option<(Vec<PendingRecord>, usize)> {
+    let len = batch_len(bytes, layout, random)?;
+    let batch = bytes.get(..len).filter(|batch| is_payload_whole(batch, layout, random))?;
     let (first, count) = (u64_at(batch, 8), u32_at(batch, 16));
-    let mut take = Take(&batch[BATCH_HEAD_LEN..]);
+    let mut take = Take(&batch[layout.batch_head_len()..len - layout.end().len()]);
     // What the count claims is not believed before the records are there.
     let mut records = Vec::new();
     for index in 0..u64::from(count) {
@@ -102,10 +217,10 @@ pub(super) fn read_batch(bytes: &[u8], random: u64) -> Option<(Vec<PendingRecord
 }
 
 /// Where the next whole batch begins, at `from` or later.
-pub(super) fn find_batch(bytes: &[u8], from: usize, random: u64) -> Option<usize> {
-    let places = from..bytes.len().saturating_sub(BATCH_HEAD_LEN - 1);
+pub(super) fn find_batch(bytes: &[u8], from: usize, layout: Layout, random: u64) -> Option<usize> {
+    let places = from..bytes.len().saturating_sub(layout.batch_head_len() - 1);
     places.into_iter().find(|at| {
-        bytes[*at..].starts_with(BATCH_MAGIC) && read_batch(&bytes[*at..], random).is_some()
+        bytes[*at..].starts_with(BATCH_MAGIC) && read_batch(&bytes[*at..], layout, random).is_some()
     })
 }
 

@@ -4,10 +4,10 @@
 //! header and then batches, each with a checksum that is bound to the random number of the file. A
 //! batch is what was accepted at once. There is no file where nothing is pending.
 //!
-//! **Invariant**: no batch stands behind one that is not durable. So a batch that is not whole at
-//! the end was never acknowledged, and is cut before the next is written; one that is not whole
-//! before others is damage: what precedes it is used, the file is kept under another name when the
-//! journal is written next, and both are told.
+//! **Invariant**: no batch stands behind one that is not durable. So a batch at the end that the disk
+//! has not all of was never acknowledged, and is cut before the next is written. Any other that is
+//! not whole is damage: the others are used, the file is kept under another name when the journal is
+//! written next, and both are told until [`Pending::acknowledge`].
 //!
 //! Sequence numbers never come again, not even in another file: a mailbox's own journal may carry
 //! one. A new file begins with the microseconds since 1970.
@@ -24,7 +24,8 @@ use barid_vfs::{
     File, LockError, LockKind, LockMode, OpenOptions, Vfs, atomic_replace, create_dir_durable,
 };
 
-use self::layout::{HEADER_LEN, Header};
+use self::layout::{Header, Identified, Layout};
+use crate::aside::{aside_path, keep_aside};
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, PENDING_LEN_MAX};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
@@ -85,9 +86,9 @@ pub struct PendingRecord {
 pub struct PendingDamage {
     /// The file that holds them.
     pub path: PathBuf,
-    /// Where it is damaged.
-    pub offset: u64,
-    /// How many changes stand behind the damage, as far as that can be told.
+    /// Where it is damaged; `None` if it was put aside.
+    pub offset: Option<u64>,
+    /// The number of changes that are lost, as far as that can be told.
     pub records: u64,
 }
 
@@ -102,6 +103,8 @@ pub struct Pending {
     file: Option<Found>,
     records: Vec<PendingRecord>,
     damage: Option<PendingDamage>,
+    /// The number in the name under which a damaged file is kept; 0 if none is.
+    aside: u32,
     /// No record gets a lower number.
     sequence_min: u64,
     lock: Option<Box<dyn File>>,
@@ -113,6 +116,7 @@ struct Found {
     file: Box<dyn File>,
     inode: u64,
     size: u64,
+    layout: Layout,
     /// Where the last whole batch ends.
     end: u64,
     random: u64,
@@ -135,6 +139,7 @@ impl Pending {
             file: None,
             records: Vec::new(),
             damage: None,
+            aside: 0,
             sequence_min: 0,
             lock: None,
             poisoned: false,
@@ -246,7 +251,9 @@ impl Pending {
             if new.is_empty() {
                 return Ok(pending.last_sequence());
             }
-            match pending.file.is_some() && !pending.is_damaged() {
+            let is_sound = !pending.is_damaged()
+                && pending.file.as_ref().is_some_and(|file| file.layout == Layout::Two);
+            match is_sound {
                 true => pending.append(&new)?,
                 false => {
                     let all = [pending.records.as_slice(), &new].concat();
@@ -295,6 +302,23 @@ impl Pending {
             let renumbered = (next..).zip(last);
             all.extend(renumbered.map(|(sequence, record)| PendingRecord { sequence, ..record }));
             pending.replace(all)
+        })
+    }
+
+    /// Makes [`Pending::damage`] say nothing from now on, durably; the damaged file stays, under
+    /// its second name. Takes the lock unless it is held.
+    ///
+    /// # Errors
+    /// As [`Pending::accept`].
+    pub fn acknowledge(&mut self) -> Result<()> {
+        self.locked(|pending| {
+            if pending.damage.is_none() {
+                return Ok(());
+            }
+            pending.set_aside()?;
+            (pending.damage, pending.aside) = (None, 0);
+            let records = pending.records.clone();
+            pending.replace(records)
         })
     }
 
@@ -351,7 +375,7 @@ impl Pending {
     /// Makes `records` all there is.
     fn replace(&mut self, records: Vec<PendingRecord>) -> Result<()> {
         self.sequence_min = self.next_sequence();
-        match records.is_empty() && !self.is_damaged() {
+        match records.is_empty() && self.damage.is_none() {
             true => {
                 self.vfs.remove_file(&self.path).at(&self.path)?;
                 self.vfs.sync_dir(&self.dir).at(&self.dir)?;
@@ -367,22 +391,25 @@ impl Pending {
     fn write_all(&mut self, records: &[PendingRecord]) -> Result<()> {
         let mut random = [0; 8];
         self.vfs.random(&mut random).at(&self.path)?;
+        self.set_aside()?;
         let random = u64::from_le_bytes(random);
-        let mut bytes = layout::header(self.id, random, self.vfs.now().unix_nanos);
+        let lost = self.damage.as_ref().map_or(0, |damage| damage.records);
+        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+        let identified = Identified { random, aside: self.aside, lost };
+        let mut bytes = layout::header(self.id, &identified, self.vfs.now().unix_nanos);
         let is_next = |a: &PendingRecord, b: &PendingRecord| a.sequence + 1 == b.sequence;
         for batch in records.chunk_by(is_next) {
             layout::put_batch(&mut bytes, random, batch);
         }
         self.check_len(bytes.len() as u64)?;
-        self.set_aside()?;
         let file = atomic_replace(self.vfs.as_ref(), &self.path, FILE_MODE, true, |file| {
             file.write_all_at(&bytes, 0)
         });
         let file = file.at(&self.path)?;
         let metadata = file.metadata().at(&self.path)?;
         let (inode, size) = (metadata.inode, metadata.size);
-        let writable = true;
-        self.file = Some(Found { file, inode, size, end: size, random, writable });
+        let (writable, layout) = (true, Layout::Two);
+        self.file = Some(Found { file, inode, size, layout, end: size, random, writable });
         Ok(())
     }
 
@@ -391,21 +418,16 @@ impl Pending {
         if !self.is_damaged() {
             return Ok(());
         }
-        let mut random = [0; 8];
-        self.vfs.random(&mut random).at(&self.path)?;
-        let name = format!("pending.damaged-{:016x}", u64::from_le_bytes(random));
-        let aside = self.path.with_extension(name);
-        self.vfs.hard_link(&self.path, &aside).at(&aside)?;
-        self.vfs.sync_dir(&self.dir).at(&self.dir)?;
+        self.aside = keep_aside(self.vfs.as_ref(), &self.path)?;
         if let Some(damage) = &mut self.damage {
-            damage.path = aside;
+            (damage.path, damage.offset) = (aside_path(&self.path, self.aside), None);
         }
         Ok(())
     }
 
     /// Whether the file in place is damaged, not one that was put aside.
     fn is_damaged(&self) -> bool {
-        self.damage.as_ref().is_some_and(|damage| damage.path == self.path)
+        self.damage.as_ref().is_some_and(|damage| damage.offset.is_some())
     }
 
     fn check_len(&self, len: u64) -> Result<()> {
@@ -417,7 +439,8 @@ impl Pending {
 
     fn read_file(&mut self) -> Result<()> {
         self.sequence_min = self.sequence_min.max(self.last_sequence().map_or(0, |last| last + 1));
-        (self.file, self.records, self.damage) = (None, Vec::new(), None);
+        (self.file, self.records) = (None, Vec::new());
+        (self.damage, self.aside) = (None, 0);
         let (file, writable) = match self.vfs.open(&self.path, OpenOptions::WRITE) {
             Err(error) if is_absent(&error) => return Ok(()),
             Err(error) if is_denied(&error) => {
@@ -430,42 +453,67 @@ impl Pending {
         let mut bytes = vec![0; size.min(PENDING_LEN_MAX) as usize];
         let len = file.read_full_at(&mut bytes, 0).at(&self.path)?;
         bytes.truncate(len);
-        let (end, random) = match layout::read_header(&bytes, self.id) {
-            Header::Good(random) => (self.take_batches(&bytes, random), random),
+        let (layout, random) = match layout::read_header(&bytes, self.id) {
+            Header::Good(layout, Identified { random, aside, lost }) => {
+                if aside != 0 {
+                    self.aside = aside;
+                    let (path, offset) = (aside_path(&self.path, aside), None);
+                    let records = lost.into();
+                    self.damage = Some(PendingDamage { path, offset, records });
+                }
+                (layout, random)
+            }
             Header::Version(version) => {
                 return Err(Error::Version { path: self.path.clone(), version });
             }
             Header::Bad => {
-                let path = self.path.clone();
-                self.damage = Some(PendingDamage { path, offset: 0, records: 0 });
-                (0, 0)
+                self.note_damage(0, 0);
+                layout::salvage(&bytes).unwrap_or((Layout::Two, 0))
             }
         };
-        self.file = Some(Found { file, inode, size, end, random, writable });
+        let end = self.take_batches(&bytes, layout, random);
+        self.file = Some(Found { file, inode, size, layout, end, random, writable });
         Ok(())
     }
 
-    /// Takes the batches up to the first that is not whole; returns where that begins.
-    fn take_batches(&mut self, bytes: &[u8], random: u64) -> u64 {
-        let mut at = HEADER_LEN;
-        while let Some((records, len)) = layout::read_batch(&bytes[at..], random) {
-            let ascends = self.last_sequence() < records.first().map(|record| record.sequence);
-            if !ascends {
-                break;
+    /// Takes note of damage in the file in place. The first is where it is looked for.
+    fn note_damage(&mut self, offset: usize, records: u64) {
+        let path = self.path.clone();
+        let before = self.damage.take().map_or((None, 0), |damage| (damage.offset, damage.records));
+        let offset = before.0.or(Some(offset as u64));
+        self.damage = Some(PendingDamage { path, offset, records: before.1 + records });
+    }
+
+    /// Takes all batches that are whole; returns where the last of them ends.
+    fn take_batches(&mut self, bytes: &[u8], layout: Layout, random: u64) -> u64 {
+        let mut at = layout.header_len().min(bytes.len());
+        while at < bytes.len() {
+            let batch = layout::read_batch(&bytes[at..], layout, random);
+            let last = self.last_sequence();
+            if let Some((records, len)) = batch
+                && last < records.first().map(|record| record.sequence)
+            {
+                self.records.extend(records);
+                at += len;
+                continue;
             }
-            self.records.extend(records);
-            at += len;
+            match layout::find_batch(bytes, at + 1, layout, random) {
+                Some(next) => {
+                    let lost = layout::read_batch(&bytes[next..], layout, random)
+                        .and_then(|(records, _)| Some(records.first()?.sequence))
+                        .zip(last)
+                        .map_or(0, |(next, last)| next.saturating_sub(last + 1));
+                    let room = layout::records_max(next - at);
+                    self.note_damage(at, lost.min(room));
+                    at = next;
+                }
+                None if layout::is_torn(&bytes[at..], at, layout, random) => break,
+                None => {
+                    self.note_damage(at, layout::claimed(&bytes[at..], layout, random));
+                    break;
+                }
+            }
         }
-        let (end, mut lost) = (at, 0);
-        while let Some(found) = layout::find_batch(bytes, at, random) {
-            let Some((records, len)) = layout::read_batch(&bytes[found..], random) else { break };
-            lost += records.len() as u64;
-            at = found + len;
-        }
-        if lost > 0 {
-            let (path, offset) = (self.path.clone(), end as u64);
-            self.damage = Some(PendingDamage { path, offset, records: lost });
-        }
-        end as u64
+        at as u64
     }
 }

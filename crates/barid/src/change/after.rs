@@ -171,10 +171,10 @@ impl Mailbox {
         self.healed(&mut troubles, |mailbox| mailbox.show_pending());
         let appended = self
             .healed(&mut troubles, |mailbox| mailbox.uids_of(request, &made.report, made.uidnext));
-        self.note_troubles(&troubles);
+        let unsettled = self.note_troubles(&troubles);
         self.prune_kept(&made.kept);
         let pending = self.pending();
-        Changed { appended, pending, ..made.told(request) }
+        Changed { appended, pending, unsettled, ..made.told(request) }
     }
 
     /// Brings what is shown up to date with the pending changes that were accepted just now.
@@ -204,14 +204,18 @@ impl Mailbox {
         T::default()
     }
 
-    fn note_troubles(&mut self, troubles: &[Error]) {
+    /// Adds what went wrong to the notes; returns what of it is about the state.
+    fn note_troubles(&mut self, troubles: &[Error]) -> Vec<String> {
+        let mut unsettled = Vec::new();
         let path = self.path().display().to_string();
         for error in troubles {
             let kind =
                 if matches!(error, Error::State(_)) { NoteKind::State } else { NoteKind::Cache };
             let text = format!("{path}: the change is made, but not all is up to date: {error}");
+            unsettled.extend((kind == NoteKind::State).then(|| text.clone()));
             self.notes.push(Note { kind, text });
         }
+        unsettled
     }
 
     /// Goes on with what follows a change; what was appended, by us or by others, is scanned.

@@ -124,6 +124,9 @@ pub struct Changed {
     /// What else is to be known of a change that was made, a line each: what was left of it for
     /// another time, and what was pending and could not be written.
     pub warnings: Vec<String>,
+    /// Errors of the state once the change was made: UIDs and mod-sequences that the mailbox itself
+    /// does not hold may not be durable. [`Mailbox::notes`] tells of them, too.
+    pub unsettled: Vec<String>,
 }
 
 impl Changed {
@@ -135,6 +138,7 @@ impl Changed {
         self.unwritable_count += later.unwritable_count;
         self.unwritable_asked += later.unwritable_asked;
         self.ambiguous = later.ambiguous;
+        self.unsettled.extend_from_slice(&later.unsettled);
         for warning in &later.warnings {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());

@@ -15,22 +15,40 @@ pub use barid_formats::check::{
 use barid_state::{Access, Identity, Ledger, Pending};
 use barid_vfs::Vfs;
 
+use crate::damaged_state::{acknowledge, state_damages};
 use crate::limits::PENDING_LOCK_TIMEOUT;
+use crate::opening::LEDGER_LOCK_TIMEOUT;
 use crate::recovery::Recovery;
 use crate::{Error, OpenOptions, Result};
 
 /// The folder of the state folder that holds what repairs overwrote and removed.
 const REPAIRS: &str = "repairs";
 
-/// Tells what is wrong with a mailbox; writes nothing.
+/// Tells what is wrong with a mailbox and with the state of it; writes nothing.
 ///
 /// # Errors
 /// The path holds no mailbox; the file system refuses; another program holds a lock.
 pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> Result<CheckReport> {
-    Ok(check::check(vfs, spec, &check_options(options))?)
+    let mut report = check::check(vfs, spec, &check_options(options))?;
+    let identity = Identity::of(&**vfs, &spec.path, false)?;
+    let dir = &options.state_dir;
+    let pending = Pending::open(Arc::clone(vfs), dir, &identity)?;
+    let mut ledger = Ledger::open(Arc::clone(vfs), dir, &identity, Access::ReadOnly)?;
+    // Reads all of it; an error is among what is told.
+    let _ = ledger.entries();
+    tell_state(&mut report, &pending, &ledger);
+    Ok(report)
 }
 
-/// Mends what is wrong with a mailbox; what was interrupted in it is completed first. Commit point
+/// Adds what is wrong with the state of a mailbox.
+fn tell_state(report: &mut CheckReport, pending: &Pending, ledger: &Ledger) {
+    let damages = state_damages(pending, ledger);
+    report.is_repairable |= !damages.is_empty();
+    report.damages.extend(damages);
+}
+
+/// Mends what is wrong with a mailbox; what was interrupted in it is completed first. Damaged state
+/// counts as acknowledged from now on, and its files stay. Commit point
 /// and order are those of [`barid_formats::check::repair`].
 ///
 /// # Errors
@@ -40,8 +58,12 @@ pub fn repair(
     spec: &MailboxSpec,
     options: &OpenOptions,
 ) -> Result<RepairReport> {
-    let work = Work::begin(vfs, spec, options)?;
-    Ok(check::repair(vfs, spec, &check_options(options), &work.side_dir)?)
+    let mut work = Work::begin(vfs, spec, options)?;
+    let mut report = check::repair(vfs, spec, &check_options(options), &work.side_dir)?;
+    let _ = work.ledger.entries();
+    tell_state(&mut report.found, &work.pending, &work.ledger);
+    acknowledge(&mut work.pending, &mut work.ledger, LEDGER_LOCK_TIMEOUT)?;
+    Ok(report)
 }
 
 /// Undoes the last repair of a mailbox that is not undone yet; `None` if there is none.
@@ -97,7 +119,8 @@ fn check_options(options: &OpenOptions) -> CheckOptions {
 struct Work {
     side_dir: PathBuf,
     /// Locked: nobody else writes the mailbox by way of barid.
-    _pending: Pending,
+    pending: Pending,
+    ledger: Ledger,
 }
 
 impl Work {
@@ -112,7 +135,7 @@ impl Work {
         pending.lock(PENDING_LOCK_TIMEOUT)?;
         complete(vfs, spec, options, (&mut pending, &mut ledger))?;
         let side_dir = side_dir(dir, &identity);
-        Ok(Self { side_dir, _pending: pending })
+        Ok(Self { side_dir, pending, ledger })
     }
 }
 

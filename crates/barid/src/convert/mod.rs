@@ -148,7 +148,9 @@ impl Converted {
 
     /// Whether every message is in the target.
     fn has_all(&self) -> bool {
-        self.failed.is_empty() && (self.gone.is_empty() || !self.wants_all)
+        self.failed.is_empty()
+            && self.trouble.unsettled.is_empty()
+            && (self.gone.is_empty() || !self.wants_all)
     }
 
     fn add(&mut self, changed: &Changed) {

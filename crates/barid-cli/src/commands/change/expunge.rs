@@ -11,6 +11,7 @@ use super::which::{Chosen, Which};
 use super::{ChangeArgs, Session};
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::SelectedUids;
 use crate::output::escape::visible;
 use crate::output::number::size;
@@ -50,6 +51,8 @@ pub(crate) struct ExpungeArgs {
     /// The messages that are marked \Deleted
     #[arg(long, conflicts_with = "which")]
     deleted: bool,
+    #[command(flatten)]
+    numbering: NumberingArgs,
     /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G);
     /// with `no`, `barid undo` says that the last expunge is not kept
     #[arg(long, value_name = "SIZE|no", default_value_t)]
@@ -62,6 +65,7 @@ pub(crate) struct ExpungeArgs {
 pub(crate) fn run(context: &mut Context, args: &ExpungeArgs) -> anyhow::Result<Outcome> {
     let which = Which::parse(&args.which, args.deleted)?;
     let mut session = Session::open(context, Verb::Expunge, &args.mailbox, &args.change)?;
+    args.numbering.check(&session.mailbox, which.names_uids())?;
     let Chosen { selected, unreadable } = which.select(&mut session.mailbox)?;
     let outcome = expunge(context, args, &mut session, selected)?;
     for (uid, error) in &unreadable {

@@ -10,6 +10,7 @@ use super::{ChangeArgs, Session};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint};
 use crate::mail::flags::{FlagRequest, FlagWord};
+use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::UidRanges;
 
 const EXAMPLES: &str = "\
@@ -48,6 +49,8 @@ pub(crate) struct FlagArgs {
     #[arg(long)]
     write_through: bool,
     #[command(flatten)]
+    numbering: NumberingArgs,
+    #[command(flatten)]
     change: ChangeArgs,
 }
 
@@ -56,6 +59,7 @@ pub(crate) fn run(context: &mut Context, args: &FlagArgs) -> anyhow::Result<Outc
     let wanted = FlagRequest::new(&args.flags)
         .map_err(|error| WithHint::error(error, "`barid flag --help` shows how flags are named"))?;
     let mut session = Session::open(context, Verb::Flag, &args.mailbox, &args.change)?;
+    args.numbering.check(&session.mailbox, args.uids.names_uids())?;
     let selected = args.uids.select(&session.mailbox)?;
     let mut report = Report { missing: selected.missing, ..Report::default() };
     if selected.uids.is_empty() {

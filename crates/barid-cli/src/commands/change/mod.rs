@@ -160,7 +160,9 @@ impl Session {
             outcome = Outcome::NothingMatched;
         }
         let is_left = self.verb == Verb::Sync && changed.ambiguous > 0;
-        if changed.unwritable_asked > 0 || is_left {
+        // An append is not done once more because of that: its messages are there.
+        let is_unsettled = !changed.unsettled.is_empty() && self.verb != Verb::Append;
+        if changed.unwritable_asked > 0 || is_left || is_unsettled {
             outcome = Outcome::Incomplete;
         }
         Ok(outcome)

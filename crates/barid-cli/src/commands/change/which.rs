@@ -70,6 +70,17 @@ impl Which {
         Ok(Self::Query(program))
     }
 
+    /// Returns `true` if messages are named by their UIDs.
+    pub(super) fn names_uids(&self) -> bool {
+        match self {
+            Self::Uids(ranges) => ranges.names_uids(),
+            Self::Query(program) => {
+                program.nodes().iter().any(|node| matches!(node, Node::Key(SearchKey::Uid(_))))
+            }
+            Self::Deleted => false,
+        }
+    }
+
     /// Finds the messages.
     pub(super) fn select(&self, mailbox: &mut Mailbox) -> barid::Result<Chosen> {
         let selected = match self {

@@ -12,6 +12,7 @@ use crate::commands::change::incoming::create_mailbox;
 use crate::context::{Context, parse_spec};
 use crate::exit::{Outcome, report as report_error};
 use crate::limits::MISSING_SHOWN;
+use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::UidRanges;
 use crate::output::number::counted;
 
@@ -45,6 +46,8 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     create: bool,
     #[command(flatten)]
+    numbering: NumberingArgs,
+    #[command(flatten)]
     how: HowArgs,
 }
 
@@ -59,6 +62,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);
     })?;
+    args.numbering.check(&source, args.uids.names_uids())?;
     let selected = args.uids.select(&source)?;
     let mut proofs = session.proofs()?;
     let pair = Pair::new(&args.source, &args.target);

@@ -247,6 +247,9 @@ pub(super) fn report(
         context.error_line("error", &format!("{more} could not be copied"));
     }
     warn_of(context, &converted.trouble);
+    for text in &converted.trouble.unsettled {
+        context.error_line("error", &visible(text.as_bytes()));
+    }
     let differing = converted.proven.map_or(0, |proven| proven.differing);
     if differing > 0 {
         let messages = counted(differing, "message");

@@ -13,6 +13,7 @@ use super::{DateArgs, ListArgs, ProfileArgs, stop_on_signal};
 use crate::context::Context;
 use crate::exit::{Outcome, WithHint, report};
 use crate::limits::FAILED_SHOWN;
+use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::UidRanges;
 use crate::output::escape::visible;
 use crate::output::json::Json;
@@ -121,6 +122,8 @@ struct WhatArgs {
     #[arg(long, value_name = "UIDS")]
     uids: Option<UidRanges>,
     #[command(flatten)]
+    numbering: NumberingArgs,
+    #[command(flatten)]
     list: ListArgs,
     #[command(flatten)]
     profile: ProfileArgs,
@@ -201,7 +204,7 @@ fn teach(
             trainer = trainer.taking_registered();
         }
         for input in &inputs {
-            take(context, &mut trainer, (input, args.uids.as_ref()), &mut told)?;
+            take(context, &mut trainer, (input, args), &mut told)?;
         }
         // What is only written now is not named: it changed something.
         let trained = trainer.finish(&mut |_, _| {})?;
@@ -215,12 +218,14 @@ fn teach(
 fn take(
     context: &Context,
     trainer: &mut Trainer<'_>,
-    (input, uids): (&Input, Option<&UidRanges>),
+    (input, args): (&Input, &WhatArgs),
     told: &mut Told,
 ) -> anyhow::Result<()> {
     match input {
         Input::Mailbox(name) => {
             let mut mailbox = context.open(name)?;
+            let uids = args.uids.as_ref();
+            args.numbering.check(&mailbox, uids.is_some_and(UidRanges::names_uids))?;
             let selected = select(&mailbox, uids)?;
             for uid in &selected.missing {
                 let path = name.clone().into();

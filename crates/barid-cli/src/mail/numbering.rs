@@ -1,0 +1,43 @@
+//! The numbering that UIDs on the command line are of.
+
+use barid::Mailbox;
+use clap::Args;
+
+use crate::exit::WithHint;
+
+/// Which numbering is meant.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct NumberingArgs {
+    /// Refuse UIDs unless the mailbox has the UIDVALIDITY N, as `barid status` prints it. Needed
+    /// where the messages have other UIDs because the file that held them was damaged
+    #[arg(long, value_name = "N")]
+    uidvalidity: Option<u32>,
+}
+
+impl NumberingArgs {
+    /// Checks that UIDs on the command line, if there are any, mean the messages that were meant.
+    ///
+    /// # Errors
+    /// The mailbox has another UIDVALIDITY than the one named; or its messages were renumbered, and
+    /// nobody has acknowledged that.
+    pub(crate) fn check(&self, mailbox: &Mailbox, names_uids: bool) -> anyhow::Result<()> {
+        let (path, has) = (mailbox.path().display(), mailbox.status().uidvalidity);
+        match self.uidvalidity {
+            Some(wanted) if wanted != has.get() => Err(WithHint::error(
+                format!("{path}: the UIDVALIDITY is {has}, not {wanted}: nothing is changed"),
+                "its UIDs mean other messages: `barid ls` lists them",
+            )),
+            None if names_uids && mailbox.is_renumbered() => Err(WithHint::error(
+                format!(
+                    "{path}: its messages have other UIDs than before, since the file that held \
+                     them was damaged: nothing is changed"
+                ),
+                format!(
+                    "`barid ls` lists them; --uidvalidity {has} says that the UIDs are the new \
+                     ones, and `barid check --repair` that all will be"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The news of damaged state, until somebody has acknowledged it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use barid_formats::check::{Damage, Severity};
+use barid_state::{Ledger, Pending};
+
+use crate::Result;
+
+/// The way to make the news end.
+pub(crate) const ACKNOWLEDGE: &str = "`barid check --repair` acknowledges that";
+
+/// The repair of damaged state.
+const REPAIR: &str = "the damaged file is kept, and told of no more";
+
+/// One piece of news.
+#[derive(Debug)]
+pub(crate) struct StateNews {
+    kind: &'static str,
+    pub(crate) path: PathBuf,
+    offset: Option<u64>,
+    pub(crate) what: String,
+}
+
+/// Returns the news of the state of a mailbox.
+pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
+    let place = |offset: Option<u64>| match offset {
+        Some(offset) => format!("damaged at byte {offset}"),
+        None => "a file that was damaged, and is kept".to_owned(),
+    };
+    let mut news = Vec::new();
+    if let Some(damage) = pending.damage() {
+        let count = damage.records.max(1);
+        let changes = if count == 1 { "change" } else { "changes" };
+        let what = format!(
+            "{}: {count} or more accepted {changes} of messages are lost",
+            place(damage.offset)
+        );
+        let (kind, path, offset) = ("state-pending", damage.path.clone(), damage.offset);
+        news.push(StateNews { kind, path, offset, what });
+    }
+    if let Some(notice) = ledger.notice() {
+        let what = match (notice.renumbered, notice.lost) {
+            (true, _) => {
+                "the UIDs of messages were in it and are lost: the messages have other UIDs now, \
+                 under another UIDVALIDITY"
+            }
+            (false, true) => "UIDs that only it had are lost",
+            (false, false) => "nothing of it is lost, for it had everything twice",
+        };
+        let what = format!("{}: {what}", place(notice.offset));
+        let (kind, path, offset) = ("state-ledger", notice.path, notice.offset);
+        news.push(StateNews { kind, path, offset, what });
+    }
+    news
+}
+
+/// The damages of the state, as a check tells them.
+pub(crate) fn state_damages(pending: &Pending, ledger: &Ledger) -> Vec<Damage> {
+    let damage = |news: StateNews| Damage {
+        kind: news.kind,
+        severity: Severity::Error,
+        file: news.path,
+        offset: news.offset,
+        uid: None,
+        what: news.what,
+        repair: Some(REPAIR),
+    };
+    state_news(pending, ledger).into_iter().map(damage).collect()
+}
+
+/// Makes an end to the news, durably. The damaged files stay.
+pub(crate) fn acknowledge(
+    pending: &mut Pending,
+    ledger: &mut Ledger,
+    timeout: Duration,
+) -> Result<()> {
+    pending.acknowledge()?;
+    Ok(ledger.acknowledge(timeout)?)
+}
