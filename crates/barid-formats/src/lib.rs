@@ -37,7 +37,7 @@ pub use error::{Error, Result, SinkError};
 pub use flag_changes::{FlagChange, FlagChanges};
 pub use folders::{Folder, decode_utf7, folders};
 pub use location::Location;
-pub use mailbox::{Caps, Format, Mailbox, ReadAs};
+pub use mailbox::{Caps, Format, Mailbox, ReadAs, ReadKept};
 pub use mbox::{
     FromProfile, MboxLock, MboxMailbox, MboxOptions, Variant, WritingOptions, local_zone_minutes,
     write_message,

@@ -1,5 +1,6 @@
 //! The trait of every format.
 
+use std::ops::Range;
 use std::path::Path;
 
 use barid_types::{Keyword, KeywordTable};
@@ -94,6 +95,9 @@ pub enum ReadAs {
     Stored,
 }
 
+/// Reads a range of bytes that are kept; `None` if that cannot be done, or they are damaged.
+pub type ReadKept = dyn Fn(Range<u64>) -> Option<Vec<u8>> + Send + Sync;
+
 /// A mailbox of any format.
 ///
 /// `scan` and `read` may be called from any thread and by many processes at once; what changes the
@@ -169,9 +173,10 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         self.read(location, read_as, buffer)
     }
 
-    /// Opens a message of any size, which was found when the mailbox bore `stamp`, for reading piece
-    /// by piece. Reads nothing but its separator. What is not there any more, or may be moved, is
-    /// [`crate::Error::MessageGone`]; that the message is still the same is for the caller to check.
+    /// Opens a message of any size, which was found when the mailbox bore `stamp`, for reading
+    /// piece by piece. Reads nothing but its separator. What is not there any more, or may be
+    /// moved, is [`crate::Error::MessageGone`]; that the message is still the same is for the
+    /// caller to check.
     fn open_message(&self, location: &Location<'_>, stamp: &Stamp) -> Result<OpenMessage<'_>>;
 
     /// Reads messages that were found when the mailbox bore `stamp`, each as by
@@ -200,10 +205,11 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Takes restart points that [`Mailbox::restart_points_to_keep`] returned, however long ago;
-    /// those of another state of the mailbox are ignored.
-    fn take_restart_points(&self, bytes: &[u8]) {
-        let _ = bytes;
+    /// Takes restart points that [`Mailbox::restart_points_to_keep`] returned, however long ago:
+    /// `len` bytes, of which as many are read as are needed. Those of another state of the mailbox
+    /// are ignored.
+    fn take_restart_points(&self, len: u64, kept: Box<ReadKept>) {
+        let _ = (len, kept);
     }
 
     /// Returns the restart points, if so many are new that they are worth being kept.

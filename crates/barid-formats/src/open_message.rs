@@ -5,8 +5,8 @@ use std::fmt;
 use crate::Result;
 
 /// The largest message that [`Mailbox::read`](crate::Mailbox::read) and its like read as a whole:
-/// 16 MB. A larger one is [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) there, and can be
-/// read by [`Mailbox::open_message`](crate::Mailbox::open_message).
+/// 16 MB. A larger one is [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) there, and can
+/// be read by [`Mailbox::open_message`](crate::Mailbox::open_message).
 pub const WHOLE_LEN_MAX: u64 = 16 << 20;
 
 /// Fills a buffer from an offset of the stored message.

@@ -79,7 +79,8 @@ impl StructureReader {
         }
     }
 
-    /// Returns the bytes of the header that is held: a header without an end takes that much memory.
+    /// Returns the bytes of the header that is held: a header without an end takes that much
+    /// memory.
     pub fn header_len(&self) -> usize {
         self.walker.header.len()
     }

@@ -38,14 +38,17 @@ impl<'a> Kept<'a> {
 
     /// All bytes, whatever the cache was like when they were stored; no more than `len_max`.
     pub(crate) fn load_lasting(&self, len_max: u64) -> Option<Vec<u8>> {
+        let derived = self.open_lasting(len_max)?;
+        derived.read(0..derived.len()).ok()
+    }
+
+    /// Opens them, whatever the cache was like when they were stored; no more than `len_max`.
+    pub(crate) fn open_lasting(&self, len_max: u64) -> Option<Derived> {
         if !self.place.on_disk {
             return None;
         }
         let derived = self.snapshot.derived_of_any_state(&self.kind).ok()??;
-        if derived.len() > len_max {
-            return None;
-        }
-        derived.read(0..derived.len()).ok()
+        (derived.len() <= len_max).then_some(derived)
     }
 
     /// Stores bytes that cover all rows of the snapshot. The answer does not depend on it, so a

@@ -35,8 +35,8 @@ impl Mailbox {
     /// Reads a message of any size piece by piece, the header first. Memory is bounded.
     ///
     /// # Errors
-    /// As [`Mailbox::read`]. If the message moves after the first piece, or can then not be read on,
-    /// the pieces before were sound.
+    /// As [`Mailbox::read`]. If the message moves after the first piece, or can then not
+    /// be read on, the pieces before were sound.
     pub fn read_pieces(
         &mut self,
         uid: Uid,
@@ -135,8 +135,8 @@ impl Mailbox {
         Ok(ReducedMessage { bytes, structure })
     }
 
-    /// Returns the bytes of a message of a row up to a length of its body or a little more, with its
-    /// quoting undone; all of them, if it is no longer.
+    /// Returns the bytes of a message of a row up to a length of its body or a little more, with
+    /// its quoting undone; all of them, if it is no longer.
     pub(crate) fn row_prefix(&self, row: u32, body_len: u64, bytes: &mut Vec<u8>) -> Result<()> {
         let most = body_len.saturating_add(body_len / PREFIX_QUOTES).saturating_add(PREFIX_QUOTES);
         let mut wanted = None;

@@ -13,8 +13,10 @@ impl Mailbox {
             return;
         }
         self.has_restart_points.get_or_init(|| {
-            if let Some(bytes) = self.kept_restart_points().load_lasting(RESTART_POINTS_LEN_MAX) {
-                self.format.take_restart_points(&bytes);
+            if let Some(kept) = self.kept_restart_points().open_lasting(RESTART_POINTS_LEN_MAX) {
+                let len = kept.len();
+                let read = move |range| kept.read(range).ok();
+                self.format.take_restart_points(len, Box::new(read));
             }
         });
     }

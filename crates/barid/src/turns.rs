@@ -1,7 +1,7 @@
 //! Bounded memory for large messages that several threads work on.
 //!
-//! Threads work on blocks of messages ahead of who takes what they made. Blocks of one large message
-//! wait for each other: they begin in their order, and together they have no more than
+//! Threads work on blocks of messages ahead of who takes what they made. Blocks of one large
+//! message wait for each other: they begin in their order, and together they have no more than
 //! [`LARGE_LEN_MAX`] bytes between their beginning and the moment when the result was taken. Since
 //! results are taken in the same order, the first one always goes on.
 

@@ -43,7 +43,7 @@ pub(super) const COMPRESSED_READ_LEN: usize = 128 * 1024;
 pub(super) const POINT_DISTANCE: u64 = 1024 * 1024;
 
 /// Bytes of the restart points of a file; with more, they are half as many.
-pub(super) const POINTS_LEN_MAX: usize = 16 * 1024 * 1024;
+pub(super) const POINTS_LEN_MAX: usize = 32 * 1024 * 1024;
 
 /// Bytes of the text of a compressed file, at least, that stay in memory for those who read it at
 /// the same time: twice as many at most.
@@ -55,8 +55,8 @@ pub(super) const SKIP_LEN: usize = 256 * 1024;
 /// The largest window of a zstd frame, 128 MB: what `zstd` makes and takes without `--long`.
 pub(super) const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
-/// Kilobytes that the decoder of an xz file may take: for a dictionary of 128 MB. `xz -9` makes one of
-/// 64 MB.
+/// Kilobytes that the decoder of an xz file may take: for a dictionary of 128 MB. `xz -9` makes one
+/// of 64 MB.
 pub(super) const XZ_MEMORY_MAX_KB: u32 = 132 * 1024;
 
 /// Bytes of one message read at once where the size of the file is not known.

@@ -44,8 +44,8 @@ use self::status::Separators;
 pub use self::zone::local_zone_minutes;
 use crate::{
     Caps, ChangeSet, Error, Format, Known, Location, Mailbox, NewMessage, OpenMessage, ReadAs,
-    ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext, SyncReport,
-    Unfinished, spans,
+    ReadKept, ReadMessage, Recovered, Result, ScanContext, ScanReport, Sinks, Stamp, SyncContext,
+    SyncReport, Unfinished, spans,
 };
 
 /// How an mbox guards its bodies against being taken for From_ lines.
@@ -207,9 +207,9 @@ impl Mailbox for MboxMailbox {
         &self.path
     }
 
-    fn take_restart_points(&self, bytes: &[u8]) {
+    fn take_restart_points(&self, len: u64, kept: Box<ReadKept>) {
         if let Some(text) = &self.compressed {
-            text.take_points(bytes);
+            text.take_points(len, kept);
         }
     }
 

@@ -66,8 +66,8 @@ pub(super) fn read(
 
 /// Opens a message for reading piece by piece; checks that its line is still where it was.
 ///
-/// If the file is another than when the message was `found`, the session lock is held as long as the
-/// message is open, so that nothing moves meanwhile.
+/// If the file is another than when the message was `found`, the session lock is held as long as
+/// the message is open, so that nothing moves meanwhile.
 pub(super) fn open<'m>(
     mailbox: &'m MbxMailbox,
     location: &Location<'_>,

@@ -87,8 +87,8 @@ fn data_file(mailbox: &MixMailbox, offset: u64) -> Result<Arc<dyn File>> {
     })
 }
 
-/// Opens a message for reading piece by piece; checks that the line before it is there and tells its
-/// size. Nobody moves messages as long as it is open.
+/// Opens a message for reading piece by piece; checks that the line before it is there and tells
+/// its size. Nobody moves messages as long as it is open.
 pub(super) fn open<'m>(
     mailbox: &'m MixMailbox,
     location: &Location<'_>,

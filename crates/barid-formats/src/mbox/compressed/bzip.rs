@@ -1,9 +1,9 @@
 //! bzip2: streams one behind the other, each a header, blocks, and an end.
 //!
-//! A block is compressed by itself and begins with a mark of 48 bits at any bit, so decoding can begin
-//! at each. A block is handed to the decoder as the first of a stream of its own. If bits within a
-//! block look like a mark, the decoder has no text when it has read the block up to there, and gets
-//! more of it. The check of a whole stream is not made: each block has its own.
+//! A block is compressed by itself and begins with a mark of 48 bits at any bit, so decoding can
+//! begin at each. A block is handed to the decoder as the first of a stream of its own. If bits
+//! within a block look like a mark, the decoder has no text when it has read the block up to there,
+//! and gets more of it. The check of a whole stream is not made: each block has its own.
 
 use bzip2::{Decompress, Status};
 

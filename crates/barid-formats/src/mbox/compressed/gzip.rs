@@ -1,4 +1,5 @@
-//! gzip (RFC 1952): members one behind the other, each with a header, deflated text, CRC and length.
+//! gzip (RFC 1952): members one behind the other, each with a header, deflated text, CRC and
+//! length.
 //!
 //! Decoding can begin at a member, and between two blocks of the deflated text if the 32 KB of text
 //! before are known (RFC 1951 §2). The CRC of a member that was not read from its beginning is not

@@ -1,9 +1,9 @@
 //! Compressed files, which are only read.
 //!
-//! A text is decompressed from its beginning to its end ([`Text`]). The last megabytes of it stay in
-//! memory, so that several threads that read one message after the other decompress it once. On the
-//! way the decoder notes restart points ([`Points`]): places from which it can go on without what
-//! comes before. A message anywhere in the file is read from the restart point before it. What
+//! A text is decompressed from its beginning to its end ([`Text`]). The last megabytes of it stay
+//! in memory, so that several threads that read one message after the other decompress it once. On
+//! the way the decoder notes restart points ([`Points`]): places from which it can go on without
+//! what comes before. A message anywhere in the file is read from the restart point before it. What
 //! cannot be decompressed ends the mailbox there, and the scan reports it.
 
 mod bzip;

@@ -1,17 +1,20 @@
 //! Restart points: places of a compressed file from which it can be decompressed without what comes
 //! before (`docs/formats/derived.md`, "Restart points").
 //!
-//! They are noted while a text is decompressed, a fixed distance of text apart; the distance doubles
-//! when they take more than a bounded memory. They hold for one state of one file, which its stamp
-//! tells, and are kept beside the cache. Without them reading is slower, never different.
+//! They are noted while a text is decompressed, a fixed distance of text apart; the distance
+//! doubles when they take more than a bounded memory. They hold for one state of one file, which
+//! its stamp tells, and are kept beside the cache, from where the text before a point is read when
+//! it is needed. Without them reading is slower, never different.
 
 use std::io;
+use std::ops::Range;
 
 use barid_vfs::{FileStamp, Timestamp};
 
 use super::super::layout::{POINT_DISTANCE, POINTS_LEN_MAX};
 use super::Compression;
 use super::gzip::WINDOW_LEN;
+use crate::ReadKept;
 
 /// The version of [`Points::take_bytes`].
 const VERSION: u32 = 1;
@@ -19,6 +22,8 @@ const VERSION: u32 = 1;
 const WINDOW_LEVEL: i32 = 1;
 /// Points are worth writing when one in so many is new.
 const NEW_PART: usize = 4;
+/// Bytes before the entries.
+const HEAD_LEN: u64 = 4 + 4 + 6 * 8;
 /// Bytes of an entry without its window.
 const ENTRY_LEN: usize = 8 + 8 + 4 + 4;
 
@@ -42,24 +47,33 @@ pub(super) struct Block {
     pub(super) window: Vec<u8>,
 }
 
-/// A place as it is held: its window is compressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A window, compressed.
+enum Window {
+    Held(Vec<u8>),
+    /// Where it lies in what is kept.
+    Kept(Range<u64>),
+}
+
+/// A place as it is held.
 struct Point {
     text: u64,
     raw: u64,
     /// Bit count and bits.
     block: Option<(u8, u8)>,
-    window: Vec<u8>,
+    window: Window,
 }
 
 impl Point {
     fn len(&self) -> usize {
-        ENTRY_LEN + self.window.len()
+        let window_len = match &self.window {
+            Window::Held(window) => window.len(),
+            Window::Kept(range) => (range.end - range.start) as usize,
+        };
+        ENTRY_LEN + window_len
     }
 }
 
 /// The restart points of one state of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::mbox) struct Points {
     compression: Compression,
     stamp: FileStamp,
@@ -68,12 +82,14 @@ pub(in crate::mbox) struct Points {
     len: usize,
     /// Number of points that [`Points::take_bytes`] has not returned.
     new: usize,
+    /// Reads what is kept.
+    kept: Option<Box<ReadKept>>,
 }
 
 impl Points {
     pub(super) fn new(compression: Compression, stamp: FileStamp) -> Self {
         let (distance, points) = (POINT_DISTANCE, Vec::new());
-        Self { compression, stamp, distance, points, len: 0, new: 0 }
+        Self { compression, stamp, distance, points, len: 0, new: 0, kept: None }
     }
 
     /// Returns `true` if they hold for the file with this stamp.
@@ -86,7 +102,8 @@ impl Points {
         self.points.is_empty()
     }
 
-    /// Returns `true` if so many were added since [`Points::take_bytes`] that it is worth writing all.
+    /// Returns `true` if so many were added since [`Points::take_bytes`] that it is worth writing
+    /// all.
     pub(super) fn are_worth_keeping(&self) -> bool {
         self.new > self.points.len() / NEW_PART
     }
@@ -110,7 +127,7 @@ impl Points {
             }
             None => (None, Vec::new()),
         };
-        let point = Point { text, raw: place.raw, block, window };
+        let point = Point { text, raw: place.raw, block, window: Window::Held(window) };
         let at = self.points.partition_point(|other| other.text <= text);
         self.len += point.len();
         self.points.insert(at, point);
@@ -142,70 +159,89 @@ impl Points {
     /// Returns the last place at or before an offset of the text, and its own offset.
     pub(super) fn before(&self, text: u64) -> (u64, Place) {
         let next = self.points.partition_point(|point| point.text <= text);
-        let found = next.checked_sub(1).and_then(|before| self.points[before].place());
+        let found = next.checked_sub(1).and_then(|before| self.place(&self.points[before]));
         found.unwrap_or_default()
+    }
+
+    fn place(&self, point: &Point) -> Option<(u64, Place)> {
+        let block = match point.block {
+            None => None,
+            Some((bit_count, bits)) => {
+                let window = match self.window(point)? {
+                    window if window.is_empty() => window,
+                    window => zstd::bulk::decompress(&window, WINDOW_LEN).ok()?,
+                };
+                Some(Block { bit_count, bits, window })
+            }
+        };
+        Some((point.text, Place { raw: point.raw, block }))
+    }
+
+    /// Returns the window of a point; `None` if it is kept and cannot be read.
+    fn window(&self, point: &Point) -> Option<Vec<u8>> {
+        match &point.window {
+            Window::Held(window) => Some(window.clone()),
+            Window::Kept(range) => {
+                let window = self.kept.as_ref()?(range.clone())?;
+                (window.len() as u64 == range.end - range.start).then_some(window)
+            }
+        }
     }
 
     /// Writes them for the cache.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.new = 0;
+        let windows: Vec<_> = self.points.iter().map(|point| self.window(point)).collect();
+        let all = || self.points.iter().zip(&windows);
+        let all = || all().filter_map(|(point, window)| Some((point, window.as_ref()?)));
         let mut out = Vec::with_capacity(self.len + 64);
         out.extend(VERSION.to_le_bytes());
         out.extend((self.compression as u32).to_le_bytes());
         let FileStamp { inode, size, modified, changed } = self.stamp;
         let times = [modified.unix_nanos as u64, changed.unix_nanos as u64];
-        for word in [inode, size, times[0], times[1], self.distance, self.points.len() as u64] {
+        for word in [inode, size, times[0], times[1], self.distance, all().count() as u64] {
             out.extend(word.to_le_bytes());
         }
-        for point in &self.points {
+        for (point, window) in all() {
             out.extend(point.text.to_le_bytes());
             out.extend(point.raw.to_le_bytes());
             let (bit_count, bits) = point.block.unwrap_or_default();
             out.extend([u8::from(point.block.is_some()), bit_count, bits, 0]);
-            out.extend((point.window.len() as u32).to_le_bytes());
+            out.extend((window.len() as u32).to_le_bytes());
         }
-        self.points.iter().for_each(|point| out.extend_from_slice(&point.window));
+        all().for_each(|(_, window)| out.extend_from_slice(window));
         out
     }
 
-    /// Reads [`Points::take_bytes`]; `None` if they are of another version or compression.
-    pub(super) fn from_bytes(bytes: &[u8], compression: Compression) -> Option<Self> {
-        let mut bytes = Take(bytes);
-        let is_known = bytes.u32()? == VERSION && bytes.u32()? == compression as u32;
-        let (inode, size) = (bytes.u64()?, bytes.u64()?);
-        let mut time = || Some(Timestamp { unix_nanos: bytes.u64()? as i64 });
+    /// Reads [`Points::take_bytes`], of which there are `len`; `None` if they are of another
+    /// version or compression.
+    pub(super) fn open(len: u64, kept: Box<ReadKept>, compression: Compression) -> Option<Self> {
+        let head = kept(0..HEAD_LEN)?;
+        let mut head = Take(&head);
+        let is_known = head.u32()? == VERSION && head.u32()? == compression as u32;
+        let (inode, size) = (head.u64()?, head.u64()?);
+        let mut time = || Some(Timestamp { unix_nanos: head.u64()? as i64 });
         let stamp = FileStamp { inode, size, modified: time()?, changed: time()? };
-        let (distance, count) = (bytes.u64()?, bytes.u64()? as usize);
-        if !is_known || distance < POINT_DISTANCE || count > bytes.0.len() / ENTRY_LEN {
+        let (distance, count) = (head.u64()?, head.u64()?);
+        if !is_known || distance < POINT_DISTANCE || count > len / ENTRY_LEN as u64 {
             return None;
         }
-        let (entries, mut windows) = bytes.0.split_at(count * ENTRY_LEN);
-        let (mut entries, mut points) = (Take(entries), Vec::<Point>::with_capacity(count));
+        let mut window_at = HEAD_LEN + count * ENTRY_LEN as u64;
+        let entries = kept(HEAD_LEN..window_at)?;
+        let (mut entries, mut points) =
+            (Take(&entries), Vec::<Point>::with_capacity(count as usize));
         for _ in 0..count {
             let (text, raw) = (entries.u64()?, entries.u64()?);
             let [has_block, bit_count, bits, _] = entries.u32()?.to_le_bytes();
-            let (window, rest) = windows.split_at_checked(entries.u32()? as usize)?;
-            windows = rest;
-            let is_sound = bit_count < 8 && points.last().is_none_or(|last| last.text < text);
-            is_sound.then_some(())?;
+            let end = window_at + u64::from(entries.u32()?);
+            let ascends = points.last().is_none_or(|last| last.text < text);
+            (bit_count < 8 && ascends && end <= len).then_some(())?;
             let block = (has_block != 0).then_some((bit_count, bits));
-            points.push(Point { text, raw, block, window: window.to_vec() });
+            points.push(Point { text, raw, block, window: Window::Kept(window_at..end) });
+            window_at = end;
         }
         let len = points.iter().map(Point::len).sum();
-        Some(Self { compression, stamp, distance, points, len, new: 0 })
-    }
-}
-
-impl Point {
-    fn place(&self) -> Option<(u64, Place)> {
-        let block = match self.block {
-            None => None,
-            Some((bit_count, bits)) => {
-                let window = zstd::bulk::decompress(&self.window, WINDOW_LEN).ok()?;
-                Some(Block { bit_count, bits, window })
-            }
-        };
-        Some((self.text, Place { raw: self.raw, block }))
+        Some(Self { compression, stamp, distance, points, len, new: 0, kept: Some(kept) })
     }
 }
 

@@ -10,6 +10,7 @@ use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
 
 use super::super::layout::MESSAGE_READ_LEN;
 use super::{CompressedSource, Compression, Damage, Points, Text};
+use crate::ReadKept;
 
 /// The text of a compressed mailbox, and its restart points.
 pub(in crate::mbox) struct SharedText {
@@ -102,10 +103,10 @@ impl SharedText {
     }
 
     /// Takes restart points that were kept, unless some are known.
-    pub(in crate::mbox) fn take_points(&self, bytes: &[u8]) {
+    pub(in crate::mbox) fn take_points(&self, len: u64, kept: Box<ReadKept>) {
         let mut points = lock(&self.points);
         if points.is_empty()
-            && let Some(kept) = Points::from_bytes(bytes, self.compression)
+            && let Some(kept) = Points::open(len, kept, self.compression)
         {
             *points = kept;
         }
@@ -118,7 +119,8 @@ impl SharedText {
     }
 }
 
-/// A poisoned lock means that another thread panicked, and then so will the scope that waits for it.
+/// A poisoned lock means that another thread panicked, and then so will the scope that waits for
+/// it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -116,7 +116,8 @@ impl Text {
     }
 }
 
-/// A poisoned lock means that another thread panicked, and then so will the scope that waits for it.
+/// A poisoned lock means that another thread panicked, and then so will the scope that waits for
+/// it.
 fn lock(points: &Mutex<Points>) -> MutexGuard<'_, Points> {
     points.lock().unwrap_or_else(PoisonError::into_inner)
 }
