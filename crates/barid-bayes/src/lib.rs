@@ -12,6 +12,6 @@ mod tokenizer;
 pub use distinct::{Distinct, token_start};
 pub use options::{AddressPrefix, Options, Profile, WordEncoding};
 pub use score::{
-    Counts, Evidence, Explanation, Parameters, Row, Score, Scorer, Status, Weight, chi2q,
+    Counts, Evidence, Explanation, Parameters, Row, Rule, Score, Scorer, Status, Weight, chi2q,
 };
 pub use tokenizer::{Facts, Tokenizer};

@@ -28,6 +28,10 @@ pub(crate) const BUFFER_KEPT_LEN: usize = 256 * 1024;
 /// Most words that are joined to one token.
 pub const MULTI_TOKEN_COUNT_MAX: usize = 16;
 
+/// Most words of the text of one message that are paired with their neighbours: the start of a
+/// message tells enough, and a list does not grow with digests.
+pub(crate) const PAIRED_WORDS_MAX: usize = 2_000;
+
 /// Longest token that can be asked for, in bytes.
 pub const TOKEN_LEN_MAX: usize = 1024;
 

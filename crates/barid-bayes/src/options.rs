@@ -1,6 +1,7 @@
 //! What can be chosen.
 
 use crate::limits::{MULTI_TOKEN_COUNT_MAX, TOKEN_LEN_MAX};
+use crate::score::Rule;
 
 /// Whose tokens are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -8,8 +9,22 @@ pub enum Profile {
     /// bogofilter 1.2.5, token for token.
     #[default]
     Bogofilter,
-    /// The same words without what was found wrong: see `docs/design/bayes.md`.
+    /// The first version of [`Profile::Modern`]: word lists that were taught with it stay usable,
+    /// and its trainings can be taken back.
+    Modern1,
+    /// The same words without what was found wrong, in small letters, and pairs of neighbours: see
+    /// `docs/design/bayes.md`.
     Modern,
+}
+
+impl Profile {
+    /// The combination of tokens that its scores are made by.
+    pub fn rule(self) -> Rule {
+        match self {
+            Self::Bogofilter | Self::Modern1 => Rule::Fisher,
+            Self::Modern => Rule::Balance,
+        }
+    }
 }
 
 /// What the tokens of a word list are written in.

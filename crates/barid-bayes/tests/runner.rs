@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "what was compared is printed")]
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod generated;
 mod mutations;
 mod peer;
 mod scores;

@@ -54,7 +54,7 @@ impl<'a> Filter<'a> {
             own.iter_mut().for_each(|number| *number = ranks[*number as usize]);
             own.sort_unstable();
         }
-        let parameters = Parameters::default();
+        let parameters = Parameters::new(profile);
         Self { corpus, parameters, tokens, distinct: ranks.len() }
     }
 

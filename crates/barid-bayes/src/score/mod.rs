@@ -3,6 +3,7 @@
 //! What a token says is weighed against what an unknown one says; tokens far enough from 0.5 are
 //! combined in the order of their bytes, because the last bits of the result depend on it.
 
+mod balance;
 mod chi;
 mod explain;
 mod format;
@@ -10,7 +11,7 @@ mod parameters;
 
 pub use chi::chi2q;
 pub use explain::{Explanation, Row};
-pub use parameters::{Parameters, Status};
+pub use parameters::{Parameters, Rule, Status};
 
 use parameters::EPS;
 
@@ -34,9 +35,12 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// How likely a message that holds the token is spam (Robinson's f(w)). No number if one class
-    /// has no message: such a token never counts.
+    /// How likely a message that holds the token is spam (Robinson's f(w), or what the rule makes
+    /// of it). No number if one class has no message: such a token never counts.
     pub fn probability(&self, parameters: &Parameters) -> f64 {
+        if parameters.rule == Rule::Balance {
+            return balance::probability(self, parameters);
+        }
         let seen = self.counts.spam.wrapping_add(self.counts.ham);
         if seen == 0 {
             return parameters.robx;
@@ -58,8 +62,8 @@ pub struct Score {
     pub status: Status,
     /// How many tokens counted.
     pub used: usize,
-    /// The evidence against ham: the chance of tokens so far from spam by accident. 0 with no
-    /// token.
+    /// The evidence against ham: the chance of tokens so far from spam by accident; the log odds of
+    /// tokens for spam with [`Rule::Balance`]. 0 with no token.
     pub p: f64,
     /// The evidence against spam.
     pub q: f64,
@@ -73,10 +77,13 @@ pub struct Score {
 pub struct Weight {
     /// How many tokens counted.
     pub used: usize,
-    /// The logarithm of the product of what each says against spam.
+    /// The logarithm of the product of what each says against spam; with [`Rule::Balance`] the log
+    /// odds of tokens that speak for ham, 0 or more.
     pub against_spam: f64,
-    /// The logarithm of the product of what each says against ham.
+    /// The same against ham.
     pub against_ham: f64,
+    /// Messages that the lesser class of the word list has.
+    pub lesser: u32,
     /// How far from 0.5 tokens had to be.
     pub min_dev: f64,
 }
@@ -90,6 +97,11 @@ impl Weight {
             let spamicity = parameters.robx;
             let status = parameters.status(spamicity);
             return Score { spamicity, status, used, p: 0.0, q: 0.0, min_dev };
+        }
+        if parameters.rule == Rule::Balance {
+            let spamicity = balance::spamicity(self, parameters);
+            let (p, q) = (self.against_ham, self.against_spam);
+            return Score { spamicity, status: parameters.status(spamicity), used, p, q, min_dev };
         }
         let tail = |product: f64, esf: f64| {
             let tail = chi2q(-2.0 * (product * esf), 2.0 * used as f64 * esf);
@@ -150,9 +162,17 @@ impl Scorer {
         tokens: impl IntoIterator<Item = Evidence>,
     ) -> Weight {
         self.probabilities.clear();
-        let tokens = tokens.into_iter();
-        self.probabilities.extend(tokens.map(|evidence| evidence.probability(parameters)));
+        let (tokens, mut lesser) = (tokens.into_iter(), 0);
+        self.probabilities.extend(tokens.map(|evidence| {
+            lesser = lesser.max(evidence.totals.spam.min(evidence.totals.ham));
+            evidence.probability(parameters)
+        }));
         let choice = self.choose(parameters);
+        let min_dev = choice.min_dev();
+        if parameters.rule == Rule::Balance {
+            let chosen = self.probabilities.iter().copied().filter(|one| choice.takes(*one));
+            return balance::weigh(chosen, lesser, min_dev);
+        }
         let (mut against_spam, mut against_ham) = (Product::default(), Product::default());
         let mut used = 0;
         for &probability in self.probabilities.iter().filter(|one| choice.takes(**one)) {
@@ -161,7 +181,7 @@ impl Scorer {
             used += 1;
         }
         let (against_spam, against_ham) = (against_spam.ln(), against_ham.ln());
-        Weight { used, against_spam, against_ham, min_dev: choice.min_dev() }
+        Weight { used, against_spam, against_ham, lesser, min_dev }
     }
 
     /// Which tokens count.

@@ -1,11 +1,25 @@
 //! The parameters of scoring.
 
+use crate::options::Profile;
+
 /// Whatever is nearer to zero than this counts as not set.
 pub(super) const EPS: f64 = f64::EPSILON;
+
+/// A way to combine what tokens say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// Fisher's method over Robinson's probabilities, as bogofilter does it.
+    #[default]
+    Fisher,
+    /// The balance of the log odds for spam and for ham.
+    Balance,
+}
 
 /// How a message is scored, and from which score on it is what. The default is bogofilter's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
+    /// The combination of tokens.
+    pub rule: Rule,
     /// What a token never seen says (`robx`); a word list may hold another (`.ROBX`).
     pub robx: f64,
     /// How much that weighs against what was seen, in messages (`robs`).
@@ -31,6 +45,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
+            rule: Rule::Fisher,
             robx: 0.52,
             robs: 0.0178,
             min_dev: 0.375,
@@ -46,12 +61,35 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// The default of a profile.
+    pub fn new(profile: Profile) -> Self {
+        Self::of_rule(profile.rule())
+    }
+
+    /// The default of a rule.
+    pub(super) fn of_rule(rule: Rule) -> Self {
+        match rule {
+            Rule::Fisher => Self::default(),
+            Rule::Balance => Self {
+                rule,
+                robx: 0.5,
+                robs: 1.0,
+                min_dev: 0.3,
+                ham_cutoff: 0.001,
+                ns_esf: 2.0,
+                ..Self::default()
+            },
+        }
+    }
+
     /// With the defaults in place of what bogofilter takes as not set: `robs`, `min_dev` and
     /// `spam_cutoff` that are 0, and a `robx` of 0, for which `robx` stands, if it is given: what
     /// the word list holds.
     #[must_use]
     pub fn filled_in(mut self, robx: Option<f64>) -> Self {
-        let default = Self::default();
+        let default = Self::of_rule(self.rule);
+        // The mean of all tokens is a prior of Fisher's method; a balance has its middle at 0.5.
+        let robx = robx.filter(|_| self.rule == Rule::Fisher);
         if self.min_dev.abs() < EPS {
             self.min_dev = default.min_dev;
         }

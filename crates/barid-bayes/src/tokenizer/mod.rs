@@ -15,6 +15,7 @@ mod joined;
 mod lines;
 mod mime;
 mod modern;
+mod neighbours;
 mod scan;
 mod simple;
 mod text;
@@ -26,6 +27,7 @@ pub use facts::Facts;
 use charset::Charset;
 use joined::Joined;
 use mime::{PartType, Parts};
+use neighbours::Neighbours;
 use scan::{Found, Scan, State, Tag};
 use text::Text;
 
@@ -45,7 +47,7 @@ pub struct Tokenizer {
     line: Vec<u8>,
     word: Vec<u8>,
     token: Vec<u8>,
-    previous: Vec<u8>,
+    neighbours: Neighbours,
     full: Vec<u8>,
     subnet: Vec<u8>,
     joined: Joined,
@@ -66,7 +68,7 @@ impl Tokenizer {
             word: Vec::new(),
             token: Vec::new(),
             full: Vec::new(),
-            previous: Vec::new(),
+            neighbours: Neighbours::default(),
             subnet: Vec::new(),
             joined,
             facts: Facts::default(),
@@ -88,7 +90,7 @@ impl Tokenizer {
         self.joined.reset();
         self.facts.reset();
         self.subnet.clear();
-        self.previous.clear();
+        self.neighbours.reset();
         self.line.shrink_to(BUFFER_KEPT_LEN);
         self.word.shrink_to(BUFFER_KEPT_LEN);
         let mut scan = Scan {
@@ -118,8 +120,7 @@ impl Tokenizer {
             is_address: false,
             subnet: &mut self.subnet,
             token: &mut self.token,
-            previous: &mut self.previous,
-            previous_tag: None,
+            neighbours: &mut self.neighbours,
             full: &mut self.full,
             each,
         };
@@ -139,9 +140,8 @@ struct Delivery<'a> {
     /// The address whose networks come next, with `block_on_subnets`.
     subnet: &'a mut Vec<u8>,
     token: &'a mut Vec<u8>,
-    /// The word before it and its tag, where pairs are made.
-    previous: &'a mut Vec<u8>,
-    previous_tag: Option<Tag>,
+    /// The words before it, where pairs are made.
+    neighbours: &'a mut Neighbours,
     /// The token with its prefix.
     full: &'a mut Vec<u8>,
     each: &'a mut dyn FnMut(&[u8]),
@@ -179,6 +179,12 @@ impl Delivery<'_> {
     fn deliver(&mut self, scan: &mut Scan<'_>) {
         scan.joined.push(self.token);
         let prefix = self.prefix(scan);
+        if scan.is_paired() {
+            let word = std::mem::take(self.token);
+            self.paired_word(prefix, scan.tag, &word);
+            *self.token = word;
+            return;
+        }
         let counted = if scan.is_modern() { 0 } else { prefix.len() };
         if prefix.is_empty() {
             (self.each)(self.token);

@@ -186,8 +186,36 @@ impl Delivery<'_> {
         }
     }
 
-    /// Delivers what is added to a word: itself in small letters, and in headers that tell much
-    /// the pair of it and the word before.
+    /// Delivers a word in small letters, and the pairs of it and the words before: of neighbours in
+    /// headers that tell much, in texts also of words with one between them.
+    pub(super) fn paired_word(&mut self, prefix: &[u8], tag: Option<Tag>, word: &[u8]) {
+        self.full.clear();
+        self.full.extend_from_slice(prefix);
+        self.full.extend(word.iter().map(u8::to_ascii_lowercase));
+        (self.each)(self.full);
+        let neighbours = &mut *self.neighbours;
+        if neighbours.tag != tag {
+            neighbours.forget();
+            neighbours.tag = tag;
+        }
+        // An address in a header has a prefix of its own, and no neighbours.
+        let distance = match tag {
+            None if prefix.is_empty() && neighbours.count() => 2,
+            Some(tag) if is_telling(tag) => 1,
+            _ => return,
+        };
+        neighbours.push_small(word);
+        for back in 1..=distance {
+            let earlier = neighbours.word(back);
+            if !earlier.is_empty() {
+                pair(self.full, [prefix, earlier, &b"**"[..back], neighbours.word(0)]);
+                (self.each)(self.full);
+            }
+        }
+    }
+
+    /// Delivers what [`Profile::Modern1`](crate::Profile::Modern1) adds to a word: itself in small
+    /// letters, and in headers that tell much the pair of it and the word before.
     pub(super) fn more(&mut self, tag: Option<Tag>, word: &[u8]) {
         let prefix = tag.map_or(&b""[..], Tag::prefix);
         if word.iter().any(u8::is_ascii_uppercase) {
@@ -196,24 +224,26 @@ impl Delivery<'_> {
             self.full.extend(word.iter().map(u8::to_ascii_lowercase));
             (self.each)(self.full);
         }
-        let is_paired = matches!(
-            tag,
-            Some(Tag::To | Tag::From | Tag::ReturnPath | Tag::Subject | Tag::Received)
-        );
-        if is_paired && self.previous_tag == tag && !self.previous.is_empty() {
-            self.full.clear();
-            self.full.extend_from_slice(prefix);
-            self.full.extend_from_slice(self.previous);
-            self.full.push(b'*');
-            self.full.extend_from_slice(word);
+        let is_paired = tag.is_some_and(is_telling);
+        let neighbours = &mut *self.neighbours;
+        if is_paired && neighbours.tag == tag && !neighbours.word(0).is_empty() {
+            pair(self.full, [prefix, neighbours.word(0), b"*", word]);
             (self.each)(self.full);
         }
-        self.previous_tag = tag;
-        self.previous.clear();
-        if is_paired {
-            self.previous.extend_from_slice(word);
-        }
+        neighbours.tag = tag;
+        neighbours.push(if is_paired { word } else { b"" });
     }
+}
+
+/// Returns `true` for header fields whose words make pairs.
+fn is_telling(tag: Tag) -> bool {
+    matches!(tag, Tag::To | Tag::From | Tag::ReturnPath | Tag::Subject | Tag::Received)
+}
+
+/// Writes the pair of two words: prefix, first word, what stands between, second word.
+fn pair(to: &mut Vec<u8>, parts: [&[u8]; 4]) {
+    to.clear();
+    parts.into_iter().for_each(|part| to.extend_from_slice(part));
 }
 
 /// The length of the first character.
@@ -258,6 +288,7 @@ fn is_dense(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::limits::PAIRED_WORDS_MAX;
     use crate::options::{Options, Profile};
     use crate::tokenizer::Tokenizer;
 
@@ -265,9 +296,18 @@ mod tests {
         check_bytes(message.as_bytes(), expected);
     }
 
+    /// The tokens of the first version, which the second makes of the same words.
     fn check_bytes(message: &[u8], expected: &str) {
+        check_profile(Profile::Modern1, message, expected);
+    }
+
+    fn check_pairs(message: &str, expected: &str) {
+        check_profile(Profile::Modern, message.as_bytes(), expected);
+    }
+
+    fn check_profile(profile: Profile, message: &[u8], expected: &str) {
         let mut tokens = Vec::new();
-        let mut tokenizer = Tokenizer::new(Options::new(Profile::Modern));
+        let mut tokenizer = Tokenizer::new(Options::new(profile));
         tokenizer.tokens(message, &mut |token| tokens.push(token.to_vec()));
         let tokens = tokens.join(&b' ');
         assert_eq!(String::from_utf8_lossy(&tokens), expected, "{message:?}");
@@ -329,5 +369,44 @@ mod tests {
         check("\n你好吗 好\n", "你好 好吗 好");
         check("\nabc東京def\n", "abc 東京 def");
         check("\n안녕하세요\n", "안녕 녕하 하세 세요");
+    }
+
+    #[test]
+    fn neighbours_in_texts() {
+        check_pairs("\nBuy it now\n", "buy now buy*now");
+        check_pairs(
+            "\none two three\n\nfour.\n",
+            "one two one*two three two*three one**three four three*four two**four",
+        );
+        check_pairs("\n你好吗\n", "你好 好吗 你好*好吗");
+        // Not from part to part.
+        check_pairs(
+            "Content-Type: multipart/x; boundary=b\n\n--b\n\none\n--b\nX-Part: \n\ntwo\n--b--\n",
+            "head:content-type head:multipart one mime:x-part two",
+        );
+    }
+
+    #[test]
+    fn neighbours_in_headers() {
+        check_pairs(
+            "Subject: Buy it Now again\nTo: You\nX-Mailer: One Two\n",
+            "subj:buy subj:now subj:buy*now subj:again subj:now*again to:you head:x-mailer \
+             head:one head:two",
+        );
+        check_pairs(
+            "Date: Mon, 1 Jan 2001 12:00:00 +0800\nMessage-Id: <a@B.example>\n",
+            "zone:+0800 head:date mid:b.example head:message-id",
+        );
+    }
+
+    #[test]
+    fn pairs_of_long_texts_end() {
+        let mut tokenizer = Tokenizer::new(Options::new(Profile::Modern));
+        let text: String = (0..10_000).map(|word| format!("word{word} ")).collect();
+        let (mut words, mut pairs) = (0, 0);
+        tokenizer.tokens(format!("\n{text}\n").as_bytes(), &mut |token| {
+            *if token.contains(&b'*') { &mut pairs } else { &mut words } += 1;
+        });
+        assert_eq!((words, pairs), (10_000, 2 * PAIRED_WORDS_MAX - 3));
     }
 }

@@ -226,7 +226,13 @@ impl Scan<'_> {
     }
 
     pub(super) fn is_modern(&self) -> bool {
-        self.options.profile == Profile::Modern
+        self.options.profile != Profile::Bogofilter
+    }
+
+    /// Returns `true` if words are delivered in small letters, with pairs of neighbours. Words that
+    /// are joined by `multi_token_count` are not paired as well.
+    pub(super) fn is_paired(&self) -> bool {
+        self.options.profile == Profile::Modern && self.options.multi_token_bound() < 2
     }
 
     /// Whether anything follows; its first line was read if so.

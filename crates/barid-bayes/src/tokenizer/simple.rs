@@ -12,7 +12,7 @@ impl Delivery<'_> {
     pub(super) fn simple_words(&mut self, scan: &mut Scan<'_>) {
         let options = scan.options;
         let is_simple = options.multi_token_count < 2 && !options.replace_non_ascii;
-        let is_modern = scan.is_modern();
+        let (is_modern, is_paired) = (scan.is_modern(), scan.is_paired());
         if !is_simple || self.is_address {
             return;
         }
@@ -53,7 +53,9 @@ impl Delivery<'_> {
             }
             if lens.contains(&len) {
                 let word = &text[at..at + len];
-                if prefix.is_empty() {
+                if is_paired {
+                    self.paired_word(prefix, scan.tag, word);
+                } else if prefix.is_empty() {
                     (self.each)(word);
                 } else {
                     self.full.clear();
@@ -61,7 +63,7 @@ impl Delivery<'_> {
                     self.full.extend_from_slice(word);
                     (self.each)(self.full);
                 }
-                if is_modern {
+                if is_modern && !is_paired {
                     self.more(scan.tag, word);
                 }
             }

@@ -46,7 +46,7 @@ mod tests {
         }
     }
 
-    const PROFILES: [Profile; 2] = [Profile::Bogofilter, Profile::Modern];
+    const PROFILES: [Profile; 3] = [Profile::Bogofilter, Profile::Modern1, Profile::Modern];
 
     const HTML: &str = "Content-Type: text/html\n\n";
 

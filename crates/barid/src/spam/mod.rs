@@ -61,9 +61,16 @@ pub struct SpamOptions {
 
 impl Default for SpamOptions {
     fn default() -> Self {
+        Self::new(Profile::Bogofilter)
+    }
+}
+
+impl SpamOptions {
+    /// The default of a profile: its tokens, scored by its parameters.
+    pub fn new(profile: Profile) -> Self {
         Self {
-            profile: Profile::Bogofilter,
-            parameters: Parameters { robx: 0.0, ..Parameters::default() },
+            profile,
+            parameters: Parameters { robx: 0.0, ..Parameters::new(profile) },
             date: None,
             threads: 0,
             stop: None,
@@ -208,15 +215,17 @@ pub fn today(vfs: &dyn Vfs) -> u32 {
     u32::try_from(day).map_or(0, date_of)
 }
 
-/// How receipts name a profile.
+/// Returns the number by which receipts name a profile.
 fn number_of(profile: Profile) -> u8 {
     match profile {
         Profile::Bogofilter => 0,
-        Profile::Modern => 1,
+        Profile::Modern1 => 1,
+        Profile::Modern => 2,
     }
 }
 
-/// The profile that a receipt names.
+/// Returns the profile that a receipt names.
 fn profile_of(number: u8) -> Option<Profile> {
-    [Profile::Bogofilter, Profile::Modern].into_iter().find(|it| number_of(*it) == number)
+    let known = [Profile::Bogofilter, Profile::Modern1, Profile::Modern];
+    known.into_iter().find(|it| number_of(*it) == number)
 }

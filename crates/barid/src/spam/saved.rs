@@ -20,8 +20,12 @@ pub struct SavedParameters {
     pub parameters: Parameters,
 }
 
-const PROFILES: [(&str, Profile); 2] =
-    [("bogofilter", Profile::Bogofilter), ("modern", Profile::Modern)];
+/// Names of profiles. Files from before the second version of the tokens say `modern`.
+const PROFILES: [(&str, Profile); 3] = [
+    ("bogofilter", Profile::Bogofilter),
+    ("modern", Profile::Modern1),
+    ("modern-2", Profile::Modern),
+];
 
 impl Filter {
     /// Where parameters are kept.
@@ -84,9 +88,20 @@ pub fn bogofilter_config(parameters: &Parameters) -> String {
     )
 }
 
+/// Returns the profile that the lines name, which the defaults of all others depend on.
+fn profile_in(text: &str) -> std::result::Result<Profile, (usize, &'static str)> {
+    let named = text.lines().zip(1..).filter_map(|(line, number)| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "profile").then_some((value.trim(), number))
+    });
+    let Some((value, number)) = named.last() else { return Ok(Profile::Bogofilter) };
+    let known = PROFILES.iter().find(|(name, _)| *name == value);
+    Ok(known.ok_or((number, "no known profile"))?.1)
+}
+
 fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static str)> {
-    let mut saved =
-        SavedParameters { profile: Profile::Bogofilter, parameters: Parameters::default() };
+    let profile = profile_in(text)?;
+    let mut saved = SavedParameters { profile, parameters: Parameters::new(profile) };
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
     for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
         let (key, value) = line.split_once('=').ok_or((number, "a line is NAME=VALUE"))?;
@@ -100,11 +115,7 @@ fn parse(text: &str) -> std::result::Result<SavedParameters, (usize, &'static st
             "ham_cutoff" => (&mut all.ham_cutoff, 0.0..=1.0),
             "sp_esf" => (&mut all.sp_esf, 0.0..=1e9),
             "ns_esf" => (&mut all.ns_esf, 0.0..=1e9),
-            "profile" => {
-                let known = PROFILES.iter().find(|(name, _)| *name == value);
-                saved.profile = known.ok_or((number, "no known profile"))?.1;
-                continue;
-            }
+            "profile" => continue,
             "token_count" | "token_count_min" | "token_count_max" => {
                 let count = value.parse().map_err(|_| (number, "no number of tokens"))?;
                 *match key {
@@ -128,13 +139,13 @@ mod tests {
 
     #[test]
     fn parameters_are_read_as_they_were_written() {
-        let parameters = Parameters {
-            robx: 0.1 + 0.2,
-            spam_cutoff: 0.999_999_999_7,
-            token_count_max: 40,
-            ..Parameters::default()
-        };
         for (_, profile) in PROFILES {
+            let parameters = Parameters {
+                robx: 0.1 + 0.2,
+                spam_cutoff: 0.999_999_999_7,
+                token_count_max: 40,
+                ..Parameters::new(profile)
+            };
             let found = parse(&write(profile, &parameters));
             assert_eq!(found, Ok(SavedParameters { profile, parameters }));
         }

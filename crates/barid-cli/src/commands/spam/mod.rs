@@ -131,8 +131,11 @@ struct ProfileArgs {
 enum ProfileName {
     /// As bogofilter 1.2.5, word for word
     Bogofilter,
-    /// The same without its faults
+    /// The same without its faults, and pairs of words, weighed in another way
     Modern,
+    /// The first version of `modern`, for lists that were taught with it
+    #[value(name = "modern-1")]
+    Modern1,
 }
 
 impl ProfileName {
@@ -140,6 +143,7 @@ impl ProfileName {
         match self {
             Self::Bogofilter => "bogofilter",
             Self::Modern => "modern",
+            Self::Modern1 => "modern-1",
         }
     }
 
@@ -147,6 +151,7 @@ impl ProfileName {
         match self {
             Self::Bogofilter => Profile::Bogofilter,
             Self::Modern => Profile::Modern,
+            Self::Modern1 => Profile::Modern1,
         }
     }
 }
@@ -172,7 +177,7 @@ impl ScoringArgs {
             let text = "the saved parameters are for another --profile, and are not used";
             context.warn(text);
         }
-        let unset = Parameters { robx: 0.0, ..Parameters::default() };
+        let unset = Parameters { robx: 0.0, ..Parameters::new(options.profile) };
         let unset = of_profile.map_or(unset, |saved| saved.parameters);
         let parameters = self.score.parameters(unset);
         self.list.filter(context, SpamOptions { parameters, ..options })
@@ -186,24 +191,27 @@ struct ScoreArgs {
     /// Take a message with this score or more for spam; 0.99, if nothing was saved
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     spam_cutoff: Option<f64>,
-    /// Take a message with this score or less for ham; 0.45, if nothing was saved; 0: all that is
-    /// no spam
+    /// Take a message with this score or less for ham; 0.45, and 0.001 with `--profile
+    /// modern`, if nothing was saved; 0: all that is no spam
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     ham_cutoff: Option<f64>,
-    /// Count words whose probability is farther than this from 0.5; 0.375, if nothing was saved
+    /// Count words whose probability is farther than this from 0.5; 0.375, and 0.3 with
+    /// `--profile modern`, if nothing was saved
     #[arg(long, value_name = "DEV", value_parser = parse_share)]
     min_dev: Option<f64>,
-    /// Give an unknown word so much weight, in messages; 0.0178, if nothing was saved
+    /// Give an unknown word so much weight, in messages; 0.0178, and 1 with `--profile
+    /// modern`, if nothing was saved
     #[arg(long, value_name = "WEIGHT", value_parser = parse_positive)]
     robs: Option<f64>,
     /// Give an unknown word this probability; if nothing was saved, what the list holds (`barid
-    /// spam maintain --robx`), else 0.52
+    /// spam maintain --robx`), else 0.52; 0.5 with `--profile modern`
     #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
     robx: Option<f64>,
     /// The effective size factor of the evidence for spam; 1, if nothing was saved
     #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     sp_esf: Option<f64>,
-    /// The effective size factor of the evidence for ham; 1, if nothing was saved
+    /// The effective size factor of the evidence for ham; 1, and 2 with `--profile modern`, if
+    /// nothing was saved
     #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     ns_esf: Option<f64>,
     /// Count the N words that are farthest from 0.5; 0: those beyond --min-dev
@@ -221,6 +229,7 @@ impl ScoreArgs {
     /// What is asked for, the rest as it is in `unset`.
     fn parameters(&self, unset: Parameters) -> Parameters {
         Parameters {
+            rule: unset.rule,
             robx: self.robx.unwrap_or(unset.robx),
             robs: self.robs.unwrap_or(unset.robs),
             min_dev: self.min_dev.unwrap_or(unset.min_dev),

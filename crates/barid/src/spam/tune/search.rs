@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use barid_bayes::{Parameters, Scorer, Weight};
+use barid_bayes::{Parameters, Rule, Scorer, Weight};
 
 use super::Trialed;
 use super::curve::{Cut, Errors, Scored, curve, cut, missed_around, sort};
@@ -13,11 +13,41 @@ use super::samples::Samples;
 use crate::limits::{SPAM_THREADS_MAX, SPAM_TUNE_STEPS_MAX};
 use crate::{Error, Result, Work};
 
-/// What is tried in any combination, with the values that there are and the mean of the tokens as
-/// robx.
-const ROBS: [f64; 5] = [0.0178, 0.01, 0.056, 0.178, 0.56];
-const MIN_DEV: [f64; 6] = [0.375, 0.02, 0.1, 0.2, 0.3, 0.45];
-const ESF: [f64; 5] = [1.0, 0.56, 0.32, 0.18, 0.1];
+/// Values that are tried in any combination, and the ranges of steps.
+struct Grid {
+    robs: &'static [f64],
+    min_dev: &'static [f64],
+    /// Size factors of the evidence for spam and for ham.
+    esf: &'static [(f64, f64)],
+    robs_range: (f64, f64),
+    esf_range: (f64, f64),
+}
+
+const FISHER: Grid = Grid {
+    robs: &[0.0178, 0.01, 0.056, 0.178, 0.56],
+    min_dev: &[0.375, 0.02, 0.1, 0.2, 0.3, 0.45],
+    esf: &[(1.0, 1.0), (0.56, 0.56), (0.32, 0.32), (0.18, 0.18), (0.1, 0.1)],
+    robs_range: (0.001, 5.0),
+    esf_range: (0.005, 1.0),
+};
+
+/// Both factors together would only move the cut-offs.
+const BALANCE: Grid = Grid {
+    robs: &[1.0, 0.5, 2.0, 4.0],
+    min_dev: &[0.3, 0.1, 0.2, 0.35, 0.4],
+    esf: &[(1.0, 2.0), (1.0, 1.0), (1.0, 1.5), (1.0, 3.0)],
+    robs_range: (0.05, 50.0),
+    esf_range: (0.2, 5.0),
+};
+
+impl Grid {
+    fn of(rule: Rule) -> &'static Self {
+        match rule {
+            Rule::Fisher => &FISHER,
+            Rule::Balance => &BALANCE,
+        }
+    }
+}
 
 /// How far a step from the best goes, in turn.
 const FACTOR: f64 = 0.75;
@@ -25,8 +55,6 @@ const MIN_DEV_STEP: f64 = 0.025;
 const ROBX_STEP: f64 = 0.04;
 const MIN_DEV_RANGE: (f64, f64) = (0.005, 0.485);
 const ROBX_RANGE: (f64, f64) = (0.2, 0.8);
-const ROBS_RANGE: (f64, f64) = (0.001, 5.0);
-const ESF_RANGE: (f64, f64) = (0.005, 1.0);
 
 /// How much less must be missed for other parameters to be better: a tenth of a percent of spam.
 const BETTER_BY: f64 = 0.000_1;
@@ -97,16 +125,16 @@ impl<'a> Search<'a> {
     /// steps from them make better.
     pub(super) fn choose(&mut self, now: Parameters) -> Result<Vec<Trial>> {
         let mut grid = vec![now];
+        let values = Grid::of(now.rule);
         for robx in [now.robx, self.matrix.robx.unwrap_or(now.robx)] {
-            for robs in ROBS {
-                for min_dev in MIN_DEV {
-                    let esf = ESF.into_iter();
-                    grid.extend(esf.map(|esf| Parameters {
+            for &robs in values.robs {
+                for &min_dev in values.min_dev {
+                    grid.extend(values.esf.iter().map(|&(sp_esf, ns_esf)| Parameters {
                         robx,
                         robs,
                         min_dev,
-                        sp_esf: esf,
-                        ns_esf: esf,
+                        sp_esf,
+                        ns_esf,
                         ..now
                     }));
                 }
@@ -223,13 +251,13 @@ fn best_of(trials: &[Trial], excluded: usize) -> &Trial {
 
 /// What is one step away in one direction.
 fn neighbours(from: &Parameters) -> Vec<Parameters> {
-    let at = *from;
+    let (at, Grid { robs_range, esf_range, .. }) = (*from, Grid::of(from.rule));
     let within = |value: f64, (least, most): (f64, f64)| value.clamp(least, most);
     let mut near = Vec::new();
     for factor in [FACTOR, 1.0 / FACTOR] {
-        near.push(Parameters { robs: within(at.robs * factor, ROBS_RANGE), ..at });
+        near.push(Parameters { robs: within(at.robs * factor, *robs_range), ..at });
         let (sp_esf, ns_esf) =
-            (within(at.sp_esf * factor, ESF_RANGE), within(at.ns_esf * factor, ESF_RANGE));
+            (within(at.sp_esf * factor, *esf_range), within(at.ns_esf * factor, *esf_range));
         near.push(Parameters { sp_esf, ..at });
         near.push(Parameters { ns_esf, ..at });
         near.push(Parameters { sp_esf, ns_esf, ..at });
