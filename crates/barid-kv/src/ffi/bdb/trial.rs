@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_secs(20);
 /// What the child says if all is well.
 const FINE: &[u8] = b"fine";
 /// Memory for pages of the list in memory.
-const CACHE_LEN: u32 = 1 << 20;
+const CACHE_LEN: u32 = 256 << 10;
 /// Length of its pages.
 const PAGE_LEN: u32 = 4096;
 
@@ -77,9 +77,9 @@ fn tried(api: &'static Api) -> Result<(), String> {
     check_cursor(api, &mut db)?;
     let mut model = BTreeMap::new();
     // More than one page, and values that take pages of their own.
-    for number in 0..300_u32 {
+    for number in 0..48_u32 {
         let key = format!("key {:05}", number * 7919 % 10_007).into_bytes();
-        let value = vec![number as u8; (number * number % 6_000) as usize];
+        let value = vec![number as u8; (number % 8 * 300) as usize];
         db.put(&key, &value).map_err(failed)?;
         model.insert(key, value);
     }
