@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
-use crate::install;
 
 /// The variable in which tests with `crash` in their names find how many seeds to try.
 const SEEDS: &str = "BARID_CRASH_SEEDS";
@@ -26,7 +25,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let verb: &[&str] =
         &["test", "--profile", "crash", "--workspace", "--lib", "--bins", "--tests"];
     let which: &[&str] = &["--", "crash", "--include-ignored", "--nocapture"];
-    let given = [verb, install::features(), which].concat();
+    let given = [verb, which].concat();
     println!("cargo {}", given.join(" "));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut child = Command::new(cargo)

@@ -23,7 +23,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("miltertest", "miltertest"),
     ("xfsprogs", "mkfs.xfs"),
     ("libdb5.3", "libdb-5.3.so"),
-    ("libdb5.3-dev", DB_HEADER),
+    ("libdb5.3-dev", "/usr/include/db.h"),
     ("libgdbm6", "libgdbm.so.6"),
     ("libqdbm14", "libqdbm.so.14"),
     ("libkyotocabinet16v5", "libkyotocabinet.so.16"),
@@ -32,8 +32,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libsqlite3-0", "libsqlite3.so.0"),
     ("librocksdb7.8", "librocksdb.so.7.8"),
 ];
-/// The header that the feature `all-stores` needs.
-const DB_HEADER: &str = "/usr/include/db.h";
 /// Where libraries are, beside the folder of the machine's kind below each.
 const LIBRARY_FOLDERS: [&str; 3] = ["/usr/lib", "/lib", "/usr/local/lib"];
 
@@ -77,16 +75,6 @@ fn has_library(name: &str) -> bool {
     folders.any(|folder| {
         disk::exists(&folder.join(name)) || disk::exists(&folder.join(&kind).join(name))
     })
-}
-
-/// The features that can be built here: all stores, unless their header is missing. With `CI=true`
-/// nothing is left out.
-pub(crate) fn features() -> &'static [&'static str] {
-    if disk::exists(Path::new(DB_HEADER)) || std::env::var_os("CI").is_some() {
-        return &["--features", "all-stores"];
-    }
-    println!("skipped: the feature all-stores; {DB_HEADER} is missing");
-    &[]
 }
 
 /// Adds the parts of the Rust tool chain that the checks use, where rustup can.

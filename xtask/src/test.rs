@@ -24,9 +24,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     step("fmt", || cargo(&["fmt", "--all", "--check"], &[]))?;
     step("tidy", tidy::check)?;
-    let features = install::features();
     let with = |before: &[&'static str], after: &[&'static str]| {
-        [before, &["--workspace"], features, after].concat()
+        [before, &["--workspace"], after].concat()
     };
     step("clippy", || {
         cargo(&with(&["clippy", "-q"], &["--all-targets", "--", "-D", "warnings"]), &[])
@@ -44,9 +43,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 fn with_own_corpora() -> Result<()> {
     let modules = modules_with_corpora()?;
     ensure!(modules.len() > 10, "only {modules:?} use corpora");
-    let features = install::features();
     let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
-    let args = [&["test", "--workspace", "--tests"], features, &["--no-fail-fast", "--"]].concat();
+    let args = ["test", "--workspace", "--tests", "--no-fail-fast", "--"];
     let none = corpora::target_folder().join("no-corpora");
     let variables = [("BARID_CORPORA", &*none.to_string_lossy()), ("CI", "")];
     cargo(&[&args[..], &modules].concat(), &variables)
