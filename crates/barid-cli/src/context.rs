@@ -113,12 +113,32 @@ impl Context {
         spec: &MailboxSpec,
         adjust: &dyn Fn(&mut OpenOptions),
     ) -> anyhow::Result<Mailbox> {
-        let mailbox = self.with_progress(|options| {
+        Ok(self.open_adjusted(spec, adjust, |_| Ok(()))?.0)
+    }
+
+    /// As [`Context::open`], then does `work`, which tells its progress as opening does.
+    pub(crate) fn open_and<T>(
+        &self,
+        mailbox: &OsStr,
+        work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
+    ) -> anyhow::Result<(Mailbox, T)> {
+        self.open_adjusted(&parse_spec(mailbox), &|_| {}, work)
+    }
+
+    fn open_adjusted<T>(
+        &self,
+        spec: &MailboxSpec,
+        adjust: &dyn Fn(&mut OpenOptions),
+        work: impl FnOnce(&mut Mailbox) -> barid::Result<T>,
+    ) -> anyhow::Result<(Mailbox, T)> {
+        let opened = self.with_progress(|options| {
             let mut options = options.clone();
             adjust(&mut options);
-            Mailbox::open_in(Arc::new(OsVfs), spec, &options)
+            let mut mailbox = Mailbox::open_in(Arc::new(OsVfs), spec, &options)?;
+            let done = work(&mut mailbox)?;
+            Ok((mailbox, done))
         });
-        let mailbox = mailbox.map_err(|error| match error.downcast_ref() {
+        let (mailbox, done) = opened.map_err(|error| match error.downcast_ref() {
             Some(barid::Error::Mailbox(barid::FormatError::NotAMailbox { .. }))
                 if spec.format.is_some() =>
             {
@@ -128,7 +148,7 @@ impl Context {
             _ => error,
         })?;
         self.print_notes(&mailbox);
-        Ok(mailbox)
+        Ok((mailbox, done))
     }
 
     /// Does long work that tells its progress through the options.

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Error;
+use barid::Uid;
 
 use crate::context::Context;
 use crate::output::escape::visible;
@@ -107,6 +108,18 @@ pub(crate) fn report(context: &Context, error: &Error) {
     if let Some(hint) = hint(error) {
         context.error_line("hint", &visible(hint.as_bytes()));
     }
+}
+
+/// Reports messages that could not be read.
+pub(crate) fn report_unreadable(
+    context: &Context,
+    unreadable: Vec<(Uid, barid::Error)>,
+) -> Outcome {
+    let outcome = if unreadable.is_empty() { Outcome::Done } else { Outcome::Incomplete };
+    for (uid, error) in unreadable {
+        report(context, &Error::new(error).context(format!("UID {uid}")));
+    }
+    outcome
 }
 
 /// The error and those of its causes that it does not name itself.

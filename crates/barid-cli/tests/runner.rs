@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod bogofilter;
 mod cache;
+mod cache_states;
 mod change;
 mod check;
 mod convert;

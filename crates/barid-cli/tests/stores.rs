@@ -251,7 +251,7 @@ fn populate_full_finds_sizes() {
     for way in ways(&world) {
         world.ok(&["cache", "clear", "--all"]);
         ok(&world, &["cache", "populate", "--full", &path], &way);
-        let lines = world.json(&["ls", &path]);
+        let lines = world.json(&["ls", "--rfc822-size", &path]);
         for line in &lines {
             // Nine lines end with one byte each.
             assert_eq!(line["rfc822_size"].as_u64(), line["size"].as_u64().map(|size| size + 8));

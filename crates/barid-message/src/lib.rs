@@ -43,7 +43,7 @@ pub use defect::{Defect, DefectKind};
 pub use envelope::envelope;
 pub use fields::{Fields, HeaderFields, RawField, body_offset, field, fields};
 pub use ids::{message_id, message_ids};
-pub use owned::{header_key, is_owned_field, rfc822_size, strip_owned};
+pub use owned::{header_key, is_owned_field, rfc822_size, rfc822_size_of_crlf, strip_owned};
 pub use params::parameter;
 pub use profile::Profile;
 pub use sections::{Section, SectionError, SectionText};

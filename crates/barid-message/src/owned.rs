@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::crlf::crlf_size;
+use crate::crlf::{crlf_size, has_only_crlf};
 use crate::fields::{is_empty_line, line_end};
 
 /// Tells whether mailbox formats own the field of this name: `Status`, `X-Status`, `X-Keywords`,
@@ -53,6 +53,16 @@ pub fn rfc822_size(message: &[u8]) -> u64 {
         size -= crlf_size(&message[start..end]);
     });
     size
+}
+
+/// [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its header alone.
+///
+/// Returns `None` where the header does not tell: it is cut, or its lines end otherwise.
+pub fn rfc822_size_of_crlf(header: &[u8], size: u64) -> Option<u64> {
+    let mut owned = 0;
+    let end = visit_dropped(header, is_owned_field, &mut |start, end| owned += end - start);
+    let is_whole = end < header.len() || header.len() as u64 == size;
+    (is_whole && has_only_crlf(header)).then(|| size - owned as u64)
 }
 
 /// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the
@@ -152,6 +162,10 @@ mod tests {
         assert_eq!(rfc822_size(message.as_bytes()), crlf(expected).len() as u64);
         assert_eq!(strip_owned(crlf(message).as_bytes()), crlf(expected).as_bytes());
         assert_eq!(rfc822_size(crlf(message).as_bytes()), crlf(expected).len() as u64);
+        let stored = crlf(message);
+        let header = &stored[..crate::body_offset(stored.as_bytes())];
+        let size = rfc822_size_of_crlf(header.as_bytes(), stored.len() as u64);
+        assert_eq!(size, Some(crlf(expected).len() as u64), "{message:?}");
         let key = header_key(message.as_bytes());
         assert_eq!(key, header_key(expected.as_bytes()), "{message:?}");
         assert_eq!(key, header_key(crlf(message).as_bytes()), "{message:?}");
@@ -165,6 +179,14 @@ mod tests {
         check("Statuses: 1\nX-UIDL: 2\n\nb", "Statuses: 1\nX-UIDL: 2\n\nb");
         check("", "");
         check("X-UID", "X-UID");
+    }
+
+    #[test]
+    fn the_size_is_not_told_by_half_a_header() {
+        assert_eq!(rfc822_size_of_crlf(b"A: 1\r\nStatus: RO\r\n", 100), None);
+        assert_eq!(rfc822_size_of_crlf(b"A: 1\nB: 2\r\n\r\n", 100), None);
+        assert_eq!(rfc822_size_of_crlf(b"", 0), Some(0));
+        assert_eq!(rfc822_size_of_crlf(b"", 1), None);
     }
 
     #[test]

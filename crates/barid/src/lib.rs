@@ -5,8 +5,8 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let options = OpenOptions::new(Some("/var/cache/barid".into()), "/var/lib/barid".into());
-//!     let mailbox = Mailbox::open("/home/ann/Maildir", &options)?;
-//!     let newest = mailbox.sorted(&SortProgram::parse(["date"])?, Window::Last(50))?;
+//!     let mut mailbox = Mailbox::open("/home/ann/Maildir", &options)?;
+//!     let newest = mailbox.sorted(&SortProgram::parse(["date"])?, Window::Last(50))?.rows;
 //!     mailbox.summaries(&newest, &mut |message| {
 //!         let subject = message.fields.subject.unwrap_or_default();
 //!         println!("{} {}", message.uid, barid::message::decode_words(subject));
@@ -81,7 +81,7 @@ pub use folders::{Folder, folders};
 pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use mailbox::Mailbox;
 pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
-pub use order::Window;
+pub use order::{Sorted, Window};
 pub use read::RawMessage;
 pub use search::Found;
 pub use status::{CacheState, CacheStatus, Note, NoteKind, Status};

@@ -77,6 +77,9 @@ pub(crate) const HEALINGS_MAX: u32 = 4;
 /// How often a search is begun anew because messages are not where they were.
 pub(crate) const SEARCHES_MAX: u32 = 5;
 
+/// Length of a header below which no format cuts it.
+pub(crate) const SEARCH_HEADER_LEN_SURE: u32 = 1 << 20;
+
 /// Rows that a thread takes at once to search their header fields in the cache.
 pub(crate) const SEARCH_FIELDS_ROWS: usize = 2048;
 

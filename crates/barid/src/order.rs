@@ -9,9 +9,10 @@ use std::cell::RefCell;
 use barid_cache::{Core, Record, Snapshot};
 use barid_message::{Profile, SubjectScratch};
 use barid_query::{SortKey, SortProgram, SortView};
+use barid_types::Uid;
 
 use crate::kept::{Kept, worth_storing};
-use crate::{Mailbox, Result};
+use crate::{Error, Mailbox, Result};
 
 /// Which part of an order is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,25 +25,40 @@ pub enum Window {
     Last(u32),
 }
 
+/// A sort order, or one end of it.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Sorted {
+    /// The rows; valid until the mailbox is refreshed.
+    pub rows: Vec<u32>,
+    /// Messages that could not be read for their sizes, and why. They count as empty.
+    pub unreadable: Vec<(Uid, Error)>,
+}
+
 impl Mailbox {
-    /// Gives the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
+    /// Returns the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
     ///
     /// The first call for a program sorts the mailbox; later ones read the part that is wanted and
-    /// merge what is new: O(window + new). `SIZE` sorts by RFC822.SIZE where it is known, see
-    /// [`Mailbox::fill_rfc822_sizes`], else by the size as stored.
+    /// merge what is new: O(window + new). `SIZE` sorts by RFC822.SIZE; the first call reads the
+    /// messages whose size nobody has asked for yet, as [`Mailbox::fill_rfc822_sizes`] does.
     ///
     /// # Errors
-    /// A damaged cache.
-    pub fn sorted(&self, program: &SortProgram, window: Window) -> Result<Vec<u32>> {
+    /// A damaged cache; as [`Mailbox::fill_rfc822_sizes`] where sizes are sorted by.
+    pub fn sorted(&mut self, program: &SortProgram, window: Window) -> Result<Sorted> {
+        let unreadable = match asks_sizes(program) {
+            true => self.fill_rfc822_sizes()?,
+            false => Vec::new(),
+        };
         let view = View::new(&self.snapshot);
         let rows = self.sorted_by(program, window, &view);
         self.done(view.into_result())?;
-        Ok(rows)
+        Ok(Sorted { rows, unreadable })
     }
 
     fn sorted_by(&self, program: &SortProgram, window: Window, view: &View<'_>) -> Vec<u32> {
         let all = || (0..self.snapshot.len()).collect::<Vec<u32>>();
-        if !self.place.on_disk || is_volatile(program) {
+        // What is unreadable now may have a size later.
+        if !self.place.on_disk || asks_sizes(program) {
             return match window {
                 Window::All => barid_query::sort(&all(), program, view),
                 Window::First(count) => {
@@ -86,9 +102,8 @@ impl Mailbox {
     }
 }
 
-/// Whether the order can change though no message comes or goes: then it is not kept.
-fn is_volatile(program: &SortProgram) -> bool {
-    // RFC822.SIZE becomes known message by message.
+/// Returns `true` if the order depends on RFC822.SIZE.
+fn asks_sizes(program: &SortProgram) -> bool {
     program.0.iter().any(|(key, _)| *key == SortKey::Size)
 }
 
@@ -169,7 +184,7 @@ impl SortView for View<'_> {
 fn number(key: SortKey, core: &Core) -> i64 {
     match key {
         SortKey::Arrival => core.internal_date.unix_seconds,
-        SortKey::Size => core.rfc822_size.unwrap_or(core.size).cast_signed(),
+        SortKey::Size => core.rfc822_size.unwrap_or(0).cast_signed(),
         _ => core.sent_date.unix_seconds,
     }
 }

@@ -9,7 +9,7 @@ use barid_types::Uid;
 
 use crate::large::is_too_large;
 use crate::limits::{COPY_LEN_MAX, READ_ROOM_KEPT_LEN};
-use crate::{Error, Mailbox, Progress, Result, Unit, Work};
+use crate::{Error, Mailbox, Result};
 
 /// The bytes of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,49 +170,5 @@ impl Mailbox {
         let mut text = text.to_vec();
         self.format.unquote(&mut text, message.header_len);
         Cow::Owned(text)
-    }
-
-    fn rfc822_size_of_row(&self, row: u32) -> Result<u64> {
-        match self.read_row_alone(row, ReadAs::Message) {
-            Ok(message) => Ok(barid_message::rfc822_size(&message.bytes)),
-            Err(error) if is_too_large(&error) => self.row_rfc822_size(row),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
-    /// keeps it in the cache. Rows may be counted anew, as by [`Mailbox::read`].
-    ///
-    /// # Errors
-    /// A message that cannot be read; a damaged cache.
-    pub fn fill_rfc822_sizes(&mut self) -> Result<()> {
-        let mut unknown = Vec::new();
-        self.snapshot.cores(0..self.len(), &mut |_, core| {
-            if core.rfc822_size.is_none() {
-                unknown.push(core.uid);
-            }
-        })?;
-        let (progress, total) = (self.options.progress.clone(), unknown.len() as u64);
-        let mut found = Vec::with_capacity(unknown.len());
-        for (done, uid) in (0..).zip(unknown) {
-            if let Some(progress) = &progress {
-                progress(Progress { work: Work::Scan, unit: Unit::Messages, done, total });
-            }
-            match self.with_row(uid, &mut |mailbox, row| mailbox.rfc822_size_of_row(row)) {
-                Ok(size) => found.push((uid, size)),
-                Err(Error::NoSuchMessage { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let mut sizes = Vec::with_capacity(found.len());
-        for (uid, size) in found {
-            sizes.extend(self.row_of(uid)?.map(|row| (row, size)));
-        }
-        if sizes.is_empty() {
-            return Ok(());
-        }
-        let written = self.snapshot.set_rfc822_sizes(&sizes);
-        self.snapshot.release();
-        Ok(written?)
     }
 }

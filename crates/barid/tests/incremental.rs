@@ -40,14 +40,14 @@ fn history(mut world: World, seed: u64, change: fn(&mut World, &mut fastrand::Rn
         }
         // One mailbox stays open, one is opened anew with the cache, one without.
         live.refresh().unwrap();
-        let cached = world.open();
-        let scratch = world.open_from_scratch();
+        let mut cached = world.open();
+        let mut scratch = world.open_from_scratch();
         let expected = told(&scratch);
         assert_eq!(told(&cached), expected, "seed {seed}, step {step}");
         assert_eq!(told(&live), expected, "seed {seed}, step {step}, kept open");
-        let wanted = orders(&scratch);
-        assert_eq!(orders(&cached), wanted, "seed {seed}, step {step}");
-        assert_eq!(orders(&live), wanted, "seed {seed}, step {step}, kept open");
+        let wanted = orders(&mut scratch);
+        assert_eq!(orders(&mut cached), wanted, "seed {seed}, step {step}");
+        assert_eq!(orders(&mut live), wanted, "seed {seed}, step {step}, kept open");
         let unseen = expected.iter().filter(|m| !m.flags.contains(barid::Flag::Seen)).count();
         assert_eq!(cached.status().unseen as usize, unseen, "seed {seed}, step {step}");
         let uids: Vec<u32> = expected.iter().map(|message| message.uid).collect();

@@ -4,6 +4,7 @@
 
 mod arena;
 mod blocked;
+mod cache_states;
 mod changing;
 mod child;
 mod converting;

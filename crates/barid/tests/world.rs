@@ -179,14 +179,14 @@ pub(crate) fn told(mailbox: &Mailbox) -> Vec<Told> {
 }
 
 /// Every order and every threading.
-pub(crate) fn orders(mailbox: &Mailbox) -> Vec<(String, Vec<u32>)> {
+pub(crate) fn orders(mailbox: &mut Mailbox) -> Vec<(String, Vec<u32>)> {
     let mut orders = Vec::new();
-    for keys in ["arrival", "date", "reverse:date", "subject", "from", "to", "cc"] {
+    for keys in ["arrival", "date", "reverse:date", "subject", "from", "to", "cc", "size"] {
         let program = SortProgram::parse([keys]).unwrap();
-        let rows = mailbox.sorted(&program, Window::All).unwrap();
-        let last = mailbox.sorted(&program, Window::Last(7)).unwrap();
+        let rows = mailbox.sorted(&program, Window::All).unwrap().rows;
+        let last = mailbox.sorted(&program, Window::Last(7)).unwrap().rows;
         assert_eq!(last, rows[rows.len().saturating_sub(7)..], "{keys}, the last");
-        let first = mailbox.sorted(&program, Window::First(7)).unwrap();
+        let first = mailbox.sorted(&program, Window::First(7)).unwrap().rows;
         assert_eq!(first, rows[..rows.len().min(7)], "{keys}, the first");
         orders.push((keys.to_owned(), rows));
     }

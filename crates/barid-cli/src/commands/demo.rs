@@ -132,7 +132,7 @@ fn open(tour: &Tour, options: &OpenOptions) -> anyhow::Result<Mailbox> {
 fn open_first(tours: &mut [Tour; 2], options: &OpenOptions) -> anyhow::Result<Threads> {
     let mut shown = Threads::default();
     for tour in tours.iter_mut().rev() {
-        let (mailbox, opened) = timed(|| open(tour, options))?;
+        let (mut mailbox, opened) = timed(|| open(tour, options))?;
         let (threads, threaded) = timed(|| Ok(mailbox.threads(ThreadAlgorithm::Refs)?))?;
         // Sort orders are made when they are first asked for.
         mailbox.sorted(&by_date(), Window::Last(NEWEST))?;
@@ -156,8 +156,8 @@ fn by_date() -> SortProgram {
 
 /// Lists messages as `ls` does, to nowhere.
 fn list(tour: &Tour, options: &OpenOptions, window: Window) -> anyhow::Result<()> {
-    let mailbox = open(tour, options)?;
-    let rows = mailbox.sorted(&by_date(), window)?;
+    let mut mailbox = open(tour, options)?;
+    let rows = mailbox.sorted(&by_date(), window)?.rows;
     let uidnext = mailbox.status().uidnext;
     let mut nowhere = Sink::discarding();
     write_lines(&mut nowhere, &mailbox, &rows, || MessageLine::new(None, Style::PLAIN, uidnext))

@@ -6,7 +6,7 @@ use barid::{Mailbox, SortKey, SortProgram, Summary, Window};
 use clap::{Args, ValueHint};
 
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, report_unreadable};
 use crate::lines::{WriteLine, write_lines};
 use crate::mail::json::MessageJson;
 use crate::mail::line::MessageLine;
@@ -44,7 +44,8 @@ pub(crate) struct LsArgs {
     first: Option<u32>,
     /// Print the size that IMAP clients are told as well, with --json
     ///
-    /// RFC822.SIZE counts every line end as two bytes. The first time all messages are read for it.
+    /// RFC822.SIZE counts every line end as two bytes. The first time messages are read for it, as
+    /// they are for `--sort size`.
     #[arg(long, requires = "json")]
     rfc822_size: bool,
 }
@@ -60,10 +61,6 @@ fn parse_key(text: &str) -> Result<(SortKey, bool), String> {
 
 /// Prints the lines.
 pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcome> {
-    let mut mailbox = context.open(&args.mailbox)?;
-    if args.rfc822_size {
-        mailbox.fill_rfc822_sizes()?;
-    }
     let program = match args.sort.as_slice() {
         [] => SortProgram(vec![(SortKey::Arrival, false)]),
         keys => SortProgram(keys.to_vec()),
@@ -73,14 +70,27 @@ pub(crate) fn run(context: &mut Context, args: &LsArgs) -> anyhow::Result<Outcom
         (None, Some(first)) => Window::First(first),
         (None, None) => Window::All,
     };
-    let rows = mailbox.sorted(&program, window)?;
-    print(context, &mailbox, &rows)?;
-    Ok(Outcome::Done)
+    let (mailbox, (rows, unreadable)) = context.open_and(&args.mailbox, |mailbox| {
+        let unreadable = match args.rfc822_size {
+            true => mailbox.fill_rfc822_sizes()?,
+            false => Vec::new(),
+        };
+        let sorted = mailbox.sorted(&program, window)?;
+        Ok((sorted.rows, if unreadable.is_empty() { sorted.unreadable } else { unreadable }))
+    })?;
+    print(context, args, &mailbox, &rows)?;
+    Ok(report_unreadable(context, unreadable))
 }
 
-fn print(context: &mut Context, mailbox: &Mailbox, rows: &[u32]) -> anyhow::Result<()> {
+fn print(
+    context: &mut Context,
+    args: &LsArgs,
+    mailbox: &Mailbox,
+    rows: &[u32],
+) -> anyhow::Result<()> {
     if context.global.json {
-        return write_lines(&mut context.out, mailbox, rows, MessageJson::default);
+        let writer = MessageJson { has_rfc822_size: args.rfc822_size };
+        return write_lines(&mut context.out, mailbox, rows, || writer);
     }
     let uidnext = mailbox.status().uidnext;
     let (width, style) = (context.width, context.style);

@@ -1,7 +1,6 @@
 //! `barid search`: which messages match.
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
 use barid::query::{
     Day, ReturnOptions, SearchError, SearchProgram, SearchRequest, SearchResult, looks_like_imap,
@@ -11,8 +10,8 @@ use barid::vfs::{OsVfs, Vfs as _};
 use barid::{Found, Mailbox, UidSet, local_zone_minutes};
 use clap::{Args, ValueHint};
 
-use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, WithHint, report};
+use crate::context::Context;
+use crate::exit::{Outcome, WithHint, report_unreadable};
 use crate::lines::write_lines;
 use crate::mail::json::MessageJson;
 use crate::mail::line::MessageLine;
@@ -74,22 +73,12 @@ pub(crate) struct SearchArgs {
 /// Searches and prints.
 pub(crate) fn run(context: &mut Context, args: &SearchArgs) -> anyhow::Result<Outcome> {
     let (program, returns) = parse(&args.query)?;
-    let spec = parse_spec(&args.mailbox);
-    let (mailbox, found) = context.with_progress(|options| {
-        let mut mailbox = Mailbox::open_in(Arc::new(OsVfs), &spec, options)?;
-        let found = mailbox.search(&program, &UidSet::new())?;
-        Ok((mailbox, found))
-    })?;
-    context.print_notes(&mailbox);
+    let (mailbox, found) =
+        context.open_and(&args.mailbox, |mailbox| mailbox.search(&program, &UidSet::new()))?;
     print(context, args, &mailbox, &found, returns)?;
-    let has_unread = !found.unreadable.is_empty();
-    for (uid, error) in found.unreadable {
-        report(context, &anyhow::Error::new(error).context(format!("UID {uid}")));
-    }
-    Ok(match (has_unread, found.rows.is_empty()) {
-        (true, _) => Outcome::Incomplete,
-        (false, true) => Outcome::NothingMatched,
-        (false, false) => Outcome::Done,
+    Ok(match report_unreadable(context, found.unreadable) {
+        Outcome::Done if found.rows.is_empty() => Outcome::NothingMatched,
+        outcome => outcome,
     })
 }
 

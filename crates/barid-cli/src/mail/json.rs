@@ -7,8 +7,11 @@ use crate::mail::address::{Person, visit_parsed, visit_plain};
 use crate::output::json::Json;
 
 /// Writes messages as JSON.
-#[derive(Debug, Default)]
-pub(crate) struct MessageJson;
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MessageJson {
+    /// Writes `rfc822_size`, which is known then: what the cache holds shows nowhere else.
+    pub(crate) has_rfc822_size: bool,
+}
 
 impl MessageJson {
     /// Appends the line of one message.
@@ -24,8 +27,10 @@ impl MessageJson {
         write_subject(&mut json, fields.subject);
         write_flags(&mut json, summary);
         json.key("size").number(summary.size);
-        if let Some(size) = summary.rfc822_size {
-            json.key("rfc822_size").number(size);
+        match summary.rfc822_size.filter(|_| self.has_rfc822_size) {
+            Some(size) => json.key("rfc822_size").number(size),
+            None if self.has_rfc822_size => json.key("rfc822_size").null(),
+            None => {}
         }
         write_ids(&mut json, summary);
         json.end_line();

@@ -101,7 +101,7 @@ impl Reader<'_> {
             },
             header,
             size: record.size,
-            rfc822_size: Some(record.size),
+            rfc822_size: barid_message::rfc822_size_of_crlf(header, record.size),
             internal_date: date,
             flags,
             keywords,

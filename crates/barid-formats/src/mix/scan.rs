@@ -418,7 +418,7 @@ impl Reader<'_> {
                 location: location(message),
                 header,
                 size: message.size.into(),
-                rfc822_size: Some(message.size.into()),
+                rfc822_size: barid_message::rfc822_size_of_crlf(header, message.size.into()),
                 internal_date: message.internal_date(),
                 flags: message.flag_set(),
                 keywords: words.mask(message.keywords),

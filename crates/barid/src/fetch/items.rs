@@ -201,6 +201,11 @@ impl FetchItems {
         if items.0.is_empty() { Err(FetchError::Nothing) } else { Ok(items) }
     }
 
+    /// One item alone.
+    pub(crate) fn of(item: FetchItem) -> Self {
+        Self(vec![item])
+    }
+
     /// The items.
     pub fn items(&self) -> &[FetchItem] {
         &self.0

@@ -15,12 +15,14 @@ mod large;
 pub use self::fetched::Fetched;
 pub use self::items::{FetchError, FetchItem, FetchItems, Partial};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 pub use barid_query::search::NumberSet;
 use barid_types::Uid;
 
 use self::blocks::{Learned, Stop, run};
 use crate::limits::FETCH_ATTEMPTS_MAX;
-use crate::{Error, Mailbox, Result};
+use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
 /// What became of a fetch.
 #[derive(Debug, Default)]
@@ -56,11 +58,28 @@ impl Mailbox {
         write: &WriteFetched<'_>,
         take: &mut TakeFetched<'_>,
     ) -> Result<FetchReport> {
+        let mut learned = Learned::default();
+        let report = self.fetch_into(uids, items, write, &mut learned, take)?;
+        // Who asks again finds them again.
+        let _ = self.keep_sizes(&learned.sizes);
+        self.keep_structures(&learned.structures);
+        Ok(report)
+    }
+
+    /// Fetches as [`Mailbox::fetch`], and leaves to its caller to keep what was learned.
+    fn fetch_into(
+        &mut self,
+        uids: &[Uid],
+        items: &FetchItems,
+        write: &WriteFetched<'_>,
+        learned: &mut Learned,
+        take: &mut TakeFetched<'_>,
+    ) -> Result<FetchReport> {
         let mut report = FetchReport::default();
         let uidvalidity = self.snapshot.meta().uidvalidity;
-        let (mut next, mut attempts, mut learned) = (0, 0, Learned::default());
+        let (mut next, mut attempts) = (0, 0);
         while next < uids.len() {
-            let stop = run(self, &uids[next..], items, write, take, &mut report, &mut learned)?;
+            let stop = run(self, &uids[next..], items, write, take, &mut report, learned)?;
             let at = match stop {
                 Stop::Done => break,
                 Stop::Gone(at) => next + at,
@@ -78,8 +97,6 @@ impl Mailbox {
             }
         }
         self.keep_restart_points();
-        self.keep_sizes(&learned.sizes);
-        self.keep_structures(&learned.structures);
         Ok(report)
     }
 
@@ -104,15 +121,65 @@ impl Mailbox {
         Ok(found)
     }
 
-    /// Keeps the sizes that were found, if that can be done.
-    fn keep_sizes(&mut self, sizes: &[(Uid, u64)]) {
-        let row = |&(uid, size): &(Uid, u64)| Some((self.row_of(uid).ok()??, size));
-        let mut rows: Vec<(u32, u64)> = sizes.iter().filter_map(row).collect();
-        rows.sort_unstable();
-        if !rows.is_empty() {
-            // Who asks again finds them again.
-            let _ = self.snapshot.set_rfc822_sizes(&rows);
-            self.snapshot.release();
+    /// Finds RFC822.SIZE of every message where it is not known yet, by reading those messages, and
+    /// keeps it in the cache. Returns the messages that could not be read, and why. Rows may be
+    /// counted anew, as by [`Mailbox::fetch`].
+    ///
+    /// # Errors
+    /// As [`Mailbox::fetch`]; a cache that cannot take the sizes.
+    pub fn fill_rfc822_sizes(&mut self) -> Result<Vec<(Uid, Error)>> {
+        let items = FetchItems::of(FetchItem::Rfc822Size);
+        let mut unreadable: Vec<(Uid, Error)> = Vec::new();
+        for _ in 0..FETCH_ATTEMPTS_MAX {
+            let unknown = self.uids_without_size(&unreadable)?;
+            if unknown.is_empty() {
+                return Ok(unreadable);
+            }
+            let (progress, total) = (self.options.progress.clone(), unknown.len() as u64);
+            let done = AtomicU64::new(0);
+            let count = |_: &Fetched<'_>, _: &mut Vec<u8>| {
+                done.fetch_add(1, Ordering::Relaxed);
+            };
+            let mut learned = Learned::default();
+            let report = self.fetch_into(&unknown, &items, &count, &mut learned, &mut |_| {
+                if let Some(progress) = &progress {
+                    let (work, done) = (Work::Scan, done.load(Ordering::Relaxed));
+                    progress(Progress { work, unit: Unit::Messages, done, total });
+                }
+                true
+            })?;
+            self.keep_sizes(&learned.sizes)?;
+            unreadable.extend(report.unreadable);
         }
+        Err(Error::KeepsChanging { path: self.path().to_owned() })
+    }
+
+    /// Returns the UIDs of messages without a known size, but for those that cannot be read.
+    fn uids_without_size(&self, unreadable: &[(Uid, Error)]) -> Result<Vec<Uid>> {
+        let mut unknown = Vec::new();
+        let read = self.snapshot.cores(0..self.len(), &mut |_, core| {
+            if core.rfc822_size.is_none() {
+                unknown.push(core.uid);
+            }
+        });
+        self.done(read)?;
+        let mut known: Vec<Uid> = unreadable.iter().map(|(uid, _)| *uid).collect();
+        known.sort_unstable();
+        unknown.retain(|uid| known.binary_search(uid).is_err());
+        Ok(unknown)
+    }
+
+    /// Keeps the sizes that were found.
+    fn keep_sizes(&mut self, sizes: &[(Uid, u64)]) -> Result<()> {
+        let mut rows = Vec::with_capacity(sizes.len());
+        for &(uid, size) in sizes {
+            rows.extend(self.row_of(uid)?.map(|row| (row, size)));
+        }
+        rows.sort_unstable();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let written = self.snapshot.set_rfc822_sizes(&rows);
+        self.done(written)
     }
 }

@@ -13,7 +13,8 @@ use barid_types::Uid;
 
 use crate::large::{is_too_large, keeps_texts};
 use crate::limits::{
-    SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_LARGE_LEN, SEARCH_MESSAGES_ROWS,
+    SEARCH_BUFFER_KEPT_LEN, SEARCH_FIELDS_ROWS, SEARCH_HEADER_LEN_SURE, SEARCH_LARGE_LEN,
+    SEARCH_MESSAGES_ROWS,
 };
 use crate::{Error, Mailbox, Progress, Result, Unit, Work};
 
@@ -65,6 +66,8 @@ impl Passes<'_> {
         // Stored lines may end in LF alone, and may be quoted; fields that formats own count not.
         let bounds = match core.rfc822_size {
             Some(size) => (size, size),
+            // A header that the scan has cut ends elsewhere.
+            None if core.header_len >= SEARCH_HEADER_LEN_SURE => (0, core.size.saturating_mul(2)),
             None => {
                 let body = core.size.saturating_sub(u64::from(core.header_len));
                 (body / 2, core.size.saturating_mul(2))

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use barid::caches::CacheFigures;
 use barid::vfs::OsVfs;
-use barid::{CacheOptions, CacheState, ErrorKind, Mailbox, Note, NoteKind, Status};
+use barid::{CacheOptions, CacheState, ErrorKind, Mailbox, Note, NoteKind, Status, Uid};
 use clap::{Args, ValueHint};
 
 use super::figures::{kept_in, write_figures};
 use crate::commands::status::cache_state_name;
 use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, WithHint, report};
+use crate::exit::{Outcome, WithHint, report, report_unreadable};
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, size};
@@ -48,6 +48,8 @@ struct Filled {
     elapsed: Duration,
     /// Why the cache is not as it was to be.
     failure: Option<anyhow::Error>,
+    /// Messages without a size, and why.
+    unreadable: Vec<(Uid, barid::Error)>,
 }
 
 /// Opens the mailboxes one after the other.
@@ -66,6 +68,9 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
                     outcome = Outcome::Incomplete;
                     report(context, &error);
                 }
+                if report_unreadable(context, filled.unreadable) != Outcome::Done {
+                    outcome = Outcome::Incomplete;
+                }
             }
             Err(error) if args.mailboxes.len() > 1 => {
                 outcome = Outcome::Incomplete;
@@ -80,12 +85,16 @@ pub(super) fn run(context: &mut Context, args: &PopulateArgs) -> anyhow::Result<
 fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled> {
     let started = Instant::now();
     let spec = parse_spec(mailbox);
-    let (opened, figures) = context.with_progress(|options| {
+    let (opened, figures, unreadable) = context.with_progress(|options| {
         let mut opened = Mailbox::open_in(Arc::new(OsVfs), &spec, options)?;
-        if full && let Err(error) = opened.fill_rfc822_sizes() {
-            opened.heal(error)?;
-            opened.fill_rfc822_sizes()?;
-        }
+        let unreadable = match full.then(|| opened.fill_rfc822_sizes()) {
+            None => Vec::new(),
+            Some(Ok(unreadable)) => unreadable,
+            Some(Err(error)) => {
+                opened.heal(error)?;
+                opened.fill_rfc822_sizes()?
+            }
+        };
         let figures = match opened.cache_figures() {
             Err(error)
                 if error.kind() == ErrorKind::Corrupt
@@ -96,7 +105,7 @@ fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled
             }
             figures => figures,
         };
-        Ok((opened, figures))
+        Ok((opened, figures, unreadable))
     })?;
     let elapsed = started.elapsed();
     context.print_notes(&opened);
@@ -105,7 +114,7 @@ fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled
         Err(error) => (None, Some(anyhow::Error::from(error))),
     };
     let failure = unusable.or_else(|| failure(context, mailbox, &opened, figures.as_ref()));
-    Ok(Filled { status: opened.status(), figures, elapsed, failure })
+    Ok(Filled { status: opened.status(), figures, elapsed, failure, unreadable })
 }
 
 /// Why the cache is not what it was to be: not written, or kept in something else.
