@@ -18,7 +18,7 @@ use crate::limits::{DERIVED_KIND_LEN_MAX, DERIVED_LEN_MAX};
 use crate::snapshot::{Snapshot, Stored};
 
 const MAGIC: &[u8; 8] = b"BARIDHD\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD_LEN: usize = 64;
 const CHECKSUM_AT: usize = 56;
 const BLOCK_LEN: u64 = 64 * 1024;

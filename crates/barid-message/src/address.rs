@@ -319,9 +319,12 @@ impl<'a> AddressList<'a> {
     fn addr_spec(&mut self) -> Address {
         let lexer = &mut self.lexer;
         let (start, mut address) = (lexer.position(), Address::default());
+        let text = lexer.rest();
         lexer.forget_comment();
         let local = local_part(lexer);
         let is_local = local.is_ok();
+        // Who quotes a word that stands alone means a name.
+        let is_quoted = text[..lexer.position() - start].contains(&b'"');
         address.mailbox = local.ok();
         let has_host = is_local && lexer.eat(b'@');
         if has_host {
@@ -334,7 +337,7 @@ impl<'a> AddressList<'a> {
         if has_host || address.name.is_some() {
             return address;
         }
-        let alone = is_local && matches!(lexer.peek(), None | Some(b',' | b';'));
+        let alone = is_local && !is_quoted && matches!(lexer.peek(), None | Some(b',' | b';'));
         if !alone {
             lexer.seek(start);
             let mut name = Vec::new();
@@ -465,6 +468,14 @@ mod tests {
         check("<>", r#"(NIL NIL "" "")"#);
         check("Just A Name", r#"("Just A Name" NIL "" "")"#);
         check("\"\" <a@b>", r#"(NIL NIL "a" "b")"#);
+        check("\"a\", b@c, \"d e\"", r#"("a" NIL "" "")(NIL NIL "b" "c")("d e" NIL "" "")"#);
+        check(
+            "g: \"a\", b;",
+            r#"(NIL NIL "g" NIL)("a" NIL "" "")(NIL NIL "b" "")(NIL NIL NIL NIL)"#,
+        );
+        check("\"a\" (b)", r#"("b" NIL "a" "")"#);
+        check("<\"a\">", r#"(NIL NIL "a" "")"#);
+        check("\"\"", r#"(NIL NIL "" "")"#);
         check("\"a b\"@c", r#"(NIL NIL "a b" "c")"#);
         check("<\"a\".b@c>", r#"(NIL NIL "a.b" "c")"#);
         check("<a@[1.2.3.4]>", r#"(NIL NIL "a" "[1.2.3.4]")"#);

@@ -20,6 +20,12 @@ pub fn raw_header<'m>(message: &'m [u8], part: &BodyStructure) -> &'m [u8] {
     message.get(part.header_offset as usize..part.body_offset as usize).unwrap_or_default()
 }
 
+/// Returns `true` for the transfer encodings of RFC 2045 §6.1, in any case.
+pub fn is_known_encoding(encoding: &[u8]) -> bool {
+    const KNOWN: [&[u8]; 5] = [b"7bit", b"8bit", b"binary", b"base64", b"quoted-printable"];
+    KNOWN.iter().any(|known| known.eq_ignore_ascii_case(encoding))
+}
+
 /// The body of a part without its transfer encoding, and what was wrong with it.
 ///
 /// base64 and quoted-printable are decoded as far as they can be; of an unknown encoding the bytes

@@ -134,6 +134,8 @@ pub struct RawField<'a> {
     /// The raw body: still folded, white space and line ends around it trimmed; for a junk line,
     /// all of it.
     pub body: &'a [u8],
+    /// The raw body with the white space behind it, up to its last line end.
+    pub padded: &'a [u8],
     /// Where the field starts in the header.
     pub offset: usize,
     /// Where the field ends in the header, behind its last line end.
@@ -187,7 +189,9 @@ impl<'a> Iterator for Fields<'a> {
             Some(colon) if is_name(&line[..colon]) => (trim(&line[..colon]), &whole[colon + 1..]),
             _ => (&line[..0], whole),
         };
-        Some(RawField { name, body: trim(body), offset, end })
+        let padded = body.strip_suffix(b"\n").unwrap_or(body);
+        let padded = trim_start(padded.strip_suffix(b"\r").unwrap_or(padded));
+        Some(RawField { name, body: trim(body), padded, offset, end })
     }
 }
 
@@ -241,12 +245,17 @@ pub(crate) fn is_empty_line(line: &[u8]) -> bool {
     matches!(line, b"\n" | b"\r\n")
 }
 
-/// Cuts spaces, tabs and line ends off both ends.
-#[inline]
-pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
+fn trim_start(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = text {
         text = rest;
     }
+    text
+}
+
+/// Cuts spaces, tabs and line ends off both ends.
+#[inline]
+pub(crate) fn trim(text: &[u8]) -> &[u8] {
+    let mut text = trim_start(text);
     while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = text {
         text = rest;
     }

@@ -35,7 +35,7 @@ pub use address::{
     AddressRef, address_display_name, display_name, display_name_as, first_mailbox,
     first_mailbox_as, parse_addresses, visit_addresses,
 };
-pub use body::{part_body, part_text, raw_body, raw_header};
+pub use body::{is_known_encoding, part_body, part_text, raw_body, raw_header};
 pub use casemap::{casemap, casemap_as, casemap_foreign, casemap_into};
 pub use crlf::{crlf_size, has_only_crlf, push_crlf};
 pub use date::{parse_date, parse_date_as};

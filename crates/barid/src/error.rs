@@ -74,6 +74,20 @@ pub enum Error {
         /// The UID.
         uid: Uid,
     },
+    /// A part cannot be decoded (RFC 3516 §4.3, UNKNOWN-CTE).
+    #[error(
+        "{}: {item}: unknown Content-Transfer-Encoding {encoding:?}; \
+         BODY gives the part as it is",
+        path.display()
+    )]
+    UnknownEncoding {
+        /// The mailbox.
+        path: PathBuf,
+        /// The item that was asked for, as `BINARY[1]`.
+        item: String,
+        /// The encoding.
+        encoding: String,
+    },
     /// The mailbox was opened read-only.
     #[error("{}: opened read-only", path.display())]
     ReadOnly {
@@ -222,6 +236,7 @@ impl Error {
                 | Formats::ChangedSince { .. },
             )
             | Self::NoSuchMessage { .. }
+            | Self::UnknownEncoding { .. }
             | Self::NothingToUndo { .. }
             | Self::Keyword { .. }
             | Self::NotKept { .. }

@@ -9,6 +9,7 @@ mod changing;
 mod child;
 mod converting;
 mod converting_crash;
+mod corners;
 mod cost;
 mod crash;
 mod damaged_state;

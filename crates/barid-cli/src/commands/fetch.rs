@@ -139,6 +139,9 @@ fn write_json(fetched: &Fetched<'_>, out: &mut Vec<u8>) {
 fn write_section(json: &mut Json<'_>, fetched: &Fetched<'_>, item: &FetchItem) {
     json.open(b'{');
     json.key("item").str(&item.to_string());
+    if fetched.unknown_encoding(item).is_some() {
+        json.key("error").str("UNKNOWN-CTE");
+    }
     let cut = |bytes: Option<std::borrow::Cow<'_, [u8]>>, partial: &Option<Partial>| {
         let bytes = bytes?;
         Some(partial.map_or(&*bytes, |partial| partial.of(&bytes)).to_vec())

@@ -19,7 +19,7 @@ use barid_types::BodyStructure;
 
 use crate::fields::fields;
 use crate::structure::is_message;
-use crate::{body_offset, part_body};
+use crate::{body_offset, is_known_encoding, part_body};
 
 /// Which text of a message or part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Section {
     /// The bytes of the section; `None` if the message has no such part. `structure` is that of the
     /// very bytes, and is asked only where [`Section::needs_structure`].
     ///
-    /// The header of a part that is no message is empty, as in Dovecot.
+    /// A part that is not a message has neither header nor text.
     pub fn of<'m>(&self, message: &'m [u8], structure: &BodyStructure) -> Option<Cow<'m, [u8]>> {
         let (header, body) = if self.part.is_empty() {
             message.split_at(body_offset(message))
@@ -99,13 +99,33 @@ impl Section {
         }))
     }
 
+    /// Returns the transfer encoding in the section that is unknown, so that BINARY cannot answer
+    /// (RFC 3516 §4.3); `None` if there is none. O(parts).
+    pub fn unknown_encoding<'s>(&self, structure: &'s BodyStructure) -> Option<&'s [u8]> {
+        let part = match self.part.as_slice() {
+            [] => structure,
+            numbers => part_at(structure, numbers)?,
+        };
+        let mut open = vec![part];
+        while let Some(part) = open.pop() {
+            if part.parts.is_empty() && !is_known_encoding(&part.encoding) {
+                return Some(&part.encoding);
+            }
+            open.extend(&part.parts);
+        }
+        None
+    }
+
     /// The bytes of the section without its transfer encoding (BINARY); `None` if there is no such
-    /// part, or if its encoding is unknown. What is made of parts is given as it is.
+    /// part, or of an [`Section::unknown_encoding`]. What is made of parts is given as it is.
     pub fn decoded<'m>(
         &self,
         message: &'m [u8],
         structure: &BodyStructure,
     ) -> Option<Cow<'m, [u8]>> {
+        if self.unknown_encoding(structure).is_some() {
+            return None;
+        }
         if self.part.is_empty() {
             return Some(Cow::Borrowed(message));
         }
@@ -113,9 +133,7 @@ impl Section {
         if part.media_type.eq_ignore_ascii_case(b"multipart") || is_message(part) {
             return self.of(message, structure);
         }
-        let (bytes, defects) = part_body(message, part);
-        let is_unknown = |defect: &crate::Defect| defect.kind == crate::DefectKind::UnknownEncoding;
-        (!defects.iter().any(is_unknown)).then_some(bytes)
+        Some(part_body(message, part).0)
     }
 }
 
@@ -152,7 +170,10 @@ fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
         }
     }
     // RFC 9051 §6.4.5.1: the blank line is there unless the message has neither it nor a body.
-    // Where fields were picked, Dovecot gives it even then.
+    // Where fields were picked, Dovecot gives it even then. A header cut in a line lacks its end.
+    if !not && !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(b"\r\n");
+    }
     if !not || header.ends_with(b"\n\r\n") || header == b"\r\n" {
         out.extend_from_slice(b"\r\n");
     }
@@ -201,6 +222,47 @@ mod tests {
         check("3", Some("aGVsbG8="));
         check("3.TEXT", None);
         check("4", None);
+    }
+
+    #[test]
+    fn picked_fields_end_with_a_blank_line() {
+        let check = |message: &str, section: &str, expected: &str| {
+            let section = Section::parse(section).unwrap();
+            let (structure, _) = body_structure(message.as_bytes());
+            let found = section.of(message.as_bytes(), &structure).unwrap();
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{message:?} {section}");
+        };
+        for end in ["", "\r\n", "\r\n\r\n", "\r\n\r\nbody"] {
+            let message = format!("A: 1\r\nB: 2{end}");
+            check(&message, "HEADER.FIELDS (B)", "B: 2\r\n\r\n");
+            check(&message, "HEADER.FIELDS (A B)", "A: 1\r\nB: 2\r\n\r\n");
+            check(&message, "HEADER.FIELDS (A)", "A: 1\r\n\r\n");
+            check(&message, "HEADER.FIELDS (C)", "\r\n");
+            let enclosed = format!(
+                "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
+                 Content-Type: message/rfc822\r\n\r\n{message}\r\n--b--\r\n"
+            );
+            check(&enclosed, "1.HEADER.FIELDS (B)", "B: 2\r\n\r\n");
+        }
+        check("A: 1\r\nB: 2", "HEADER.FIELDS.NOT (A)", "B: 2");
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_named() {
+        let message = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
+            Content-Transfer-Encoding: X-New\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--\r\n";
+        let (structure, _) = body_structure(message.as_bytes());
+        let check = |section: &str, unknown: Option<&[u8]>, expected: Option<&[u8]>| {
+            let section = Section::parse(section).unwrap();
+            let found = section.unknown_encoding(&structure);
+            assert_eq!(found.map(<[u8]>::to_ascii_lowercase).as_deref(), unknown, "{section}");
+            let decoded = section.decoded(message.as_bytes(), &structure);
+            assert_eq!(decoded.as_deref(), expected, "{section}");
+        };
+        check("1", Some(b"x-new"), None);
+        check("2", None, Some(b"two"));
+        check("3", None, None);
+        check("", Some(b"x-new"), None);
     }
 
     #[test]

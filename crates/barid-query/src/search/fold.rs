@@ -59,6 +59,14 @@ impl Needle {
         self.finder.needle().is_empty()
     }
 
+    /// Returns `true` if white space behind a folded text could complete it.
+    pub(crate) fn may_end_behind(&self, folded: &[u8]) -> bool {
+        let needle = self.finder.needle();
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let blanks = needle.iter().rev().take_while(|byte| blank(byte)).count();
+        blanks > 0 && folded.ends_with(&needle[..needle.len() - blanks])
+    }
+
     /// Whether a folded text holds it.
     pub(crate) fn is_in(&self, folded: &[u8]) -> bool {
         self.finder.find(folded).is_some()

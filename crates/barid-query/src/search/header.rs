@@ -49,30 +49,26 @@ fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
 /// and quotes only where a name needs them.
 pub(crate) fn push_addresses(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
-    let mut in_group = false;
+    // `name:;` of a group without members.
+    let (mut in_group, mut separator) = (false, "");
     for address in parse_addresses(raw) {
-        let is_first = line.is_empty() || line.ends_with(b": ");
-        let Some(host) = &address.host else {
-            if in_group {
-                line.push(b';');
-            } else {
-                push_separator(is_first, line);
+        let is_end = in_group && address.host.is_none();
+        if !is_end {
+            line.extend_from_slice(separator.as_bytes());
+        }
+        separator = ", ";
+        match &address.host {
+            Some(host) => push_address(&address, host, line),
+            None if is_end => line.push(b';'),
+            None => {
                 push_phrase(address.mailbox.as_deref().unwrap_or_default(), true, line);
-                line.extend_from_slice(b": ");
+                line.push(b':');
+                separator = " ";
             }
-            in_group = !in_group;
-            continue;
-        };
-        push_separator(is_first, line);
-        push_address(&address, host, line);
+        }
+        in_group ^= address.host.is_none();
     }
     push_decoded(line, out);
-}
-
-fn push_separator(is_first: bool, line: &mut Vec<u8>) {
-    if !is_first {
-        line.extend_from_slice(b", ");
-    }
 }
 
 fn push_address(address: &Address, host: &[u8], line: &mut Vec<u8>) {
@@ -162,6 +158,8 @@ mod tests {
         check(push_value, "a b\r\n\tc\n  d", "A B C  D");
         check(push_value, "=?utf-8?q?a=C3=A9?=\n =?utf-8?q?b?=", "AE\u{301}B");
         check(push_subject, "a  b\n\t c", "A B C");
+        check(push_subject, "a \t\n ", "A ");
+        check(push_value, "a \t", "A \t");
     }
 
     #[test]
@@ -171,6 +169,9 @@ mod tests {
         });
         check(push_addresses, "=?utf-8?q?J=C3=B6rg?= <j@x>", "JO\u{308}RG <J@X>");
         check(push_addresses, "team: a@b, c@d;, e@f", "TEAM: <A@B>, <C@D>;, <E@F>");
+        check(push_addresses, "undisclosed-recipients: ;", "UNDISCLOSED-RECIPIENTS:;");
+        check(push_addresses, "a@b, g:;, h: c@d;", "<A@B>, G:;, H: <C@D>;");
+        check(push_addresses, "\"name\", a@b", "NAME, <A@B>");
         check(push_addresses, "\"D, J.\" <@r:\"d j\"@x>", "\"D, J.\" <@R:\"D J\"@X>");
         check(push_addresses, "root", "<ROOT>");
         check(push_addresses, "", "");

@@ -11,7 +11,7 @@ use super::normal::{children, normal};
 use super::number_set::contains;
 use super::program::DateRange;
 use super::scan::{Buffers, Want, has_attachment, scan};
-use super::view::{CachedField, SearchView};
+use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, Node, SearchKey, SearchProgram};
 
 /// What must be known of a message to answer a key, in ascending order of cost.
@@ -294,21 +294,21 @@ impl Test {
             Self::ModSeq(modseq) => Some(facts.modseq.get() >= *modseq),
             Self::Larger(limit) => size_is(view, |size| size > *limit),
             Self::Smaller(limit) => size_is(view, |size| size < *limit),
-            Self::Address(field, needle) => {
-                view.any_field(*field, &mut |raw| is_in_field(raw, needle, push_addresses, buffers))
-            }
-            Self::Subject(needle) => view.any_field(CachedField::Subject, &mut |raw| {
-                is_in_field(raw, needle, push_subject, buffers)
+            Self::Address(field, needle) => view
+                .any_field(*field, &mut |text| is_in_field(text, needle, push_addresses, buffers)),
+            Self::Subject(needle) => view.any_field(CachedField::Subject, &mut |text| {
+                is_in_field(text, needle, push_subject, buffers)
             }),
             Self::CachedHeader(field, needle) => {
-                view.any_field(*field, &mut |raw| is_in_field(raw, needle, push_value, buffers))
+                view.any_field(*field, &mut |text| is_in_field(text, needle, push_value, buffers))
             }
             Self::Header(name, needle) => {
                 let message = view.message()?;
                 let mut fields = barid_message::fields(message)
                     .filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
                 let is_in = |field: barid_message::RawField<'_>| {
-                    is_in_field(field.body, needle, push_value, buffers)
+                    let text = FieldText::Padded(field.padded);
+                    is_in_field(text, needle, push_value, buffers) == Some(true)
                 };
                 Some(!barid_message::is_owned_field(name.as_bytes()) && fields.any(is_in))
             }
@@ -350,19 +350,22 @@ fn size_is(view: &mut dyn SearchView, holds: impl Fn(u64) -> bool) -> Option<boo
     Some(holds(barid_message::rfc822_size(view.message()?)))
 }
 
-/// Whether a field holds a text.
+/// Returns `true` if a field holds a text; `None` if that depends on white space that is not here.
 fn is_in_field(
-    raw: &[u8],
+    text: FieldText<'_>,
     needle: &Needle,
     push: fn(&[u8], &mut Vec<u8>, &mut Vec<u8>),
     buffers: &mut Buffers,
-) -> bool {
+) -> Option<bool> {
     if needle.is_empty() {
-        return true;
+        return Some(true);
     }
+    let (FieldText::Trimmed(raw) | FieldText::Padded(raw)) = text;
     buffers.folded.clear();
     push(raw, &mut buffers.line, &mut buffers.folded);
-    needle.is_in(&buffers.folded)
+    let is_in = needle.is_in(&buffers.folded);
+    let is_open = matches!(text, FieldText::Trimmed(_)) && needle.may_end_behind(&buffers.folded);
+    (is_in || !is_open).then_some(is_in)
 }
 
 #[cfg(test)]

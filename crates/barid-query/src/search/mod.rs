@@ -34,4 +34,4 @@ pub use program::{
 };
 pub use result::{ReturnOptions, SearchResult};
 pub use short::parse_short;
-pub use view::{CachedField, Facts, FactsView, MessageView, SearchView};
+pub use view::{CachedField, Facts, FactsView, FieldText, MessageView, SearchView};

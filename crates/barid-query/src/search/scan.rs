@@ -7,7 +7,9 @@
 
 use std::borrow::Cow;
 
-use barid_message::{attachments, body_structure, decode_plain, fields, part_text, raw_header};
+use barid_message::{
+    attachments, body_structure, decode_plain, fields, is_known_encoding, part_text, raw_header,
+};
 use barid_types::BodyStructure;
 
 use super::fold::{Needle, fold_into, push_upper};
@@ -184,11 +186,8 @@ fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buff
 
 /// Whether the body of a part is text that is searched.
 fn is_text(part: &BodyStructure) -> bool {
-    const ENCODINGS: [&[u8]; 5] = [b"7bit", b"8bit", b"binary", b"base64", b"quoted-printable"];
     let is = |name: &[u8]| part.media_type.eq_ignore_ascii_case(name);
-    part.parts.is_empty()
-        && (is(b"text") || is(b"message"))
-        && ENCODINGS.iter().any(|known| part.encoding.eq_ignore_ascii_case(known))
+    part.parts.is_empty() && (is(b"text") || is(b"message")) && is_known_encoding(&part.encoding)
 }
 
 fn scan_header(header: &[u8], is_root: bool, wants: &mut [Want<'_>], buffers: &mut Buffers) {

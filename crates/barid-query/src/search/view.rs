@@ -97,6 +97,15 @@ impl CachedField {
     }
 }
 
+/// The raw body of a header field.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldText<'a> {
+    /// Without white space around it, as caches keep it.
+    Trimmed(&'a [u8]),
+    /// With the white space behind it.
+    Padded(&'a [u8]),
+}
+
 /// One message as a search sees it. Columns are asked for only where the answer depends on them,
 /// facts first, the message last; what a view does not have it leaves unknown.
 ///
@@ -105,12 +114,12 @@ pub trait SearchView {
     /// The fixed-size facts.
     fn facts(&self) -> &Facts;
 
-    /// Whether `holds` says so of the raw body of a field, or of one of them where it occurs more
-    /// than once; `None` if that is not known here.
+    /// Returns `true` if `holds` says so of a field, or of one of them where it occurs more than
+    /// once; `None` if that is not known here. Of a padded text `holds` knows the answer.
     fn any_field(
         &mut self,
         field: CachedField,
-        holds: &mut dyn FnMut(&[u8]) -> bool,
+        holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
     ) -> Option<bool> {
         let _ = (field, holds);
         None
@@ -157,16 +166,20 @@ impl SearchView for MessageView<'_> {
     fn any_field(
         &mut self,
         field: CachedField,
-        holds: &mut dyn FnMut(&[u8]) -> bool,
+        holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
     ) -> Option<bool> {
         let bytes = self.bytes;
         let first = self.fields.get_or_insert_with(|| HeaderFields::scan(bytes));
         if !first.has_repeats {
-            return Some(field.of(first).is_some_and(holds));
+            let found = field.of(first).map_or(Some(false), |raw| holds(FieldText::Trimmed(raw)));
+            if found.is_some() {
+                return found;
+            }
         }
         let is_named =
             |found: &RawField<'_>| found.name.eq_ignore_ascii_case(field.name().as_bytes());
-        Some(fields(bytes).filter(is_named).any(|found| holds(found.body)))
+        let mut named = fields(bytes).filter(is_named);
+        Some(named.any(|found| holds(FieldText::Padded(found.padded)) == Some(true)))
     }
 
     fn message(&mut self) -> Option<&[u8]> {

@@ -276,9 +276,22 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
         }
         write(&fetched, &mut made.out);
         made.fetched += 1;
+        made.unreadable.extend(undecodable(mailbox, &fetched));
         true
     })?;
     Ok(made)
+}
+
+/// Returns the items of a message that cannot be decoded, and why.
+fn undecodable<'a>(
+    mailbox: &'a Mailbox,
+    fetched: &'a Fetched<'_>,
+) -> impl Iterator<Item = (Uid, Error)> + 'a {
+    fetched.items().items().iter().filter_map(|item| {
+        let encoding = String::from_utf8_lossy(fetched.unknown_encoding(item)?).into_owned();
+        let (path, item) = (mailbox.path().to_owned(), item.to_string());
+        Some((fetched.summary.uid, Error::UnknownEncoding { path, item, encoding }))
+    })
 }
 
 /// Reads the messages of a block of which not enough is known; those that can be shown, and their

@@ -98,8 +98,14 @@ impl<'a> Fetched<'a> {
         section.of(self.message_for(section)?, &self.structure)
     }
 
+    /// Returns the unknown transfer encoding for which an item cannot be answered (RFC 3516 §4.3,
+    /// UNKNOWN-CTE). IMAP's answer leaves such items out.
+    pub fn unknown_encoding(&self, item: &FetchItem) -> Option<&[u8]> {
+        item.binary_section()?.unknown_encoding(&self.structure)
+    }
+
     /// The bytes of a part that was asked for, without its transfer encoding; `None` if there are
-    /// none, or if the encoding is unknown.
+    /// none, or of an unknown encoding.
     pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
         section.decoded(self.message_for(section)?, &self.structure)
     }

@@ -16,7 +16,8 @@ impl Fetched<'_> {
         out.extend_from_slice(b"* ");
         number(u64::from(self.summary.row) + 1, out);
         out.extend_from_slice(b" FETCH (");
-        for (at, item) in self.items().items().iter().enumerate() {
+        let items = self.items().items().iter();
+        for (at, item) in items.filter(|item| self.unknown_encoding(item).is_none()).enumerate() {
             if at > 0 {
                 out.push(b' ');
             }
@@ -87,10 +88,8 @@ fn number(number: u64, out: &mut Vec<u8>) {
 
 /// Bytes as a literal; `literal8` where they have a NUL and may.
 fn write_bytes(bytes: Option<&[u8]>, partial: Option<Partial>, binary: bool, out: &mut Vec<u8>) {
-    let Some(bytes) = bytes else {
-        out.extend_from_slice(b"NIL");
-        return;
-    };
+    // A part that is not there is empty, as in Dovecot.
+    let bytes = bytes.unwrap_or_default();
     let bytes = partial.map_or(bytes, |partial| partial.of(bytes));
     if binary && has_nul(bytes) {
         out.push(b'~');

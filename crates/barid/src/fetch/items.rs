@@ -134,10 +134,16 @@ impl FetchItem {
     /// Whether it must be known where the parts lie.
     fn needs_places(&self) -> bool {
         match self {
-            Self::Section { section, .. }
-            | Self::Binary { section, .. }
-            | Self::BinarySize(section) => section.needs_structure(),
-            _ => false,
+            Self::Section { section, .. } => section.needs_structure(),
+            _ => self.binary_section().is_some(),
+        }
+    }
+
+    /// The section that is to be decoded.
+    pub(super) fn binary_section(&self) -> Option<&Section> {
+        match self {
+            Self::Binary { section, .. } | Self::BinarySize(section) => Some(section),
+            _ => None,
         }
     }
 }

@@ -32,7 +32,8 @@ pub struct FetchReport {
     pub fetched: u64,
     /// Messages that are not there.
     pub gone: Vec<Uid>,
-    /// Messages that could not be read, and why.
+    /// Messages that could not be read, or not decoded ([`Error::UnknownEncoding`]; their other
+    /// items were written), and why.
     pub unreadable: Vec<(Uid, Error)>,
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use barid_cache::{Core, Record};
 use barid_formats::{Error as FormatError, ReadAs};
 use barid_query::search::{
-    CachedField, Facts, FactsView, Matcher, MessageView, Scratch, SearchView,
+    CachedField, Facts, FactsView, FieldText, Matcher, MessageView, Scratch, SearchView,
 };
 use barid_types::Uid;
 
@@ -217,7 +217,7 @@ impl SearchView for RecordView<'_> {
     fn any_field(
         &mut self,
         field: CachedField,
-        holds: &mut dyn FnMut(&[u8]) -> bool,
+        holds: &mut dyn FnMut(FieldText<'_>) -> Option<bool>,
     ) -> Option<bool> {
         let record = self.record;
         let found = match field {
@@ -234,7 +234,11 @@ impl SearchView for RecordView<'_> {
             CachedField::References => record.references,
         };
         // The rest of a field that was cut, and those of the same name, are in the message.
-        (!record.cut).then(|| found.is_some_and(holds))
+        match found {
+            _ if record.cut => None,
+            None => Some(false),
+            Some(raw) => holds(FieldText::Trimmed(raw)),
+        }
     }
 }
 

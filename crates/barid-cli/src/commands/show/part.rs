@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use barid::BodyStructure;
-use barid::message::{body_structure, part_body};
+use barid::message::{DefectKind, body_structure, part_body};
 use barid::vfs::{OpenOptions, OsVfs, Vfs};
 
 use super::Shown;
@@ -28,7 +28,11 @@ pub(super) fn show(
     };
     let (bytes, defects) = part_body(message.bytes, part);
     for defect in defects {
-        context.detail(&format!("UID {}: {defect}", message.uid));
+        let text = format!("UID {}: {defect}", message.uid);
+        match defect.kind {
+            DefectKind::UnknownEncoding => context.warn(&format!("{text}: it is given as it is")),
+            _ => context.detail(&text),
+        }
     }
     if let Some(path) = output {
         return write_file(path, &bytes);
