@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod generated;
+mod long_runs;
 mod mutations;
 mod peer;
 mod scores;

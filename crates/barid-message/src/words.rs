@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use barid_charset::{Charset, encoding_named};
 use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::memmem;
@@ -46,21 +47,38 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
 /// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8
 /// either.
 ///
-/// Known are the charsets of the WHATWG Encoding Standard, and from mail-parser those that occur in
-/// old mail besides, such as UTF-7.
+/// Known are the charsets of the WHATWG Encoding Standard, those of `barid-charset`, and from mail-parser
+/// those that occur in old mail besides, such as UTF-7.
 pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str>> {
-    if let Some(encoding) = Encoding::for_label(charset) {
-        return Some(encoding.decode_with_bom_removal(bytes).0);
+    match KnownCharset::named(charset) {
+        Some(KnownCharset::Standard(encoding)) => Some(encoding.decode_with_bom_removal(bytes).0),
+        Some(KnownCharset::Other(charset)) => Some(Cow::Owned(charset.decode(bytes))),
+        Some(KnownCharset::Old(decode)) => Some(Cow::Owned(decode(bytes))),
+        None => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
     }
-    if let Some(decode) = charset_decoder(charset) {
-        return Some(Cow::Owned(decode(bytes)));
+}
+
+/// A charset that [`decode_charset`] knows, by who decodes it.
+enum KnownCharset {
+    Standard(&'static Encoding),
+    Other(Charset),
+    Old(fn(&[u8]) -> String),
+}
+
+impl KnownCharset {
+    fn named(name: &[u8]) -> Option<Self> {
+        // The standard replaces a whole text in ISO-2022-KR by one U+FFFD.
+        Encoding::for_label_no_replacement(name)
+            .or_else(|| encoding_named(name))
+            .map(Self::Standard)
+            .or_else(|| Charset::named(name).map(Self::Other))
+            .or_else(|| charset_decoder(name).map(Self::Old))
     }
-    std::str::from_utf8(bytes).ok().map(Cow::Borrowed)
 }
 
 /// Tells whether [`decode_charset`] knows a charset.
 fn is_known(charset: &[u8]) -> bool {
-    Encoding::for_label(charset).is_some() || charset_decoder(charset).is_some()
+    KnownCharset::named(charset).is_some()
 }
 
 fn decode_unfolded(text: &[u8]) -> Cow<'_, str> {

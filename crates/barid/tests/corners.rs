@@ -1,6 +1,8 @@
 //! Corners of SEARCH and FETCH, as Dovecot answers them.
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use barid::fetch::FetchItems;
 use barid::query::parse_imap;
@@ -79,14 +81,18 @@ struct Pair {
 
 impl Pair {
     fn new(dovecot: &Dovecot, cache: bool) -> Self {
+        Self::of(dovecot, cache, &MESSAGES.map(|message| message.as_bytes().to_vec()))
+    }
+
+    fn of(dovecot: &Dovecot, cache: bool, messages: &[Vec<u8>]) -> Self {
         let scratch = Scratch::new("corners").unwrap();
         let maildir = scratch.path().join("box");
         for folder in ["cur", "new", "tmp"] {
             disk::create_dir_all(&maildir.join(folder)).unwrap();
         }
-        for (number, message) in MESSAGES.iter().enumerate() {
+        for (number, message) in messages.iter().enumerate() {
             let name = format!("{}.M1P1.host:2,S", 1_000_000_000 + number);
-            disk::write(&maildir.join("cur").join(name), message.as_bytes()).unwrap();
+            disk::write(&maildir.join("cur").join(name), message).unwrap();
         }
         scratch.hand_over().unwrap();
         let dir = |name: &str| scratch.path().join(name);
@@ -97,6 +103,73 @@ impl Pair {
         imap.command("EXAMINE INBOX").unwrap();
         Self { imap, mailbox, uids, _scratch: scratch }
     }
+}
+
+/// Charsets by the names that occur in mail, each with a text that it holds.
+const CHARSETS: [(&str, &str); 32] = [
+    ("cp932", "\u{65e5}\u{672c}\u{8a9e}"),
+    ("eucjp", "\u{65e5}\u{672c}\u{8a9e}"),
+    ("iso2022jp", "\u{65e5}\u{672c}\u{8a9e}"),
+    ("iso-2022-jp-2", "\u{65e5}\u{672c} \u{4f60} \u{ac00}"),
+    ("cp949", "\u{d55c}\u{ad6d}\u{c5b4} \u{b622}"),
+    ("uhc", "\u{d55c}\u{ad6d}\u{c5b4} \u{b622}"),
+    ("euckr", "\u{d55c}\u{ad6d}\u{c5b4}"),
+    ("iso-2022-kr", "\u{d55c}\u{ad6d}\u{c5b4}"),
+    ("johab", "\u{d55c}\u{ad6d}\u{c5b4} \u{b622} \u{97d3}"),
+    ("cp950", "\u{7e41}\u{9ad4}\u{4e2d}\u{6587}"),
+    ("big-5", "\u{7e41}\u{9ad4}\u{4e2d}\u{6587}"),
+    ("cp936", "\u{7b80}\u{4f53}\u{4e2d}\u{6587}"),
+    ("euc-cn", "\u{7b80}\u{4f53}\u{4e2d}\u{6587}"),
+    ("cp437", "\u{e9}t\u{e9} \u{3c0}\u{2248}"),
+    ("cp737", "\u{3b1}\u{3b2}\u{3b3}"),
+    ("cp775", "\u{105}\u{10d}\u{17e}"),
+    ("cp850", "na\u{ef}ve"),
+    ("cp852", "\u{17e}lu\u{165}"),
+    ("cp855", "\u{43f}\u{440}\u{438}"),
+    ("cp857", "\u{131}\u{15f}\u{131}k"),
+    ("cp858", "na\u{ef}ve \u{20ac}"),
+    ("cp862", "\u{5d0}\u{5d1}\u{5d2}"),
+    ("cp869", "\u{3b1}\u{3b2}\u{3b3}"),
+    ("cp874", "\u{e44}\u{e17}\u{e22}"),
+    ("tis620", "\u{e44}\u{e17}\u{e22}"),
+    ("cp1125", "\u{43f}\u{440}\u{438}\u{454}"),
+    ("koi8r", "\u{43f}\u{440}\u{438}"),
+    ("koi8-t", "\u{493}\u{430}\u{43c}"),
+    ("latin9", "\u{153}uvre"),
+    ("iso_8859-16", "\u{219}i"),
+    ("armscii-8", "\u{561}\u{562}\u{563}"),
+    ("utf-32", "\u{e9}t\u{e9}"),
+];
+
+#[test]
+fn charsets_are_read_as_dovecot_reads_them() {
+    let Some(dovecot) = Dovecot::new() else { return };
+    let encoded = CHARSETS.map(|(name, text)| {
+        let bytes = iconv(name, &format!("before {text} behind"));
+        [format!("Content-Type: text/plain; charset={name}\n\n").as_bytes(), &bytes, b"\n"].concat()
+    });
+    let mut pair = Pair::of(&dovecot, true, &encoded);
+    for (number, (name, text)) in (1_u32..).zip(CHARSETS) {
+        let query = format!("{number} BODY \"{text}\"");
+        let command = format!("SEARCH CHARSET UTF-8 {query}");
+        let theirs = pair.imap.command(&command).unwrap().find("SEARCH").unwrap_or_default();
+        let program = parse_imap(query.as_bytes()).unwrap().program;
+        let found = pair.mailbox.search(&program, &UidSet::new()).unwrap();
+        let ours: Vec<String> = found.rows.iter().map(|row| (row + 1).to_string()).collect();
+        assert_eq!((ours.join(" "), &theirs), (number.to_string(), &ours.join(" ")), "{name}");
+    }
+    pair.imap.logout().unwrap();
+}
+
+/// A text in a charset of the C library.
+fn iconv(name: &str, text: &str) -> Vec<u8> {
+    let mut command = Command::new("iconv");
+    command.args(["-f", "UTF-8", "-t", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{name}");
+    output.stdout
 }
 
 #[test]

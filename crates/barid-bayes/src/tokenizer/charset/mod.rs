@@ -1,8 +1,9 @@
 //! Charsets to UTF-8, as bogofilter gets them from the C library: what cannot be converted stays
 //! as the byte it is, one at a time.
 
+#[cfg(test)]
+mod iconv;
 mod multi_byte;
-mod single;
 
 pub(super) use multi_byte::MultiByte;
 
@@ -30,6 +31,9 @@ pub(super) struct Bounds {
     /// What stands for bytes that cannot be converted, instead of themselves.
     pub(super) replacement: Option<u8>,
 }
+
+/// Bytes of the longest character that the C library takes.
+const CHARACTER_LEN_MAX: usize = 6;
 
 const UTF8: [&str; 4] = ["UTF8", "UTF-8", "ISO-IR-193", "OSF05010001"];
 
@@ -80,8 +84,7 @@ impl Charset {
         if LATIN1.contains(&name) {
             return Some(Self::Latin1);
         }
-        let single = single::SINGLE_BYTE.iter().find(|(names, _)| names.contains(&name));
-        if let Some((_, upper)) = single {
+        if let Some(upper) = barid_charset::upper_half(name) {
             return Some(Self::Upper(upper));
         }
         MultiByte::named(name).map(Self::Multi)
@@ -127,7 +130,9 @@ impl Charset {
         let is_plain = !matches!(self, Self::Multi(multi) if !multi.keeps_ascii());
         let same = matches!(self, Self::Utf8 | Self::Ascii) && bounds.replacement.is_none();
         if same || (is_plain && line.is_ascii()) {
-            return to.extend_from_slice(&line[..line.len().min(bounds.room)]);
+            let len = line.len().min(bounds.room);
+            let is_utf8 = matches!(self, Self::Utf8);
+            return to.extend_from_slice(if is_utf8 { whole(line, len) } else { &line[..len] });
         }
         let end = to.len().saturating_add(bounds.room);
         match self {
@@ -146,6 +151,27 @@ impl Charset {
             Self::Multi(multi) => multi.convert(line, to, end, bounds.replacement),
         }
     }
+}
+
+/// Returns the first `len` bytes of UTF-8, without a character that would be cut in two.
+fn whole(line: &[u8], len: usize) -> &[u8] {
+    for start in len.saturating_sub(CHARACTER_LEN_MAX - 1)..len {
+        let rest = &line[start..line.len().min(start + CHARACTER_LEN_MAX)];
+        if start + character_len(rest) > len {
+            return &line[..start];
+        }
+    }
+    &line[..len]
+}
+
+/// Returns the length of the character that a text begins with; 0 if there is none.
+fn character_len(text: &[u8]) -> usize {
+    let valid = match std::str::from_utf8(text) {
+        Ok(text) => text.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    let valid = std::str::from_utf8(&text[..valid]).unwrap_or_default();
+    valid.chars().next().map_or_else(|| beyond_len(text), char::len_utf8)
 }
 
 fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: impl Fn(u8) -> u16) {
@@ -169,7 +195,7 @@ fn each_byte(line: &[u8], to: &mut Vec<u8>, end: usize, bounds: Bounds, code: im
 /// Copies UTF-8 with its invalid bytes replaced. As for the C library, four to six bytes may be a
 /// character beyond those that there are.
 fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
-    let end = to.len().saturating_add(bounds.room);
+    let (start, end) = (to.len(), to.len().saturating_add(bounds.room));
     let mut rest = line;
     while let Err(error) = std::str::from_utf8(rest) {
         let (valid, invalid) = rest.split_at(error.valid_up_to());
@@ -185,7 +211,10 @@ fn replace_invalid(line: &[u8], to: &mut Vec<u8>, bounds: Bounds) {
         }
     }
     to.extend_from_slice(rest);
-    to.truncate(end);
+    if to.len() > end {
+        let len = whole(&to[start..], bounds.room).len();
+        to.truncate(start + len);
+    }
 }
 
 /// Returns the length of the character beyond Unicode that a text begins with; 0 if there is none.
@@ -244,6 +273,38 @@ mod tests {
         }
         check(b"\xF8\x87\xBF\xBF\xBF", b"?????");
         check(b"\xFE\x84\x80", b"???");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_cut_in_two() {
+        let check = |line: &[u8], room: usize, expected: usize| {
+            let mut to = Vec::new();
+            Charset::Utf8.convert(line, &mut to, Bounds { room, replacement: None });
+            assert_eq!(to, line[..expected], "{line:?} {room}");
+        };
+        let line = "a\u{e9}\u{20ac}\u{1f600}b".as_bytes();
+        for (room, expected) in [
+            (0, 0),
+            (1, 1),
+            (2, 1),
+            (3, 3),
+            (4, 3),
+            (5, 3),
+            (6, 6),
+            (7, 6),
+            (8, 6),
+            (9, 6),
+            (10, 10),
+        ] {
+            check(line, room, expected);
+        }
+        check(b"\xA9\xC3\xA9", 1, 1);
+        check(b"\xA9\xC3\xA9", 2, 1);
+        check(b"\xC3\xC3\xA9", 1, 1);
+        check(b"\xF7\x80\x80\x80", 3, 0);
+        check(b"\xF8\x80\x80\x80\x80", 3, 3);
+        check(b"\xF9\x80\x80\x80\x80", 4, 0);
+        check(b"ab\xC3", 3, 3);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use encoding_rs::{
 /// A charset of several bytes for a character, and its state between lines.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tokenizer) enum MultiByte {
-    /// A charset in which bytes below 0x80 are ASCII.
+    /// A charset in which most bytes below 0x80 are ASCII.
     Pairs(&'static Pairs),
     /// ISO-2022-JP, and whether an escape sequence has chosen pairs.
     Iso2022Jp(bool),
@@ -28,15 +28,27 @@ pub(in crate::tokenizer) struct Pairs {
     controls_end: u8,
     /// How many bytes a character beyond ASCII and these has at least.
     len_min: usize,
+    /// Sequences for which the C library differs, ascending.
+    others: &'static [Run],
 }
 
-static PAIRS: [Pairs; 8] = [
+/// Sequences of bytes, read as numbers from `first` to `last`, whose code points ascend from
+/// `code`; with 0 they mean nothing.
+#[derive(Debug)]
+struct Run {
+    first: u32,
+    last: u32,
+    code: u32,
+}
+
+static PAIRS: [Pairs; 9] = [
     Pairs {
         names: &["BIG5", "BIG-5", "BIG-FIVE", "BIGFIVE", "CN-BIG5", "CP950", "CSBIG5"],
         encoding: &BIG5_INIT,
         takes: |lead, _| matches!(lead, 0xA1..=0xF9),
         controls_end: 0x80,
         len_min: 2,
+        others: &BIG5,
     },
     Pairs {
         names: &["GB2312", "EUC-CN", "EUCCN", "CN-GB", "CSGB2312"],
@@ -44,20 +56,23 @@ static PAIRS: [Pairs; 8] = [
         takes: is_gb2312,
         controls_end: 0x7F,
         len_min: 2,
+        others: &GB2312,
     },
     Pairs {
         names: &["GBK", "CP936", "GB13000", "MS936", "WINDOWS-936"],
         encoding: &GBK_INIT,
         takes: |_, trail| trail >= 0x40,
-        controls_end: 0x80,
-        len_min: 2,
+        controls_end: 0x7F,
+        len_min: 1,
+        others: &GBK,
     },
     Pairs {
         names: &["GB18030"],
         encoding: &GB18030_INIT,
         takes: |_, _| true,
-        controls_end: 0x80,
-        len_min: 2,
+        controls_end: 0x7F,
+        len_min: 1,
+        others: &GB18030,
     },
     Pairs {
         names: &["EUC-KR", "EUCKR", "CSEUCKR"],
@@ -65,6 +80,7 @@ static PAIRS: [Pairs; 8] = [
         takes: |lead, trail| matches!(lead, 0xA1..=0xFD) && trail >= 0xA1,
         controls_end: 0x9F,
         len_min: 2,
+        others: &EUC_KR,
     },
     Pairs {
         names: &["UHC", "CP949", "MSCP949", "OSF100203B5"],
@@ -72,22 +88,111 @@ static PAIRS: [Pairs; 8] = [
         takes: |_, _| true,
         controls_end: 0x7F,
         len_min: 2,
+        others: &[],
     },
+    EUC_JP_PAIRS,
     Pairs {
-        names: &["EUC-JP", "EUCJP", "UJIS", "CSEUCPKDFMTJAPANESE"],
-        encoding: &EUC_JP_INIT,
-        takes: |_, _| true,
-        controls_end: 0x8D,
-        len_min: 2,
-    },
-    Pairs {
-        names: &["SJIS", "SHIFT-JIS", "CSSHIFTJIS", "CP932", "MS932", "WINDOWS-31J", "SJIS-WIN"],
+        names: &["SJIS", "SHIFT-JIS", "SHIFT_JIS", "MS_KANJI", "CSSHIFTJIS"],
         encoding: &SHIFT_JIS_INIT,
         takes: |_, _| true,
         controls_end: 0x7F,
         len_min: 1,
+        others: &SJIS,
+    },
+    Pairs {
+        names: &["CP932", "MS932", "WINDOWS-31J", "SJIS-OPEN", "SJIS-WIN"],
+        encoding: &SHIFT_JIS_INIT,
+        takes: |_, _| true,
+        controls_end: 0x7F,
+        len_min: 1,
+        others: &CP932,
     },
 ];
+
+const EUC_JP_PAIRS: Pairs = Pairs {
+    names: &["EUC-JP", "EUCJP", "UJIS", "CSEUCPKDFMTJAPANESE"],
+    encoding: &EUC_JP_INIT,
+    takes: |_, _| true,
+    controls_end: 0x8D,
+    len_min: 1,
+    others: &EUC_JP,
+};
+
+/// Parses runs: the first sequence, `-` and the last if there are more, a colon, a code point. The test
+/// that compares with the C library prints the runs that are missing.
+const fn runs<const COUNT: usize>(text: &str) -> [Run; COUNT] {
+    let mut runs = [const { Run { first: 0, last: 0, code: 0 } }; COUNT];
+    let (text, mut at, mut count) = (text.as_bytes(), 0, 0);
+    while at < text.len() {
+        let (first, last, code);
+        (first, at) = number(text, at);
+        (last, at) = if text[at] == b'-' { number(text, at + 1) } else { (first, at) };
+        assert!(text[at] == b':', "a code point follows");
+        (code, at) = number(text, at + 1);
+        runs[count] = Run { first, last, code };
+        count += 1;
+        while at < text.len() && text[at] == b' ' {
+            at += 1;
+        }
+    }
+    assert!(count == COUNT, "all are counted");
+    runs
+}
+
+/// Parses a hexadecimal number; returns it and its end.
+const fn number(text: &[u8], mut at: usize) -> (u32, usize) {
+    let mut number = 0;
+    while at < text.len() && text[at].is_ascii_hexdigit() {
+        let digit = (text[at] as char).to_digit(16);
+        number = number << 4 | digit.expect("because it is a digit");
+        at += 1;
+    }
+    (number, at)
+}
+
+const BIG5: [Run; 7] = runs(
+    "A3C0-A3E0:0 C6A1-C6FE:F6B1 C740-C77E:F70F C7A1-C7FE:F74E C840-C87E:F7AC \
+     C8A1-C8FE:F7EB F9FE:2593",
+);
+
+const GB2312: [Run; 2] = runs("A1A4:30FB A1AA:2015");
+
+const GBK: [Run; 53] = runs(
+    "A140-A17E:0 A180-A1A0:0 A240-A27E:0 A280-A2A0:0 A2AB-A2B0:0 A2E3-A2E4:0 \
+     A2EF-A2F0:0 A2FD-A2FE:0 A340-A37E:0 A380-A3A0:0 A440-A47E:0 A480-A4A0:0 \
+     A4F4-A4FE:0 A540-A57E:0 A580-A5A0:0 A5F7-A5FE:0 A640-A67E:0 A680-A6A0:0 \
+     A6B9-A6C0:0 A6D9-A6DF:0 A6EC-A6ED:0 A6F3:0 A6F6-A6FE:0 A740-A77E:0 A780-A7A0:0 \
+     A7C2-A7D0:0 A7F2-A7FE:0 A896-A8A0:0 A8BC:0 A8BF:0 A8C1-A8C4:0 A8EA-A8FE:0 A958:0 \
+     A95B:0 A95D-A95F:0 A989-A995:0 A997-A9A3:0 A9F0-A9FE:0 AAA1-AAFE:0 ABA1-ABFE:0 \
+     ACA1-ACFE:0 ADA1-ADFE:0 AEA1-AEFE:0 AFA1-AFFE:0 D7FA-D7FE:0 F8A1-F8FE:0 \
+     F9A1-F9FE:0 FAA1-FAFE:0 FBA1-FBFE:0 FCA1-FCFE:0 FDA1-FDFE:0 FE50-FE7E:0 \
+     FE80-FEFE:0",
+);
+
+const GB18030: [Run; 12] = runs(
+    "80:0 A3A0:E5E5 FE51:20087 FE52:20089 FE53:200CC FE6C:215D7 FE76:2298F FE91:241FE \
+     82359037-82359039:0 82359130-82359134:0 84318236-84318239:0 84318330-84318335:0",
+);
+
+const EUC_KR: [Run; 1] = runs("A2E8:327E");
+
+const EUC_JP: [Run; 14] = runs(
+    "90-9F:90 A1C1:301C A1C2:2016 A1DD:2212 A1F1-A1F2:A2 A2CC:AC ADA1-ADBE:0 \
+     ADC0-ADD6:0 ADDF-ADFC:0 F9A1-F9FE:0 FAA1-FAFE:0 FBA1-FBFE:0 FCA1-FCEE:0 \
+     FCF1-FCFE:0",
+);
+
+const SJIS: [Run; 42] = runs(
+    "5C:A5 7E:203E 80:0 8160:301C 8161:2016 817C:2212 8191-8192:A2 81CA:AC 8740-875D:0 875F-8775:0 \
+     877E:0 8780-879C:0 ED40-ED7E:0 ED80-EDFC:0 EE40-EE7E:0 EE80-EEEC:0 EEEF-EEFC:0 \
+     F040-F07E:0 F080-F0FC:0 F140-F17E:0 F180-F1FC:0 F240-F27E:0 F280-F2FC:0 \
+     F340-F37E:0 F380-F3FC:0 F440-F47E:0 F480-F4FC:0 F540-F57E:0 F580-F5FC:0 \
+     F640-F67E:0 F680-F6FC:0 F740-F77E:0 F780-F7FC:0 F840-F87E:0 F880-F8FC:0 \
+     F940-F97E:0 F980-F9FC:0 FA40-FA7E:0 FA80-FAFC:0 FB40-FB7E:0 FB80-FBFC:0 \
+     FC40-FC4B:0",
+);
+
+const CP932: [Run; 1] = runs("80:0");
 
 /// The rows of GB 2312 that are filled, as GBK has more.
 fn is_gb2312(lead: u8, trail: u8) -> bool {
@@ -119,7 +224,7 @@ impl MultiByte {
 
     /// Whether lines of ASCII stay what they are.
     pub(super) fn keeps_ascii(self) -> bool {
-        matches!(self, Self::Pairs(_))
+        matches!(self, Self::Pairs(pairs) if pairs.others.first().is_none_or(|run| run.first >= 0x80))
     }
 
     /// Converts a line to the end of `to`, which must not become longer than `end`.
@@ -159,8 +264,8 @@ impl Pairs {
     fn character(&self, text: &[u8], utf8: &mut [u8; 8]) -> Taken {
         let first = *text.first()?;
         if first < 0x80 {
-            utf8[0] = first;
-            return Some((1, 1));
+            let character = self.other(&[first]).and_then(char::from_u32);
+            return Some((1, put(character.unwrap_or(char::from(first)), utf8)));
         }
         if first <= self.controls_end {
             return Some((1, put(char::from(first), utf8)));
@@ -169,6 +274,9 @@ impl Pairs {
             if len > 1 && !(self.takes)(first, text[1]) {
                 return None;
             }
+            if let Some(code) = self.other(&text[..len]) {
+                return Some((len, put(char::from_u32(code)?, utf8)));
+            }
             let mut decoder = self.encoding.new_decoder_without_bom_handling();
             let decoded = decoder.decode_to_utf8_without_replacement(&text[..len], utf8, true);
             if let (DecoderResult::InputEmpty, _, written) = decoded {
@@ -176,6 +284,17 @@ impl Pairs {
             }
         }
         None
+    }
+}
+
+impl Pairs {
+    /// Returns the code point of a sequence for which the C library differs; `u32::MAX`, which no
+    /// character has, where it rejects the sequence.
+    fn other(&self, sequence: &[u8]) -> Option<u32> {
+        let key = sequence.iter().fold(0, |key, byte| key << 8 | u32::from(*byte));
+        let run = &self.others[..self.others.partition_point(|run| run.first <= key)];
+        let run = run.last().filter(|run| key <= run.last)?;
+        Some(if run.code == 0 { u32::MAX } else { run.code + (key - run.first) })
     }
 }
 
@@ -194,12 +313,7 @@ fn iso_2022_jp(is_double: &mut bool, text: &[u8], utf8: &mut [u8; 8]) -> Taken {
             Some((3, 0))
         }
         [lead @ 0x21..=0x7E, trail @ 0x21..=0x7E, ..] if *is_double => {
-            let pair = [lead | 0x80, trail | 0x80];
-            let mut decoder = EUC_JP_INIT.new_decoder_without_bom_handling();
-            match decoder.decode_to_utf8_without_replacement(&pair, utf8, true) {
-                (DecoderResult::InputEmpty, _, written) => Some((2, written)),
-                _ => None,
-            }
+            EUC_JP_PAIRS.character(&[lead | 0x80, trail | 0x80], utf8)
         }
         [byte @ (0..=0x20 | 0x7F), ..] => {
             // A line end goes back to single bytes.
