@@ -233,13 +233,22 @@ fn what_is_kept_is_listed_chosen_and_forgotten() {
         assert_eq!(mailbox.run("undo", &["--list"]).code, 1);
         mailbox.ok("expunge", &["1"]);
         mailbox.ok("expunge", &["2,3"]);
-        let run = mailbox.run("expunge", &["--keep-expunged", "10", "4"]);
-        let told = "more than 10 bytes: `--keep-expunged 1K` keeps them";
-        assert!(run.code == 0 && run.stderr.contains(told), "{}", run.stderr);
+        let before = mailbox.bytes();
+        for args in
+            [&["--keep-expunged", "10", "4"][..], &["--keep-expunged", "10", "4", "--dry-run"]]
+        {
+            let run = mailbox.run("expunge", args);
+            let told =
+                "cannot be kept for `barid undo`, with room for 10 bytes: nothing was expunged";
+            assert!(run.code == 2 && run.stderr.contains(told), "{}", run.stderr);
+            assert!(run.stderr.contains("--forget") && run.stderr.contains("--keep-expunged 1K"));
+            assert_eq!(mailbox.bytes(), before);
+        }
+        mailbox.ok("expunge", &["--forget", "4"]);
         let list = mailbox.ok("undo", &["--list"]);
         let words = |line: &str| {
             let words: Vec<_> = line.split_whitespace().collect();
-            (words[0].to_owned(), words[3].to_owned(), words[words.len() - 1].to_owned())
+            (words[0].to_owned(), words[5].to_owned(), words[words.len() - 1].to_owned())
         };
         let of = |number: &str, count: &str| (number.into(), count.into(), "kept".into());
         let lines: Vec<_> = list.lines().skip(1).map(words).collect();
@@ -251,7 +260,8 @@ fn what_is_kept_is_listed_chosen_and_forgotten() {
         let told = "the last expunge, of 1 message with ";
         assert!(refused.code == 1 && refused.stderr.contains(told), "{}", refused.stderr);
         assert!(refused.stderr.contains("--number N"), "{}", refused.stderr);
-        mailbox.ok("undo", &["--number", "1"]);
+        let text = mailbox.ok("undo", &["--number", "1"]);
+        assert!(text.contains("; 2 expunges still kept, "), "{text}");
         assert_eq!(mailbox.messages(), map([(5, MESSAGES[0])]));
         assert_eq!(mailbox.run("undo", &["--number", "1"]).code, 1);
         let forgot = mailbox.ok("undo", &["--discard"]);
@@ -303,10 +313,10 @@ fn named_messages_are_expunged() {
         assert!(text.contains("expunged 3 messages") && text.contains("not kept"), "{text}");
         assert_eq!(mailbox.messages(), map([(3, MESSAGES[2])]));
         assert_eq!(mailbox.run("undo", &[]).code, 1);
-        let run = mailbox.run("expunge", &["--keep-expunged", "10", "3"]);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        let text = run.text();
-        assert!(text.contains("not kept, being more than 10 bytes"), "{text}");
+        let text = mailbox.ok("expunge", &["--dry-run", "--keep-days", "3", "3"]);
+        assert!(text.contains(" would be kept until 2"), "{text}");
+        let text = mailbox.ok("expunge", &["--keep-days", "3", "3"]);
+        assert!(text.contains(" brings it back until 2"), "{text}");
         assert_eq!(mailbox.flags(), map([]));
     });
 }

@@ -1,13 +1,13 @@
 //! What formats with a file per message share: reading the beginning of many small files, and
 //! sharing such work among threads.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use barid_vfs::{Dir, File, Metadata, OpenOptions, Timestamp};
+use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs};
 
 use crate::{Error, OpenMessage, Result};
 
@@ -24,6 +24,29 @@ pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) ->
             _ => Err(Error::MessageGone { path: path.clone(), offset: 0 }),
         }
     })
+}
+
+/// Gives the file of a message a second name; returns its metadata afterwards. `None` where the
+/// file system does not allow it, or the name is not that of a regular file.
+pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metadata>> {
+    let gone = || Error::MessageGone { path: path.to_owned(), offset: 0 };
+    match vfs.symlink_metadata(path) {
+        Ok(found) if found.file_type == FileType::File => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(gone()),
+        Err(source) => return Err(Error::at(path)(source)),
+    }
+    match vfs.hard_link(path, to) {
+        Ok(()) => Ok(Some(vfs.symlink_metadata(to).map_err(Error::at(to))?)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Err(gone()),
+            ErrorKind::CrossesDevices
+            | ErrorKind::PermissionDenied
+            | ErrorKind::TooManyLinks
+            | ErrorKind::Unsupported => Ok(None),
+            _ => Err(Error::at(to)(error)),
+        },
+    }
 }
 
 /// Where a header ends.

@@ -217,6 +217,15 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Gives the file of a message the name `to` as well. Returns `false` if that cannot be done:
+    /// the message is not a file of its own, `to` is on another file system, or the file may be
+    /// changed in place by who has it under another name. Not durable before the folder of `to` is
+    /// synced. What is not there any more is [`crate::Error::MessageGone`].
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+        let _ = (location, to);
+        Ok(false)
+    }
+
     /// Whether [`Mailbox::unquote`] would change what was read as [`ReadAs::Quoted`]. O(bytes)
     /// where the format has quoting that can be undone, else nothing.
     fn is_quoted(&self, text: &[u8]) -> bool {

@@ -13,7 +13,8 @@ mod pending;
 
 pub use error::{Error, Result};
 pub use expunged::{
-    Expunged, ExpungedWriter, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut,
+    Expunged, ExpungedWriter, Kept, KeptBounds, KeptFolder, KeptForm, KeptFrom, KeptMessage,
+    KeptSummary, LeftOut,
 };
 pub use identity::Identity;
 pub use ledger::{Access, Ledger, LedgerEntry, LedgerNotice, MessageKey};

@@ -40,5 +40,11 @@ pub(crate) const PENDING_LEN_MAX: u64 = 64 << 20;
 /// The buffer for writing expunged messages.
 pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;
 
+/// The buffer for checking expunged messages.
+pub(crate) const EXPUNGED_CHECK_LEN: usize = 64 * 1024;
+
+/// With this many links, one sync of the file system takes the place of one of each file.
+pub(crate) const EXPUNGED_SYNC_FS_MIN: usize = 32;
+
 /// How many names of the state folder are looked at for what a replaced mailbox left.
 pub(crate) const KEPT_FOLDERS_MAX: usize = 100_000;

@@ -1,6 +1,10 @@
 //! Kept messages: whole or not at all, and each with its own checksum.
 
-use barid_state::{Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut, Result};
+use std::time::Duration;
+
+use barid_state::{
+    Expunged, Kept, KeptBounds, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut, Result,
+};
 use barid_types::{Flag, InternalDate, Keyword};
 use barid_vfs::{CrashVfs, Fault, FaultVfs, MemVfs, OpenOptions, OsVfs, Timestamp};
 
@@ -36,6 +40,7 @@ fn from(generation: u32) -> KeptFrom {
         uidvalidity: validity(generation),
         uidnext: uid(1000),
         kept: Timestamp { unix_nanos: 1_700_000_000_000_000_000 },
+        until: Timestamp { unix_nanos: 1_702_592_000_000_000_000 },
         continues: generation == 8,
         left_out: (generation == 9).then_some(LeftOut { messages: 10, bytes: 1000 }),
     }
@@ -104,15 +109,19 @@ fn the_oldest_go_first() {
     let folder = folder(&disk);
     let size = |number: u64| disk.metadata(&folder_path().join(format!("{number:08}"))).unwrap();
     let last_two = size(2).size + size(3).size;
-    folder.prune(last_two + size(1).size, 3).unwrap();
+    let prune = |folder: &KeptFolder, bytes, count| {
+        let bounds = KeptBounds { bytes, count, keeps_last: true };
+        folder.prune(Timestamp { unix_nanos: 1_700_000_000_000_000_000 }, &bounds).unwrap();
+    };
+    prune(&folder, last_two + size(1).size, 3);
     assert_eq!(found(&disk), [(7, 20), (8, 5), (9, 5)]);
     assert!(disk.metadata(&folder_path().join(".barid-1.tmp")).is_err());
-    folder.prune(last_two, 3).unwrap();
+    prune(&folder, last_two, 3);
     assert_eq!(found(&disk), [(8, 5), (9, 5)]);
-    folder.prune(0, 3).unwrap();
+    prune(&folder, 0, 3);
     assert_eq!(found(&disk), [(9, 5)]);
     keep(&disk, 7, 1).unwrap();
-    folder.prune(u64::MAX, 1).unwrap();
+    prune(&folder, u64::MAX, 1);
     assert_eq!(found(&disk), [(7, 1)]);
 }
 
@@ -184,7 +193,7 @@ fn damage_costs_the_messages_it_hits() {
         file.write_all_at(&[byte ^ 1], at as u64).unwrap();
         let mut kept = match open_kept(&disk, 1) {
             Ok(kept) => kept.unwrap(),
-            Err(_) if at < 72 + mailbox().path.as_os_str().len() => continue,
+            Err(_) if at < 80 + mailbox().path.as_os_str().len() => continue,
             Err(error) => panic!("byte {at}: {error}"),
         };
         let (mut number, mut damaged) = (0, u32::from(kept.count().is_none()));
@@ -195,9 +204,11 @@ fn damage_costs_the_messages_it_hits() {
                     left += 1;
                 }
                 Kept::Damaged { .. } => damaged += 1,
+                Kept::Changed(_) => panic!("byte {at}: no message is a link"),
             }
             number += 1;
         }
+        assert!(kept.count_damaged().unwrap() > 0, "byte {at}");
         let index = kept.index().unwrap();
         assert!(damaged > 0 || index.is_none(), "byte {at}");
         let aside = kept.set_aside().unwrap();
@@ -206,23 +217,170 @@ fn damage_costs_the_messages_it_hits() {
     assert!(left > bytes.len());
 }
 
-fn fixture() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/expunged-v2.bin")
+fn fixture(version: u32) -> std::path::PathBuf {
+    let name = format!("tests/fixtures/expunged-v{version}.bin");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 #[test]
-fn version_2_reads_and_writes_as_ever() {
+fn version_2_is_read_as_ever() {
+    let disk = MemVfs::new();
+    keep(&disk, 7, 1).unwrap();
+    let kept = OsVfs.read(&fixture(2), SIZE_MAX).unwrap();
+    let file = disk.open(&path(), OpenOptions::WRITE).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(&kept, 0).unwrap();
+    assert_eq!(found(&disk), [(7, 4)]);
+    assert_eq!(open_kept(&disk, 1).unwrap().unwrap().count_damaged().unwrap(), 0);
+}
+
+#[test]
+fn version_3_reads_and_writes_as_ever() {
     let disk = MemVfs::new();
     keep(&disk, 7, 4).unwrap();
     let written = disk.read(&path(), SIZE_MAX).unwrap();
     let os = OsVfs;
-    if os.metadata(&fixture()).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
-        let file = os.open(&fixture(), OpenOptions::create_new(0o644)).unwrap();
+    if os.metadata(&fixture(3)).is_err() && std::env::var_os("BLESS_FIXTURES").is_some() {
+        let file = os.open(&fixture(3), OpenOptions::create_new(0o644)).unwrap();
         file.write_all_at(&written, 0).unwrap();
     }
-    let kept = os.read(&fixture(), SIZE_MAX).unwrap();
+    let kept = os.read(&fixture(3), SIZE_MAX).unwrap();
     let file = disk.open(&path(), OpenOptions::WRITE).unwrap();
     file.write_all_at(&kept, 0).unwrap();
     assert_eq!(found(&disk), [(7, 4)]);
     assert!(kept == written, "the layout changed without a new version");
+}
+
+/// A folder of messages that are files, `/mail/1` and so on, durable.
+fn mail(count: u32) -> MemVfs {
+    let disk = MemVfs::new();
+    disk.create_dir_all(Path::new("/mail"), 0o700).unwrap();
+    for number in 0..count {
+        let file = disk.open(&mail_file(number), OpenOptions::create_new(0o600)).unwrap();
+        file.write_all_at(&message(number).bytes, 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    disk.sync_dir(Path::new("/mail")).unwrap();
+    disk
+}
+
+fn mail_file(number: u32) -> std::path::PathBuf {
+    Path::new("/mail").join(number.to_string())
+}
+
+/// Keeps the files of `/mail` as links, and removes them from there.
+fn link_all(vfs: &(impl Vfs + Clone + 'static), generation: u32, count: u32) -> Result<u64> {
+    let folder = folder(vfs);
+    let (_, mut writer) = folder.create(folder.numbers()?.last().copied(), &from(generation))?;
+    writer.begin_links(count as usize)?;
+    for number in 0..count {
+        let message = KeptMessage { form: KeptForm::Message, bytes: Vec::new(), ..message(number) };
+        vfs.hard_link(&mail_file(number), &writer.link_path(message.uid)).unwrap();
+        writer.linked(&message)?;
+    }
+    let bytes = writer.finish()?;
+    for number in 0..count {
+        vfs.remove_file(&mail_file(number)).unwrap();
+    }
+    vfs.sync_dir(Path::new("/mail")).unwrap();
+    Ok(bytes)
+}
+
+#[test]
+fn linked_messages_survive_every_crash() {
+    for (count, syncs) in [(3, true), (40, true), (40, false)] {
+        let disk = mail(count);
+        keep(&disk, 7, 3).unwrap();
+        disk.set_syncs_file_system(syncs);
+        let world = CrashVfs::new(&disk);
+        world.vfs().set_syncs_file_system(syncs);
+        link_all(&world.vfs(), 8, count).unwrap();
+        assert!(world.points() >= 5);
+        for point in 0..=world.points() {
+            for seed in 0..8 {
+                let disk = world.crash_at(point, seed);
+                let context = format!("{count}, {syncs}, {point}, {seed}");
+                let numbers = folder(&disk).numbers().unwrap();
+                let is_kept = numbers == [1, 2];
+                assert!(is_kept || numbers == [1], "{context}: {numbers:?}");
+                let mut kept = open_kept(&disk, 2).unwrap();
+                for number in 0..count {
+                    let is_there = disk.metadata(&mail_file(number)).is_ok();
+                    let next = kept.as_mut().map(|kept| kept.next().unwrap().unwrap());
+                    assert!(is_there || is_kept, "{context}: {number} is nowhere");
+                    let bytes = next.map(|next| match next {
+                        Kept::Message(message) => message.bytes,
+                        other => panic!("{context}: {other:?}"),
+                    });
+                    assert!(bytes.is_none_or(|bytes| bytes == message(number).bytes), "{context}");
+                }
+                // What is left of a writer that died goes with the next expunge.
+                let bounds = KeptBounds { bytes: u64::MAX, count: 9, keeps_last: true };
+                folder(&disk).prune(Timestamp { unix_nanos: 0 }, &bounds).unwrap();
+                let mut names = 0;
+                disk.open_dir(&folder_path()).unwrap().list(&mut |_, _| names += 1).unwrap();
+                assert_eq!(names, if is_kept { 3 } else { 1 }, "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_link_tells_what_became_of_its_file() {
+    let disk = mail(4);
+    let texts: u64 = (0..4).map(|number| message(number).bytes.len() as u64).sum();
+    let bytes = link_all(&disk, 7, 4).unwrap();
+    let mut kept = open_kept(&disk, 1).unwrap().unwrap();
+    assert_eq!(kept.len(), bytes);
+    assert_eq!(bytes, texts + disk.metadata(&path()).unwrap().size);
+    assert_eq!(kept.count_damaged().unwrap(), 0);
+    let links = folder_path().join("00000001.links");
+    let file = disk.open(&links.join("2"), OpenOptions::WRITE).unwrap();
+    file.write_all_at(b"Other", 0).unwrap();
+    disk.remove_file(&links.join("3")).unwrap();
+    assert_eq!(kept.count_damaged().unwrap(), 2);
+    let mut states = Vec::new();
+    while let Some(next) = kept.next().unwrap() {
+        states.push(match next {
+            Kept::Message(_) => "whole",
+            Kept::Changed(message) if message.bytes.starts_with(b"Other") => "changed",
+            Kept::Changed(_) => "changed otherwise",
+            Kept::Damaged { .. } => "damaged",
+        });
+    }
+    assert_eq!(states, ["whole", "changed", "damaged", "whole"]);
+    let aside = kept.set_aside().unwrap();
+    assert!(disk.metadata(&aside).is_ok() && disk.metadata(&links).is_err());
+    assert_eq!(folder(&disk).discard().unwrap(), 0);
+    let mut names = 0;
+    disk.open_dir(&folder_path()).unwrap().list(&mut |_, _| names += 1).unwrap();
+    assert_eq!(names, 0);
+}
+
+#[test]
+fn what_is_over_goes() {
+    let disk = mail(4);
+    keep(&disk, 7, 2).unwrap();
+    link_all(&disk, 8, 4).unwrap();
+    let other = Identity { id: 5, path: "/mail/other".into(), inode: 78 };
+    let other = KeptFolder::new(Arc::new(disk.clone()), Path::new(DIR), &other);
+    let until = from(7).until;
+    let before = Timestamp { unix_nanos: until.unix_nanos - 1 };
+    other.prune_others(before).unwrap();
+    assert_eq!(folder(&disk).numbers().unwrap(), [1, 2]);
+    assert_eq!(folder(&disk).summary().unwrap().bytes, {
+        let len = |number| open_kept(&disk, number).unwrap().unwrap().len();
+        len(1) + len(2)
+    });
+    let bounds = KeptBounds { bytes: u64::MAX, count: 9, keeps_last: true };
+    folder(&disk).prune(before, &bounds).unwrap();
+    assert_eq!(folder(&disk).numbers().unwrap(), [1, 2]);
+    folder(&disk).prune(until, &bounds).unwrap();
+    assert_eq!(folder(&disk).numbers().unwrap(), [2]);
+    disk.sleep(Duration::from_secs(1));
+    other.prune_others(until).unwrap();
+    assert_eq!(folder(&disk).numbers().unwrap(), []);
+    let mut names = 0;
+    disk.open_dir(&folder_path()).unwrap().list(&mut |_, _| names += 1).unwrap();
+    assert_eq!(names, 0);
 }

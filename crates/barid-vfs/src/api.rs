@@ -195,6 +195,8 @@ pub trait Vfs: Debug + Send + Sync {
     fn set_times(&self, path: &Path, accessed: Timestamp, modified: Timestamp) -> io::Result<()>;
     /// The bytes that may still be written to the file system that holds `path`, which must exist.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
+    /// The bytes of the file system that holds `path`, which must exist, free or not.
+    fn total_space(&self, path: &Path) -> io::Result<u64>;
     /// The size of a block of the file system that holds `path`, which must exist: what offset and
     /// length of [`File::collapse`] have to be multiples of.
     fn block_size(&self, path: &Path) -> io::Result<u64>;

@@ -194,6 +194,11 @@ impl<V: Vfs, H: Hook> Vfs for Layer<V, H> {
         self.inner.free_space(path)
     }
 
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        self.hook.before(CallKind::Stat, path)?;
+        self.inner.total_space(path)
+    }
+
     fn block_size(&self, path: &Path) -> io::Result<u64> {
         self.hook.before(CallKind::Stat, path)?;
         self.inner.block_size(path)

@@ -126,6 +126,11 @@ impl Vfs for OsVfs {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = retry_on_intr(|| rustix::fs::statvfs(path))?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
+
     fn block_size(&self, path: &Path) -> io::Result<u64> {
         Ok(retry_on_intr(|| rustix::fs::statvfs(path))?.f_bsize.max(1))
     }

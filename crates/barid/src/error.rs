@@ -133,6 +133,22 @@ pub enum Error {
         /// An expunge before it is kept.
         has_older: bool,
     },
+    /// Messages were to be expunged only if they can be kept, and there is no room for them.
+    #[error(
+        "{}: {messages} messages with {bytes} bytes cannot be kept for undo, with room for \
+         {bytes_max} bytes: nothing was expunged",
+        path.display()
+    )]
+    CannotKeep {
+        /// The mailbox.
+        path: PathBuf,
+        /// How many messages were to be expunged.
+        messages: u32,
+        /// Their bytes.
+        bytes: u64,
+        /// Bytes that there is room for.
+        bytes_max: u64,
+    },
     /// No kept expunge has this number.
     #[error("{}: no expunge with the number {number} is kept", path.display())]
     NoSuchExpunge {
@@ -241,6 +257,7 @@ impl Error {
             | Self::Keyword { .. }
             | Self::NotKept { .. }
             | Self::NoSuchExpunge { .. }
+            | Self::CannotKeep { .. }
             | Self::ReadOnly { .. }
             | Self::TargetNotEmpty { .. }
             | Self::OtherConversion { .. }
@@ -331,6 +348,11 @@ impl Error {
                     .to_owned(),
             ),
             Self::Keyword { .. } => Some("choose another name".to_owned()),
+            Self::CannotKeep { .. } => Some(
+                "`--forget` expunges them for good; `--keep-expunged SIZE` keeps them if the disk \
+                 has the room"
+                    .to_owned(),
+            ),
             Self::NothingToUndo { .. } | Self::NotKept { .. } | Self::NoSuchExpunge { .. } => {
                 Some(self.of_undo().to_owned())
             }
@@ -381,7 +403,7 @@ impl Error {
             }
             Self::NoSuchExpunge { .. } => "`barid undo --list MAILBOX` tells the numbers",
             _ => {
-                "what is expunged is kept unless it is too large: see `barid expunge --keep-expunged`"
+                "what is expunged is kept for 30 days, unless `barid expunge` was told to forget it"
             }
         }
     }

@@ -71,10 +71,14 @@ pub use barid_kv::Compression;
 pub use barid_message as message;
 pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
+pub use barid_state::KeptSummary;
 pub use barid_types::*;
 pub use barid_vfs as vfs;
 pub use barid_wordlist as wordlist;
-pub use change::{ChangeOptions, ChangeRequest, Changed, KeptExpunge, KeptState, Undo, WriteWhen};
+pub use change::{
+    ChangeOptions, ChangeRequest, Changed, KeepExpunged, KeepLimits, KeepPlan, KeptExpunge,
+    KeptState, Undo, WriteWhen,
+};
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
 pub use folders::{Folder, folders};

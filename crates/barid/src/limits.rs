@@ -58,11 +58,12 @@ pub(crate) const RECOVERIES_MAX: u32 = 3;
 /// How long to wait for another process that changes the mailbox or its pending changes.
 pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes that the kept expunges of a mailbox may take; a larger one replaces all others.
-pub(crate) const KEPT_BYTES_MAX: u64 = 64_000_000;
+/// Bytes of kept expunges that a nearly full disk has room for, too, as long as they are no more
+/// than a quarter of what is free.
+pub(crate) const KEPT_SMALL_LEN: u64 = 64_000_000;
 
 /// How many expunges of a mailbox are kept.
-pub(crate) const KEPT_MAX: usize = 64;
+pub(crate) const KEPT_MAX: usize = 1024;
 
 /// How many messages are named of an expunge that is not kept.
 pub(crate) const LEFT_OUT_NAMED: usize = 16;

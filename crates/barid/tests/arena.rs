@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::{
-    ChangeOptions, ChangeRequest, Changed, Flag, FlagChange, FlagSet, InternalDate, Keyword,
-    Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Uid, WriteWhen,
+    ChangeOptions, ChangeRequest, Changed, Flag, FlagChange, FlagSet, InternalDate, KeepExpunged,
+    KeepLimits, Keyword, Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Uid, WriteWhen,
 };
 use barid_testkit::boxes::{MboxOptions, MboxVariant, maildir_name};
 use barid_testkit::corpus::Corpus;
@@ -274,5 +274,6 @@ pub(crate) fn now() -> ChangeOptions {
 }
 
 pub(crate) fn keeping() -> ChangeOptions {
-    ChangeOptions { keep_expunged: Some(64 << 20), ..ChangeOptions::default() }
+    let keep_expunged = KeepExpunged::OrRefuse(KeepLimits::default());
+    ChangeOptions { keep_expunged, ..ChangeOptions::default() }
 }

@@ -196,7 +196,7 @@ impl History {
         assert_eq!(changed.expunged as usize, gone.len());
         assert_eq!(changed.gone.len(), uids.len() - gone.len());
         assert_eq!(changed.pending, 0);
-        let keeps = options.keep_expunged.is_some() && !gone.is_empty();
+        let keeps = options.keep_expunged != barid::KeepExpunged::No && !gone.is_empty();
         assert_eq!(changed.kept.is_some(), keeps);
         match (keeps, gone.is_empty()) {
             (true, _) => self.model.kept.push(Some(gone)),

@@ -1,10 +1,11 @@
 //! What is expunged can be brought back, whatever became of the expunge.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::{
-    ChangeOptions, Error, Flag, KeptState, Mailbox, MailboxSpec, OpenOptions, ReadAs, Undo,
+    ChangeOptions, Error, Flag, KeepExpunged, KeepLimits, KeptState, Mailbox, MailboxSpec,
+    OpenOptions, ReadAs, Undo,
 };
 use barid_vfs::{
     CallKind, CrashVfs, Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions as FileOptions,
@@ -50,8 +51,26 @@ fn not_kept(result: barid::Result<barid::Changed>, expected: u32) {
     }
 }
 
+/// The folder of what is kept.
+fn kept_dir(disk: &MemVfs) -> PathBuf {
+    let (state, mut found) = (Path::new("/state"), None);
+    let mut look = |name: &[u8], _| {
+        let name = String::from_utf8_lossy(name);
+        found = name.ends_with(".kept").then(|| state.join(&*name)).or(found.take());
+    };
+    disk.open_dir(state).unwrap().list(&mut look).unwrap();
+    found.unwrap()
+}
+
+/// As a server expunges: what does not fit is not kept.
 fn limited(bytes: u64) -> ChangeOptions {
-    ChangeOptions { keep_expunged: Some(bytes), ..now() }
+    let limits = KeepLimits { bytes_max: Some(bytes), ..KeepLimits::default() };
+    ChangeOptions { keep_expunged: KeepExpunged::WherePossible(limits), ..now() }
+}
+
+fn refusing(bytes: u64) -> ChangeOptions {
+    let limits = KeepLimits { bytes_max: Some(bytes), ..KeepLimits::default() };
+    ChangeOptions { keep_expunged: KeepExpunged::OrRefuse(limits), ..now() }
 }
 
 #[test]
@@ -79,7 +98,7 @@ fn an_expunge_that_was_not_kept_is_told() {
         let mut mailbox = arena.open();
         let dry = ChangeOptions { dry_run: true, ..options.clone() };
         let would = mailbox.change(&expunge(&[1, 6]), &dry).unwrap();
-        assert_eq!(would.too_large.is_some(), options.keep_expunged.is_some());
+        assert_eq!(would.too_large.is_some(), options.keep_expunged != KeepExpunged::No);
         let changed = mailbox.change(&expunge(&[1, 6]), &options).unwrap();
         assert_eq!((changed.kept, changed.too_large), (None, would.too_large));
         not_kept(mailbox.undo(&now()), 2);
@@ -96,6 +115,112 @@ fn an_expunge_that_was_not_kept_is_told() {
         nothing_to_undo(mailbox.undo(&now()));
         let missing = mailbox.undo_one(Undo::Number(7), &now()).unwrap_err();
         assert!(matches!(missing, Error::NoSuchExpunge { number: 7, .. }), "{missing}");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_before_anything_is_removed() {
+    for format in FORMATS {
+        let (disk, arena) = scene(format);
+        let mut mailbox = arena.open();
+        let before = (arena.content(), mailbox.kept_expunges().unwrap());
+        let refused = |mailbox: &mut Mailbox, options: &ChangeOptions| {
+            let error = mailbox.change(&expunge(&[1, 6]), options).unwrap_err();
+            assert!(matches!(error, Error::CannotKeep { messages: 2, .. }), "{error}");
+            assert_eq!(numbers(&arena, mailbox), [0, 1, 2, 4, 5, 6, 7]);
+            assert_eq!((arena.content(), mailbox.kept_expunges().unwrap()), before);
+        };
+        refused(&mut mailbox, &refusing(100));
+        refused(&mut mailbox, &ChangeOptions { dry_run: true, ..refusing(100) });
+        // A disk that is nearly full.
+        disk.set_free_space(Some(1_000));
+        refused(&mut mailbox, &keeping());
+        disk.set_free_space(None);
+        let dry = ChangeOptions { dry_run: true, ..keeping() };
+        let would = mailbox.change(&expunge(&[1, 6]), &dry).unwrap();
+        let changed = mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap();
+        let until = changed.kept_until.unwrap().unix_seconds();
+        assert!(would.kept > Some(0) && changed.kept >= would.kept);
+        assert!((until - disk.now().unix_seconds() - 30 * 86_400).abs() < 60);
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7]);
+    }
+}
+
+/// A folder of state that cannot be written stops nobody but who asks for it.
+#[test]
+fn a_servers_expunge_is_never_refused_for_what_is_kept() {
+    for nth in 0..20 {
+        let (disk, arena) = scene("maildir");
+        let fault = Fault::nth(nth).under(kept_dir(&disk)).forever();
+        let vfs = FaultVfs::new(disk.clone(), fault);
+        let mut mailbox = arena.on(Arc::new(vfs.clone())).open();
+        let changed = mailbox.change(&expunge(&[1, 6]), &limited(1 << 20));
+        assert_eq!(changed.unwrap().expunged, 2, "{nth}");
+        if !vfs.fired() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn messages_that_are_files_are_linked() {
+    for (links, copies) in [(true, false), (false, true)] {
+        let (disk, arena) = scene("maildir");
+        let mut mailbox = arena.open();
+        disk.set_hard_links(links);
+        let size = mailbox.bytes_of_messages(&[uid(1), uid(6)]).unwrap();
+        let changed = mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap();
+        assert!(changed.kept >= Some(size), "{changed:?}");
+        let state = mailbox.kept_expunges().unwrap();
+        assert_eq!((state[0].bytes, state[0].state), (changed.kept.unwrap(), KeptState::Kept));
+        let folder = kept_dir(&disk);
+        let file = disk.metadata(&folder.join("00000002")).unwrap().size;
+        assert_eq!(file > size, copies);
+        assert_eq!(mailbox.undo(&now()).unwrap().appends, 2);
+        assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 0, 5]);
+        assert!(disk.metadata(&folder.join("00000002.links")).is_err());
+    }
+}
+
+#[test]
+fn damage_of_what_is_kept_is_listed() {
+    for format in FORMATS {
+        let (disk, arena) = scene(format);
+        let mut mailbox = arena.open();
+        mailbox.change(&expunge(&[1, 6]), &keeping()).unwrap();
+        let mut files = Vec::new();
+        let mut folders = vec![kept_dir(&disk)];
+        while let Some(folder) = folders.pop() {
+            disk.open_dir(&folder)
+                .unwrap()
+                .list(&mut |name, file_type| {
+                    let path = folder.join(String::from_utf8_lossy(name).as_ref());
+                    match file_type {
+                        barid_vfs::FileType::Dir => folders.push(path),
+                        _ => files.push(path),
+                    }
+                })
+                .unwrap();
+        }
+        for path in &files {
+            let disk = disk.snapshot();
+            let file = disk.open(path, FileOptions::WRITE).unwrap();
+            let at = file.metadata().unwrap().size / 2;
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+            let arena = arena.on(Arc::new(disk));
+            let states: Vec<_> = arena
+                .open()
+                .kept_expunges()
+                .unwrap()
+                .iter()
+                .map(|kept| (kept.number, kept.state == KeptState::Damaged, kept.damaged > 0))
+                .collect();
+            let damaged: Vec<_> = states.iter().filter(|(_, state, _)| *state).collect();
+            assert_eq!(damaged.len(), 1, "{}: {states:?}", path.display());
+        }
+        assert!(files.len() >= 2);
     }
 }
 

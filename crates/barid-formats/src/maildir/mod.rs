@@ -200,6 +200,13 @@ impl Mailbox for Maildir {
         Ok(crate::files::open_message(path, file, size))
     }
 
+    /// Files of a Maildir are not changed in place, by nobody.
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+        let Location::File { name, in_new } = location else { return Ok(false) };
+        let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
+        Ok(crate::files::link(&*self.vfs, &path, to)?.is_some())
+    }
+
     fn sync(
         &mut self,
         changes: &ChangeSet,

@@ -137,6 +137,26 @@ impl Mailbox for MhFolder {
         Ok(crate::files::open_message(path, file, size))
     }
 
+    /// `anno` and `refile -link` of nmh leave links, and the former changes a file in place: one
+    /// that has another name already is not linked.
+    fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
+        let place = match location {
+            Location::File { name, .. } => parse_place(name),
+            Location::Span { .. } => None,
+        };
+        let Some((number, mark)) = place else { return Ok(false) };
+        let path = path_of(&self.path, number);
+        let Some(found) = crate::files::link(&*self.vfs, &path, to)? else { return Ok(false) };
+        if name::mark(&found) == mark && found.links == 2 {
+            return Ok(true);
+        }
+        self.vfs.remove_file(to).map_err(Error::at(to))?;
+        match name::mark(&found) == mark {
+            true => Ok(false),
+            false => Err(Error::MessageGone { path, offset: 0 }),
+        }
+    }
+
     fn sync(
         &mut self,
         changes: &ChangeSet,

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_vfs::Vfs;
+use barid_vfs::{Timestamp, Vfs};
 
-use super::{Expunged, ExpungedWriter, KeptFrom};
+use super::{Expunged, ExpungedWriter, KeptFrom, links_path};
 use crate::Identity;
 use crate::error::{At, Result};
 use crate::limits::KEPT_FOLDERS_MAX;
 use crate::modes::is_absent;
 
-/// What ends the name of a folder.
+/// The end of a folder's name.
 const SUFFIX: &str = ".kept";
+/// The end of the name of a folder of links.
+const LINKS_SUFFIX: &str = ".links";
 
 /// The expunges of a mailbox that are kept, each a file with a number. Whoever writes holds the
 /// lock of the pending changes.
@@ -65,30 +67,91 @@ impl KeptFolder {
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn remove(&self, number: u64) -> Result<()> {
-        self.remove_name(&name(number))
+        self.remove_name(&name(number))?;
+        remove_links(&*self.vfs, &links_path(&self.path_of(number)))
     }
 
-    /// Removes the oldest as long as all take more than `bytes` or are more than `count`, but never
-    /// the last; and what an interrupted writer left. Not durable at once.
+    /// Removes those whose time is over, and the oldest as long as all take more than `bytes` or
+    /// are more than `count`; and what an interrupted writer left. Never removes the last, if
+    /// `keeps_last`. Not durable at once.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn prune(&self, bytes: u64, count: usize) -> Result<()> {
+    pub fn prune(&self, now: Timestamp, bounds: &KeptBounds) -> Result<()> {
         let names = self.names()?;
-        for name in names.iter().filter(|name| name.ends_with(".tmp")) {
-            self.remove_name(name)?;
+        let numbers = self.numbers()?;
+        for name in &names {
+            let of = name.strip_suffix(LINKS_SUFFIX);
+            let is_left = of.and_then(number).is_some_and(|number| !numbers.contains(&number));
+            if name.ends_with(".tmp") {
+                self.remove_name(name)?;
+            } else if is_left {
+                remove_links(&*self.vfs, &self.dir.join(name))?;
+            }
         }
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
-        numbers.sort_unstable();
         let (mut total, mut left) = (0_u64, 0);
         for number in numbers.into_iter().rev() {
-            let path = self.path_of(number);
-            total = total.saturating_add(self.vfs.metadata(&path).at(&path)?.size);
+            let (bytes, until) = self.bytes_and_end(number)?;
+            total = total.saturating_add(bytes);
             left += 1;
-            if left > 1 && (total > bytes || left > count) {
+            let is_over = until.is_some_and(|until| until <= now);
+            let is_safe = left == 1 && bounds.keeps_last;
+            if !is_safe && (is_over || total > bounds.bytes || left > bounds.count) {
                 // Those before it are older still.
                 total = u64::MAX;
                 self.remove(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of an expunge, its links included, and when it may be dropped; of a damaged file its
+    /// size alone. What is not there has no bytes.
+    fn bytes_and_end(&self, number: u64) -> Result<(u64, Option<Timestamp>)> {
+        match self.open(number) {
+            Ok(Some(kept)) => Ok((kept.len(), Some(kept.from().until))),
+            Ok(None) => Ok((0, None)),
+            Err(crate::Error::Damaged { .. } | crate::Error::Version { .. }) => {
+                let path = self.path_of(number);
+                Ok((self.vfs.metadata(&path).at(&path)?.size, None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sums up all expunges that are kept. Opens each.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn summary(&self) -> Result<KeptSummary> {
+        let mut summary = KeptSummary::default();
+        for number in self.numbers()? {
+            let (bytes, until) = self.bytes_and_end(number)?;
+            summary.expunges += 1;
+            summary.bytes = summary.bytes.saturating_add(bytes);
+            summary.until = summary.until.max(until);
+        }
+        Ok(summary)
+    }
+
+    /// Removes expunges of other mailboxes whose time is over: nobody else does where no more
+    /// messages are expunged. Costs a listing of the state folder, and for each mailbox with
+    /// something kept a listing and one opening.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn prune_others(&self, now: Timestamp) -> Result<()> {
+        let state = self.dir.parent().unwrap_or(&self.dir);
+        for name in list(&*self.vfs, state)?.iter().take(KEPT_FOLDERS_MAX) {
+            let Some(id) = id_of(name).filter(|id| *id != self.identity.id) else { continue };
+            let identity = Identity { id, ..self.identity.clone() };
+            let folder = Self { vfs: Arc::clone(&self.vfs), dir: state.join(name), identity };
+            for number in folder.numbers()? {
+                // Those behind the first that may stay are younger.
+                match folder.bytes_and_end(number) {
+                    Ok((_, Some(until))) if until <= now => folder.remove(number)?,
+                    _ => break,
+                }
             }
         }
         Ok(())
@@ -107,7 +170,10 @@ impl KeptFolder {
             self.remove(*number)?;
         }
         for rest in names.iter().filter(|name| number(name).is_none()) {
-            self.remove_name(rest)?;
+            match rest.ends_with(LINKS_SUFFIX) {
+                true => remove_links(&*self.vfs, &self.dir.join(rest))?,
+                false => self.remove_name(rest)?,
+            }
         }
         if !names.is_empty() {
             self.vfs.sync_dir(&self.dir).at(&self.dir)?;
@@ -125,11 +191,7 @@ impl KeptFolder {
         let state = self.dir.parent().unwrap_or(&self.dir);
         let mut former = Vec::new();
         for name in list(&*self.vfs, state)?.iter().take(KEPT_FOLDERS_MAX) {
-            let Some(id) = name.strip_suffix(SUFFIX).filter(|id| id.len() == 32) else { continue };
-            let Ok(id) = u128::from_str_radix(id, 16) else { continue };
-            if id == self.identity.id {
-                continue;
-            }
+            let Some(id) = id_of(name).filter(|id| *id != self.identity.id) else { continue };
             let identity = Identity { id, ..self.identity.clone() };
             let folder = Self { vfs: Arc::clone(&self.vfs), dir: state.join(name), identity };
             let Some(last) = folder.numbers()?.last().copied() else { continue };
@@ -157,6 +219,49 @@ impl KeptFolder {
 
     fn names(&self) -> Result<Vec<String>> {
         list(&*self.vfs, &self.dir)
+    }
+}
+
+/// The expunges that are kept of a mailbox, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptSummary {
+    /// Number of expunges.
+    pub expunges: u32,
+    /// Bytes of all of them, their links included.
+    pub bytes: u64,
+    /// When the last of them may be dropped.
+    pub until: Option<Timestamp>,
+}
+
+/// Bounds of the expunges that are kept of a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptBounds {
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Number of expunges.
+    pub count: usize,
+    /// The last one stays, whatever the other bounds are.
+    pub keeps_last: bool,
+}
+
+/// The identity that the name of a folder is made of.
+fn id_of(name: &str) -> Option<u128> {
+    let id = name.strip_suffix(SUFFIX).filter(|id| id.len() == 32)?;
+    u128::from_str_radix(id, 16).ok()
+}
+
+/// Removes a folder of links, if it is there. Not durable at once.
+pub(super) fn remove_links(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    for name in list(vfs, dir)? {
+        let path = dir.join(name);
+        match vfs.remove_file(&path) {
+            Err(error) if !is_absent(&error) => return Err(error).at(&path),
+            _ => {}
+        }
+    }
+    match vfs.remove_dir(dir) {
+        Err(error) if !is_absent(&error) => Err(error).at(dir),
+        _ => Ok(()),
     }
 }
 

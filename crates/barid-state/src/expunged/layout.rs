@@ -3,35 +3,43 @@
 use std::os::unix::ffi::OsStrExt;
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid, UidValidity};
+use barid_vfs::Timestamp;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{KeptForm, KeptFrom, KeptMessage, LeftOut};
+use super::{KEPT_SECONDS, KeptForm, KeptFrom, KeptMessage, LeftOut};
 use crate::MessageKey;
 use crate::bytes::{Take, u32_at, u64_at};
 use crate::limits::PATH_LEN_MAX;
 
-/// The version of the layout.
-pub(super) const VERSION: u32 = 2;
+/// The version of the layout that is written.
+pub(super) const VERSION: u32 = 3;
+/// The older version that is read, too: no message is a link, and the header names no end.
+const VERSION_2: u32 = 2;
 
 const HEADER_MAGIC: &[u8; 8] = b"baridEXP";
 const MESSAGE_MAGIC: &[u8; 4] = b"EMSG";
 const FOOTER_MAGIC: &[u8; 4] = b"EEND";
 
 /// The header without the path.
-pub(super) const HEADER_LEN: usize = 72;
+const HEADER_LEN: usize = 80;
+const HEADER_LEN_2: usize = 72;
 pub(super) const HEADER_LEN_MAX: usize = HEADER_LEN + PATH_LEN_MAX;
 pub(super) const HEAD_LEN: usize = 64;
 pub(super) const INDEX_ENTRY_LEN: usize = 16;
-pub(super) const FOOTER_LEN: usize = 32;
+pub(super) const FOOTER_LEN: usize = 40;
+const FOOTER_LEN_2: usize = 32;
+/// Bytes that stand for the text of a message whose file is linked: the time of its last change.
+pub(super) const LINKED_LEN: u64 = 8;
 
 /// The bit of what goes on with the expunge before.
 const CONTINUES: u8 = 1;
 /// The bit of what was not kept.
 const LEFT_OUT: u8 = 2;
 
-/// What a header says.
+/// A parsed header, or why there is none.
 pub(super) enum Header {
-    Good(Box<KeptFrom>, u64),
+    /// The mailbox, the length of the header, and that of the footer.
+    Good(Box<KeptFrom>, u64, usize),
     /// One of another version.
     Version(u32),
     /// No such file.
@@ -56,26 +64,35 @@ pub(super) fn header(id: u128, from: &KeptFrom) -> Vec<u8> {
     bytes.extend((path.len() as u16).to_le_bytes());
     bytes.extend(left_out.messages.to_le_bytes());
     bytes.extend(left_out.bytes.to_le_bytes());
+    bytes.extend(from.until.unix_nanos.to_le_bytes());
     bytes.extend(text_hash(&bytes, path).to_le_bytes());
     bytes.extend(path);
     bytes
 }
 
-/// Reads the header at the start of `bytes`; tells its length, too.
+/// Parses the header at the start of `bytes`.
 pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
-    let Some(fixed) = bytes.get(..HEADER_LEN) else { return Header::Bad };
-    if !fixed.starts_with(HEADER_MAGIC) {
+    let Some(start) = bytes.get(..HEADER_LEN_2) else { return Header::Bad };
+    if !start.starts_with(HEADER_MAGIC) {
         return Header::Bad;
     }
-    let version = u32_at(fixed, 8);
-    if version != VERSION {
-        return Header::Version(version);
-    }
+    let (fixed_len, footer_len) = match u32_at(start, 8) {
+        VERSION => (HEADER_LEN, FOOTER_LEN),
+        VERSION_2 => (HEADER_LEN_2, FOOTER_LEN_2),
+        version => return Header::Version(version),
+    };
+    let Some(fixed) = bytes.get(..fixed_len) else { return Header::Bad };
     let len = u32_at(fixed, 12) as usize;
     let path_len = usize::from(u16::from_le_bytes([fixed[50], fixed[51]]));
-    let path = bytes.get(HEADER_LEN..len).filter(|path| path.len() == path_len);
-    let Some(path) = path.filter(|path| u64_at(fixed, 64) == text_hash(&fixed[..64], path)) else {
+    let path = bytes.get(fixed_len..len).filter(|path| path.len() == path_len);
+    let (checked, checksum) = fixed.split_at(fixed_len - 8);
+    let Some(path) = path.filter(|path| u64_at(checksum, 0) == text_hash(checked, path)) else {
         return Header::Bad;
+    };
+    let kept = Timestamp { unix_nanos: u64_at(fixed, 32).cast_signed() };
+    let until = match fixed_len {
+        HEADER_LEN => u64_at(fixed, 64).cast_signed(),
+        _ => kept.unix_nanos.saturating_add(KEPT_SECONDS.saturating_mul(1_000_000_000)),
     };
     let left_out = LeftOut { messages: u32_at(fixed, 52), bytes: u64_at(fixed, 56) };
     let numbers = (UidValidity::new(u32_at(fixed, 40)), Uid::new(u32_at(fixed, 44)));
@@ -86,11 +103,12 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
                 format: fixed[49],
                 uidvalidity,
                 uidnext,
-                kept: barid_vfs::Timestamp { unix_nanos: u64_at(fixed, 32).cast_signed() },
+                kept,
+                until: Timestamp { unix_nanos: until },
                 continues: fixed[48] & CONTINUES != 0,
                 left_out: (fixed[48] & LEFT_OUT != 0).then_some(left_out),
             };
-            Header::Good(Box::new(from), len as u64)
+            Header::Good(Box::new(from), len as u64, footer_len)
         }
         _ => Header::Bad,
     }
@@ -100,14 +118,21 @@ pub(super) fn read_header(bytes: &[u8], id: u128) -> Header {
 pub(super) struct Head {
     pub(super) uid: Uid,
     key: MessageKey,
-    pub(super) bytes_len: u64,
+    pub(super) message_len: u64,
     internal_date: InternalDate,
     flags: FlagSet,
     keyword_count: u8,
     keywords_len: u16,
     sender_len: u16,
     text_hash: u64,
-    form: KeptForm,
+    form: Form,
+}
+
+/// How the bytes of a message are kept, as its head says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Here(KeptForm),
+    Linked,
 }
 
 impl Head {
@@ -116,20 +141,31 @@ impl Head {
         u64::from(self.keywords_len) + u64::from(self.sender_len)
     }
 
+    /// Tells whether the message is a file of its own.
+    pub(super) fn is_linked(&self) -> bool {
+        self.form == Form::Linked
+    }
+
+    /// Bytes that follow the names.
+    pub(super) fn bytes_len(&self) -> u64 {
+        if self.is_linked() { LINKED_LEN } else { self.message_len }
+    }
+
     pub(super) fn decode(bytes: &[u8; HEAD_LEN]) -> Option<Self> {
         let good = bytes.starts_with(MESSAGE_MAGIC) && u64_at(bytes, 56) == xxh3_64(&bytes[..56]);
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let uid = Uid::new(u32_at(bytes, 4)).filter(|_| good)?;
         let form = match bytes[52] {
-            0 => KeptForm::Message,
-            1 => KeptForm::Stored { separator_len: u32_at(bytes, 48) },
-            2 => KeptForm::LeftOut,
+            0 => Form::Here(KeptForm::Message),
+            1 => Form::Here(KeptForm::Stored { separator_len: u32_at(bytes, 48) }),
+            2 => Form::Here(KeptForm::LeftOut),
+            3 => Form::Linked,
             _ => return None,
         };
         Some(Self {
             uid,
             key: MessageKey(u64_at(bytes, 8)),
-            bytes_len: u64_at(bytes, 16),
+            message_len: u64_at(bytes, 16),
             internal_date: InternalDate {
                 unix_seconds: u64_at(bytes, 24).cast_signed(),
                 zone_minutes: half(32).cast_signed(),
@@ -143,11 +179,25 @@ impl Head {
         })
     }
 
-    /// The message, if `names` and `bytes` are what was kept.
-    pub(super) fn message(&self, names: &[u8], bytes: Vec<u8>) -> Option<KeptMessage> {
-        if text_hash(names, &bytes) != self.text_hash {
+    /// Tells whether a checksum is that of the names and bytes that were kept.
+    pub(super) fn is_of(&self, text_hash: u64) -> bool {
+        text_hash == self.text_hash
+    }
+
+    /// The message, if `names` and `kept` are what was kept; its bytes are `bytes`, or else `kept`.
+    pub(super) fn message(
+        &self,
+        names: &[u8],
+        kept: Vec<u8>,
+        bytes: Option<Vec<u8>>,
+    ) -> Option<KeptMessage> {
+        if !self.is_of(text_hash(names, &kept)) {
             return None;
         }
+        let form = match self.form {
+            Form::Here(form) => form,
+            Form::Linked => KeptForm::Message,
+        };
         let mut take = Take(names);
         let mut keywords = Vec::with_capacity(usize::from(self.keyword_count));
         for _ in 0..self.keyword_count {
@@ -163,14 +213,17 @@ impl Head {
             flags: self.flags,
             keywords,
             sender: (!sender.is_empty()).then(|| sender.to_owned()),
-            form: self.form,
-            bytes,
+            form,
+            bytes: bytes.unwrap_or(kept),
         })
     }
 }
 
-/// Appends all of a message.
-pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage) {
+/// Appends a message; of one whose file is linked its size and the time of its last change.
+pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage, linked: Option<&LinkedFile>) {
+    let modified = linked.map(|file| file.modified.unix_nanos.to_le_bytes());
+    let text = modified.as_ref().map_or(message.bytes.as_slice(), |bytes| bytes);
+    let len = linked.map_or(message.bytes.len() as u64, |file| file.size);
     let mut names = Vec::new();
     let count = message.keywords.len().min(usize::from(u8::MAX));
     for keyword in &message.keywords[..count] {
@@ -186,14 +239,15 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage) {
     out.extend(MESSAGE_MAGIC);
     out.extend(message.uid.get().to_le_bytes());
     out.extend(message.key.0.to_le_bytes());
-    out.extend((message.bytes.len() as u64).to_le_bytes());
+    out.extend(len.to_le_bytes());
     out.extend(message.internal_date.unix_seconds.to_le_bytes());
     out.extend(message.internal_date.zone_minutes.to_le_bytes());
     out.extend([message.flags.bits(), count as u8]);
     out.extend(keywords_len.to_le_bytes());
     out.extend((sender.len() as u16).to_le_bytes());
-    out.extend(text_hash(&names, &message.bytes).to_le_bytes());
+    out.extend(text_hash(&names, text).to_le_bytes());
     let (form, separator_len) = match message.form {
+        _ if linked.is_some() => (3, 0),
         KeptForm::Message => (0, 0),
         KeptForm::Stored { separator_len } => (1, separator_len),
         KeptForm::LeftOut => (2, 0),
@@ -203,7 +257,23 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage) {
     let checksum = xxh3_64(&out[start..]);
     out.extend(checksum.to_le_bytes());
     out.extend(&names);
-    out.extend(&message.bytes);
+    out.extend(text);
+}
+
+/// The file of a message that is kept as a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkedFile {
+    pub(super) size: u64,
+    pub(super) modified: Timestamp,
+}
+
+impl LinkedFile {
+    /// The file that the bytes behind a head tell of.
+    pub(super) fn decode(head: &Head, bytes: &[u8]) -> Option<Self> {
+        let nanos = bytes.try_into().ok().map(i64::from_le_bytes)?;
+        let modified = Timestamp { unix_nanos: nanos };
+        head.is_linked().then_some(Self { size: head.message_len, modified })
+    }
 }
 
 fn text_hash(names: &[u8], bytes: &[u8]) -> u64 {
@@ -236,28 +306,33 @@ pub(super) struct Footer {
     /// Where the index begins, and the messages end.
     pub(super) index_at: u64,
     index_hash: u64,
+    /// Bytes of the files that are linked.
+    pub(super) linked_bytes: u64,
 }
 
-pub(super) fn footer(count: u32, index_at: u64, index: &[u8]) -> Vec<u8> {
+pub(super) fn footer(count: u32, index_at: u64, index: &[u8], linked_bytes: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(FOOTER_LEN);
     bytes.extend(FOOTER_MAGIC);
     bytes.extend(count.to_le_bytes());
     bytes.extend(index_at.to_le_bytes());
     bytes.extend(xxh3_64(index).to_le_bytes());
+    bytes.extend(linked_bytes.to_le_bytes());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
     bytes
 }
 
-/// The footer that begins at `at`.
-pub(super) fn read_footer(bytes: &[u8; FOOTER_LEN], at: u64) -> Option<Footer> {
+/// Parses the footer that begins at `at`, and is as long as the header says.
+pub(super) fn read_footer(bytes: &[u8], at: u64) -> Option<Footer> {
+    let (checked, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
     let footer = Footer {
         count: u32_at(bytes, 4),
         index_at: u64_at(bytes, 8),
         index_hash: u64_at(bytes, 16),
+        linked_bytes: if bytes.len() == FOOTER_LEN { u64_at(bytes, 24) } else { 0 },
     };
     let index_len = u64::from(footer.count) * INDEX_ENTRY_LEN as u64;
     let good = bytes.starts_with(FOOTER_MAGIC)
-        && u64_at(bytes, 24) == xxh3_64(&bytes[..24])
+        && u64_at(checksum, 0) == xxh3_64(checked)
         && footer.index_at.checked_add(index_len) == Some(at);
     good.then_some(footer)
 }

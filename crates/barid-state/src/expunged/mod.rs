@@ -4,19 +4,20 @@
 //! `docs/formats/expunged.md` maps. A file is written whole and durable before its messages are
 //! expunged, so that there is no moment at which a message is in neither place, and it takes the
 //! place of no other: whether the expunge then happened is told by the mailbox, which still has the
-//! messages or has not. Every message has its own checksum: damage costs the messages it hits.
+//! messages or has not. Every message has its own checksum: damage costs the messages it hits. A
+//! message that is a file of its own may be linked into a folder beside instead of copied.
 
 mod folder;
 mod layout;
 mod read;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid, UidValidity};
 use barid_vfs::Timestamp;
 
-pub use self::folder::KeptFolder;
+pub use self::folder::{KeptBounds, KeptFolder, KeptSummary};
 pub use self::read::Expunged;
 pub use self::write::ExpungedWriter;
 use crate::MessageKey;
@@ -34,11 +35,16 @@ pub struct KeptFrom {
     pub uidnext: Uid,
     /// When they were kept.
     pub kept: Timestamp,
+    /// When they may be dropped.
+    pub until: Timestamp,
     /// The expunge goes on with the one kept before, which was interrupted.
     pub continues: bool,
     /// The messages were not kept: only that there was an expunge, and of which messages first.
     pub left_out: Option<LeftOut>,
 }
+
+/// How long messages of version 2 are kept, in seconds: 30 days.
+const KEPT_SECONDS: i64 = 30 * 86_400;
 
 /// What was expunged and not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,9 +95,23 @@ pub struct KeptMessage {
 pub enum Kept {
     /// A message.
     Message(Box<KeptMessage>),
+    /// A message whose file was kept as a link, and was changed in place since.
+    Changed(Box<KeptMessage>),
     /// One that is damaged.
     Damaged {
         /// Its UID, if that can still be read; else the messages behind it cannot be found.
         uid: Option<Uid>,
     },
+}
+
+/// The folder of the messages that the file at `path` keeps as links.
+fn links_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".links");
+    name.into()
+}
+
+/// The link of a message that the file at `path` keeps.
+fn link_path(path: &Path, uid: Uid) -> PathBuf {
+    links_path(path).join(uid.to_string())
 }

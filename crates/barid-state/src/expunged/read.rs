@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use barid_types::Uid;
-use barid_vfs::{File, OpenOptions, Vfs};
+use barid_vfs::{File, FileType, OpenOptions, Vfs};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::layout::{self, FOOTER_LEN, HEAD_LEN, HEADER_LEN_MAX, Head, Header, INDEX_ENTRY_LEN};
-use super::{Kept, KeptFrom};
+use super::folder::remove_links;
+use super::layout::{self, HEAD_LEN, HEADER_LEN_MAX, Head, Header, INDEX_ENTRY_LEN, LinkedFile};
+use super::{Kept, KeptFrom, link_path, links_path};
 use crate::MessageKey;
 use crate::error::{At, Error, Result};
+use crate::limits::EXPUNGED_CHECK_LEN;
 use crate::modes::is_absent;
 
 /// The messages of one expunge, read one by one.
@@ -46,13 +49,13 @@ impl Expunged {
         let size = file.metadata().at(&path)?.size;
         let mut header = vec![0; HEADER_LEN_MAX.min(size as usize)];
         let len = file.read_full_at(&mut header, 0).at(&path)?;
-        let (from, start) = match layout::read_header(&header[..len], id) {
-            Header::Good(from, start) => (*from, start),
+        let (from, start, footer_len) = match layout::read_header(&header[..len], id) {
+            Header::Good(from, start, footer_len) => (*from, start, footer_len),
             Header::Version(version) => return Err(Error::Version { path, version }),
             Header::Bad => return Err(Error::Damaged { path, offset: 0 }),
         };
-        let mut footer = [0; FOOTER_LEN];
-        let footer_at = size.saturating_sub(FOOTER_LEN as u64);
+        let mut footer = vec![0; footer_len];
+        let footer_at = size.saturating_sub(footer_len as u64);
         file.read_full_at(&mut footer, footer_at).at(&path)?;
         let footer = layout::read_footer(&footer, footer_at);
         let footer = footer.filter(|footer| footer.index_at >= start);
@@ -86,9 +89,9 @@ impl Expunged {
         Ok(layout::read_index(&bytes[..len], footer))
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file and of those that it links.
     pub fn len(&self) -> u64 {
-        self.size
+        self.size + self.footer.as_ref().map_or(0, |footer| footer.linked_bytes)
     }
 
     /// Whether no message is in it.
@@ -102,29 +105,119 @@ impl Expunged {
     /// [`Error::Io`].
     #[expect(clippy::should_implement_trait, reason = "reading may fail in a way that ends it")]
     pub fn next(&mut self) -> Result<Option<Kept>> {
+        let (head, names_at) = match self.next_head()? {
+            Next::End => return Ok(None),
+            Next::Damaged => return Ok(Some(Kept::Damaged { uid: None })),
+            Next::Head(head, names_at) => (head, names_at),
+        };
+        let mut names = vec![0; head.names_len() as usize];
+        let mut kept = vec![0; head.bytes_len() as usize];
+        self.file.read_full_at(&mut names, names_at).at(&self.path)?;
+        self.file.read_full_at(&mut kept, names_at + head.names_len()).at(&self.path)?;
+        let damaged = Kept::Damaged { uid: Some(head.uid) };
+        let linked = LinkedFile::decode(&head, &kept);
+        let (bytes, is_changed) = match linked {
+            None => (None, false),
+            Some(linked) => match self.read_link(head.uid, linked)? {
+                Some((bytes, is_changed)) => (Some(bytes), is_changed),
+                None => return Ok(Some(damaged)),
+            },
+        };
+        Ok(Some(match head.message(&names, kept, bytes).map(Box::new) {
+            Some(message) if is_changed => Kept::Changed(message),
+            Some(message) => Kept::Message(message),
+            None => damaged,
+        }))
+    }
+
+    /// Reads the next head, and goes to the one behind it.
+    fn next_head(&mut self) -> Result<Next> {
         if self.at >= self.end {
-            return Ok(None);
+            return Ok(Next::End);
         }
         let mut head = [0; HEAD_LEN];
         let len = self.file.read_full_at(&mut head, self.at).at(&self.path)?;
         let whole = len == HEAD_LEN && self.at + HEAD_LEN as u64 <= self.end;
         let head = Head::decode(&head).filter(|_| whole).filter(|head| {
-            let text = head.names_len().checked_add(head.bytes_len);
+            let text = head.names_len().checked_add(head.bytes_len());
             text.is_some_and(|len| len <= self.end - self.at - HEAD_LEN as u64)
         });
         let Some(head) = head else {
             self.at = self.end;
-            return Ok(Some(Kept::Damaged { uid: None }));
+            return Ok(Next::Damaged);
         };
         let names_at = self.at + HEAD_LEN as u64;
-        let mut names = vec![0; head.names_len() as usize];
-        let mut bytes = vec![0; head.bytes_len as usize];
-        self.file.read_full_at(&mut names, names_at).at(&self.path)?;
-        self.file.read_full_at(&mut bytes, names_at + head.names_len()).at(&self.path)?;
-        self.at = names_at + head.names_len() + head.bytes_len;
-        Ok(Some(match head.message(&names, bytes) {
-            Some(message) => Kept::Message(Box::new(message)),
-            None => Kept::Damaged { uid: Some(head.uid) },
+        self.at = names_at + head.names_len() + head.bytes_len();
+        Ok(Next::Head(head, names_at))
+    }
+
+    /// The bytes of a linked file, and whether it was changed since; `None` if it is not there.
+    fn read_link(&self, uid: Uid, linked: LinkedFile) -> Result<Option<(Vec<u8>, bool)>> {
+        let path = link_path(&self.path, uid);
+        let file = match self.vfs.open(&path, OpenOptions::READ) {
+            Err(error) if is_absent(&error) => return Ok(None),
+            result => result.at(&path)?,
+        };
+        let found = file.metadata().at(&path)?;
+        if found.file_type != FileType::File {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; found.size as usize];
+        let len = file.read_full_at(&mut bytes, 0).at(&path)?;
+        bytes.truncate(len);
+        let is_same = LinkedFile { size: len as u64, modified: found.modified } == linked;
+        Ok(Some((bytes, !is_same)))
+    }
+
+    /// Counts the messages that are damaged, or cannot be found behind damage; of a damaged end at
+    /// least one. Reads the whole file, some bytes at a time, and looks at every linked file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn count_damaged(&mut self) -> Result<u32> {
+        let (mut whole, mut damaged) = (0, 0);
+        self.rewind();
+        loop {
+            match self.next_head()? {
+                Next::End => break,
+                Next::Damaged => damaged += 1,
+                Next::Head(head, names_at) if self.is_whole(&head, names_at)? => whole += 1,
+                Next::Head(..) => damaged += 1,
+            }
+        }
+        self.rewind();
+        let is_indexed = self.index()?.is_some();
+        Ok(match self.count() {
+            Some(count) => count.saturating_sub(whole).max(damaged).max(u32::from(!is_indexed)),
+            None => damaged.max(1),
+        })
+    }
+
+    fn is_whole(&self, head: &Head, names_at: u64) -> Result<bool> {
+        let (mut hash, mut at) = (Xxh3::new(), names_at);
+        let end = names_at + head.names_len() + head.bytes_len();
+        let mut buffer = vec![0; EXPUNGED_CHECK_LEN.min((end - at) as usize)];
+        while at < end {
+            let wanted = buffer.len().min((end - at) as usize);
+            let len = self.file.read_full_at(&mut buffer[..wanted], at).at(&self.path)?;
+            if len < wanted {
+                return Ok(false);
+            }
+            hash.update(&buffer[..len]);
+            at += len as u64;
+        }
+        Ok(head.is_of(hash.digest()) && (!head.is_linked() || self.is_link_whole(head, end)?))
+    }
+
+    /// Tells whether the file of a link, of which the head ends at `end`, is as it was.
+    fn is_link_whole(&self, head: &Head, end: u64) -> Result<bool> {
+        let mut bytes = [0; layout::LINKED_LEN as usize];
+        let len = self.file.read_full_at(&mut bytes, end - layout::LINKED_LEN).at(&self.path)?;
+        let Some(linked) = LinkedFile::decode(head, &bytes[..len]) else { return Ok(false) };
+        let found = self.vfs.symlink_metadata(&link_path(&self.path, head.uid));
+        Ok(found.is_ok_and(|found| {
+            let file = LinkedFile { size: found.size, modified: found.modified };
+            found.file_type == FileType::File && file == linked
         }))
     }
 
@@ -139,9 +232,10 @@ impl Expunged {
     /// [`Error::Io`].
     pub fn remove(self) -> Result<()> {
         match self.vfs.remove_file(&self.path) {
-            Err(error) if !is_absent(&error) => Err(error).at(&self.path),
-            _ => Ok(()),
+            Err(error) if !is_absent(&error) => return Err(error).at(&self.path),
+            _ => {}
         }
+        remove_links(&*self.vfs, &links_path(&self.path))
     }
 
     /// Gives the file another name, which is returned: for one that is damaged.
@@ -153,9 +247,24 @@ impl Expunged {
         self.vfs.random(&mut random).at(&self.path)?;
         let aside = format!("damaged-{:016x}", u64::from_le_bytes(random));
         let aside = self.path.with_extension(aside);
+        // The links first: without them the file says what is missing, they without it nothing.
+        let links = links_path(&self.path);
+        match self.vfs.rename(&links, &links_path(&aside)) {
+            Err(error) if !is_absent(&error) => return Err(error).at(&links),
+            _ => {}
+        }
         self.vfs.rename(&self.path, &aside).at(&self.path)?;
         let dir = self.path.parent().unwrap_or(&self.path);
         self.vfs.sync_dir(dir).at(dir)?;
         Ok(aside)
     }
+}
+
+/// What follows in a file.
+enum Next {
+    End,
+    /// Nothing behind it can be found.
+    Damaged,
+    /// A head, and where the names behind it stand.
+    Head(Head, u64),
 }

@@ -1,15 +1,22 @@
 //! Writing the messages of an expunge.
+//!
+//! Order: links, and what they lead to, durable (fsync of each, of their folder, and of the folder
+//! that this is in; or one sync of the file system where they are many); fsync of the file; its rename, the commit point; fsync of
+//! the folder. A crash before the rename leaves a folder of links without its file, which the next
+//! writer removes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barid_vfs::{File, OpenOptions, Vfs, create_dir_durable};
+use barid_types::Uid;
+use barid_vfs::{Dir, File, OpenOptions, Vfs, create_dir_durable};
 
-use super::layout;
-use super::{KeptFrom, KeptMessage};
+use super::folder::remove_links;
+use super::layout::{self, LinkedFile};
+use super::{KeptFrom, KeptMessage, link_path, links_path};
 use crate::Identity;
 use crate::error::{At, Result};
-use crate::limits::EXPUNGED_BUFFER_LEN;
+use crate::limits::{EXPUNGED_BUFFER_LEN, EXPUNGED_SYNC_FS_MIN};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent};
 
 /// Writes the messages of an expunge. Dropped before [`ExpungedWriter::finish`] it leaves nothing.
@@ -23,7 +30,18 @@ pub struct ExpungedWriter {
     index: Vec<u8>,
     written: u64,
     count: u32,
+    links: Links,
     finished: bool,
+}
+
+/// The links of an expunge.
+#[derive(Debug, Default)]
+struct Links {
+    is_made: bool,
+    bytes: u64,
+    /// The folder, if its file system is synced in the end: opened before the first link, so that
+    /// it tells of everything that cannot be written.
+    dir: Option<Box<dyn Dir>>,
 }
 
 impl ExpungedWriter {
@@ -55,8 +73,52 @@ impl ExpungedWriter {
             index: Vec::new(),
             written: 0,
             count: 0,
+            links: Links::default(),
             finished: false,
         })
+    }
+
+    /// Makes the folder for links to about `count` messages. What an interrupted writer left there
+    /// is removed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn begin_links(&mut self, count: usize) -> Result<()> {
+        let path = links_path(&self.path);
+        remove_links(&*self.vfs, &path)?;
+        self.vfs.create_dir(&path, DIR_MODE).at(&path)?;
+        self.links.is_made = true;
+        if count >= EXPUNGED_SYNC_FS_MIN {
+            let dir = self.vfs.open_dir(&path).at(&path)?;
+            self.links.dir = dir.syncs_file_system().at(&path)?.then_some(dir);
+        }
+        Ok(())
+    }
+
+    /// Returns the name that the file of a message is to be linked to, after
+    /// [`ExpungedWriter::begin_links`]; [`ExpungedWriter::linked`] then adds it.
+    pub fn link_path(&self, uid: Uid) -> PathBuf {
+        link_path(&self.path, uid)
+    }
+
+    /// Adds a message whose file was linked to [`ExpungedWriter::link_path`]; its bytes are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn linked(&mut self, message: &KeptMessage) -> Result<()> {
+        let path = self.link_path(message.uid);
+        let found = match &self.links.dir {
+            Some(_) => self.vfs.symlink_metadata(&path).at(&path)?,
+            None => {
+                let file = self.vfs.open(&path, OpenOptions::READ).at(&path)?;
+                file.sync_all().at(&path)?;
+                file.metadata().at(&path)?
+            }
+        };
+        self.links.bytes += found.size;
+        let linked = LinkedFile { size: found.size, modified: found.modified };
+        self.put(message, Some(&linked))
     }
 
     /// Adds a message.
@@ -64,30 +126,50 @@ impl ExpungedWriter {
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn message(&mut self, message: &KeptMessage) -> Result<()> {
-        layout::put_message(&mut self.buffer, message);
+        self.put(message, None)
+    }
+
+    fn put(&mut self, message: &KeptMessage, linked: Option<&LinkedFile>) -> Result<()> {
+        layout::put_message(&mut self.buffer, message, linked);
         layout::put_index(&mut self.index, message);
         self.count += 1;
         if self.buffer.len() >= EXPUNGED_BUFFER_LEN { self.flush() } else { Ok(()) }
     }
 
-    /// Puts the file in its place; durable when it returns. Returns its bytes.
+    /// Puts the file in its place; durable when it returns. Returns its bytes, with those of the
+    /// files that it links.
     ///
-    /// Order: fsync of the file, rename (the commit point), fsync of the folder.
+    /// Order: links, fsync of the file, rename (the commit point), fsync of the folder.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn finish(mut self) -> Result<u64> {
         let end = self.written + self.buffer.len() as u64;
-        let footer = layout::footer(self.count, end, &self.index);
+        let footer = layout::footer(self.count, end, &self.index, self.links.bytes);
         self.buffer.append(&mut self.index);
         self.buffer.extend(footer);
         self.flush()?;
+        self.sync_links()?;
         self.file.sync_all().at(&self.temporary)?;
         self.vfs.rename(&self.temporary, &self.path).at(&self.path)?;
         self.finished = true;
         let dir = self.path.parent().unwrap_or(&self.path);
         self.vfs.sync_dir(dir).at(dir)?;
-        Ok(self.written)
+        Ok(self.written + self.links.bytes)
+    }
+
+    fn sync_links(&self) -> Result<()> {
+        let path = links_path(&self.path);
+        match &self.links.dir {
+            Some(dir) => dir.sync_file_system().at(&path),
+            None if self.links.is_made => {
+                self.vfs.sync_dir(&path).at(&path)?;
+                // The name of the folder must not come after that of the file.
+                let dir = self.path.parent().unwrap_or(&self.path);
+                self.vfs.sync_dir(dir).at(dir)
+            }
+            None => Ok(()),
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -103,6 +185,9 @@ impl Drop for ExpungedWriter {
         if !self.finished {
             // What stays behind is only waste.
             let _ = self.vfs.remove_file(&self.temporary);
+            if self.links.is_made {
+                let _ = remove_links(&*self.vfs, &links_path(&self.path));
+            }
         }
     }
 }

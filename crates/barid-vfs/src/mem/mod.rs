@@ -577,6 +577,11 @@ impl Vfs for MemVfs {
         Ok(self.shared.free.load(Ordering::Relaxed))
     }
 
+    /// What is left of the disk: what was written counts for nothing.
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        self.free_space(path)
+    }
+
     fn block_size(&self, path: &Path) -> io::Result<u64> {
         self.node(path)?;
         Ok(BLOCK_LEN as u64)

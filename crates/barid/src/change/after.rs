@@ -97,6 +97,7 @@ impl Made {
             unwritable_asked,
             ambiguous,
             kept: self.kept.bytes,
+            kept_until: self.kept.until,
             too_large: self.kept.too_large,
             pending: ambiguous,
             figures: report.figures,

@@ -2,19 +2,25 @@
 //!
 //! Every expunge gets a file of its own, durable before the first byte of the mailbox changes, and
 //! none before it is touched by then: if the expunge fails, or the power does, both are there, and
-//! the mailbox tells which was made (`Mailbox::presence`).
+//! the mailbox tells which was made (`Mailbox::presence`). Messages that are files are linked where
+//! the state folder is on their file system, and neither read nor copied. Older expunges go after
+//! the change, and before it only where the disk has no room for both.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use barid_formats::{Error as FormatError, Format, Location, ReadAs};
-use barid_state::{Expunged, KeptFolder, KeptForm, KeptFrom, KeptMessage, LeftOut};
+use barid_state::{
+    Error as StateError, Expunged, ExpungedWriter, KeptBounds, KeptFolder, KeptForm, KeptFrom,
+    KeptMessage, LeftOut,
+};
 use barid_types::Uid;
+use barid_vfs::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ChangeOptions;
 use super::resolve::there;
-use crate::limits::{KEPT_BYTES_MAX, KEPT_MAX, LEFT_OUT_NAMED};
+use super::{ChangeOptions, KeepExpunged, KeepLimits, KeepPlan};
+use crate::limits::{KEPT_MAX, LEFT_OUT_NAMED};
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
 /// What is kept of an expunge that is about to be made.
@@ -24,10 +30,12 @@ pub(super) struct Keeping {
     number: Option<u64>,
     /// Bytes that are kept.
     pub(super) bytes: Option<u64>,
+    /// When they may be dropped.
+    pub(super) until: Option<Timestamp>,
     /// Bytes of messages that were to be kept and are too large for that.
     pub(super) too_large: Option<u64>,
-    /// Bytes that all kept expunges may take.
-    most: u64,
+    /// Bytes that all kept expunges may take; `None` for no bound.
+    bytes_max: Option<u64>,
 }
 
 /// How many messages of a kept expunge the mailbox has, under their old UIDs.
@@ -79,18 +87,147 @@ impl Mailbox {
         if expunge.is_empty() || !self.format.caps().expunge {
             return Ok(Keeping::default());
         }
-        let total = self.bytes_of_messages(expunge)?;
-        let fits = options.keep_expunged.is_some_and(|most| total <= most);
-        let too_large = options.keep_expunged.filter(|_| !fits).map(|_| total);
+        match options.keep_expunged {
+            KeepExpunged::No if options.dry_run => Ok(Keeping::default()),
+            KeepExpunged::No => self.leave_out(expunge, None),
+            KeepExpunged::OrRefuse(limits) => {
+                let plan = self.keep_plan(expunge, &limits)?;
+                self.keep(expunge, &plan, options.dry_run)
+            }
+            KeepExpunged::WherePossible(limits) => self.keep_if_possible(expunge, &limits, options),
+        }
+    }
+
+    /// Nothing that goes wrong with what is kept is an error.
+    fn keep_if_possible(
+        &mut self,
+        expunge: &[Uid],
+        limits: &KeepLimits,
+        options: &ChangeOptions,
+    ) -> Result<Keeping> {
+        let planned = self.keep_plan(expunge, limits);
+        let kept = planned.and_then(|plan| self.keep(expunge, &plan, options.dry_run));
+        let error = match kept {
+            Err(error @ (Error::CannotKeep { .. } | Error::State(_) | Error::Io { .. })) => error,
+            kept => return kept,
+        };
+        let too_large = Some(self.bytes_of_messages(expunge)?);
         if options.dry_run {
             return Ok(Keeping { too_large, ..Keeping::default() });
         }
+        let text = format!("the messages that are expunged are not kept for undo: {error}");
+        self.notes.push(Note { kind: NoteKind::State, text });
+        Ok(self.leave_out(expunge, too_large).unwrap_or_default())
+    }
+
+    /// Keeps messages, or fails if there is no room for them.
+    fn keep(&mut self, expunge: &[Uid], plan: &KeepPlan, dry_run: bool) -> Result<Keeping> {
+        if !plan.fits() {
+            return Err(self.cannot_keep(expunge, plan));
+        }
+        let until = Some(plan.until);
+        if dry_run {
+            return Ok(Keeping { bytes: Some(plan.bytes), until, ..Keeping::default() });
+        }
         let folder = self.kept_folder();
-        let (last, presence) = self.last_made(&folder)?;
-        if options.keep_expunged.is_none() && last.is_none() {
+        if plan.is_tight {
+            let bytes = plan.bytes_max - plan.bytes;
+            let bounds = KeptBounds { bytes, count: KEPT_MAX, keeps_last: false };
+            folder.prune(self.vfs.now(), &bounds)?;
+        }
+        let (number, writer) = self.begin_kept(&folder, plan.until, None)?;
+        match self.write_kept(expunge, plan, writer) {
+            Err(Error::State(StateError::Io { source, .. }))
+                if matches!(
+                    source.kind(),
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+                ) =>
+            {
+                Err(self.cannot_keep(expunge, plan))
+            }
+            Err(error) => Err(error),
+            Ok(bytes) => Ok(Keeping {
+                number: Some(number),
+                bytes: Some(bytes),
+                until,
+                too_large: None,
+                bytes_max: Some(plan.bytes_max),
+            }),
+        }
+    }
+
+    fn cannot_keep(&self, expunge: &[Uid], plan: &KeepPlan) -> Error {
+        Error::CannotKeep {
+            path: self.path().to_owned(),
+            messages: expunge.len() as u32,
+            bytes: plan.bytes,
+            bytes_max: plan.bytes_max,
+        }
+    }
+
+    /// Writes all messages, linked where that is possible; returns their bytes.
+    fn write_kept(
+        &self,
+        expunge: &[Uid],
+        plan: &KeepPlan,
+        mut writer: ExpungedWriter,
+    ) -> Result<u64> {
+        if plan.is_linked {
+            writer.begin_links(expunge.len())?;
+        }
+        let (mut copied, mut name) = (0_u64, Vec::new());
+        for uid in expunge {
+            let row = self.row_to_keep(*uid)?;
+            let location = self.snapshot.location(row, &mut name)?;
+            let to = writer.link_path(*uid);
+            let is_linked = plan.is_linked
+                && self.format.link(&location, &to).map_err(|error| match error {
+                    FormatError::Io { path, source } if path == to => {
+                        Error::State(StateError::Io { path, source })
+                    }
+                    error => error.into(),
+                })?;
+            if is_linked {
+                writer.linked(&self.message_to_keep(*uid, row, false)?)?;
+                continue;
+            }
+            let message = self.message_to_keep(*uid, row, true)?;
+            copied = copied.saturating_add(message.bytes.len() as u64);
+            if plan.is_linked && copied > plan.copied_max {
+                return Err(self.cannot_keep(expunge, plan));
+            }
+            writer.message(&message)?;
+        }
+        Ok(writer.finish()?)
+    }
+
+    /// Writes down that messages are expunged and not kept, which is told by naming the first of
+    /// them. Where no expunge is kept there is nothing to be mistaken for this one.
+    fn leave_out(&mut self, expunge: &[Uid], too_large: Option<u64>) -> Result<Keeping> {
+        let folder = self.kept_folder();
+        if too_large.is_none() && self.last_made(&folder)?.0.is_none() {
             return Ok(Keeping::default());
         }
-        let left_out = LeftOut { messages: expunge.len() as u32, bytes: total };
+        let bytes = self.bytes_of_messages(expunge)?;
+        let left_out = LeftOut { messages: expunge.len() as u32, bytes };
+        let age = KeepLimits::default().age_max.as_nanos() as i64;
+        let until = Timestamp { unix_nanos: self.vfs.now().unix_nanos.saturating_add(age) };
+        let (number, mut writer) = self.begin_kept(&folder, until, Some(left_out))?;
+        for uid in &expunge[..expunge.len().min(LEFT_OUT_NAMED)] {
+            let row = self.row_to_keep(*uid)?;
+            writer.message(&self.message_to_keep(*uid, row, false)?)?;
+        }
+        writer.finish()?;
+        Ok(Keeping { number: Some(number), too_large, ..Keeping::default() })
+    }
+
+    fn begin_kept(
+        &self,
+        folder: &KeptFolder,
+        until: Timestamp,
+        left_out: Option<LeftOut>,
+    ) -> Result<(u64, ExpungedWriter)> {
+        let (last, presence) = self.last_made(folder)?;
         let meta = self.snapshot.meta();
         let from = KeptFrom {
             path: self.identity.path.clone(),
@@ -98,17 +235,11 @@ impl Mailbox {
             uidvalidity: meta.uidvalidity,
             uidnext: meta.uidnext,
             kept: self.vfs.now(),
+            until,
             continues: presence == Presence::Some,
-            left_out: (!fits).then_some(left_out),
+            left_out,
         };
-        let (number, mut writer) = folder.create(last, &from)?;
-        let kept = if fits { expunge } else { &expunge[..expunge.len().min(LEFT_OUT_NAMED)] };
-        for uid in kept {
-            writer.message(&self.message_to_keep(*uid, fits)?)?;
-        }
-        let bytes = Some(writer.finish()?).filter(|_| fits);
-        let most = options.keep_expunged.unwrap_or_default().max(KEPT_BYTES_MAX);
-        Ok(Keeping { number: Some(number), bytes, too_large, most })
+        Ok(folder.create(last, &from)?)
     }
 
     /// The number of the last kept expunge that was made, and how much of it; those after it, which
@@ -188,7 +319,11 @@ impl Mailbox {
         if keeping.number.is_none() {
             return;
         }
-        if let Err(error) = self.kept_folder().prune(keeping.most, KEPT_MAX) {
+        let bytes = keeping.bytes_max.unwrap_or(u64::MAX);
+        let bounds = KeptBounds { bytes, count: KEPT_MAX, keeps_last: true };
+        let (folder, now) = (self.kept_folder(), self.vfs.now());
+        let pruned = folder.prune(now, &bounds).and_then(|()| folder.prune_others(now));
+        if let Err(error) = pruned {
             let text = format!("what is kept of older expunges cannot be removed: {error}");
             self.notes.push(Note { kind: NoteKind::State, text });
         }
@@ -204,10 +339,13 @@ impl Mailbox {
         }
     }
 
-    /// A message with all that it takes to append it again; only what it is, if not `whole`.
-    fn message_to_keep(&self, uid: Uid, whole: bool) -> Result<KeptMessage> {
+    fn row_to_keep(&self, uid: Uid) -> Result<u32> {
         let gone = || Error::NoSuchMessage { path: self.path().to_owned(), uid };
-        let row = self.row_of(uid)?.ok_or_else(gone)?;
+        self.row_of(uid)?.ok_or_else(gone)
+    }
+
+    /// A message with all that it takes to append it again; without its bytes, if not `whole`.
+    fn message_to_keep(&self, uid: Uid, row: u32, whole: bool) -> Result<KeptMessage> {
         let core = self.snapshot.core(row)?;
         let (flags, keywords, _) = self.shown.of_message(&core);
         let (form, bytes) = match whole {

@@ -13,6 +13,7 @@ pub(crate) mod matching;
 mod pass;
 mod pending;
 mod resolve;
+mod room;
 mod undo;
 
 use std::fmt;
@@ -21,7 +22,9 @@ use std::sync::atomic::AtomicBool;
 
 use barid_formats::{FlagChanges, NewMessage, SyncFigures, Unfinished};
 use barid_types::{Keyword, Uid};
+use barid_vfs::Timestamp;
 
+pub use self::room::{KeepExpunged, KeepLimits, KeepPlan};
 pub use self::undo::{KeptExpunge, KeptState, Undo};
 
 use crate::{Mailbox, ProgressFn, Result};
@@ -63,10 +66,8 @@ pub struct ChangeOptions {
     pub write: WriteWhen,
     /// Only find out what would be done.
     pub dry_run: bool,
-    /// Keep the messages that are expunged, for [`Mailbox::undo`], if they take no more than so
-    /// many bytes. Older expunges are kept as well as long as all together take no more, or no more
-    /// than 64 MB; `None` keeps nothing of this one, and an undo says so if older ones are kept.
-    pub keep_expunged: Option<u64>,
+    /// What becomes of the messages that are expunged.
+    pub keep_expunged: KeepExpunged,
     /// Once true, a long change ends after its current step, unfinished.
     pub stop: Option<Arc<AtomicBool>>,
     /// Told how far a long change is.
@@ -114,8 +115,11 @@ pub struct Changed {
     pub unwritable_asked: u64,
     /// Pending changes that were left, since it cannot be told which message they mean.
     pub ambiguous: u32,
-    /// Bytes of the expunged messages that were kept for [`Mailbox::undo`]; `None` if none were.
+    /// Bytes of the expunged messages that were kept for [`Mailbox::undo`], or in a dry run would
+    /// be; `None` if none were.
     pub kept: Option<u64>,
+    /// When what was kept may be dropped.
+    pub kept_until: Option<Timestamp>,
     /// Bytes of the expunged messages, if they were to be kept and are too large for that; also in
     /// a dry run.
     pub too_large: Option<u64>,

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use barid_formats::{NewMessage, StoredMessage};
 use barid_state::{
-    Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, MessageKey,
+    Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, KeptSummary,
+    MessageKey,
 };
 use barid_types::Uid;
 use barid_vfs::Timestamp;
 
 use super::kept::{Presence, own_bytes, text_of};
-use super::{ChangeOptions, ChangeRequest, Changed};
+use super::{ChangeOptions, ChangeRequest, Changed, KeepExpunged};
 use crate::limits::UNDO_BATCH_LEN;
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
@@ -33,8 +34,12 @@ pub struct KeptExpunge {
     pub number: u64,
     /// When it was made; `None` if that cannot be read.
     pub kept: Option<Timestamp>,
+    /// When it may be dropped; `None` if that cannot be read.
+    pub until: Option<Timestamp>,
     /// How many messages; `None` if that cannot be read.
     pub messages: Option<u32>,
+    /// How many of them are damaged, or were changed since they were kept.
+    pub damaged: u32,
     /// Bytes that it takes in the state folder; where it was not kept, those of the messages.
     pub bytes: u64,
     /// What there is to undo.
@@ -52,12 +57,13 @@ pub enum KeptState {
     NotMade,
     /// The messages were not kept.
     NotKept,
-    /// The file is damaged, or of another version.
+    /// The file or some of its messages are damaged, or it is of another version; what is whole
+    /// can be brought back.
     Damaged,
 }
 
 impl Mailbox {
-    /// The expunges that are kept, the last first.
+    /// The expunges that are kept, the last first. Reads all that is kept, to find damage.
     ///
     /// # Errors
     /// A damaged cache; what the file system says.
@@ -66,11 +72,13 @@ impl Mailbox {
         let mut all = Vec::new();
         for number in folder.numbers()?.into_iter().rev() {
             match folder.open(number) {
-                Ok(Some(kept)) => all.push(self.describe_kept(&kept)?),
+                Ok(Some(mut kept)) => all.push(self.describe_kept(&mut kept)?),
                 Ok(None) => {}
                 Err(StateError::Damaged { .. } | StateError::Version { .. }) => {
-                    let state = KeptState::Damaged;
-                    all.push(KeptExpunge { number, kept: None, messages: None, bytes: 0, state });
+                    let (kept, until, messages) = (None, None, None);
+                    let (damaged, bytes, state) = (0, 0, KeptState::Damaged);
+                    let one = KeptExpunge { number, kept, until, messages, damaged, bytes, state };
+                    all.push(one);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -78,21 +86,35 @@ impl Mailbox {
         Ok(all)
     }
 
-    fn describe_kept(&self, kept: &Expunged) -> Result<KeptExpunge> {
+    fn describe_kept(&self, kept: &mut Expunged) -> Result<KeptExpunge> {
+        // What cannot be read cannot be brought back.
+        let damaged =
+            kept.count_damaged().or_else(|_| Ok::<_, Error>(kept.count().unwrap_or(1)))?;
         let from = kept.from();
         let state = match (self.presence(kept)?, from.left_out) {
             (Presence::All, _) => KeptState::NotMade,
             (_, Some(_)) => KeptState::NotKept,
+            _ if damaged > 0 => KeptState::Damaged,
             (Presence::Some, None) => KeptState::Partial,
             (Presence::None | Presence::Unknown, None) => KeptState::Kept,
         };
         Ok(KeptExpunge {
             number: kept.number(),
             kept: Some(from.kept),
+            until: Some(from.until),
+            damaged: if from.left_out.is_some() { 0 } else { damaged },
             messages: from.left_out.map(|left_out| left_out.messages).or(kept.count()),
             bytes: from.left_out.map_or(kept.len(), |left_out| left_out.bytes),
             state,
         })
+    }
+
+    /// Sums up the expunges that are kept; reads no message.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn kept_summary(&self) -> Result<KeptSummary> {
+        Ok(self.kept_folder().summary()?)
     }
 
     /// Forgets all expunges that are kept, those of a mailbox that stood at this path before
@@ -217,25 +239,36 @@ impl Mailbox {
         let from = kept.from().clone();
         let mut there = There::new(self, &from)?;
         let mut damaged = u32::from(kept.count().is_none());
-        let mut batch: Vec<KeptMessage> = Vec::new();
+        let (mut batch, mut batch_len): (Vec<KeptMessage>, _) = (Vec::new(), 0);
+        let mut altered = 0;
         loop {
             let next = kept.next()?;
-            let len = batch.iter().map(|message| message.bytes.len()).sum::<usize>();
-            if !batch.is_empty() && (next.is_none() || len >= UNDO_BATCH_LEN) {
+            if !batch.is_empty() && (next.is_none() || batch_len >= UNDO_BATCH_LEN) {
                 self.append_kept(&from, &batch, options, changed)?;
                 batch.clear();
+                batch_len = 0;
             }
+            altered += u32::from(matches!(next, Some(Kept::Changed(_))));
             match next {
-                Some(Kept::Message(message)) => {
+                Some(Kept::Message(message) | Kept::Changed(message)) => {
                     // What an expunge was to do, and the one that went on with it did, is twice.
                     let is_new = seen.insert((message.uid, message.key));
                     if is_new && !there.has(self, &message)? {
+                        batch_len += message.bytes.len();
                         batch.push(*message);
                     }
                 }
                 Some(Kept::Damaged { .. }) => damaged += 1,
                 None => break,
             }
+        }
+        if altered > 0 {
+            let path = self.path().display();
+            let text = format!(
+                "{path}: {altered} of the kept messages were changed in place after they were \
+                 expunged, and are brought back as they are now"
+            );
+            self.notes.push(Note { kind: NoteKind::State, text });
         }
         match (options.dry_run, damaged) {
             (true, _) => {}
@@ -259,7 +292,7 @@ impl Mailbox {
         let is_as_then = self.family() == from.format;
         let appends: Vec<_> = batch.iter().map(|kept| new_message(kept, is_as_then)).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-        let options = ChangeOptions { keep_expunged: None, ..options.clone() };
+        let options = ChangeOptions { keep_expunged: KeepExpunged::No, ..options.clone() };
         let done = self.write(&request, &options)?;
         changed.appends += done.appends;
         changed.add_trouble(&done);

@@ -1,8 +1,9 @@
 //! `barid expunge`: removes messages.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
-use barid::{ChangeRequest, Changed, Uid};
+use barid::{ChangeRequest, Changed, KeepExpunged, KeepLimits};
 use clap::{Args, ValueHint};
 
 use super::keep::Keep;
@@ -10,11 +11,11 @@ use super::report::{Report, Verb};
 use super::which::{Chosen, Which};
 use super::{ChangeArgs, Session};
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WithHint};
 use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::SelectedUids;
 use crate::output::escape::visible;
-use crate::output::number::size;
+use crate::output::number::{counted, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,19 +25,20 @@ Examples:
   barid expunge archive.mbox from:ann older:2y
   barid undo archive.mbox                  bring them back
   barid expunge --dry-run archive.mbox all
-  barid expunge --keep-expunged no archive.mbox 17
+  barid expunge --forget archive.mbox 17   for good
 
 An empty list of UIDs is an error, so that `barid expunge BOX $(barid search BOX WORD)` expunges
 nothing if nothing was found.
 
 Exit status: 1 if a UID is not there, no message is marked, or the query finds none; the others are
-expunged. 2 if no messages are named, or one could not be searched.";
+expunged. 2 if no messages are named, they cannot be kept, or one could not be searched.";
 
 /// Remove messages for good: those named, found by a query, or marked \Deleted
 ///
-/// A copy of what is removed is kept for `barid undo`, unless it is too large, which is told before
-/// anything is changed; older copies go when all together take more than 64 MB. What is pending is
-/// written at the same time. An mbox is not always as much smaller as what was removed: blanks may
+/// What is removed is kept for `barid undo`, for 30 days and as long as all together takes no more
+/// than a quarter of the free space and a tenth of the disk stays free; the oldest goes first. The
+/// files of a Maildir or MH folder are linked where they can be, others copied. What there is no
+/// room for is not expunged, unless --forget is given. What is pending is written at the same time. An mbox is not always as much smaller as what was removed: blanks may
 /// stay in headers where that saves moving everything behind.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -53,10 +55,17 @@ pub(crate) struct ExpungeArgs {
     deleted: bool,
     #[command(flatten)]
     numbering: NumberingArgs,
-    /// Keep what is expunged for `barid undo` if it is no larger than SIZE (as in 500K, 64M, 2G);
-    /// with `no`, `barid undo` says that the last expunge is not kept
-    #[arg(long, value_name = "SIZE|no", default_value_t)]
-    keep_expunged: Keep,
+    /// Keep up to SIZE of what is expunged for `barid undo` (as in 500K, 64M, 2G), whatever is free;
+    /// `no` is --forget
+    #[arg(long, value_name = "SIZE|no", conflicts_with = "forget")]
+    keep_expunged: Option<Keep>,
+    /// Keep it for so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 30, conflicts_with = "forget")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    keep_days: u32,
+    /// Expunge for good: `barid undo` cannot bring these messages back
+    #[arg(long)]
+    forget: bool,
     #[command(flatten)]
     change: ChangeArgs,
 }
@@ -81,8 +90,7 @@ fn expunge(
     session: &mut Session,
     selected: SelectedUids,
 ) -> anyhow::Result<Outcome> {
-    let mut report =
-        Report { missing: selected.missing, keep: args.keep_expunged.0, ..Report::default() };
+    let mut report = Report { missing: selected.missing, ..Report::default() };
     if selected.uids.is_empty() {
         report.changed = Changed { pending: session.mailbox.pending(), ..Changed::default() };
         session.finish(context, &report)?;
@@ -90,30 +98,41 @@ fn expunge(
     }
     let request = ChangeRequest { expunge: selected.uids, ..ChangeRequest::default() };
     let mut options = session.options();
-    options.keep_expunged = args.keep_expunged.0;
-    warn_if_too_large(context, session, &request.expunge, args.keep_expunged.0)?;
-    report.changed =
-        session.change(context, options, |mailbox, options| mailbox.change(&request, options))?;
+    options.keep_expunged = args.keep();
+    let changed =
+        session.change(context, options, |mailbox, options| mailbox.change(&request, options));
+    report.changed = changed.map_err(in_words)?;
     session.finish(context, &report)
 }
 
-/// Says beforehand that messages cannot be brought back, and what would help.
-fn warn_if_too_large(
-    context: &Context,
-    session: &Session,
-    uids: &[Uid],
-    most: Option<u64>,
-) -> anyhow::Result<()> {
-    let Some(most) = most else { return Ok(()) };
-    let bytes = session.mailbox.bytes_of_messages(uids)?;
-    if bytes > most {
-        let enough = Keep::at_least(bytes);
-        context.warn(&format!(
-            "these messages take {}, and `barid undo` cannot bring back more than {}: \
-             `--keep-expunged {enough}` keeps them",
-            size(bytes),
-            size(most),
-        ));
+impl ExpungeArgs {
+    fn keep(&self) -> KeepExpunged {
+        let bytes_max = match self.keep_expunged {
+            _ if self.forget => return KeepExpunged::No,
+            Some(Keep(None)) => return KeepExpunged::No,
+            Some(Keep(bytes_max)) => bytes_max,
+            None => None,
+        };
+        let age_max = Duration::from_secs(u64::from(self.keep_days) * 86_400);
+        KeepExpunged::OrRefuse(KeepLimits { bytes_max, age_max })
     }
-    Ok(())
+}
+
+/// Says in readable sizes what cannot be kept.
+fn in_words(error: anyhow::Error) -> anyhow::Error {
+    let Some(known) = error.downcast_ref::<barid::Error>() else { return error };
+    let barid::Error::CannotKeep { path, messages, bytes, bytes_max } = known else { return error };
+    let text = format!(
+        "{}: {} with {} cannot be kept for `barid undo`, with room for {}: nothing was expunged",
+        visible(path.as_os_str().as_encoded_bytes()),
+        counted(u64::from(*messages), "message"),
+        size(*bytes),
+        size(*bytes_max),
+    );
+    let enough = Keep::at_least(*bytes);
+    let hint = format!(
+        "--forget expunges them for good; --keep-expunged {enough} keeps them if the disk has the \
+         room"
+    );
+    WithHint::error(text, hint)
 }

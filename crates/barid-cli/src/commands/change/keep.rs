@@ -18,12 +18,6 @@ impl Keep {
     }
 }
 
-impl Default for Keep {
-    fn default() -> Self {
-        Self(Some(64_000_000))
-    }
-}
-
 impl FromStr for Keep {
     type Err = String;
 
@@ -83,7 +77,6 @@ mod tests {
         for text in ["64M", "17", "3K", "2G", "1500K", "0", "no"] {
             assert_eq!(text.parse::<Keep>().unwrap().to_string(), text);
         }
-        assert_eq!(Keep::default().to_string(), "64M");
         let enough = [(1, "1K"), (64_000_001, "65M"), (2_000_000_000, "2G")];
         for (bytes, text) in enough {
             assert_eq!(Keep::at_least(bytes).to_string(), text);

@@ -1,10 +1,12 @@
 //! What a change did, in words and in JSON.
 
-use barid::{Changed, SyncFigures, Uid};
+use barid::vfs::Timestamp;
+use barid::{Changed, KeptSummary, SyncFigures, Uid};
 
 use super::Session;
 use crate::context::Context;
 use crate::limits::UID_RANGES_SHOWN;
+use crate::output::date::write_short;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped, size};
@@ -27,8 +29,8 @@ pub(super) struct Report {
     pub(super) changed: Changed,
     /// UIDs that were asked for and are not there.
     pub(super) missing: Vec<Uid>,
-    /// How much was to be kept of an expunge, at most.
-    pub(super) keep: Option<u64>,
+    /// Expunges that are still kept after an undo.
+    pub(super) left: KeptSummary,
 }
 
 impl Verb {
@@ -114,17 +116,24 @@ impl Report {
     /// What can be done next.
     fn what_follows(&self, verb: Verb, dry_run: bool, name: &str) -> String {
         let mut text = String::new();
-        if verb == Verb::Expunge && !dry_run && self.changed.expunged > 0 {
-            match (self.changed.kept, self.keep) {
-                (Some(_), _) => {
-                    let them = if self.changed.expunged == 1 { "it" } else { "them" };
-                    text.push_str(&format!("; `barid undo {name}` brings {them} back"));
+        if verb == Verb::Expunge && self.changed.expunged > 0 {
+            let them = if self.changed.expunged == 1 { "it" } else { "them" };
+            let until = until(self.changed.kept_until);
+            match self.changed.kept {
+                Some(bytes) if dry_run => {
+                    text.push_str(&format!("; {} would be kept{until}", size(bytes)));
                 }
-                (None, Some(most)) => {
-                    text.push_str(&format!("; not kept, being more than {}", size(most)));
+                Some(_) => {
+                    text.push_str(&format!("; `barid undo {name}` brings {them} back{until}"));
                 }
-                (None, None) => text.push_str("; not kept"),
+                None if dry_run => text.push_str("; not to be kept"),
+                None => text.push_str("; not kept"),
             }
+        }
+        if self.left.expunges > 0 {
+            let more = counted(self.left.expunges.into(), "expunge");
+            let (bytes, until) = (size(self.left.bytes), until(self.left.until));
+            text.push_str(&format!("; {more} still kept, {bytes}{until}"));
         }
         if self.changed.pending > 0 {
             let pending = counted(self.changed.pending.into(), "change");
@@ -162,9 +171,9 @@ impl Report {
             Some(bytes) => json.number(bytes),
             None => json.null(),
         }
-        json.key("too_large_bytes");
-        match changed.too_large {
-            Some(bytes) => json.number(bytes),
+        json.key("kept_until");
+        match changed.kept_until {
+            Some(time) => json.date(time.unix_seconds(), 0),
             None => json.null(),
         }
         json.key("figures").open(b'{');
@@ -183,6 +192,15 @@ impl Report {
         json.key("elapsed_ms").millis(session.started.elapsed());
         json.end_line();
     }
+}
+
+/// ` until 2026-12-23`, in UTC.
+fn until(time: Option<Timestamp>) -> String {
+    let Some(time) = time else { return String::new() };
+    let mut text = Vec::new();
+    write_short(&mut text, time.unix_seconds(), 0);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    format!(" until {}", text.split(' ').next().unwrap_or_default())
 }
 
 /// What a command says that had nothing to do.
@@ -293,15 +311,24 @@ mod tests {
 
     #[test]
     fn an_expunge_tells_what_is_kept() {
-        let of = |kept, keep| {
-            let changed = Changed { expunged: 1, kept, ..Changed::default() };
-            Report { changed, keep, ..Report::default() }
+        let kept_until = Some(Timestamp { unix_nanos: 1_700_000_000_000_000_000 });
+        let of = |kept: Option<u64>| {
+            let kept_until = kept.and(kept_until);
+            of_changed(Changed { expunged: 1, kept, kept_until, ..Changed::default() })
         };
-        let undo = "expunged 1 message; `barid undo box` brings it back";
-        check(Verb::Expunge, false, &of(Some(10), Some(64)), undo);
-        let large = "expunged 1 message; not kept, being more than 5 bytes";
-        check(Verb::Expunge, false, &of(None, Some(5)), large);
-        check(Verb::Expunge, false, &of(None, None), "expunged 1 message; not kept");
-        check(Verb::Expunge, true, &of(None, Some(5)), "would expunge 1 message");
+        let undo = "expunged 1 message; `barid undo box` brings it back until 2023-11-14";
+        check(Verb::Expunge, false, &of(Some(10)), undo);
+        check(Verb::Expunge, false, &of(None), "expunged 1 message; not kept");
+        let would = "would expunge 1 message; 10 bytes would be kept until 2023-11-14";
+        check(Verb::Expunge, true, &of(Some(10)), would);
+        check(Verb::Expunge, true, &of(None), "would expunge 1 message; not to be kept");
+        let left = KeptSummary { expunges: 2, bytes: 30, until: kept_until };
+        let back = of_changed(Changed { appends: 1, ..Changed::default() });
+        let text = "brought back 1 message; 2 expunges still kept, 30 bytes until 2023-11-14";
+        check(Verb::Undo, false, &Report { left, ..back }, text);
+    }
+
+    fn of_changed(changed: Changed) -> Report {
+        Report { changed, ..Report::default() }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use barid::{KeptExpunge, KeptState, Undo};
+use barid::vfs::Timestamp;
+use barid::{KeptExpunge, KeptState, KeptSummary, Undo};
 use clap::{Args, ValueHint};
 
 use super::report::{Report, Verb};
@@ -29,15 +30,15 @@ Exit status: 1 if no expunge is kept, or the last one was not.";
 ///
 /// They are appended to the mailbox with their flags, keywords and dates, and get new UIDs; an mbox
 /// gets them byte by byte as they stood there. Once more, it brings back those of the expunge
-/// before. Expunges are kept as long as all of a mailbox take no more than 64 MB, or than
-/// `--keep-expunged` of `barid expunge` says. An expunge that failed leaves those before it.
+/// before. Expunges are kept for 30 days, as far as the disk has room (see `barid expunge`); --list
+/// tells until when. An expunge that failed leaves those before it.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct UndoArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// List the expunges that are kept, the last first
+    /// List the expunges that are kept, the last first; reads them all, to find damage
     #[arg(long, group = "what")]
     list: bool,
     /// Bring back the expunge that has this number in the list
@@ -72,7 +73,12 @@ pub(crate) fn run(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outc
     let changed =
         session.change(context, options, |mailbox, options| mailbox.undo_one(which, options));
     let changed = changed.map_err(in_words)?;
-    session.finish(context, &Report { changed, ..Report::default() })
+    let left = if args.change.dry_run {
+        KeptSummary::default()
+    } else {
+        session.mailbox.kept_summary()?
+    };
+    session.finish(context, &Report { changed, left, ..Report::default() })
 }
 
 /// Says in readable sizes what was not kept.
@@ -152,20 +158,29 @@ fn state_name(state: KeptState) -> &'static str {
 }
 
 fn write_table(out: &mut Vec<u8>, all: &[KeptExpunge]) {
-    let aligns = &[Align::Right, Align::Left, Align::Right, Align::Right, Align::Left];
+    let aligns = &[Align::Right, Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
     let mut table = Table::new(aligns);
-    table.row(["NUMBER", "EXPUNGED (UTC)", "MESSAGES", "SIZE", "STATE"].map(str::to_owned));
-    for kept in all {
+    let heads = ["NUMBER", "EXPUNGED (UTC)", "KEPT UNTIL", "MESSAGES", "SIZE", "STATE"];
+    table.row(heads.map(str::to_owned));
+    let when = |time: Option<Timestamp>| {
         let mut when = Vec::with_capacity(SHORT_WIDTH);
-        if let Some(time) = kept.kept {
+        if let Some(time) = time {
             write_short(&mut when, time.unix_seconds(), 0);
         }
+        String::from_utf8_lossy(&when).into_owned()
+    };
+    for kept in all {
+        let state = state_name(kept.state);
         table.row([
             kept.number.to_string(),
-            String::from_utf8_lossy(&when).into_owned(),
+            when(kept.kept),
+            when(kept.until),
             kept.messages.map_or_else(String::new, |count| grouped(count.into())),
             size(kept.bytes),
-            state_name(kept.state).to_owned(),
+            match kept.damaged {
+                0 => state.to_owned(),
+                damaged => format!("{} of the messages {state}", grouped(damaged.into())),
+            },
         ]);
     }
     table.write(out, "");
@@ -175,16 +190,19 @@ fn write_json(out: &mut Vec<u8>, args: &UndoArgs, kept: &KeptExpunge) {
     let mut json = Json::line(out, "kept_expunge");
     json.key("mailbox").bytes(args.mailbox.as_encoded_bytes());
     json.key("number").number(kept.number);
-    json.key("date");
-    match kept.kept {
-        Some(time) => json.date(time.unix_seconds(), 0),
-        None => json.null(),
+    for (key, time) in [("date", kept.kept), ("until", kept.until)] {
+        json.key(key);
+        match time {
+            Some(time) => json.date(time.unix_seconds(), 0),
+            None => json.null(),
+        }
     }
     json.key("messages");
     match kept.messages {
         Some(count) => json.number(count.into()),
         None => json.null(),
     }
+    json.key("damaged").number(kept.damaged.into());
     json.key("bytes").number(kept.bytes);
     json.key("state").str(state_name(kept.state));
     json.end_line();
