@@ -4,6 +4,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
+use barid::vfs::{OsVfs, Vfs as _};
 use barid_testkit::corpus::Corpus;
 use serde_json::{Value, json};
 
@@ -67,6 +68,50 @@ fn a_proof_has_a_line_for_each_message() {
     assert_eq!(told[1]["losses"]["uids"], 0);
     let line = world.ok(&["convert", &box_path, "maildir:short", "--dedupe", "content"]);
     assert!(!line.contains("left out"), "{line}");
+}
+
+#[test]
+fn a_proof_that_cannot_be_written_can_be_had_again() {
+    let world = World::new();
+    let path = world.maildir("box", &["Subject: a\n\n1\n", "Subject: b\n\n2\n"]);
+    let failed = |args: &[&str], hint: &str| {
+        let run = world.run(args);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.text().contains("copied 2 messages"), "{}", run.text());
+        assert!(run.stderr.contains("/dev/full: the proof cannot be written"), "{}", run.stderr);
+        assert!(run.stderr.contains(hint), "{}", run.stderr);
+    };
+    let to_full = ["convert", &path, "mix:new", "--proof", "/dev/full"];
+    failed(&to_full, "give the command again");
+    let line = world.ok(&["convert", &path, "mix:new", "--proof", "proof"]);
+    assert!(line.contains("copied 0 messages, found 2 there, proved that 2 are"), "{line}");
+    let mode = OsVfs.metadata(&world.path("proof")).unwrap().mode & 0o777;
+    assert_eq!(mode, 0o600, "{mode:o}");
+    let run = world.run(&["convert", &path, "mix:new"]);
+    assert!(run.code == 2 && run.stderr.contains("there already"), "{}", run.stderr);
+    let to_full = ["copy", &path, "all", "new", "--proof", "/dev/full"];
+    failed(&to_full, "the messages are copied");
+    world.write("tree/one.mbox", mbox(&["Subject: a\n\n"]).as_bytes());
+    world.write("tree/two.mbox", mbox(&["Subject: b\n\n"]).as_bytes());
+    let run = world.run(&["convert", "tree", "maildir:all", "--proof", "/dev/full"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let text = world.ok(&["convert", "tree", "maildir:all", "--proof", "proof"]);
+    assert_eq!(text.matches("found 1 there").count(), 2, "{text}");
+}
+
+#[test]
+fn a_copy_that_is_given_again_adds_nothing() {
+    let world = World::new();
+    let path = world.maildir("box", &["Message-ID: <a@b>\n\n1\n", "Subject: b\n\nFrom 2\n"]);
+    for by in ["message-id", "content"] {
+        let to = format!("{by}.mbox");
+        let copy = ["copy", "--create", &path, "all", &to, "--dedupe", by];
+        assert!(world.ok(&copy).contains("copied 2 messages"), "{by}");
+        let text = world.ok(&copy);
+        assert!(text.contains("copied 0 messages, left out 2"), "{by}: {text}");
+        assert!(text.contains(" that of UID 1 there"), "{by}: {text}");
+        assert_eq!(world.json(&["ls", &to]).len(), 2);
+    }
 }
 
 #[test]

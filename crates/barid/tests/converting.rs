@@ -11,7 +11,7 @@ use barid::convert::{
 };
 use barid::{
     ChangeRequest, CreateOptions, Error, Flag, FlagSet, Format, InternalDate, Keyword,
-    KeywordLimit, Mailbox, MailboxSpec, NewMessage, OpenOptions, Status,
+    KeywordLimit, Mailbox, MailboxSpec, NewMessage, OpenOptions, Status, Uid,
 };
 use barid_vfs::{MemVfs, Vfs};
 
@@ -266,6 +266,45 @@ fn messages_like_others_are_left_out() {
     let by_id = [(2, 1, false), (4, 1, false), (5, 1, true)];
     check(Dedupe::MessageId, "mix:/ids", &by_id, &[1, 3]);
     check(Dedupe::Content, "mix:/texts", &[(5, 1, true)], &[1, 2, 3, 4]);
+}
+
+#[test]
+fn a_copy_leaves_out_what_the_target_has() {
+    let texts = [
+        "Message-ID: <a@b>\n\none\n",
+        "Subject: without an id\n\none\n",
+        "Message-ID: <c@d>\n\nFrom here\n>From there\n",
+        "Subject: without an id\n\ntwo\n\nFrom here\n",
+    ];
+    let new = |text: &&'static str| NewMessage { bytes: text.as_bytes(), ..NewMessage::default() };
+    let appends: Vec<NewMessage<'_>> = texts.iter().map(new).collect();
+    let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+    let formats = [Format::Maildir, Format::Mh, Format::Mix, Format::Mbx, Format::Mboxo];
+    for dedupe in [Dedupe::MessageId, Dedupe::Content] {
+        for format in formats.into_iter().chain([Format::Mboxrd, Format::Mmdf]) {
+            let disk = memory();
+            let arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "maildir", 3);
+            let mut first = arena.open();
+            first.change(&request, &now()).unwrap();
+            let place = Place::new(Arc::new(disk));
+            let (to, state) = (Path::new("/to"), Path::new("/state"));
+            barid::create(&place.vfs, to, format, &CreateOptions::default(), state).unwrap();
+            let spec = format!("{}:/to", format.name());
+            let options = ConvertOptions { dedupe: Some(dedupe), ..ConvertOptions::default() };
+            let all: Vec<_> = (1..=4).map(uid).collect();
+            let mut copied = |uids: &[Uid], options: &ConvertOptions| {
+                let mut target = place.open(&spec);
+                copy(&mut first, uids, &mut target, options, &mut |_| {}).unwrap();
+                target.len()
+            };
+            // The target has duplicates already.
+            assert_eq!(copied(&all[..2], &ConvertOptions::default()), 2);
+            assert_eq!(copied(&all[..1], &ConvertOptions::default()), 3);
+            for _ in 0..2 {
+                assert_eq!(copied(&all, &options), 5, "{dedupe:?} {}", format.name());
+            }
+        }
+    }
 }
 
 #[test]

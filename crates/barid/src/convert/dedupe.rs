@@ -1,4 +1,4 @@
-//! Which messages are dropped because one like them came before.
+//! Messages that are dropped because one like them came before, or is in the target.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use super::text::Digest;
 /// By what messages are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dedupe {
-    /// Their `Message-ID` fields. A message without one is like none.
+    /// Their `Message-ID` fields; of messages without one the texts.
     MessageId,
-    /// Their texts, but for line ends.
+    /// Their texts, but for line ends and for quoting that the target does not undo.
     Content,
 }
 
@@ -24,24 +24,48 @@ pub struct Dropped {
     pub uid: Uid,
     /// The one before it that is like it, and is kept.
     pub like: Uid,
+    /// [`Dropped::like`] is a message that was in the target before the copy, by its UID there.
+    pub is_in_target: bool,
     /// Its message id, if that is what is alike.
     pub message_id: Option<Vec<u8>>,
     /// Whether the texts are the same.
     pub same_content: bool,
 }
 
+/// A message that others are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// One of the source, which is copied.
+    Source(Uid),
+    /// One that was in the target before.
+    Target(Uid),
+}
+
 /// The messages that were kept.
 #[derive(Debug)]
-pub(super) enum Deduper {
-    MessageId(HashMap<u128, (Uid, Digest)>),
-    Content(HashMap<Digest, Uid>),
+pub(super) struct Deduper {
+    by_id: bool,
+    ids: HashMap<u128, (Kept, Digest)>,
+    texts: HashMap<Digest, Kept>,
 }
 
 impl Deduper {
     pub(super) fn new(dedupe: Dedupe) -> Self {
-        match dedupe {
-            Dedupe::MessageId => Self::MessageId(HashMap::new()),
-            Dedupe::Content => Self::Content(HashMap::new()),
+        let by_id = dedupe == Dedupe::MessageId;
+        Self { by_id, ids: HashMap::new(), texts: HashMap::new() }
+    }
+
+    /// Returns `true` if messages are compared by their ids.
+    pub(super) fn wants_ids(&self) -> bool {
+        self.by_id
+    }
+
+    /// Takes a message that is in the target.
+    pub(super) fn has(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
+        let kept = Kept::Target(uid);
+        match id.filter(|_| self.by_id) {
+            Some(id) => drop(self.ids.entry(xxh3_128(id)).or_insert((kept, *digest))),
+            None => drop(self.texts.entry(*digest).or_insert(kept)),
         }
     }
 
@@ -52,35 +76,33 @@ impl Deduper {
         digest: &Digest,
         id: Option<&[u8]>,
     ) -> Option<Dropped> {
-        match self {
-            Self::Content(kept) => {
-                let like = *kept.entry(*digest).or_insert(uid);
-                let dropped = Dropped { uid, like, message_id: None, same_content: true };
-                (like != uid).then_some(dropped)
+        let own = Kept::Source(uid);
+        let id = id.filter(|_| self.by_id);
+        let (kept, same_content) = match id {
+            None => (*self.texts.entry(*digest).or_insert(own), true),
+            Some(id) => {
+                let (kept, other) = *self.ids.entry(xxh3_128(id)).or_insert((own, *digest));
+                (kept, other == *digest)
             }
-            Self::MessageId(kept) => {
-                let id = id?;
-                let (like, other) = *kept.entry(xxh3_128(id)).or_insert((uid, *digest));
-                let (message_id, same_content) = (Some(id.to_vec()), other == *digest);
-                (like != uid).then_some(Dropped { uid, like, message_id, same_content })
-            }
-        }
+        };
+        let (like, is_in_target) = match kept {
+            Kept::Source(like) if like == uid => return None,
+            Kept::Source(like) => (like, false),
+            Kept::Target(like) => (like, true),
+        };
+        let message_id = id.map(<[u8]>::to_vec);
+        Some(Dropped { uid, like, is_in_target, message_id, same_content })
     }
 
     /// A message that was to be kept is not: what is like it may be.
     pub(super) fn forget(&mut self, uid: Uid, digest: &Digest, id: Option<&[u8]>) {
-        match self {
-            Self::Content(kept) => {
-                if kept.get(digest) == Some(&uid) {
-                    kept.remove(digest);
-                }
+        let own = Kept::Source(uid);
+        match id.filter(|_| self.by_id).map(xxh3_128) {
+            None if self.texts.get(digest) == Some(&own) => drop(self.texts.remove(digest)),
+            Some(key) if self.ids.get(&key).is_some_and(|(kept, _)| *kept == own) => {
+                self.ids.remove(&key);
             }
-            Self::MessageId(kept) => {
-                let Some(key) = id.map(xxh3_128) else { return };
-                if kept.get(&key).is_some_and(|(kept, _)| *kept == uid) {
-                    kept.remove(&key);
-                }
-            }
+            _ => {}
         }
     }
 }
@@ -113,7 +135,27 @@ mod tests {
 
     #[test]
     fn the_first_of_its_like_is_kept() {
-        check(Dedupe::MessageId, &[None, None, Some(1), None, None, Some(1)]);
+        check(Dedupe::MessageId, &[None, None, Some(1), None, Some(4), Some(1)]);
         check(Dedupe::Content, &[None, Some(1), None, None, Some(4), Some(1)]);
+    }
+
+    #[test]
+    fn what_the_target_has_counts() {
+        let uid = |number| Uid::new(number).unwrap();
+        for dedupe in [Dedupe::MessageId, Dedupe::Content] {
+            let mut deduper = Deduper::new(dedupe);
+            deduper.has(uid(7), &[1; 32], Some(b"a@b"));
+            deduper.has(uid(8), &[1; 32], Some(b"a@b"));
+            deduper.has(uid(9), &[2; 32], None);
+            let mut check = |number, content, id: Option<&[u8]>, like: Option<(u32, bool)>| {
+                let dropped = deduper.drops(uid(number), &[content; 32], id);
+                let found = dropped.map(|dropped| (dropped.like.get(), dropped.is_in_target));
+                assert_eq!(found, like, "{dedupe:?} {number}");
+            };
+            check(7, 1, Some(b"a@b"), Some((7, true)));
+            check(9, 2, None, Some((9, true)));
+            check(10, 3, Some(b"c@d"), None);
+            check(11, 3, Some(b"c@d"), Some((10, false)));
+        }
     }
 }

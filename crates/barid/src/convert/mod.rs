@@ -40,7 +40,8 @@ use crate::{Changed, Error, Mailbox, OpenOptions, ProgressFn, Result};
 /// How messages are copied.
 #[derive(Clone)]
 pub struct ConvertOptions {
-    /// Leave out messages that are like one before them.
+    /// Leave out messages that are like one before them, or in a copy like one that is in the
+    /// target.
     pub dedupe: Option<Dedupe>,
     /// Read every message back from the target and compare it; [`ConvertEvent::Proof`] tells of
     /// each.
@@ -146,8 +147,8 @@ impl Converted {
         }
     }
 
-    /// Whether every message is in the target.
-    fn has_all(&self) -> bool {
+    /// Returns `true` if every message is in the target.
+    pub fn has_all(&self) -> bool {
         self.failed.is_empty()
             && self.trouble.unsettled.is_empty()
             && (self.gone.is_empty() || !self.wants_all)
@@ -241,7 +242,7 @@ pub fn copy(
     options: &ConvertOptions,
     tell: &mut TellConvert<'_>,
 ) -> Result<Converted> {
-    let transfer = Transfer::new(source, target, options, tell)?;
+    let transfer = Transfer::new(source, target, options, tell)?.looking_at_target()?;
     match transfer.run(source, uids)? {
         End::Whole(copied) => concluded(target, *copied, options, false, tell),
         End::Deviates => {

@@ -83,6 +83,24 @@ impl Texts {
         }
     }
 
+    /// The digest by which a text is compared with texts of the target, where that is not the one
+    /// of the whole: a target whose quoting is not undone may have other `From ` lines.
+    pub(super) fn likeness(self, text: &[u8], scratch: &mut Vec<u8>) -> Option<Digest> {
+        let quotes = |at: usize| text[..at].iter().rev().take_while(|byte| **byte == b'>').count();
+        let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
+        let froms = || memchr::memmem::find_iter(text, b"From ").map(|at| (at - quotes(at), at));
+        if !self.quotes || !froms().any(|(start, _)| starts(start)) {
+            return None;
+        }
+        let (mut unquoted, mut from) = (Vec::with_capacity(text.len()), 0);
+        for (start, at) in froms().filter(|(start, _)| starts(*start)) {
+            unquoted.extend_from_slice(&text[from..start]);
+            from = at;
+        }
+        unquoted.extend_from_slice(&text[from..]);
+        Some(self.digest(&unquoted, scratch))
+    }
+
     /// Whether a text will be changed by quoting that is not undone.
     pub(super) fn is_quoted(self, text: &[u8]) -> bool {
         let starts = |at: usize| at == 0 || text[at - 1] == b'\n';

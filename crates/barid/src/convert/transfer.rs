@@ -11,7 +11,7 @@ use super::existing::{Existing, Found};
 use super::loss::{Hold, loses_senders};
 use super::reading::{Outcome, Read, read_each, sender_of};
 use super::text::{Digest, Texts};
-use super::{ConvertEvent, ConvertOptions, Converted, Dedupe, TellConvert};
+use super::{ConvertEvent, ConvertOptions, Converted, TellConvert};
 use crate::limits::{CONVERT_BATCH_MESSAGES, COPY_LEN_MAX};
 use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
 
@@ -35,6 +35,7 @@ struct Waiting {
     text: Vec<u8>,
     keywords: Vec<Keyword>,
     sender: Option<String>,
+    likeness: Digest,
     message_id: Option<Vec<u8>>,
 }
 
@@ -51,6 +52,8 @@ struct Like {
 struct Prepared {
     read: Read<'static>,
     digest: Digest,
+    /// What it is compared by with others.
+    likeness: Digest,
     message_id: Option<Vec<u8>>,
     is_quoted: bool,
 }
@@ -170,6 +173,31 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(self)
     }
 
+    /// Looks at the messages that are in the target, if those like them are not to be copied. Reads
+    /// all of them.
+    pub(super) fn looking_at_target(mut self) -> Result<Self> {
+        let Some(deduper) = &mut self.deduper else { return Ok(self) };
+        let (texts, wants_id) = (self.texts, deduper.wants_ids());
+        let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+            let likeness = texts.likeness(&read.text, scratch);
+            let likeness = likeness.unwrap_or_else(|| texts.digest(&read.text, scratch));
+            (likeness, if wants_id { message_id_of(&read.text) } else { None })
+        };
+        let options = self.options;
+        let uids = super::all_uids(self.target)?;
+        read_each(self.target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
+            // What cannot be read is like nothing.
+            if let Outcome::Made((likeness, id)) = outcome {
+                deduper.has(uid, &likeness, id.as_deref());
+            }
+            Ok(!options.is_stopped())
+        })?;
+        match options.is_stopped() {
+            true => Err(Error::ConversionStopped { path: self.target.path().to_owned() }),
+            false => Ok(self),
+        }
+    }
+
     /// Copies messages.
     ///
     /// # Errors
@@ -178,14 +206,17 @@ impl<'a, 't> Transfer<'a, 't> {
         self.total = uids.len() as u64;
         self.entries.reserve(uids.len());
         let texts = self.texts;
-        let wants_id = self.options.dedupe == Some(Dedupe::MessageId);
+        let wants_id = self.deduper.as_ref().is_some_and(Deduper::wants_ids);
+        let compares = self.deduper.is_some();
         let wants_sender = self.has_senders;
         let make = move |mailbox: &Mailbox, mut read: Read<'_>, scratch: &mut Vec<u8>| {
             let message_id = if wants_id { message_id_of(&read.text) } else { None };
             let is_quoted = texts.is_quoted(&read.text);
+            let likeness = if compares { texts.likeness(&read.text, scratch) } else { None };
             read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
             let (text, digest) = texts.prepare(&read.text, scratch);
-            Prepared { read: read.with_text(text), digest, message_id, is_quoted }
+            let likeness = likeness.unwrap_or(digest);
+            Prepared { read: read.with_text(text), digest, likeness, message_id, is_quoted }
         };
         read_each(source, (uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
             self.take(uid, outcome)
@@ -229,7 +260,7 @@ impl<'a, 't> Transfer<'a, 't> {
     /// Why a message is dropped; else it is kept from now on.
     fn like_of(&mut self, message: &Prepared) -> Option<Dropped> {
         let id = message.message_id.as_deref();
-        self.deduper.as_mut()?.drops(message.read.uid, &message.digest, id)
+        self.deduper.as_mut()?.drops(message.read.uid, &message.likeness, id)
     }
 
     /// Takes a message that is like one before it, which is stored or waits.
@@ -253,7 +284,7 @@ impl<'a, 't> Transfer<'a, 't> {
 
     /// Takes a message that is to be in the target.
     fn take_kept(&mut self, message: Prepared) -> Result<()> {
-        let Prepared { read, digest, message_id, is_quoted } = message;
+        let Prepared { read, digest, likeness, message_id, is_quoted } = message;
         let uid = read.uid;
         self.report.losses.zones += u64::from(self.hold.loses_zone(read.internal_date));
         self.report.losses.quoted += u64::from(is_quoted);
@@ -278,10 +309,11 @@ impl<'a, 't> Transfer<'a, 't> {
                     self.deviates = uid < self.target.status().uidnext;
                 }
                 self.is_beyond = true;
-                self.wait(entry, Waiting { entry: at, text, keywords, sender, message_id })?;
+                let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
+                self.wait(entry, message)?;
             }
             Found::Skipped => {
-                let message = Waiting { entry: at, text, keywords, sender, message_id };
+                let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
                 self.entries.push(entry);
                 // If it cannot be stored, it is rightly not there.
                 self.deviates = self.append_one(&message)?;
@@ -346,9 +378,9 @@ impl<'a, 't> Transfer<'a, 't> {
     fn append_one(&mut self, message: &Waiting) -> Result<bool> {
         match self.append(std::slice::from_ref(message)) {
             Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
-                let Entry { uid, digest, .. } = self.entries[message.entry];
+                let uid = self.entries[message.entry].uid;
                 if let Some(deduper) = &mut self.deduper {
-                    deduper.forget(uid, &digest, message.message_id.as_deref());
+                    deduper.forget(uid, &message.likeness, message.message_id.as_deref());
                 }
                 self.report.failed.push((uid, error));
                 Ok(false)
@@ -428,6 +460,7 @@ mod tests {
     use barid_formats::{CreateOptions, MailboxSpec};
     use barid_vfs::{MemVfs, Vfs};
 
+    use super::super::Dedupe;
     use super::*;
     use crate::{OpenOptions, create};
 
@@ -467,7 +500,8 @@ mod tests {
                         sender: None,
                     };
                     let (digest, message_id) = ([*known_by; 32], Some(vec![*known_by]));
-                    let made = Prepared { read, digest, message_id, is_quoted: false };
+                    let likeness = digest;
+                    let made = Prepared { read, digest, likeness, message_id, is_quoted: false };
                     assert!(transfer.take(uid, Outcome::Made(made)).unwrap());
                 }
                 transfer.write().unwrap();

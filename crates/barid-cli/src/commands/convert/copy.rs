@@ -41,8 +41,8 @@ pub(crate) struct CopyArgs {
     /// The mailbox to copy to: a path, or FORMAT:PATH
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: OsString,
-    /// Create the other mailbox if it is not there, in the format that stands before it; else a
-    /// Maildir if its name ends with `/`, or an mbox
+    /// Create the other mailbox if it is not there, in the format that stands before it; else one
+    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
     #[arg(long)]
     create: bool,
     #[command(flatten)]
@@ -73,15 +73,14 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         let tell = &mut |event: barid::convert::ConvertEvent<'_>| teller.tell(&event);
         barid::convert::copy(&mut source, &selected.uids, &mut target, &options, tell)
     });
-    let (told, _, written) = teller.finish();
+    let (told, _) = teller.finish();
     context.out.block(&told)?;
-    written?;
     let copied = copied?;
-    if let Some(mut proofs) = proofs {
-        proofs.proven(&copied)?;
-        proofs.finish()?;
-    }
     let outcome = report::report(context, "copy", &pair, &copied, session.started)?;
+    if let Some(mut proofs) = proofs {
+        proofs.proven(&copied);
+        proofs.finish("the messages are copied: only the proof is missing")?;
+    }
     let missing = selected.missing.iter().chain(&copied.gone);
     for uid in missing.clone().take(MISSING_SHOWN) {
         let path = args.source.clone().into();

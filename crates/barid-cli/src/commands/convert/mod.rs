@@ -44,8 +44,8 @@ pub(crate) struct ConvertArgs {
     /// The mailbox to convert: a path, or FORMAT:PATH
     #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
     source: OsString,
-    /// The new mailbox: FORMAT:PATH, or a path, for a Maildir if its name ends with `/`, else for
-    /// an mbox
+    /// The new mailbox: FORMAT:PATH, or a path, for one of the kind of the tree that it is in, a
+    /// Maildir if its name ends with `/`, else for an mbox
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: OsString,
     /// Convert SRC alone, and not the mailboxes below it
@@ -61,7 +61,8 @@ pub(crate) struct HowArgs {
     /// Read every message back, compare it, and write to FILE a line of JSON about each
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     proof: Option<PathBuf>,
-    /// Leave out messages that are like one before them, and tell which
+    /// Leave out messages that are like one before them, or are in a mailbox that is copied to, and
+    /// tell which
     #[arg(long, value_name = "BY")]
     dedupe: Option<By>,
     #[command(flatten)]
@@ -71,7 +72,7 @@ pub(crate) struct HowArgs {
 /// By what messages are alike.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
-    /// The same Message-ID
+    /// The same Message-ID, or without one the same text
     MessageId,
     /// The same text, but for line ends
     Content,
@@ -127,18 +128,28 @@ pub(crate) fn run(context: &mut Context, args: &ConvertArgs) -> anyhow::Result<O
     let is_tree = !args.one && source.format.is_none() && is_dir(&source.path);
     let folders = if is_tree { barid::folders(&OsVfs, &source.path)? } else { Vec::new() };
     let mut proofs = session.proofs()?;
+    // Until the proof is durable the same call goes on with what is there, and proves it.
+    let keeps_note = proofs.is_some();
+    let mut done = Vec::new();
     let has_more = folders.iter().any(|folder| folder.depth > 0 && folder.format.is_some());
     let outcome = match has_more {
-        true => convert_tree(context, &session, (&args.target, &folders), &mut proofs)?,
+        true => convert_tree(context, &session, (&args.target, &folders), &mut proofs, &mut done)?,
         false => {
             let specs = (source, target_spec(&args.target));
             let pair = Pair::new(&args.source, &args.target);
-            let converted = convert_one(context, &session, (&pair, &specs), false, &mut proofs)?;
+            let converted =
+                convert_one(context, &session, (&pair, &specs), keeps_note, &mut proofs)?;
+            if keeps_note && converted.has_all() {
+                done.push(specs.1.path);
+            }
             report::report(context, "convert", &pair, &converted, session.started)?
         }
     };
     if let Some(proofs) = proofs {
-        proofs.finish()?;
+        proofs.finish("give the command again: it copies nothing twice, and proves all anew")?;
+    }
+    for path in done {
+        barid::convert::forget(&OsVfs, &path, &context.state_dir()?)?;
     }
     Ok(outcome)
 }
@@ -153,6 +164,7 @@ fn convert_tree(
     session: &Session,
     (target, folders): (&OsString, &[Folder]),
     proofs: &mut Option<Proofs>,
+    done: &mut Vec<PathBuf>,
 ) -> anyhow::Result<Outcome> {
     let top = target_spec(target);
     let format = top.format.map_or(Format::Maildir, |name| name.format());
@@ -176,14 +188,13 @@ fn convert_tree(
         }
     }
     if outcome == Outcome::Done {
-        for (_, path) in &plan {
-            barid::convert::forget(&OsVfs, path, &context.state_dir()?)?;
-        }
+        done.extend(plan.into_iter().map(|(_, path)| path));
     }
     Ok(outcome)
 }
 
-/// The place to convert to: without a format before it, a Maildir or an mbox by its name.
+/// The place to convert to: without a format before it, one of the kind of the tree that it is in,
+/// else a Maildir or an mbox by its name.
 fn target_spec(target: &OsString) -> MailboxSpec {
     let spec = parse_spec(target);
     if spec.format.is_some() || OsVfs.metadata(&spec.path).is_ok() {
@@ -213,7 +224,7 @@ fn convert_one(
         let options = ConvertOptions { progress, keeps_note, ..session.options() };
         barid::convert::convert(&vfs, specs, &open, &options, &mut |event| teller.tell(&event))
     });
-    let (told, asides, written) = teller.finish();
+    let (told, asides) = teller.finish();
     context.out.block(&told)?;
     for path in asides {
         context.warn(&format!(
@@ -221,10 +232,9 @@ fn convert_one(
             path.display()
         ));
     }
-    written?;
     let converted = converted?;
     if let Some(proofs) = proofs {
-        proofs.proven(&converted)?;
+        proofs.proven(&converted);
     }
     Ok(converted)
 }

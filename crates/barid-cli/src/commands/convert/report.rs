@@ -11,7 +11,7 @@ use barid::vfs::{File, OpenOptions, OsVfs, Vfs};
 use super::quotes;
 use crate::commands::change::warn_of;
 use crate::context::Context;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WithHint};
 use crate::limits::{FAILED_SHOWN, OUTPUT_BUFFER_LEN};
 use crate::mail::format_name;
 use crate::output::escape::visible;
@@ -36,33 +36,35 @@ impl Pair {
     }
 }
 
-/// The proof file.
+/// The proof file. An error of it ends no copy: it is told when that is done.
 pub(super) struct Proofs {
     path: PathBuf,
     file: Box<dyn File>,
     buffer: Vec<u8>,
     offset: u64,
+    written: io::Result<()>,
 }
 
 impl Proofs {
     pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
-        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };
+        let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
         let file = OsVfs.open(path, options);
         let file = file.map_err(|error| at(path, error))?;
-        Ok(Self { path: path.to_owned(), file, buffer: Vec::new(), offset: 0 })
+        Ok(Self { path: path.to_owned(), file, buffer: Vec::new(), offset: 0, written: Ok(()) })
     }
 
-    fn settle(&mut self, len_max: usize) -> io::Result<()> {
+    fn settle(&mut self, len_max: usize) {
         if self.buffer.len() >= len_max {
-            self.file.write_all_at(&self.buffer, self.offset)?;
+            if self.written.is_ok() {
+                self.written = self.file.write_all_at(&self.buffer, self.offset);
+            }
             self.offset += self.buffer.len() as u64;
             self.buffer.clear();
         }
-        Ok(())
     }
 
     /// The line that ends the lines of a mailbox.
-    pub(super) fn proven(&mut self, converted: &Converted) -> anyhow::Result<()> {
+    pub(super) fn proven(&mut self, converted: &Converted) {
         let proven = converted.proven.unwrap_or_default();
         let mut json = Json::line(&mut self.buffer, "proven");
         json.key("same").number(proven.same);
@@ -70,13 +72,16 @@ impl Proofs {
         json.key("dropped").number(converted.dropped);
         json.key("failed").number(converted.failed.len() as u64);
         json.end_line();
-        self.settle(OUTPUT_BUFFER_LEN).map_err(|error| at(&self.path, error))
+        self.settle(OUTPUT_BUFFER_LEN);
     }
 
-    /// Makes the file durable.
-    pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        let done = self.settle(1).and_then(|()| self.file.sync_all());
-        done.map_err(|error| at(&self.path, error))
+    /// Makes the file durable; `hint` says what to do where that cannot be done.
+    pub(super) fn finish(mut self, hint: &str) -> anyhow::Result<()> {
+        self.settle(1);
+        self.written.and_then(|()| self.file.sync_all()).map_err(|error| {
+            let path = self.path.display();
+            WithHint::error(format!("{path}: the proof cannot be written: {error}"), hint)
+        })
     }
 }
 
@@ -91,7 +96,6 @@ pub(super) struct Teller<'a> {
     /// For standard output, once the line that tells progress is gone.
     told: Vec<u8>,
     asides: Vec<PathBuf>,
-    written: io::Result<()>,
 }
 
 impl<'a> Teller<'a> {
@@ -106,7 +110,7 @@ impl<'a> Teller<'a> {
             json.end_line();
         }
         let (proofs, json) = (proofs.as_mut(), context.global.json);
-        Ok(Self { proofs, json, told: Vec::new(), asides: Vec::new(), written: Ok(()) })
+        Ok(Self { proofs, json, told: Vec::new(), asides: Vec::new() })
     }
 
     pub(super) fn tell(&mut self, event: &ConvertEvent<'_>) {
@@ -130,17 +134,15 @@ impl<'a> Teller<'a> {
     }
 
     fn prove(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if let (Some(proofs), Ok(())) = (&mut self.proofs, &self.written) {
+        if let Some(proofs) = &mut self.proofs {
             write(&mut proofs.buffer);
-            self.written = proofs.settle(OUTPUT_BUFFER_LEN);
+            proofs.settle(OUTPUT_BUFFER_LEN);
         }
     }
 
-    /// What goes to standard output, where an interrupted conversion was put aside, and whether the
-    /// proof could be written.
-    pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>, anyhow::Result<()>) {
-        let path = self.proofs.map(|proofs| proofs.path.clone()).unwrap_or_default();
-        (self.told, self.asides, self.written.map_err(|error| at(&path, error)))
+    /// What goes to standard output, and where an interrupted conversion was put aside.
+    pub(super) fn finish(self) -> (Vec<u8>, Vec<PathBuf>) {
+        (self.told, self.asides)
     }
 }
 
@@ -148,6 +150,7 @@ fn write_dropped(out: &mut Vec<u8>, dropped: &Dropped) {
     let mut json = Json::line(out, "dropped");
     json.key("uid").number(dropped.uid.get().into());
     json.key("like").number(dropped.like.get().into());
+    json.key("in_target").bool(dropped.is_in_target);
     match &dropped.message_id {
         Some(id) => json.key("message_id").bytes(id),
         None => json.key("message_id").null(),
@@ -158,7 +161,9 @@ fn write_dropped(out: &mut Vec<u8>, dropped: &Dropped) {
 
 /// `UID 7 left out: its Message-ID is that of UID 3, a@b; the texts differ`
 fn dropped_in_words(dropped: &Dropped) -> String {
-    let Dropped { uid, like, .. } = dropped;
+    let uid = dropped.uid;
+    let there = if dropped.is_in_target { " there" } else { "" };
+    let like = format!("{}{there}", dropped.like);
     match &dropped.message_id {
         None => format!("UID {uid} left out: its text is that of UID {like}\n"),
         Some(id) => {
