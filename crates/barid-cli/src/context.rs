@@ -5,13 +5,15 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use barid::caches::{self, Recovery};
 use barid::vfs::OsVfs;
-use barid::{Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn};
+use barid::{
+    Mailbox, MailboxSpec, Note, NoteKind, OpenOptions, Progress, ProgressFn, resolve_name,
+};
 
 use crate::cli::GlobalArgs;
 use crate::dirs;
@@ -36,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) is_incomplete: Cell<bool>,
     /// Whether a mailbox was changed, or may have been: then the command is not done once more.
     pub(crate) has_changed: Cell<bool>,
+    /// The terminal knows no escape sequences.
+    is_dumb: bool,
     /// Cells of a line, if standard output is a terminal.
     pub(crate) width: Option<usize>,
 }
@@ -43,7 +47,8 @@ pub(crate) struct Context {
 impl Context {
     /// Looks at the terminal and the environment.
     pub(crate) fn new(global: GlobalArgs) -> Self {
-        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
+        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb;
         let terminal = io::stdout().is_terminal();
         let error_terminal = io::stderr().is_terminal();
         // A terminal that does not know its size gives none.
@@ -55,6 +60,7 @@ impl Context {
             out: Sink::new(),
             is_incomplete: Cell::new(false),
             has_changed: Cell::new(false),
+            is_dumb,
             global,
         }
     }
@@ -171,7 +177,7 @@ impl Context {
         stop: Option<Arc<AtomicBool>>,
         work: impl FnOnce(Option<ProgressFn>) -> T,
     ) -> T {
-        let is_shown = !self.global.quiet && io::stderr().is_terminal();
+        let is_shown = !self.global.quiet && !self.is_dumb && io::stderr().is_terminal();
         let line = is_shown.then(|| Arc::new(ProgressLine::new(stop)));
         let progress = line
             .clone()
@@ -258,7 +264,8 @@ impl Context {
     }
 }
 
-/// Parses `PATH` or `FORMAT:PATH`. The path may have bytes that are no UTF-8.
+/// Parses `PATH` or `FORMAT:PATH`. The path may have bytes that are no UTF-8; a name as `barid
+/// folders` tells it, below its Maildir, leads to the Maildir++ folder.
 pub(crate) fn parse_spec(text: &OsStr) -> MailboxSpec {
     let spec = MailboxSpec::parse(&text.to_string_lossy());
     let bytes = text.as_bytes();
@@ -266,7 +273,8 @@ pub(crate) fn parse_spec(text: &OsStr) -> MailboxSpec {
         (Some(_), Some(colon)) => &bytes[colon + 1..],
         _ => bytes,
     };
-    MailboxSpec { path: OsStr::from_bytes(path).into(), ..spec }
+    let path = resolve_name(&OsVfs, Path::new(OsStr::from_bytes(path)));
+    MailboxSpec { path, ..spec }
 }
 
 #[cfg(test)]

@@ -41,6 +41,38 @@ fn maildir_plus_plus() {
 }
 
 #[test]
+fn names_go_in_as_they_come_out() {
+    let world = World::new();
+    world.maildir("Maildir", &["Subject: a\n\n"]);
+    world.maildir("Maildir/.Entw&APw-rfe", &["Subject: b\n\n"]);
+    world.maildir("Maildir/.Archive.2024", &["Subject: c\n\n", "Subject: d\n\n"]);
+    let lines = world.json(&["folders", "Maildir"]);
+    let mut names: Vec<&str> = Vec::new();
+    for line in &lines {
+        names.truncate(line["depth"].as_u64().unwrap() as usize);
+        names.push(line["name"].as_str().unwrap());
+        if line["format"].is_string() {
+            let status = world.json(&["status", &names.join("/")]);
+            assert_eq!(status[0]["messages"], line["messages"], "{names:?}");
+        }
+    }
+    assert_eq!(world.json(&["ls", "Maildir/Entwürfe"])[0]["subject"], "b");
+    world.ok(&["copy", "--create", "Maildir", "1", "Maildir/Archive/2031"]);
+    assert!(world.has("Maildir/.Archive.2031/cur") && !world.has("Maildir/Archive"));
+    world.ok(&["copy", "--create", "Maildir", "1", "Maildir/Entwürfe/alt"]);
+    assert!(world.has("Maildir/.Entw&APw-rfe.alt/cur"));
+    assert_eq!(world.json(&["ls", "Maildir/Entwürfe/alt"]).len(), 1);
+    world.ok(&["convert", "Maildir", "--one", "Maildir/neu"]);
+    assert!(world.has("Maildir/.neu/cur"));
+    world.write("mh/.mh_sequences", b"");
+    world.write("mh/1", b"Subject: e\n\n");
+    world.ok(&["copy", "--create", "Maildir", "1", "mh/sub"]);
+    assert_eq!(world.json(&["status", "mh/sub"])[0]["format"], "mh");
+    world.ok(&["copy", "--create", "Maildir", "1", "plain"]);
+    assert_eq!(world.json(&["status", "plain"])[0]["format"], "mboxo");
+}
+
+#[test]
 fn without_counts_nothing_is_opened() {
     let world = World::new();
     world.maildir("mail/Inbox", &["Subject: a\n\n"]);

@@ -43,6 +43,11 @@ pub enum FormatName {
 }
 
 impl FormatName {
+    /// Returns the names that stand before the colon.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        REGISTRY.iter().map(|entry| entry.name)
+    }
+
     /// The format; that of an mbox that is just being made, where the name leaves it open.
     pub const fn format(self) -> Format {
         match self {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use barid_vfs::{FileType, Vfs};
 
 use crate::detect::detect;
+use crate::utf7::decode_utf7;
 use crate::{Error, Format, Result};
 
 /// How deep directories are followed.
@@ -188,64 +189,6 @@ fn prune(folders: &mut Vec<Folder>) {
     folders.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Decodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3); one that is none is shown as it is.
-pub fn decode_utf7(name: &[u8]) -> String {
-    try_utf7(name).unwrap_or_else(|| String::from_utf8_lossy(name).into_owned())
-}
-
-fn try_utf7(name: &[u8]) -> Option<String> {
-    let mut text = String::new();
-    let mut rest = name;
-    while let Some((&byte, tail)) = rest.split_first() {
-        match byte {
-            b'&' => {
-                let end = memchr::memchr(b'-', tail)?;
-                match end {
-                    0 => text.push('&'),
-                    _ => decode_shifted(&tail[..end], &mut text)?,
-                }
-                rest = &tail[end + 1..];
-            }
-            0x20..=0x7e => {
-                text.push(char::from(byte));
-                rest = tail;
-            }
-            _ => return None,
-        }
-    }
-    Some(text)
-}
-
-/// Decodes UTF-16 in base64 with `,` for `/` and without padding.
-fn decode_shifted(shifted: &[u8], text: &mut String) -> Option<()> {
-    let (mut bits, mut len) = (0_u32, 0);
-    let mut units = Vec::new();
-    for &byte in shifted {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b',' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        len += 6;
-        if len >= 16 {
-            len -= 16;
-            units.push((bits >> len) as u16);
-            bits &= (1 << len) - 1;
-        }
-    }
-    if len >= 6 || bits != 0 {
-        return None;
-    }
-    for unit in char::decode_utf16(units) {
-        text.push(unit.ok()?);
-    }
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,21 +273,5 @@ mod tests {
             ],
             &[(0, "r", false), (1, "inbox", true), (2, "lists", true)],
         );
-    }
-
-    #[test]
-    fn names_are_modified_utf7() {
-        for (name, expected) in [
-            ("INBOX", "INBOX"),
-            ("&AOQ-x", "äx"),
-            ("a&-b", "a&b"),
-            ("~peter/mail/&ZeVnLIqe-/&U,BTFw-", "~peter/mail/日本語/台北"),
-            ("&", "&"),
-            ("&!!!-", "&!!!-"),
-            ("&2AA-", "&2AA-"),
-        ] {
-            assert_eq!(decode_utf7(name.as_bytes()), expected);
-        }
-        assert_eq!(decode_utf7("ä".as_bytes()), "ä");
     }
 }

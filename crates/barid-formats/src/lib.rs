@@ -21,6 +21,7 @@ mod mbx;
 mod mh;
 mod mix;
 mod open_message;
+mod place;
 mod redo;
 #[cfg(test)]
 mod remembered;
@@ -28,6 +29,7 @@ mod scan;
 mod spans;
 mod stamp;
 mod sync;
+mod utf7;
 #[cfg(test)]
 mod worlds;
 
@@ -35,7 +37,7 @@ pub use create::{CreateOptions, Created, create};
 pub use detect::{FormatName, MailboxSpec, detect, open, open_with};
 pub use error::{Error, Result, SinkError};
 pub use flag_changes::{FlagChange, FlagChanges};
-pub use folders::{Folder, decode_utf7, folders};
+pub use folders::{Folder, folders};
 pub use location::Location;
 pub use mailbox::{Caps, Format, Mailbox, ReadAs, ReadKept};
 pub use mbox::{
@@ -44,6 +46,7 @@ pub use mbox::{
 };
 pub use mix::MixMailbox;
 pub use open_message::{OpenMessage, WHOLE_LEN_MAX};
+pub use place::{TreePlace, place_in_tree, resolve_name};
 pub use scan::{
     ChangedMessage, DefectKind, EmptyKnown, Known, KnownMessage, MailboxDefect, ScanContext,
     ScanReport, ScanSink, ScanStats, ScannedMessage, Sinks,
@@ -54,3 +57,4 @@ pub use sync::{
     ChangeSet, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext, SyncFigures,
     SyncReport, SyncedState, Unfinished,
 };
+pub use utf7::decode_utf7;

@@ -6,7 +6,7 @@ use barid_vfs::Vfs;
 
 use crate::Result;
 
-pub use barid_formats::Folder;
+pub use barid_formats::{Folder, TreePlace, place_in_tree, resolve_name};
 
 /// Finds the mailboxes below `root`: Maildirs, Maildir++ folders, mboxes.
 ///

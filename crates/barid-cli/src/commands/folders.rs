@@ -26,7 +26,9 @@ Exit status: 1 if there is no mailbox.";
 /// List the mailboxes below a folder as a tree, with their counts
 ///
 /// Maildir++ folders, nested Maildirs and mailbox files are found. Each is opened to count its
-/// messages, so the first time takes as long as reading what is new in all of them.
+/// messages, so the first time takes as long as reading what is new in all of them. The names with
+/// slashes between them, below DIR, are what the other commands take: `~/Maildir/Entwürfe` for the
+/// folder `.Entw&APw-rfe`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct FoldersArgs {

@@ -52,8 +52,8 @@ pub(crate) struct AppendArgs {
     /// own flags, keywords and dates unless others are given
     #[arg(long, requires = "files")]
     mbox: bool,
-    /// Create the mailbox if it is not there, in the format that stands before it; else a Maildir
-    /// if its name ends with `/`, or an mbox
+    /// Create the mailbox if it is not there, in the format that stands before it; else one
+    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
     #[arg(long, conflicts_with = "dry_run")]
     create: bool,
     #[command(flatten)]

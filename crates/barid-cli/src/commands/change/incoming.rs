@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use barid::vfs::{FileType, MemVfs, OpenOptions as OpenFile, OsVfs, Vfs};
 use barid::{
-    CreateOptions, Format, FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs, Uid,
+    CreateOptions, Format, FormatName, InternalDate, Mailbox, MailboxSpec, OpenOptions, ReadAs,
+    TreePlace, Uid, place_in_tree,
 };
 
 use crate::context::{Context, parse_spec};
@@ -111,13 +112,16 @@ pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<
         result => return result.map(drop).map_err(at),
     }
     let is_maildir = || spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let format = match spec.format {
-        Some(name) => name.format(),
-        None if is_maildir() => Format::Maildir,
-        None => FormatName::Mbox.format(),
+    let place = match spec.format {
+        Some(name) => TreePlace { path: spec.path.clone(), format: name.format() },
+        None => place_in_tree(&OsVfs, &spec.path).unwrap_or_else(|| TreePlace {
+            path: spec.path.clone(),
+            format: if is_maildir() { Format::Maildir } else { FormatName::Mbox.format() },
+        }),
     };
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-    Ok(barid::create(&vfs, &spec.path, format, &CreateOptions::default(), &context.state_dir()?)?)
+    let TreePlace { path, format } = place;
+    Ok(barid::create(&vfs, &path, format, &CreateOptions::default(), &context.state_dir()?)?)
 }
 
 /// Visits every message of an mbox on standard input, in its order.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use barid::convert::{ConvertOptions, Converted, Dedupe, plan_tree};
 use barid::vfs::{FileType, OsVfs, Vfs};
-use barid::{Folder, Format, MailboxSpec};
+use barid::{Folder, Format, MailboxSpec, TreePlace, place_in_tree};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::change::locks::LockArgs;
@@ -200,9 +200,12 @@ fn target_spec(target: &OsString) -> MailboxSpec {
     if spec.format.is_some() || OsVfs.metadata(&spec.path).is_ok() {
         return spec;
     }
+    let named = |name: &str| MailboxSpec::parse(&format!("{name}:")).format;
+    if let Some(TreePlace { path, format }) = place_in_tree(&OsVfs, &spec.path) {
+        return MailboxSpec { format: named(format.name()), path };
+    }
     let is_maildir = spec.path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let name = if is_maildir { "maildir:" } else { "mbox:" };
-    MailboxSpec { format: MailboxSpec::parse(name).format, ..spec }
+    MailboxSpec { format: named(if is_maildir { "maildir" } else { "mbox" }), ..spec }
 }
 
 fn convert_one(

@@ -39,8 +39,8 @@ pub(crate) struct MoveArgs {
     /// The mailbox to move spam to: a path, or FORMAT:PATH
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::AnyPath)]
     to: OsString,
-    /// Create the other mailbox if it is not there, in the format that stands before it; else a
-    /// Maildir if its name ends with `/`, or an mbox
+    /// Create the other mailbox if it is not there, in the format that stands before it; else one
+    /// of the kind of the tree that it is in, a Maildir if its name ends with `/`, or an mbox
     #[arg(long, conflicts_with = "dry_run")]
     create: bool,
     /// Only tell how many messages would be moved
