@@ -31,7 +31,7 @@ Examples:
   barid demo                               try it on 20,000 generated messages
 
 MAILBOX is a path whose format is detected; `maildir:PATH` and `mbox:PATH` (also mboxo, mboxrd,
-mboxcl, mboxcl2, mmdf, mh) force one.
+mboxcl, mboxcl2, mmdf, mbx, mix, mh) force one.
 
 Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could not be read.";
 
@@ -43,7 +43,7 @@ Exit status: 0 success, 1 nothing matched, 2 failure, or a message that could no
 /// at work costs any.
 #[derive(Debug, Parser)]
 #[command(name = "barid", version, max_term_width = 100, after_long_help = EXAMPLES)]
-#[command(disable_help_subcommand = true, infer_subcommands = false)]
+#[command(infer_subcommands = false)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -187,6 +187,15 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_format_that_can_be_forced_is_named() {
+        for name in barid::FormatName::names() {
+            let is_word = |word: &str| word.trim_matches(['`', '(', ')', ',']) == name;
+            let words = EXAMPLES.replace(":PATH", "");
+            assert!(words.split_whitespace().any(is_word), "{name}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod lines;
 mod mail;
 mod output;
 mod signals;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -32,7 +33,8 @@ fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
     lazy::look_at::<cli::Command>(&args);
     let args = hyphens::separate(args, cli::Cli::command);
-    let cli = cli::Cli::parse_from(args);
+    let cli = cli::Cli::try_parse_from(args);
+    let cli = cli.unwrap_or_else(|error| usage::with_suggestion(error).exit());
     let mut context = context::Context::new(cli.global);
     if let Err(error) = signals::ignore_requests_for_locks() {
         context.detail(&format!("SIGUSR2 ends the program: {error}"));

@@ -90,6 +90,21 @@ fn wrong_usage_is_a_failure() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    let world = World::new();
+    assert_eq!(world.ok(&["help"]), world.ok(&["--help"]));
+    assert_eq!(world.ok(&["help", "ls"]), world.ok(&["ls", "--help"]));
+    assert_eq!(world.ok(&["help", "cache", "clear"]), world.ok(&["cache", "clear", "--help"]));
+    let run = world.run(&["move", "a", "b"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("`barid copy`") && !run.stderr.contains("convert"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn an_option_that_would_do_nothing_is_refused() {
     let world = World::new();
     for args in [
@@ -124,4 +139,9 @@ fn completions_and_manual_pages_cover_every_command() {
     }
     let page = String::from_utf8(world.read("pages/man1/barid-ls.1")).unwrap();
     assert!(page.contains(".TH barid-ls 1") && page.contains("\\-\\-sort"), "{page}");
+    for command in COMMANDS {
+        let name = [&["barid"], command].concat().join("-");
+        let page = String::from_utf8(world.read(&format!("pages/man1/{name}.1"))).unwrap();
+        assert!(page.contains("\n.SH \"EXAMPLES\"\n") && !page.contains("EXTRA"), "{page}");
+    }
 }

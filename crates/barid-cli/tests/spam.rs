@@ -25,6 +25,20 @@ fn taught() -> World {
 }
 
 #[test]
+fn what_was_taught_as_the_other_class_is_told_and_moved() {
+    let world = World::new();
+    let path = world.maildir("box", &["Subject: a\n\nsome words\n", "Subject: b\n\nothers\n"]);
+    world.ok(&["spam", "train", "--spam", &path]);
+    let run = world.run(&["--quiet", "spam", "train", "--ham", &path]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let told = "error: 2 messages given as ham were taught as spam before, and stay so";
+    assert!(run.stderr.contains(told) && run.stderr.contains("train --retrain --ham"));
+    let text = world.ok(&["spam", "train", "--retrain", "--ham", &path]);
+    assert_eq!(text, "2 messages moved to ham\n");
+    world.ok(&["spam", "train", "--ham", &path]);
+}
+
+#[test]
 fn what_was_taught_is_told_and_not_taught_twice() {
     let world = taught();
     let again = world.json(&["spam", "train", "--spam", "junk"]);

@@ -52,6 +52,7 @@ fn colours_are_on_unless_they_are_not_wanted() {
     let Some(by_default) = colored("", "ls") else { return };
     assert!(by_default);
     assert_eq!(colored("NO_COLOR=1", "ls"), Some(false));
+    assert_eq!(colored("TERM=dumb", "ls"), Some(false));
     assert_eq!(colored("", "ls --color never"), Some(false));
     assert_eq!(colored("NO_COLOR=1", "ls --color always"), Some(true));
     assert_eq!(colored("", "ls --json"), Some(false));

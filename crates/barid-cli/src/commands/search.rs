@@ -27,6 +27,7 @@ Examples:
   barid show ~/Maildir $(barid search ~/Maildir id:4711@mail.example)
 
 A word alone is looked for in the whole message, headers included; \"quotes\" keep words together.
+`all` is every message.
   from: to: cc: bcc: subject: body: text: header:NAME=TEXT list: id:
   since: before: on:   2024-05-17, 2024-05, 2024, today, yesterday, 7d, 2w; on:2024-01..2024-03
                        by the date of sending; by that of arrival with received-since: and so on
@@ -173,6 +174,7 @@ fn explain(error: &SearchError) -> anyhow::Error {
         SearchError::UnknownKey(key) if key.ends_with(':') => {
             "`barid search --help` lists the keys; put \"quotes\" around a text with a colon in it"
         }
+        SearchError::Numbers(_) => "say which: `uid:`, `seq:` or `text:` before it",
         _ => "`barid search --help` tells what a query can be",
     };
     WithHint::error(error.to_string(), hint)

@@ -81,7 +81,8 @@ impl<'a> Json<'a> {
             return self.null();
         }
         self.separate();
-        self.out.extend_from_slice(value.to_string().as_bytes());
+        // The form of debugging has a point or an exponent always, so it is read as no integer.
+        self.out.extend_from_slice(format!("{value:?}").as_bytes());
     }
 
     /// Writes milliseconds with three decimals.
@@ -233,6 +234,20 @@ mod tests {
         check("Grüße â‚¬ 日本 👍 ﷺ".as_bytes(), "Grüße â‚¬ 日本 👍 ﷺ");
         check("\u{9b}\u{202e}\u{2066}\u{feff}".as_bytes(), "\\u009b\\u202e\\u2066\\ufeff");
         check(b"caf\xe9", "caf\u{fffd}");
+    }
+
+    #[test]
+    fn real_numbers_are_told_from_integers() {
+        for (value, expected) in [(0.0, "0.0"), (1.0, "1.0"), (0.52, "0.52"), (1e-9, "1e-9")] {
+            let mut out = Vec::new();
+            let mut json = Json::line(&mut out, "test");
+            json.key("value").real(value);
+            json.end_line();
+            let line = String::from_utf8(out).unwrap();
+            assert!(line.ends_with(&format!(",\"value\":{expected}}}\n")), "{line}");
+            let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert!(read["value"].is_f64() && read["value"] == value, "{line}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`
     #[default]
     Auto,
     /// Always

@@ -17,6 +17,9 @@ pub enum SearchError {
         /// What was given.
         value: String,
     },
+    /// Numbers that may be UIDs, sequence numbers or a text.
+    #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`text:{0}`)")]
+    Numbers(String),
     /// Something is missing.
     #[error("{what} is missing behind `{behind}`")]
     Missing {

@@ -7,8 +7,9 @@
 //! value   = word / DQUOTE text DQUOTE
 //! ```
 //!
-//! A word or a quoted text without a key is looked for in the whole message. Keys and words such as
-//! `or` are read without regard to case; quoted they are text.
+//! A word or a quoted text without a key is looked for in the whole message; `all` is every message,
+//! and `1:5` or `*` is refused, since it could be UIDs, sequence numbers or a text. Keys and words
+//! such as `or` are read without regard to case; quoted they are text.
 
 use barid_types::{Flag, Keyword};
 
@@ -111,6 +112,13 @@ impl Lexer<'_> {
     }
 }
 
+/// Tells whether a word is what IMAP takes for a set of messages. A number alone, or several with
+/// commas, is more often a text.
+fn is_range(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || b":,*".contains(&byte);
+    text.bytes().all(is_part) && text.contains([':', '*'])
+}
+
 fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
 }
@@ -146,6 +154,11 @@ impl Parser<'_> {
                     "or" | "OR" | "|" => self.or()?,
                     "and" | "AND" => {}
                     "not" | "NOT" => self.negate(),
+                    _ if text.eq_ignore_ascii_case("all") => {
+                        let node = self.builder.key(SearchKey::All)?;
+                        self.add(node)?;
+                    }
+                    _ if is_range(&text) => return Err(SearchError::Numbers(text)),
                     _ => self.term(None, text)?,
                 },
                 Token::Word { key, text, .. } => self.term(key, text)?,

@@ -27,9 +27,10 @@ Examples:
   barid spam train --spam < message.eml    or < junk.mbox
 
 A message that was taught before stays as it is, so a mailbox can be given again when there is more
-in it. If the command is interrupted, give it again.
+in it; one that was taught as the other class needs --retrain. If the command is interrupted, give it
+again.
 
-Exit status: 2 if a message could not be read.";
+Exit status: 2 if a message could not be read, or counts as the other class and stays so.";
 
 const UNTRAIN_EXAMPLES: &str = "\
 Examples:
@@ -54,6 +55,9 @@ Exit status: 2 if a message could not be read, or was left as it is.";
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     class: ClassArgs,
+    /// Move what was taught as the other class, as `barid spam retrain` does
+    #[arg(long)]
+    retrain: bool,
     #[command(flatten)]
     what: WhatArgs,
 }
@@ -133,7 +137,9 @@ struct WhatArgs {
 
 /// Trains.
 pub(crate) fn train(context: &mut Context, args: &TrainArgs) -> anyhow::Result<Outcome> {
-    teach(context, Lesson::Train(args.class.class()), false, &args.what)
+    let class = args.class.class();
+    let lesson = if args.retrain { Lesson::Retrain(class) } else { Lesson::Train(class) };
+    teach(context, lesson, false, &args.what)
 }
 
 /// Takes back.
@@ -377,12 +383,13 @@ fn finish(
     tell_unreceipted(context, lesson, trained);
     if let Lesson::Train(class) = lesson
         && trained.otherwise > 0
-        && !context.global.quiet
     {
         let (count, class) = (counted(trained.otherwise, "message"), name_of(class));
         let other = if class == "spam" { "ham" } else { "spam" };
-        context.warn(&format!("{count} given as {class} count as {other}, and stay so"));
-        let hint = format!("`barid spam retrain --{class}` moves what is {class} after all");
+        let text = format!("{count} given as {class} were taught as {other} before, and stay so");
+        context.error_line("error", &text);
+        let hint =
+            format!("`barid spam train --retrain --{class}` moves what is {class} after all");
         context.error_line("hint", &visible(hint.as_bytes()));
     }
     let count = told.failed.len();
@@ -407,7 +414,11 @@ fn finish(
         ));
     }
     let is_in_vain = matches!(lesson, Lesson::Untrain(_)) && trained.untrained == 0;
-    let is_left = matches!(lesson, Lesson::Retrain(_)) && trained.unreceipted > 0;
+    let is_left = match lesson {
+        Lesson::Retrain(_) => trained.unreceipted > 0,
+        Lesson::Train(_) => trained.otherwise > 0,
+        Lesson::Untrain(_) => false,
+    };
     Ok(match count {
         0 if is_in_vain => Outcome::NothingMatched,
         0 if !is_left => Outcome::Done,

@@ -22,6 +22,21 @@ fn check_dates(text: &str, from: &str, to: &str) {
 }
 
 #[test]
+fn what_imap_takes_for_messages_is_no_text() {
+    check("all", "All");
+    check("ALL is:read", "and(All Flag(Seen))");
+    check("\"all\"", "Text(\"all\")");
+    for range in ["1:5", "*", "1:*", "1,3:4"] {
+        let told = "may be UIDs (`uid:1:5`), sequence numbers (`seq:1:5`) or a text (`text:1:5`)";
+        check(range, &format!("error: `{range}` {}", told.replace("1:5", range)));
+        check(&format!("text:{range}"), &format!("Text({range:?})"));
+        check(&format!("\"{range}\""), &format!("Text({range:?})"));
+    }
+    check("17", "Text(\"17\")");
+    check("1,000", "Text(\"1,000\")");
+}
+
+#[test]
 fn terms() {
     check("", "All");
     check("hello", "Text(\"hello\")");
@@ -45,7 +60,7 @@ fn terms() {
     check("uid:7", "Uid(NumberSet([(Some(7), Some(7))]))");
     check("http://a.b/c", "Text(\"http://a.b/c\")");
     check("\"from:ann\"", "Text(\"from:ann\")");
-    check("12:30", "Text(\"12:30\")");
+    check("text:12:30", "Text(\"12:30\")");
     check("f() a)", "and(Text(\"f()\") Text(\"a)\"))");
     check("a-b - c", "and(Text(\"a-b\") Text(\"-\") Text(\"c\"))");
 }

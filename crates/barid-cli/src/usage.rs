@@ -1,0 +1,96 @@
+//! Errors of the command line: a subcommand that does not exist gets a suggestion that helps, or
+//! none.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Other programs' words for what a subcommand does, and what to say about them.
+const OTHER_WORDS: &[(&[&str], &str)] = &[
+    (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of what was copied"),
+    (&["count", "wc", "info", "stat"], "`barid status`, or `barid search --count`"),
+    (&["list", "index", "scan", "dir"], "`barid ls`"),
+    (&["delete", "del", "rm", "remove", "purge"], "`barid expunge`, or `barid flag` with +deleted"),
+    (&["find", "grep", "query"], "`barid search`"),
+    (&["read", "view", "cat", "print", "open"], "`barid show`"),
+    (&["add", "import", "deliver", "insert"], "`barid append`"),
+    (&["export", "migrate"], "`barid convert`, or `barid copy`"),
+    (&["cp", "duplicate"], "`barid copy`"),
+    (&["mark", "tag", "unflag", "star"], "`barid flag`"),
+    (&["restore", "undelete", "unexpunge"], "`barid undo`"),
+    (&["repair", "fsck", "verify"], "`barid check`"),
+    (&["tree", "mailboxes"], "`barid folders`"),
+    (&["monitor", "idle", "tail"], "`barid watch`"),
+    (&["train", "classify", "learn"], "`barid spam`"),
+];
+
+/// Gives an unknown subcommand a suggestion by what it means, or keeps one that is a slip of the
+/// fingers away; other suggestions of the parser share a few letters and nothing else.
+pub(crate) fn with_suggestion(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned()
+    else {
+        return error;
+    };
+    let near = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => Vec::new(),
+    };
+    let near: Vec<String> = near.into_iter().filter(|name| is_slip(&word, name)).collect();
+    if !near.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+    } else if let Some(meant) = meaning(&word) {
+        let text = format!("{meant} may be what you want");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+    }
+    error
+}
+
+fn meaning(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    let found = OTHER_WORDS.iter().find(|(words, _)| words.contains(&&*word));
+    found.map(|(_, meaning)| *meaning)
+}
+
+/// Returns `true` if one word becomes the other by one change in three letters.
+fn is_slip(word: &str, name: &str) -> bool {
+    strsim::osa_distance(word, name) <= (word.chars().count() / 3).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn check(word: &str, expected: Option<&str>) {
+        let error = Cli::try_parse_from(["barid", word]).unwrap_err();
+        let text = with_suggestion(error).to_string();
+        match expected {
+            Some(expected) => assert!(text.contains(expected), "{word}: {text}"),
+            None => assert!(!text.contains("tip: "), "{word}: {text}"),
+        }
+    }
+
+    #[test]
+    fn unknown_subcommands_are_explained_or_left_alone() {
+        check("move", Some("tip: `barid copy`, then `barid expunge`"));
+        check("count", Some("`barid status`, or `barid search --count`"));
+        check("RM", Some("`barid expunge`"));
+        check("serach", Some("'search'"));
+        check("expnge", Some("'expunge'"));
+        check("statsu", Some("'status'"));
+        check("xyzzy", None);
+        check("concert2", None);
+    }
+
+    #[test]
+    fn no_other_word_is_a_subcommand() {
+        let command = Cli::command();
+        for word in OTHER_WORDS.iter().flat_map(|(words, _)| words.iter()) {
+            assert!(command.find_subcommand(word).is_none(), "{word}");
+        }
+    }
+}
