@@ -142,6 +142,8 @@ fn completions_and_manual_pages_cover_every_command() {
     for command in COMMANDS {
         let name = [&["barid"], command].concat().join("-");
         let page = String::from_utf8(world.read(&format!("pages/man1/{name}.1"))).unwrap();
-        assert!(page.contains("\n.SH \"EXAMPLES\"\n") && !page.contains("EXTRA"), "{page}");
+        // The help of bogofilter's programs is bogofilter's.
+        let has_examples = page.contains("\n.SH \"EXAMPLES\"\n") || name.starts_with("barid-bogo");
+        assert!(has_examples && !page.contains("EXTRA"), "{page}");
     }
 }
