@@ -81,8 +81,8 @@ pub use change::{
 };
 pub use create::create;
 pub use error::{Error, ErrorKind, KeywordLimit, Result};
-pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use folders::{Folder, TreePlace, folders, place_in_tree, resolve_name};
+pub use large::{KeepsBody, ReducedMessage, TakePiece, is_too_large, keeps_texts};
 pub use mailbox::Mailbox;
 pub use options::{OpenOptions, Progress, ProgressFn, Unit, Work};
 pub use order::{Sorted, Window};
