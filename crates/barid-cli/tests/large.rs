@@ -78,7 +78,7 @@ fn large_messages_are_read_in_part() {
     let world = World::new();
     let small = "Subject: small\n\nneedle\n";
     let maildir = world.maildir("maildir", &[small, &large()]);
-    for target in ["mbox:rd", "mbx:mbx", "mix:mix", "mh:mh"] {
+    for target in ["mboxrd:rd", "mbx:mbx", "mix:mix", "mh:mh"] {
         world.ok(&["convert", &maildir, target]);
     }
     let gzip = Command::new("gzip").args(["-1k", "rd"]).current_dir(world.path("")).status();
