@@ -80,6 +80,16 @@ pub enum Error {
         /// What stopped it: an error of the system, or a request to stop.
         what: String,
     },
+    /// The change was told to stop. Each message is changed, durably, or as it was.
+    #[error("{}: stopped when {done} of {total} messages were done", path.display())]
+    Stopped {
+        /// The mailbox.
+        path: PathBuf,
+        /// Messages that are changed, expunged or appended.
+        done: u64,
+        /// Messages that were to be.
+        total: u64,
+    },
     /// The messages of the mailbox were changed, durably, but those to be appended were not stored.
     #[error("{}: the changes are done, but no message was appended: {what}", path.display())]
     NotAppended {

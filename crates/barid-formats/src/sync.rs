@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use barid_state::Ledger;
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
-use crate::{FlagChanges, Known, Location, Result, Stamp};
+use crate::{Error, FlagChanges, Known, Location, Result, Stamp};
 
 /// All changes of existing messages, to be applied in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,9 +79,11 @@ pub struct SyncContext<'a> {
     /// Told of every message that now has other flags or another place, in mailbox order, before
     /// the commit point: what it was told is void unless the change succeeds.
     pub moved: Option<&'a mut dyn FnMut(&MovedMessage)>,
-    /// Told now and then how far a long change is: bytes done, and of how many.
+    /// Called now and then with the progress of a long change: bytes done and their total, in a
+    /// format with a file per message messages.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Once true, the change ends after its current step with [`crate::Error::Unfinished`].
+    /// Once true, the change ends after its current step with [`crate::Error::Unfinished`], in a
+    /// format with a file per message with [`crate::Error::Stopped`].
     pub stop: Option<&'a AtomicBool>,
     /// Only find out what would be done: nothing is written, and no lock file made.
     pub dry_run: bool,
@@ -118,6 +120,12 @@ impl<'a> SyncContext<'a> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
+    /// The progress of a change of `total` messages, each a file.
+    pub(crate) fn steps(&self, total: usize) -> Steps<'a> {
+        let (progress, stop) = (self.progress, self.stop);
+        Steps { progress, stop, done: 0, total: total as u64 }
+    }
+
     /// Reports progress.
     pub fn report(&self, done: u64, total: u64) {
         if let Some(progress) = self.progress {
@@ -125,6 +133,47 @@ impl<'a> SyncContext<'a> {
         }
     }
 }
+
+/// The progress of a change in a format with a file per message, which may stop after each file.
+#[derive(Clone, Default)]
+pub(crate) struct Steps<'a> {
+    progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    stop: Option<&'a AtomicBool>,
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+}
+
+impl Steps<'_> {
+    /// Returns `true` once the change is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// Counts messages that are done; reports progress now and then.
+    pub(crate) fn advance(&mut self, messages: usize) {
+        let before = self.done;
+        self.done += messages as u64;
+        if let Some(progress) = self.progress
+            && before / STEPS_REPORTED != self.done / STEPS_REPORTED
+        {
+            progress(self.done, self.total);
+        }
+    }
+
+    /// Fails if the change is to stop, before anything of it is visible.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] with no message done.
+    pub(crate) fn check(&self, path: &Path) -> Result<()> {
+        match self.is_stopped() {
+            true => Err(Error::Stopped { path: path.to_owned(), done: 0, total: self.total }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Messages after which progress is reported.
+const STEPS_REPORTED: u64 = 16;
 
 /// A message that has other flags, or is in another place of the file than its neighbours' shift
 /// ([`SyncReport::shifts`]) tells.

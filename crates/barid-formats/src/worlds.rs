@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -266,6 +267,25 @@ impl<K: Kind> World<K> {
         let mut context = SyncContext::new(&self.cache);
         context.ledger = Some(&mut ledger);
         context.dry_run = dry_run;
+        self.mailbox().sync(changes, appends, &mut context)
+    }
+
+    /// As [`World::sync`], told to stop once this much progress is reported.
+    pub(crate) fn sync_until(
+        &self,
+        changes: &ChangeSet,
+        appends: &[NewMessage<'_>],
+        done: u64,
+    ) -> Result<SyncReport> {
+        let stop = AtomicBool::new(false);
+        let progress = |at: u64, _: u64| {
+            stop.fetch_or(at >= done, Ordering::Relaxed);
+        };
+        let mut ledger = self.ledger()?;
+        let mut context = SyncContext::new(&self.cache);
+        context.ledger = Some(&mut ledger);
+        context.stop = Some(&stop);
+        context.progress = Some(&progress);
         self.mailbox().sync(changes, appends, &mut context)
     }
 

@@ -54,6 +54,8 @@ pub struct Metadata {
     pub mode: u32,
     /// The user id of the owner.
     pub uid: u32,
+    /// The group id.
+    pub gid: u32,
     /// Last change of the content.
     pub modified: Timestamp,
     /// Last change of the inode.
@@ -178,6 +180,14 @@ pub trait Vfs: Debug + Send + Sync {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name of a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a name of each of many files, in no certain order, and returns the result of each.
+    ///
+    /// Removing the last name of a file may wait for the disk (blocks are discarded, or an inode is
+    /// written); an implementation may let many of these waits pass at the same time. Not durable
+    /// before [`Vfs::sync_dir`] of the directories, as [`Vfs::remove_file`].
+    fn remove_files(&self, paths: &[PathBuf]) -> Vec<io::Result<()>> {
+        paths.iter().map(|path| self.remove_file(path)).collect()
+    }
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes the entries of a directory durable.
@@ -346,6 +356,17 @@ pub trait File: Debug + Send + Sync {
     /// Sets the permission bits, whatever the umask. Without effect where there are none.
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let _ = mode;
+        Ok(())
+    }
+
+    /// Sets owner and group, as far as they are given (`fchown`). Without effect where there are
+    /// none.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] for all but the superuser and, of a group that one is
+    /// in, the owner.
+    fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        let _ = (uid, gid);
         Ok(())
     }
 

@@ -341,6 +341,11 @@ impl<H: Hook> File for LayerFile<H> {
         self.hook.before(CallKind::Name, &self.path)?;
         self.inner.set_mode(mode)
     }
+
+    fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        self.hook.before(CallKind::Name, &self.path)?;
+        self.inner.set_owner(uid, gid)
+    }
 }
 
 impl<H: Hook> Drop for LayerFile<H> {

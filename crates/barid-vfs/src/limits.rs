@@ -41,3 +41,16 @@ pub(crate) const SECTOR_LEN: usize = 512;
 
 /// A block of the file system in memory.
 pub(crate) const BLOCK_LEN: usize = 4096;
+
+/// How often a file is made that others make and remove meanwhile.
+pub(crate) const CREATE_TRIES_MAX: u32 = 16;
+
+/// Files that are removed one by one before the time that they took tells how to go on.
+pub(crate) const REMOVALS_TIMED: usize = 16;
+
+/// A removal that takes longer than this on average waits for the disk; on file systems that only
+/// note what is to be removed it takes some microseconds.
+pub(crate) const REMOVAL_WAITS: Duration = Duration::from_micros(200);
+
+/// Threads that remove files at the same time where removing waits for the disk.
+pub(crate) const REMOVAL_THREADS: usize = 16;

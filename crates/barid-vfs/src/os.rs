@@ -11,13 +11,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{Gid, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::api::{
     Dir, File, FileType, LockKind, LockMode, Metadata, OpenOptions, Process, Timestamp, Vfs,
     look_and_rename,
 };
-use crate::limits::{LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
+use crate::limits::{CREATE_TRIES_MAX, LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
+use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
 
 /// The file system of the operating system.
@@ -39,7 +41,11 @@ struct OsDir {
 impl Vfs for OsVfs {
     /// One `openat`.
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(OsFile(open_at(rustix::fs::CWD, path, options)?)))
+        let fd = match options.create {
+            Some(_) if user() == 0 => open_as_root(path, options)?,
+            _ => open_at(rustix::fs::CWD, path, options)?,
+        };
+        Ok(Box::new(OsFile(fd)))
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Box<dyn Dir>> {
@@ -60,7 +66,13 @@ impl Vfs for OsVfs {
     }
 
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
-        Ok(retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(mode)))?)
+        retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(mode)))?;
+        if user() == 0 {
+            let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let fd = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
+            give_to_owner_of(parent_of(path), fd.as_fd())?;
+        }
+        Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -83,6 +95,10 @@ impl Vfs for OsVfs {
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         Ok(retry_on_intr(|| rustix::fs::unlink(path))?)
+    }
+
+    fn remove_files(&self, paths: &[PathBuf]) -> Vec<io::Result<()>> {
+        crate::many::remove_files(self, paths)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
@@ -263,6 +279,10 @@ impl File for OsFile {
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         Ok(retry_on_intr(|| rustix::fs::fchmod(&self.0, Mode::from_raw_mode(mode)))?)
     }
+
+    fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        chown(self.0.as_fd(), uid, gid)
+    }
 }
 
 impl Dir for OsDir {
@@ -406,6 +426,48 @@ fn open_at(
     Ok(retry_on_intr(|| rustix::fs::openat(dir, path, flags, mode))?)
 }
 
+/// Opens a file as the superuser. What he makes in a folder of somebody else belongs to that one,
+/// who could not use it otherwise: mailboxes, state and caches alike. Another's link that leads to
+/// nothing is not followed.
+fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
+    for _ in 0..CREATE_TRIES_MAX {
+        if !options.exclusive {
+            match open_at(rustix::fs::CWD, path, OpenOptions { create: None, ..options }) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => return result,
+            }
+        }
+        let new = OpenOptions { exclusive: true, no_follow: true, truncate: false, ..options };
+        match open_at(rustix::fs::CWD, path, new) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !options.exclusive => {}
+            result => {
+                let fd = result?;
+                give_to_owner_of(parent_of(path), fd.as_fd())?;
+                return Ok(fd);
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Gives what was made in a folder to its owner. Where that is not allowed (a network file system
+/// to which the superuser is nobody) it stays whose it is.
+fn give_to_owner_of(folder: &Path, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let (folder, made) = (OsVfs.metadata(folder)?, fstat(fd)?);
+    if folder.uid == 0 || made.uid != 0 {
+        return Ok(());
+    }
+    match chown(fd, Some(folder.uid), Some(folder.gid)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => result,
+    }
+}
+
+fn chown(fd: BorrowedFd<'_>, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+    Ok(retry_on_intr(|| rustix::fs::fchown(fd, uid, gid))?)
+}
+
 fn open_dir_fd(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::CLOEXEC | OFlags::RDONLY | OFlags::DIRECTORY;
     Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?)
@@ -482,6 +544,7 @@ fn metadata_of(stat: &rustix::fs::Stat) -> Metadata {
         size: stat.st_size as u64,
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
+        gid: stat.st_gid,
         modified: timestamp(stat.st_mtime, stat.st_mtime_nsec as i64),
         changed: timestamp(stat.st_ctime, stat.st_ctime_nsec as i64),
         accessed: timestamp(stat.st_atime, stat.st_atime_nsec as i64),

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::api::{File, OpenOptions, Vfs};
+use crate::owner::Ownership;
 
 /// What the names of temporary files begin and end with.
 const TEMPORARY: (&str, &str) = (".barid-", ".tmp");
@@ -34,12 +35,39 @@ pub fn atomic_replace(
 ) -> io::Result<Box<dyn File>> {
     let temporary = temporary_beside(vfs, path)?;
     let file = vfs.open(&temporary, OpenOptions::create_new(mode))?;
+    put(vfs, (&temporary, path), file, durable, write)
+}
+
+/// As [`atomic_replace`], durably, by a file that belongs to whom `ownership` says, whatever the
+/// umask.
+///
+/// # Errors
+/// As [`atomic_replace`] and [`Ownership::create`].
+pub fn replace_as(
+    vfs: &dyn Vfs,
+    path: &Path,
+    ownership: &Ownership,
+    write: impl FnOnce(&dyn File) -> io::Result<()>,
+) -> io::Result<Box<dyn File>> {
+    let temporary = temporary_beside(vfs, path)?;
+    let file = ownership.create(vfs, &temporary)?;
+    put(vfs, (&temporary, path), file, true, write)
+}
+
+/// Fills a file and puts it in the place of another.
+fn put(
+    vfs: &dyn Vfs,
+    (temporary, path): (&Path, &Path),
+    file: Box<dyn File>,
+    durable: bool,
+    write: impl FnOnce(&dyn File) -> io::Result<()>,
+) -> io::Result<Box<dyn File>> {
     let filled = write(file.as_ref())
         .and_then(|()| if durable { file.sync_all() } else { Ok(()) })
-        .and_then(|()| vfs.rename(&temporary, path));
+        .and_then(|()| vfs.rename(temporary, path));
     if let Err(error) = filled {
         // The first error is the one to report.
-        let _ = vfs.remove_file(&temporary);
+        let _ = vfs.remove_file(temporary);
         return Err(error);
     }
     if durable {

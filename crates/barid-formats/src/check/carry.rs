@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_vfs::{OpenOptions, Timestamp, Vfs, atomic_replace};
+use barid_vfs::{OpenOptions, Ownership, Timestamp, Vfs, replace_as};
 
 use super::doctor::Held;
 use super::keep::{Entry, Kept, Old};
@@ -65,7 +65,8 @@ fn write_whole(
         file.set_mode(mode)?;
         modified.map_or(Ok(()), |modified| file.set_times(modified, modified))
     };
-    atomic_replace(vfs, &path, mode, true, write).map(drop).map_err(Error::at(&path))
+    let ownership = Ownership::replacing(vfs, &path, mode).map_err(Error::at(&path))?;
+    replace_as(vfs, &path, &ownership, write).map(drop).map_err(Error::at(&path))
 }
 
 /// Removes a file that has these bytes still: somebody may have gone on writing it.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use barid_state::Ledger;
 use barid_types::{Flag, FlagSet, Uid};
-use barid_vfs::{File, OpenOptions, Process, Timestamp};
+use barid_vfs::{File, Ownership, Process, Timestamp};
 
 use super::keywords::Keywords;
 use super::layout::{INFO_SEP, NAME_TRIES_MAX};
@@ -20,10 +20,8 @@ use super::uidlist::{self, Found, UidList};
 use super::{Maildir, path_of, uids};
 use crate::durable::{NewFiles, SYNC_FS_FILES_MIN};
 use crate::given::given_uids;
+use crate::sync::Steps;
 use crate::{Error, NewMessage, Result};
-
-/// The permission bits that every new file has.
-const FILE_MODE: u32 = 0o600;
 
 /// A message that is in `tmp`.
 struct Delivery {
@@ -47,32 +45,35 @@ pub(super) fn append(
     ledger: Option<&mut Ledger>,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
+    steps: &mut Steps<'_>,
 ) -> Result<Appended> {
     if appends.is_empty() {
         return Ok(Appended::default());
     }
     let mut deliveries = Vec::with_capacity(appends.len());
-    let delivered = write_all(maildir, keywords, appends, &mut deliveries).and_then(|synced| {
-        let uids = give_uids(maildir, ledger, &deliveries, appends)?;
+    let delivered = write_all(maildir, keywords, appends, &mut deliveries, steps);
+    let delivered = delivered.and_then(|synced| {
+        let uids = give_uids(maildir, ledger, &deliveries, appends, steps)?;
         let listed = u64::from(uids.iter().any(Option::is_some));
         let renamed = rename_all(maildir, &deliveries)?;
         Ok(Appended { uids, barriers: synced + listed + renamed })
     });
     if delivered.is_err() {
-        for delivery in &deliveries {
-            // Those renamed already are not there any more; others may stay: they are only waste.
-            let _ = maildir.vfs.remove_file(&delivery.tmp);
-        }
+        // Those renamed already are not there any more; others may stay: they are only waste.
+        let left: Vec<_> = deliveries.into_iter().map(|delivery| delivery.tmp).collect();
+        maildir.vfs.remove_files(&left);
     }
     delivered
 }
 
-/// Writes all messages to `tmp`, durably; tells how often was waited for the disk.
+/// Writes all messages to `tmp`, durably; returns the number of barriers. A request to stop is
+/// noticed between two messages.
 fn write_all(
     maildir: &Maildir,
     keywords: &Keywords,
     appends: &[NewMessage<'_>],
     deliveries: &mut Vec<Delivery>,
+    steps: &mut Steps<'_>,
 ) -> Result<u64> {
     let tmp = &maildir.paths.tmp;
     match maildir.vfs.create_dir(tmp, 0o700) {
@@ -82,22 +83,17 @@ fn write_all(
     }
     let mut files = NewFiles::begin(maildir.vfs.as_ref(), tmp, appends.len())?;
     let process = maildir.vfs.process();
-    let mode = mode_of_files(maildir)?;
+    let cur = &maildir.paths.cur;
+    let ownership = Ownership::in_folder(&maildir.vfs.metadata(cur).map_err(Error::at(cur))?);
     for message in appends {
-        let (delivery, file) = write_one(maildir, keywords, message, &process, mode)?;
+        steps.check(&maildir.path)?;
+        steps.advance(1);
+        let (delivery, file) = write_one(maildir, keywords, message, &process, &ownership)?;
         let written = files.written(&*file).map_err(Error::at(&delivery.tmp));
         deliveries.push(delivery);
         written?;
     }
     files.finish()
-}
-
-/// The permission bits of new files: as in Dovecot those of the folder, so that who may read the
-/// others may read these.
-fn mode_of_files(maildir: &Maildir) -> Result<u32> {
-    let cur = &maildir.paths.cur;
-    let mode = maildir.vfs.metadata(cur).map_err(Error::at(cur))?.mode;
-    Ok(mode & 0o666 | FILE_MODE)
 }
 
 /// Writes one message to `tmp`.
@@ -106,14 +102,14 @@ fn write_one(
     keywords: &Keywords,
     message: &NewMessage<'_>,
     process: &Process,
-    mode: u32,
+    ownership: &Ownership,
 ) -> Result<(Delivery, Box<dyn File>)> {
     let vfs = maildir.vfs.as_ref();
     let mut tries = 0;
     let (base, tmp, file) = loop {
         let base = unique_name(vfs.now(), process, message.bytes);
         let tmp = path_of(&maildir.paths.tmp, &base);
-        match vfs.open(&tmp, OpenOptions::create_new(FILE_MODE)) {
+        match ownership.create(vfs, &tmp) {
             Ok(file) => break (base, tmp, file),
             Err(error)
                 if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX =>
@@ -124,10 +120,6 @@ fn write_one(
         }
     };
     let write = || {
-        if mode != FILE_MODE {
-            // Whatever the umask takes away. Who may not be given more can still be delivered to.
-            let _ = file.set_mode(mode);
-        }
         file.write_all_at(message.bytes, 0)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
@@ -176,6 +168,7 @@ fn give_uids(
     ledger: Option<&mut Ledger>,
     deliveries: &[Delivery],
     appends: &[NewMessage<'_>],
+    steps: &Steps<'_>,
 ) -> Result<Vec<Option<Uid>>> {
     let none = vec![None; deliveries.len()];
     if let Some(ledger) = ledger
@@ -185,7 +178,7 @@ fn give_uids(
     }
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.uidlist;
-    let Some(_lock) = uids::take_lock(&maildir.vfs, path)? else {
+    let Some(_lock) = uids::take_lock_unless(&maildir.vfs, path, steps)? else {
         return Ok(none);
     };
     let list = match UidList::read(vfs, path)? {

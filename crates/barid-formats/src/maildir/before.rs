@@ -30,7 +30,7 @@ pub(super) struct Row {
 impl Row {
     /// Whether another message had the base name first.
     pub(super) fn is_twin(&self) -> bool {
-        self.key != self.name.hash
+        self.key != self.name.hash && self.key != self.name.stem_hash
     }
 }
 
@@ -107,6 +107,20 @@ impl Before {
             let name = self.rows[at as usize].name;
             name.hash == hash && self.names.base(name) == base
         })
+    }
+
+    /// The mark of each row whose base name mbsync may still add its field to, in their order; 0
+    /// for one that is not known.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, u32)> {
+        let marks = self.state.as_ref().map_or(&[][..], |state| &state.marks);
+        let plain = |row: &Row| row.name.hash == row.name.stem_hash;
+        let count = self.rows.iter().filter(|row| plain(row)).count();
+        // Of very many only the last are known; where there are more marks than rows none holds.
+        let unknown = count.saturating_sub(marks.len());
+        let marks = if marks.len() > count { &[][..] } else { marks };
+        let marks = std::iter::repeat_n(0, unknown).chain(marks.iter().copied());
+        let rows = self.rows.iter().enumerate().filter(move |(_, row)| plain(row));
+        rows.map(|(at, _)| at).zip(marks.chain(std::iter::repeat(0)))
     }
 
     /// The highest UID of a row, 0 if there is none.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use barid_types::{Keyword, KeywordMask, KeywordTable};
-use barid_vfs::{OpenOptions, Timestamp, Vfs};
+use barid_vfs::{Timestamp, Vfs};
 
 use super::layout::{KEYWORDS_LEN_MAX, KEYWORDS_LOCK, LETTERS};
 use super::name::Letters;
@@ -87,9 +87,7 @@ impl Keywords {
         }
         let write = || {
             // The other lock is held, so this one can only be a leftover.
-            let mode = vfs.metadata(dir)?.mode & 0o666;
-            let options = OpenOptions { truncate: true, ..OpenOptions::create(mode) };
-            let file = vfs.open(&beside, options)?;
+            let file = super::open_beside(vfs, dir, path, &beside)?;
             file.write_all_at(text.as_bytes(), 0)?;
             grow_mtime(vfs, path, &beside)?;
             file.sync_all()?;

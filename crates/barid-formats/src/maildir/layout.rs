@@ -53,13 +53,20 @@ pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Messages that could not be read that the state remembers; beyond, the next scan reads the whole
 /// Maildir anew.
 pub(super) const UNREAD_MAX: usize = 16_384;
+/// Messages whose files are remembered so that they are recognised when mbsync renames them; of
+/// more the last.
+pub(super) const MARKS_MAX: usize = 65_536;
 /// Messages that cannot be read that are named; more are only counted.
 pub(super) const UNREAD_NAMED_MAX: usize = 100;
 /// Defects that a report holds at most.
 pub(super) const DEFECTS_MAX: usize = 1_000;
 /// How long the lock of the UIDs is waited for.
 pub(super) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+/// How long is waited for it before a request to stop is noticed.
+pub(super) const LOCK_SLICE: std::time::Duration = std::time::Duration::from_millis(500);
 /// How many unique names are tried before a delivery is given up.
 pub(super) const NAME_TRIES_MAX: u32 = 100;
 /// Beyond this next UID a new UIDVALIDITY is due, so that a scan never runs out of UIDs.
 pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);
+/// Messages that are removed together: between two such batches a request to stop is noticed.
+pub(super) const EXPUNGE_BATCH: usize = 512;

@@ -49,6 +49,8 @@ pub(super) struct Listing {
     pub(super) fresh: Vec<u32>,
     /// How each known message was seen.
     pub(super) seen: Vec<Seen>,
+    /// Known messages, and the sightings under which mbsync's renaming put them.
+    pub(super) renamed: Vec<(u32, u32)>,
     /// How many directories were listed.
     pub(super) dirs_listed: u32,
     /// What is wrong.
@@ -75,6 +77,7 @@ pub(super) fn list(
         sightings: Vec::new(),
         fresh: Vec::new(),
         seen: vec![Seen::Same; rows],
+        renamed: Vec::new(),
         dirs_listed: 0,
         defects: Vec::new(),
         seen_pass: vec![NEVER; rows],
@@ -88,6 +91,7 @@ pub(super) fn list(
             listing.mark_gone(before, gone);
         }
         super::twins::resolve(&mut listing, dirs, before)?;
+        super::renamed::resolve(&mut listing, dirs, before)?;
     }
     Ok(listing)
 }

@@ -14,6 +14,7 @@ mod list;
 mod name;
 mod read;
 mod relist;
+mod renamed;
 mod scan;
 mod state;
 mod sync;
@@ -33,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_types::{Keyword, KeywordTable};
-use barid_vfs::{Dir, File, FileStamp, OpenOptions, Vfs};
+use barid_vfs::{Dir, File, FileStamp, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::create::create;
 use self::layout::{CUR, KEYWORDS, LETTERS, NEW, TMP, UIDLIST};
@@ -215,6 +216,22 @@ impl Mailbox for Maildir {
     ) -> Result<SyncReport> {
         sync::sync(self, changes, appends, context)
     }
+}
+
+/// Opens an empty file that is to replace a list. It belongs to whom the list belongs, or else
+/// whoever may use the Maildir may use it. What stands there is a leftover, since the lock is held.
+fn open_beside(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    list: &Path,
+    beside: &Path,
+) -> std::io::Result<Box<dyn File>> {
+    match vfs.remove_file(beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mode = vfs.metadata(dir)?.mode & 0o666;
+    Ownership::replacing(vfs, list, mode)?.create(vfs, beside)
 }
 
 /// The path of a file.

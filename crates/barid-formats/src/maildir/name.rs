@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use barid_types::{Flag, FlagSet};
+use barid_vfs::Metadata;
 
 use super::layout::{FLAGS_SEP, INFO_SEP, LETTERS};
 
@@ -17,6 +18,31 @@ pub(super) fn base(name: &[u8]) -> &[u8] {
 /// Bytes of [`base`].
 pub(super) fn base_len(name: &[u8]) -> usize {
     memchr::memchr(INFO_SEP, name).unwrap_or(name.len())
+}
+
+/// The base name without what mbsync adds to it: everything before `,U=` and a number, which is the
+/// UID that mbsync gave the message. The base name itself if there is no such field.
+pub(super) fn stem(base: &[u8]) -> &[u8] {
+    let Some(at) = memchr::memmem::find(base, b",U=") else { return base };
+    let rest = &base[at + 3..];
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_field = digits > 0 && matches!(rest.get(digits), None | Some(&FLAGS_SEP));
+    if is_field { &base[..at] } else { base }
+}
+
+/// Returns `true` if `key` is not that of the base name, nor of the base name before mbsync added
+/// its field: another message had the base name first.
+pub(super) fn is_twin(name: &[u8], key: u64) -> bool {
+    let base = base(name);
+    key != base_hash(base) && key != base_hash(stem(base))
+}
+
+/// A mark by which a file is recognised under another name: a hash of its inode and size, never 0.
+pub(super) fn mark(metadata: &Metadata) -> u32 {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&metadata.inode.to_le_bytes());
+    bytes[8..].copy_from_slice(&metadata.size.to_le_bytes());
+    (xxhash_rust::xxh3::xxh3_64(&bytes) as u32).max(1)
 }
 
 /// The hash of a base name, which stands for the message.

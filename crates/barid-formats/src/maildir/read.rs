@@ -37,6 +37,8 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Bytes of the messages.
     pub(super) size_bytes: u64,
+    /// Marks of messages whose base names have no field of mbsync.
+    pub(super) marks: Vec<(Uid, u32)>,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
     /// Some of these were there, but only in part: somebody is writing them.
@@ -48,10 +50,20 @@ pub(super) struct Totals {
 }
 
 impl Totals {
+    /// Counts a message that went to a sink.
+    fn count(&mut self, uid: Uid, sighting: &Sighting, metadata: &Metadata) {
+        self.messages += 1;
+        self.size_bytes += metadata.size;
+        if sighting.name.hash == sighting.name.stem_hash {
+            self.marks.push((uid, name::mark(metadata)));
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.messages += other.messages;
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
+        self.marks.extend(other.marks);
         self.lost.extend(other.lost);
         self.is_unfinished |= other.is_unfinished;
         self.unread.append(other.unread);
@@ -246,8 +258,7 @@ impl Reader<'_> {
             key: MessageKey(sighting.key),
         };
         sink_error(sink.message(&message))?;
-        self.totals.messages += 1;
-        self.totals.size_bytes += metadata.size;
+        self.totals.count(job.uid, sighting, &metadata);
         if self.long.capacity() > 64 * HEAD_LEN {
             self.long = Vec::new();
         }
@@ -359,6 +370,7 @@ const UNKNOWN: Metadata = Metadata {
     size: 0,
     mode: 0,
     uid: 0,
+    gid: 0,
     modified: Timestamp { unix_nanos: 0 },
     changed: Timestamp { unix_nanos: 0 },
     accessed: Timestamp { unix_nanos: 0 },

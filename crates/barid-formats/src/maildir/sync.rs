@@ -7,6 +7,8 @@
 //! Order: keyword letters (durable), renames and unlinks, fsync of the directories; then appends
 //! (see `append.rs`). Commit point of each change: its rename or unlink; all are acknowledged by
 //! the fsync of the directories. After a crash each message is under its old name or its new one.
+//! A request to stop is noticed between two files: the rest is left as it is, and what was done is
+//! made durable as ever.
 
 use std::io::ErrorKind;
 
@@ -14,11 +16,12 @@ use barid_types::{Flag, Keyword, Uid};
 use barid_vfs::DotLock;
 
 use super::keywords::Keywords;
-use super::layout::RENAME_RETRIES_MAX;
+use super::layout::{EXPUNGE_BATCH, RENAME_RETRIES_MAX};
 use super::name::{self, Letters};
 use super::relist::Relisted;
 use super::{Dirs, Maildir, append, path_of, uids};
 use crate::scan::sink_error;
+use crate::sync::Steps;
 use crate::{
     ChangeSet, Error, FlagChanges, Known, Location, NewMessage, Result, SyncContext, SyncFigures,
     SyncReport,
@@ -34,8 +37,11 @@ pub(super) fn sync(
     let mut report = SyncReport::default();
     let known = context.known;
     let dry_run = context.dry_run;
-    let keywords = give_letters(maildir, changes, appends, dry_run)?;
+    let of_changes = changes.flags.len() + changes.expunge.len();
+    let steps = context.steps(of_changes);
+    let keywords = give_letters(maildir, changes, appends, dry_run, &steps)?;
     let mut work = Work {
+        steps,
         maildir,
         dirs: maildir.open_dirs()?,
         keywords,
@@ -51,6 +57,10 @@ pub(super) fn sync(
         work.drop_recent(known)?;
     }
     work.make_durable()?;
+    let Steps { done, total, .. } = work.steps;
+    if done < total {
+        return Err(Error::Stopped { path: maildir.path.clone(), done, total });
+    }
     let expunges = !changes.expunge.is_empty() && !dry_run;
     if let Some(ledger) = context.ledger.as_deref_mut().filter(|_| expunges)
         && !ledger.entries()?.is_empty()
@@ -65,8 +75,15 @@ pub(super) fn sync(
     report.figures.barriers += match dry_run {
         true => append::barriers(appends),
         false => {
+            let mut steps = context.steps(appends.len());
             let ledger = context.ledger.as_deref_mut();
-            let appended = append::append(maildir, ledger, &work.keywords, appends)?;
+            let appended = append::append(maildir, ledger, &work.keywords, appends, &mut steps);
+            let appended = appended.map_err(|error| match error {
+                Error::Stopped { path, .. } if of_changes > 0 => {
+                    Error::NotAppended { path, what: "it was told to stop".to_owned() }
+                }
+                error => error,
+            })?;
             report.appended = appended.uids;
             appended.barriers
         }
@@ -81,6 +98,7 @@ fn give_letters(
     changes: &ChangeSet,
     appends: &[NewMessage<'_>],
     dry_run: bool,
+    steps: &Steps<'_>,
 ) -> Result<Keywords> {
     let vfs = maildir.vfs.as_ref();
     let path = &maildir.paths.keywords;
@@ -95,7 +113,7 @@ fn give_letters(
     let _lock: Option<DotLock> = match dry_run {
         true => None,
         false => Some(
-            uids::take_lock(&maildir.vfs, &maildir.paths.uidlist)?
+            uids::take_lock_unless(&maildir.vfs, &maildir.paths.uidlist, steps)?
                 .ok_or_else(|| unsupported("dovecot-keywords cannot be written"))?,
         ),
     };
@@ -119,6 +137,7 @@ struct Target {
 }
 
 struct Work<'a> {
+    steps: Steps<'a>,
     maildir: &'a Maildir,
     dirs: Dirs,
     keywords: Keywords,
@@ -135,6 +154,10 @@ impl Work<'_> {
     fn change_flags(&mut self, known: &dyn Known, changes: &FlagChanges) -> Result<()> {
         let uids: Vec<Uid> = changes.uids().collect();
         for ((uid, change), target) in changes.iter().zip(locate(known, &uids)?) {
+            if self.steps.is_stopped() {
+                break;
+            }
+            self.steps.advance(1);
             let Some(target) = target else {
                 self.gone.push(uid);
                 continue;
@@ -164,18 +187,43 @@ impl Work<'_> {
     }
 
     fn expunge(&mut self, known: &dyn Known, uids: &[Uid]) -> Result<()> {
-        for (uid, target) in uids.iter().zip(locate(known, uids)?) {
+        let targets = locate(known, uids)?;
+        let batches = uids.chunks(EXPUNGE_BATCH).zip(targets.chunks(EXPUNGE_BATCH));
+        for (uids, targets) in batches {
+            if self.steps.is_stopped() {
+                break;
+            }
+            self.expunge_batch(uids, targets)?;
+            self.steps.advance(uids.len());
+        }
+        Ok(())
+    }
+
+    /// Removes files together; then looks for those that are elsewhere, one by one.
+    fn expunge_batch(&mut self, uids: &[Uid], targets: &[Option<Target>]) -> Result<()> {
+        let there = targets.iter().flatten();
+        let paths: Vec<_> = there
+            .map(|target| path_of(&self.dirs.paths[usize::from(!target.in_new)], &target.name))
+            .collect();
+        let mut removed = match self.dry_run {
+            true => Vec::new(),
+            false => self.maildir.vfs.remove_files(&paths),
+        }
+        .into_iter()
+        .zip(paths);
+        for (uid, target) in uids.iter().zip(targets) {
             let Some(target) = target else {
                 self.gone.push(*uid);
                 continue;
             };
-            let done = self.on_file(&target, |work, name, in_new| {
+            let mut first = removed.next();
+            let done = self.on_file(target, |work, name, in_new| {
                 let at = usize::from(!in_new);
-                let done = if work.dry_run {
-                    work.exists(name, in_new)?
-                } else {
-                    let path = path_of(&work.dirs.paths[at], name);
-                    found(work.maildir.vfs.remove_file(&path), &path)?
+                let path = path_of(&work.dirs.paths[at], name);
+                let done = match (work.dry_run, first.take()) {
+                    (true, _) => work.exists(name, in_new)?,
+                    (false, Some((result, path))) => found(result, &path)?,
+                    (false, None) => found(work.maildir.vfs.remove_file(&path), &path)?,
                 };
                 work.touched[at] |= done;
                 work.figures.messages_expunged += u64::from(done);
@@ -194,7 +242,7 @@ impl Work<'_> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
             if let Location::File { name, in_new } = message.location {
-                let twin = name::base_hash(name::base(name)) != message.key.0;
+                let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
                     targets.push(Target { name: name.to_vec(), in_new, twin });
                 }
@@ -206,9 +254,17 @@ impl Work<'_> {
         }
         let _lock = match self.dry_run {
             true => None,
-            false => uids::take_lock(&self.maildir.vfs, &self.maildir.paths.uidlist)?,
+            false => {
+                let Maildir { vfs, paths, .. } = self.maildir;
+                uids::take_lock_unless(vfs, &paths.uidlist, &self.steps)?
+            }
         };
+        self.steps.total += targets.len() as u64;
         for target in targets {
+            if self.steps.is_stopped() {
+                break;
+            }
+            self.steps.advance(1);
             self.on_file(&target, |work, name, in_new| {
                 if !in_new && !target.twin {
                     return Ok(true);
@@ -351,6 +407,6 @@ fn target(message: &crate::KnownMessage<'_>) -> Option<Target> {
     let Location::File { name, in_new } = message.location else {
         return None;
     };
-    let twin = name::base_hash(name::base(name)) != message.key.0;
+    let twin = name::is_twin(name, message.key.0);
     Some(Target { name: name.to_vec(), in_new, twin })
 }

@@ -8,6 +8,8 @@ use super::name;
 pub(super) struct Name {
     /// The hash of the base name.
     pub(super) hash: u64,
+    /// The hash of its stem: the same unless mbsync has added its field.
+    pub(super) stem_hash: u64,
     start: u32,
     len: u16,
     base_len: u16,
@@ -24,8 +26,10 @@ impl Names {
             return None;
         }
         let base = name::base(name);
+        let (stem, hash) = (name::stem(base), name::base_hash(base));
         let added = Name {
-            hash: name::base_hash(base),
+            hash,
+            stem_hash: if stem.len() == base.len() { hash } else { name::base_hash(stem) },
             start: self.0.len() as u32,
             len: name.len() as u16,
             base_len: base.len() as u16,
@@ -37,6 +41,11 @@ impl Names {
     /// The bytes of a name.
     pub(super) fn get(&self, name: Name) -> &[u8] {
         &self.0[name.start as usize..][..usize::from(name.len)]
+    }
+
+    /// The base of a name without the field of mbsync.
+    pub(super) fn stem(&self, name: Name) -> &[u8] {
+        name::stem(self.base(name))
     }
 
     /// The base of a name.

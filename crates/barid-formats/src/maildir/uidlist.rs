@@ -313,8 +313,14 @@ impl UidList {
         self.index.find(hash, is).map(|at| &self.lines[at as usize])
     }
 
-    /// Writes a line as the file has it, its fields kept.
-    pub(super) fn write_line(&self, line: &Line, out: &mut Vec<u8>) {
+    /// A line whose base name has this hash.
+    pub(super) fn find_hash(&self, hash: u64) -> Option<&Line> {
+        let is = |at: u32| self.lines[at as usize].hash == hash;
+        self.index.find(hash, is).map(|at| &self.lines[at as usize])
+    }
+
+    /// Writes a line with a base name, the fields as the file has them.
+    pub(super) fn write_line(&self, line: &Line, base: &[u8], out: &mut Vec<u8>) {
         let fields = &self.text[line.fields_at as usize..][..usize::from(line.fields_len)];
         write_number(line.uid.get(), out);
         for field in fields.split(|byte| *byte == b' ') {
@@ -324,7 +330,7 @@ impl UidList {
             }
         }
         out.extend_from_slice(b" :");
-        out.extend_from_slice(self.name(line));
+        out.extend_from_slice(base);
         out.push(b'\n');
     }
 }
@@ -370,10 +376,7 @@ pub(super) fn append(vfs: &dyn Vfs, path: &Path, at: u64, text: &[u8]) -> Result
 pub(super) fn replace(vfs: &dyn Vfs, dir: &Path, path: &Path, text: &[u8]) -> Result<FileStamp> {
     let beside = dir.join(UIDLIST_TMP);
     let write = || {
-        // Whoever may use the Maildir may use the file.
-        let mode = vfs.metadata(dir)?.mode & 0o666;
-        let options = OpenOptions { truncate: true, ..OpenOptions::create(mode) };
-        let file = vfs.open(&beside, options)?;
+        let file = super::open_beside(vfs, dir, path, &beside)?;
         file.write_all_at(text, 0)?;
         file.sync_all()?;
         vfs.rename(&beside, path)?;
@@ -526,7 +529,7 @@ mod tests {
         let list = parse(&format!("{HEADER} Pxyz\n3 S12 bad W13 :b\n")).unwrap();
         let mut out = Vec::new();
         write_header(&list.header, list.uidnext(), &[b'0'; 32], &mut out);
-        list.write_line(&list.lines()[0], &mut out);
+        list.write_line(&list.lines()[0], list.name(&list.lines()[0]), &mut out);
         write_new_line(Uid::new(12).unwrap(), b"c", &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),

@@ -13,12 +13,13 @@ use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
 use barid_vfs::{DotLock, DotLockOptions, LockError, Vfs};
 
-use super::before::Before;
-use super::layout::{LOCK_TIMEOUT, UIDNEXT_MAX};
+use super::before::{Before, Row};
+use super::layout::{LOCK_SLICE, LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::list::{Listing, Seen};
 use super::name;
-use super::uidlist::{Found, UidList};
+use super::uidlist::{Found, Line, UidList};
 use super::written::Assigned;
+use crate::sync::Steps;
 use crate::{Error, Result, Stamp};
 
 /// What is needed to give out UIDs.
@@ -152,7 +153,8 @@ impl<'a> Uids<'a> {
             |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
         match loaded.list.as_ref().filter(|list| !overruled(list)) {
             Some(list) => {
-                if !loaded.whole && used {
+                // A name in the middle of the file is changed only by writing all of it.
+                if !loaded.whole && (used || !self.listing.renamed.is_empty()) {
                     return Attempt::Whole;
                 }
                 self.attempt_list(list, loaded.whole, ledger, locked)
@@ -208,6 +210,7 @@ impl<'a> Uids<'a> {
                 (None, None) => nameless.push(at),
             }
         }
+        unwritten |= self.listing.renamed.iter().any(|(row, _)| !self.is_listed(list, *row));
         let complete = nameless.is_empty() && !conflict && !(unwritten && self.writable);
         if !complete && self.writable && !locked {
             return Attempt::Lock;
@@ -222,6 +225,7 @@ impl<'a> Uids<'a> {
             }
         }
         let mut rewrite = conflict || (list.rewrite && !complete);
+        rewrite |= self.listing.renamed.iter().any(|(row, _)| !self.is_listed(list, *row));
         next = self.number(&mut uids, nameless, next);
         // A twin's UID that no later line covers must be reserved by the header.
         let last_line = uids.iter().filter(|(_, at, _)| !self.is_twin(*at)).map(|u| u.0).max();
@@ -337,12 +341,53 @@ impl<'a> Uids<'a> {
         }
         before.rows.iter().zip(&self.listing.seen).all(|(row, seen)| {
             let line = list.find(row.name.hash, before.names.base(row.name));
+            let line = match seen {
+                // Whoever renamed it may have listed the new name.
+                Seen::Changed(at) => self.line_of(list, *at).or(line),
+                _ => line,
+            };
             *seen == Seen::Gone
                 || match line.filter(|_| !row.is_twin()) {
                     Some(line) => line.uid == row.uid,
-                    None => of_ledger(row.key) == Some(row.uid),
+                    None => of_ledger(row.key) == Some(row.uid) || self.has_old_name(list, row),
                 }
         })
+    }
+
+    /// The line of the name under which something was seen.
+    fn line_of<'l>(&self, list: &'l UidList, sighting: u32) -> Option<&'l Line> {
+        let name = self.listing.sightings[sighting as usize].name;
+        list.find(name.hash, self.listing.names.base(name))
+    }
+
+    /// Returns `true` if the list has a known message under the name that it has now.
+    fn is_listed(&self, list: &UidList, row: u32) -> bool {
+        match self.listing.seen[row as usize] {
+            Seen::Changed(at) => self.line_of(list, at).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns `true` if the list has a message under the name from which mbsync renamed it, since
+    /// it could not be written then.
+    fn has_old_name(&self, list: &UidList, row: &Row) -> bool {
+        row.key != row.name.hash && list.find_hash(row.key).is_some_and(|line| line.uid == row.uid)
+    }
+
+    /// The name that the line of a known message should have, if it has an older one.
+    pub(super) fn new_name(&self, list: &UidList, line: &Line) -> Option<&[u8]> {
+        let before = self.before;
+        let at = before.rows.binary_search_by_key(&line.uid, |row| row.uid).ok()?;
+        let row = &before.rows[at];
+        if row.is_twin() || row.key != line.hash {
+            return None;
+        }
+        let base = match self.listing.seen[at] {
+            Seen::Gone => return None,
+            Seen::Same => before.names.base(row.name),
+            Seen::Changed(at) => self.base_of(at),
+        };
+        (base != list.name(line)).then_some(base)
     }
 
     /// Whether a name that is in no line read now may be in one read earlier.
@@ -409,15 +454,36 @@ fn contradicts(list: &UidList, ledger: &LedgerView) -> bool {
 
 /// Takes the dotlock of the UIDs; `None` if it cannot be created.
 pub(super) fn take_lock(vfs: &Arc<dyn Vfs>, uidlist: &Path) -> Result<Option<DotLock>> {
-    let options = DotLockOptions { timeout: LOCK_TIMEOUT, ..DotLockOptions::default() };
-    match DotLock::acquire(vfs, uidlist, options) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(LockError::Held { path, holder }) => Err(Error::Locked {
-            path,
-            holder: holder.unwrap_or_else(|| "another program".to_owned()),
-            waited_ms: LOCK_TIMEOUT.as_millis() as u64,
-        }),
-        Err(_) => Ok(None),
+    take_lock_unless(vfs, uidlist, &Steps::default())
+}
+
+/// As [`take_lock`], but gives up as soon as the change is to stop.
+///
+/// # Errors
+/// [`Error::Locked`]; [`Error::Stopped`].
+pub(super) fn take_lock_unless(
+    vfs: &Arc<dyn Vfs>,
+    uidlist: &Path,
+    steps: &Steps<'_>,
+) -> Result<Option<DotLock>> {
+    let options = DotLockOptions { timeout: LOCK_SLICE, ..DotLockOptions::default() };
+    let mut waited = LOCK_SLICE;
+    loop {
+        match DotLock::acquire(vfs, uidlist, options) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Held { .. }) if waited < LOCK_TIMEOUT => {
+                steps.check(uidlist)?;
+                waited += LOCK_SLICE;
+            }
+            Err(LockError::Held { path, holder }) => {
+                return Err(Error::Locked {
+                    path,
+                    holder: holder.unwrap_or_else(|| "another program".to_owned()),
+                    waited_ms: LOCK_TIMEOUT.as_millis() as u64,
+                });
+            }
+            Err(_) => return Ok(None),
+        }
     }
 }
 

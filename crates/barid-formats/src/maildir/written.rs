@@ -127,7 +127,7 @@ impl Uids<'_> {
         assigned
     }
 
-    fn base_of(&self, sighting: u32) -> &[u8] {
+    pub(super) fn base_of(&self, sighting: u32) -> &[u8] {
         self.listing.names.base(self.listing.sightings[sighting as usize].name)
     }
 
@@ -164,11 +164,13 @@ impl Uids<'_> {
         let mut lines: Vec<(Uid, Vec<u8>)> = Vec::new();
         if let Some(list) = old.filter(|_| !plan.void) {
             for line in list.lines() {
-                let dropped = !self.is_live(line.hash, list.name(line))
+                let new_name = self.new_name(list, line);
+                let dropped = new_name.is_none()
+                    && !self.is_live(line.hash, list.name(line))
                     && old_orphans.is_some_and(|o| o.binary_search(&line.hash).is_ok());
                 if !dropped {
                     let mut out = Vec::new();
-                    list.write_line(line, &mut out);
+                    list.write_line(line, new_name.unwrap_or(list.name(line)), &mut out);
                     lines.push((line.uid, out));
                 }
             }
@@ -180,8 +182,11 @@ impl Uids<'_> {
         };
         if plan.void {
             for (row, seen) in self.before.rows.iter().zip(&self.listing.seen) {
-                if *seen != Seen::Gone && !row.is_twin() {
-                    add(row.uid, self.before.names.base(row.name));
+                match seen {
+                    _ if row.is_twin() => {}
+                    Seen::Gone => {}
+                    Seen::Same => add(row.uid, self.before.names.base(row.name)),
+                    Seen::Changed(at) => add(row.uid, self.base_of(*at)),
                 }
             }
         }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use barid_state::{Ledger, LedgerEntry};
 use barid_types::{Flag, Uid};
-use barid_vfs::{Metadata, OpenOptions, Timestamp};
+use barid_vfs::{Metadata, OpenOptions, Ownership, Timestamp};
 
 use super::layout::{
     LEDGER_LOCK_TIMEOUT, LEFTOVER_AGE, LEFTOVERS_MAX, NAME_TRIES_MAX, NUMBER_TRIES_MAX, TMP_PREFIX,
@@ -33,6 +33,7 @@ use super::{MhFolder, path_of};
 use crate::durable::NewFiles;
 use crate::files::{HEADER_LEN_MAX, header_end};
 use crate::given::given_uids;
+use crate::sync::Steps;
 use crate::{Error, Known, NewMessage, Result};
 
 /// The UIDs of messages that are to have certain ones. The ledger has them, by what the messages
@@ -116,23 +117,27 @@ pub(super) struct Drafts<'a> {
 
 impl Drop for Drafts<'_> {
     fn drop(&mut self) {
-        for file in &self.files {
-            // What stays is only waste.
-            let _ = self.folder.vfs.remove_file(file);
-        }
+        // What stays is only waste.
+        self.folder.vfs.remove_files(&self.files);
     }
 }
 
 impl<'a> Drafts<'a> {
-    /// Writes all messages, durably.
-    pub(super) fn write(folder: &'a MhFolder, messages: &'a [NewMessage<'a>]) -> Result<Self> {
+    /// Writes all messages, durably. A request to stop is noticed between two of them.
+    pub(super) fn write(
+        folder: &'a MhFolder,
+        messages: &'a [NewMessage<'a>],
+        steps: &mut Steps<'_>,
+    ) -> Result<Self> {
         let mut drafts =
             Self { folder, messages, files: Vec::with_capacity(messages.len()), barriers: 0 };
         if !messages.is_empty() {
-            let mode = folder.file_mode()?;
+            let ownership = folder.ownership()?;
             let mut files = NewFiles::begin(folder.vfs.as_ref(), &folder.path, messages.len())?;
             for message in messages {
-                drafts.write_one(message, mode, &mut files)?;
+                steps.check(&folder.path)?;
+                steps.advance(1);
+                drafts.write_one(message, &ownership, &mut files)?;
             }
             drafts.barriers = files.finish()?;
         }
@@ -142,7 +147,7 @@ impl<'a> Drafts<'a> {
     fn write_one(
         &mut self,
         message: &NewMessage<'_>,
-        mode: u32,
+        ownership: &Ownership,
         files: &mut NewFiles<'_>,
     ) -> Result<()> {
         let vfs = self.folder.vfs.as_ref();
@@ -152,7 +157,7 @@ impl<'a> Drafts<'a> {
             vfs.random(&mut random).map_err(Error::at(&self.folder.path))?;
             let name = format!("{TMP_PREFIX}{:016x}", u64::from_le_bytes(random));
             let path = self.folder.path.join(name);
-            match vfs.open(&path, OpenOptions::create_new(mode)) {
+            match ownership.create(vfs, &path) {
                 Ok(file) => break (path, file),
                 Err(error)
                     if error.kind() == ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX =>

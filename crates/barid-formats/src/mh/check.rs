@@ -15,6 +15,7 @@ use super::name::{self, Number};
 use super::ranges::Ranges;
 use super::sequences::{SequencesLock, line_len, parse_range, parts};
 use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Step};
+use crate::sync::Steps;
 use crate::{Error, Result};
 
 /// How old a file is that was begun and that nobody goes on with. Until then it may be a message
@@ -28,7 +29,7 @@ impl Doctor for MhFolder {
         let has_sequences = self.vfs.symlink_metadata(&self.sequences).is_ok();
         let lock = match purpose {
             Purpose::Write if has_sequences => {
-                Some(SequencesLock::take(&self.vfs, &self.sequences, mode)?)
+                Some(SequencesLock::take(&self.vfs, &self.sequences, mode, &Steps::default())?)
             }
             _ => None,
         };

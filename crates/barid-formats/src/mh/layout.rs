@@ -56,3 +56,5 @@ pub(super) const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_mil
 pub(super) const LEDGER_LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Beyond this next UID a new UIDVALIDITY is due, so that a scan never runs out of UIDs.
 pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);
+/// Messages that are removed together: between two such batches a request to stop is noticed.
+pub(super) const EXPUNGE_BATCH: usize = 512;

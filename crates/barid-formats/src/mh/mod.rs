@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_types::{Keyword, KeywordTable};
-use barid_vfs::{File, FileStamp, OpenOptions, Vfs};
+use barid_vfs::{File, FileStamp, Metadata, OpenOptions, Ownership, Vfs};
 
 pub(crate) use self::create::create;
 pub(crate) use self::layout::MARKS;
@@ -56,11 +56,15 @@ impl MhFolder {
 
     /// The permission bits of files that are made in it.
     fn file_mode(&self) -> Result<u32> {
+        Ok(self.ownership()?.mode())
+    }
+
+    /// To whom new messages belong: to the owner of the folder, with the permission bits of the
+    /// sequences if there are some.
+    fn ownership(&self) -> Result<Ownership> {
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
-        match self.vfs.metadata(&self.sequences) {
-            Ok(file) => Ok(file.mode & 0o666),
-            Err(_) => Ok(folder.mode & 0o666),
-        }
+        let mode = self.vfs.metadata(&self.sequences).map_or(folder.mode, |file| file.mode);
+        Ok(Ownership::in_folder(&Metadata { mode, ..folder }))
     }
 }
 

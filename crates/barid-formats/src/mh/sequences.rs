@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable};
-use barid_vfs::{File, LockKind, LockMode, OpenOptions, Vfs, atomic_replace};
+use barid_vfs::{File, LockKind, LockMode, OpenOptions, Ownership, Vfs, replace_as};
 
 use super::layout::{
     CURRENT, FLAG_SEQUENCES, LOCK_PAUSE, LOCK_TIMEOUT, SEQUENCE_NAME_LEN_MAX, SEQUENCES_LEN_MAX,
@@ -24,6 +24,7 @@ use super::layout::{
 };
 use super::name::Number;
 use super::ranges::Ranges;
+use crate::sync::Steps;
 use crate::{Error, Result};
 
 /// The file, parsed.
@@ -244,7 +245,8 @@ impl Sequences {
             file.write_all_at(&text, 0)?;
             try_lock(file).map(drop)
         };
-        lock.file = atomic_replace(vfs, path, mode, true, write).map_err(Error::at(path))?;
+        let ownership = Ownership::replacing(vfs, path, mode).map_err(Error::at(path))?;
+        lock.file = replace_as(vfs, path, &ownership, write).map_err(Error::at(path))?;
         Ok(())
     }
 }
@@ -344,8 +346,13 @@ impl SequencesLock {
     /// Takes the lock; the file is created if it is missing.
     ///
     /// # Errors
-    /// [`Error::Locked`] after half a minute.
-    pub(super) fn take(vfs: &Arc<dyn Vfs>, path: &Path, mode: u32) -> Result<Self> {
+    /// [`Error::Locked`] after half a minute; [`Error::Stopped`].
+    pub(super) fn take(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        mode: u32,
+        steps: &Steps<'_>,
+    ) -> Result<Self> {
         let mut waited = std::time::Duration::ZERO;
         loop {
             let file = vfs.open(path, OpenOptions::create(mode)).map_err(Error::at(path))?;
@@ -362,6 +369,7 @@ impl SequencesLock {
                     waited_ms: LOCK_TIMEOUT.as_millis() as u64,
                 });
             }
+            steps.check(path)?;
             vfs.sleep(LOCK_PAUSE);
             waited += LOCK_PAUSE;
         }
@@ -454,7 +462,7 @@ mod tests {
     fn the_lock_stays_when_the_file_is_replaced() {
         let vfs: Arc<dyn Vfs> = Arc::new(barid_vfs::MemVfs::new());
         let path = Path::new("/.mh_sequences");
-        let mut lock = SequencesLock::take(&vfs, path, 0o600).unwrap();
+        let mut lock = SequencesLock::take(&vfs, path, 0o600, &Steps::default()).unwrap();
         let sequences = Sequences::parse(b"unseen: 1\n");
         let is_free = || try_lock(&*vfs.open(path, OpenOptions::WRITE).unwrap()).unwrap();
         for _ in 0..2 {

@@ -10,6 +10,10 @@
 //! After a crash a message has its old flags or its new ones; one that was to go and did not has
 //! all but \Deleted. Between the two a number may stay in sequences without a message, but not in
 //! `deleted`: another program may give it to new mail. The next delivery of ours clears that.
+//!
+//! A request to stop is noticed while messages are written under hidden names, which then go, and
+//! between two batches of unlinks; what was unlinked until then stays expunged, durably, and of the
+//! rest of the change nothing is made.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -17,11 +21,13 @@ use std::io::ErrorKind;
 use barid_types::{Flag, Keyword, Uid};
 
 use super::append::{Drafts, Uids};
+use super::layout::EXPUNGE_BATCH;
 use super::list::Lister;
 use super::name::{Number, parse_place};
 use super::sequences::{Edit, Sequences, SequencesLock, can_hold};
 use super::{MhFolder, path_of};
 use crate::scan::sink_error;
+use crate::sync::Steps;
 use crate::{
     ChangeSet, Error, Known, Location, NewMessage, Result, SyncContext, SyncFigures, SyncReport,
 };
@@ -41,12 +47,14 @@ pub(super) fn sync(
         work.find(context.known)?;
         return Ok(work.dry_report(changes));
     }
-    let drafts = Drafts::write(folder, appends)?;
+    let mut steps = context.steps(appends.len());
+    let drafts = Drafts::write(folder, appends, &mut steps)?;
     let mode = folder.file_mode()?;
-    let mut lock = SequencesLock::take(&folder.vfs, &folder.sequences, mode)?;
+    let mut lock = SequencesLock::take(&folder.vfs, &folder.sequences, mode, &steps)?;
     let mut work = Work::new(folder, &targets)?;
     work.find(context.known)?;
-    let expunged = work.expunge(&changes.expunge, mode, &mut lock)?;
+    let mut steps = context.steps(changes.expunge.len());
+    let expunged = work.expunge(&changes.expunge, mode, &mut lock, &mut steps)?;
     work.change_flags(changes);
     if work.sequences.is_changed() && appends.is_empty() {
         work.write_sequences(mode, &mut lock)?;
@@ -210,7 +218,13 @@ impl<'a> Work<'a> {
 
     /// Removes messages, durably, and takes them out of the sequences, which are still to be
     /// written; returns those that were removed. An error leaves none of these in a sequence.
-    fn expunge(&mut self, uids: &[Uid], mode: u32, lock: &mut SequencesLock) -> Result<Vec<Uid>> {
+    fn expunge(
+        &mut self,
+        uids: &[Uid],
+        mode: u32,
+        lock: &mut SequencesLock,
+        steps: &mut Steps<'_>,
+    ) -> Result<Vec<Uid>> {
         let numbers = |uids: &[Uid], all: &HashMap<Uid, Number>| {
             let mut numbers: Vec<_> = uids.iter().filter_map(|uid| all.get(uid).copied()).collect();
             numbers.sort_unstable();
@@ -223,7 +237,7 @@ impl<'a> Work<'a> {
             self.sequences.edit_flag(Flag::Deleted, Edit::Remove, &deleted);
             self.write_sequences(mode, lock)?;
         }
-        let (removed, result) = self.unlink(uids);
+        let (removed, result) = self.unlink(uids, steps);
         let gone = numbers(&removed, &self.numbers);
         self.sequences.forget(&gone.iter().map(|number| (*number, *number)).collect::<Vec<_>>());
         if let Err(error) = result {
@@ -252,23 +266,33 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Unlinks messages, durably, until one cannot be; returns those that are gone.
-    fn unlink(&mut self, uids: &[Uid]) -> (Vec<Uid>, Result<()>) {
+    /// Unlinks messages, durably, until one cannot be or it is told to stop; returns those that are
+    /// gone.
+    fn unlink(&mut self, uids: &[Uid], steps: &mut Steps<'_>) -> (Vec<Uid>, Result<()>) {
         let vfs = self.folder.vfs.as_ref();
         let (mut removed, mut result) = (Vec::new(), Ok(()));
-        for uid in uids {
-            let Some(number) = self.numbers.get(uid).copied() else { continue };
-            let path = path_of(&self.folder.path, number);
-            match vfs.remove_file(&path) {
-                Ok(()) => removed.push(*uid),
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.numbers.remove(uid);
-                }
-                Err(source) => {
-                    result = Err(Error::at(&path)(source));
-                    break;
+        for uids in uids.chunks(EXPUNGE_BATCH) {
+            if steps.is_stopped() {
+                let (done, total) = (steps.done, steps.total);
+                result = Err(Error::Stopped { path: self.folder.path.clone(), done, total });
+            }
+            if result.is_err() {
+                break;
+            }
+            let there = |uid: &Uid| self.numbers.contains_key(uid);
+            let uids: Vec<Uid> = uids.iter().copied().filter(there).collect();
+            let path = |uid| path_of(&self.folder.path, self.numbers[uid]);
+            let paths: Vec<_> = uids.iter().map(path).collect();
+            for ((uid, path), unlinked) in uids.iter().zip(&paths).zip(vfs.remove_files(&paths)) {
+                match unlinked {
+                    Ok(()) => removed.push(*uid),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        self.numbers.remove(uid);
+                    }
+                    Err(source) => result = result.and(Err(Error::at(path)(source))),
                 }
             }
+            steps.advance(uids.len());
         }
         self.figures.messages_expunged += removed.len() as u64;
         if !removed.is_empty() {

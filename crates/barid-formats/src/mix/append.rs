@@ -5,7 +5,7 @@
 //! belong to no message: the next append goes behind them, and the next expunge removes them.
 
 use barid_types::{InternalDate, Uid};
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::{File, OpenOptions, Ownership};
 
 use super::MixMailbox;
 use super::layout::{DATA_LEN_ROLL, META, ROLL_TRIES_MAX, WRITE_LEN};
@@ -110,18 +110,21 @@ impl Target {
         let last = work.now.messages.last().filter(|last| last.file == current);
         let end = last.map_or(0, Message::end);
         let metadata = work.locks.meta().metadata();
-        let mut mode = metadata.map_err(Error::at(&mailbox.path.join(META)))?.mode;
+        let mut like = metadata.map_err(Error::at(&mailbox.path.join(META)))?;
         let path = mailbox.data_path(current);
-        let options = match end {
-            0 => OpenOptions::create(mode & 0o777),
-            _ => OpenOptions::WRITE,
+        let vfs = mailbox.vfs.as_ref();
+        let opened = vfs.open(&path, OpenOptions { no_follow: true, ..OpenOptions::WRITE });
+        let opened = match opened {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && end == 0 => {
+                Ownership::of_file(&like).create(vfs, &path)
+            }
+            opened => opened,
         };
-        let opened = mailbox.vfs.open(&path, OpenOptions { no_follow: true, ..options });
         match opened {
             Ok(file) => {
                 let metadata = file.metadata().map_err(Error::at(&path))?;
                 let size = metadata.size;
-                mode = metadata.mode;
+                like = metadata;
                 let is_short = size + LINE_LEN + first_len <= DATA_LEN_ROLL;
                 if end <= size && (size == 0 || is_short) {
                     return Ok(Self { number: current, file, size, is_new: false });
@@ -130,21 +133,17 @@ impl Target {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::at(&path)(error)),
         }
-        Self::roll(work, current, mode & 0o777)
+        Self::roll(work, current, &Ownership::of_file(&like))
     }
 
-    /// A new file, of the same mode as the one before.
-    fn roll(work: &Work<'_>, current: u32, mode: u32) -> Result<Self> {
+    /// A new file, whose owner, group and mode are those of the one before.
+    fn roll(work: &Work<'_>, current: u32, ownership: &Ownership) -> Result<Self> {
         let mut number = current;
         for _ in 0..ROLL_TRIES_MAX {
             number = work.next_seq(number);
             let path = work.mailbox.data_path(number);
-            match work.mailbox.vfs.open(&path, OpenOptions::create_new(mode)) {
-                Ok(file) => {
-                    // The mode that others' umask left it.
-                    file.set_mode(mode).map_err(Error::at(&path))?;
-                    return Ok(Self { number, file, size: 0, is_new: true });
-                }
+            match ownership.create(work.mailbox.vfs.as_ref(), &path) {
+                Ok(file) => return Ok(Self { number, file, size: 0, is_new: true }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::at(&path)(error)),
             }

@@ -7,7 +7,7 @@
 //! no session has the mailbox open (`burp.rs`); then appends (`append.rs`).
 
 use barid_types::{Keyword, Uid};
-use barid_vfs::{File, OpenOptions};
+use barid_vfs::{File, Ownership};
 
 use super::MixMailbox;
 use super::layout::{INDEX, KEYWORD_LEN_MAX, KEYWORDS_MAX, META, STATUS, bits};
@@ -159,8 +159,8 @@ pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
 fn make_file(mailbox: &MixMailbox, name: &str, bytes: &[u8]) -> Result<()> {
     let path = mailbox.path.join(name);
     let meta = mailbox.path.join(META);
-    let mode = mailbox.vfs.metadata(&meta).map_err(Error::at(&meta))?.mode;
-    let file = match mailbox.vfs.open(&path, OpenOptions::create_new(mode & 0o777)) {
+    let meta = mailbox.vfs.metadata(&meta).map_err(Error::at(&meta))?;
+    let file = match Ownership::of_file(&meta).create(mailbox.vfs.as_ref(), &path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(Error::at(&path)(error)),

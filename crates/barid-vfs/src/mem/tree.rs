@@ -106,6 +106,7 @@ impl Node {
             size,
             mode: state.meta.mode,
             uid: state.meta.uid,
+            gid: 0,
             modified: state.meta.modified,
             changed: state.meta.changed,
             accessed: state.meta.accessed,

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use barid_types::Flag;
 use barid_vfs::{FileType, Metadata};
 
 use self::lists::look_at_lists;
@@ -184,7 +185,8 @@ impl Look<'_> {
         Ok(true)
     }
 
-    /// The folder and the name that a message should have.
+    /// The folder and the name that a message should have. mbsync delivers to `new` what nobody has
+    /// read, with an info and whatever flags there are.
     fn right_name(
         &mut self,
         folder: &'static str,
@@ -213,8 +215,8 @@ impl Look<'_> {
             self.diagnosis.note(damage);
         }
         let has_info = memchr::memchr(b':', &to_name).is_some();
-        if folder == NEW && has_info {
-            let what = "it has flags, which messages in `new` do not have".to_owned();
+        if folder == NEW && name::letters(&to_name).flags.contains(Flag::Seen) {
+            let what = "it was read, and such messages are not in `new`".to_owned();
             told.push(("flags-in-new", Severity::Warning, what, "it is moved to `cur`"));
             to_folder = CUR;
         }

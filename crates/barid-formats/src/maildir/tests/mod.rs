@@ -4,5 +4,7 @@ mod changing;
 mod crashing;
 mod dovecot;
 mod racing;
+mod renaming;
 mod scanning;
+mod stopping;
 mod support;

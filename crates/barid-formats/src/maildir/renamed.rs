@@ -1,0 +1,79 @@
+//! Messages that mbsync has renamed.
+//!
+//! mbsync adds `,U=` and a number to the base name, and to whoever goes by base names that is
+//! another message. It counts as the same one only if the old name is gone, and exactly one new file
+//! has the same name before `,U=`, the same inode and the same size; two files that are there stay
+//! two messages. Inode and size are known from when the message was read, as a mark in the state of the
+//! scan. The UID list gets the new name under its lock (`written.rs`).
+//!
+//! A number that is changed or taken away again is not recognised, nor is a program that gives
+//! files names of their own: these are new messages.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Dirs;
+use super::before::Before;
+use super::list::{Listing, Seen};
+use super::name;
+use crate::{Error, Result};
+
+/// Finds the files of known messages that are gone under new names. Costs a `stat` per candidate.
+pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Result<()> {
+    let mut candidates: HashMap<u32, Vec<u32>> = HashMap::new();
+    for &at in &listing.fresh {
+        let sighting = &listing.sightings[at as usize];
+        let name = sighting.name;
+        if name.stem_hash != name.hash
+            && sighting.key == name.hash
+            && let Some(row) = before.find(name.stem_hash, listing.names.stem(name))
+            && !before.rows[row as usize].is_twin()
+        {
+            candidates.entry(row).or_default().push(at);
+        }
+    }
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    for (row, mark) in before.marks() {
+        let Some(&[at]) = candidates.get(&(row as u32)).map(Vec::as_slice) else { continue };
+        if mark != 0
+            && is_gone(listing, dirs, before, row)?
+            && mark_of(listing, dirs, at)? == Some(mark)
+        {
+            listing.seen[row] = Seen::Changed(at);
+            listing.renamed.push((row as u32, at));
+        }
+    }
+    let renamed: HashSet<u32> = listing.renamed.iter().map(|(_, at)| *at).collect();
+    listing.fresh.retain(|at| !renamed.contains(at));
+    Ok(())
+}
+
+/// Returns `true` if a known message is not there any more under its name.
+fn is_gone(listing: &Listing, dirs: &Dirs, before: &Before, row: usize) -> Result<bool> {
+    if listing.seen[row] == Seen::Gone {
+        return Ok(true);
+    }
+    // Where others keep changing the folders what is missing is not believed to be gone.
+    if listing.was_seen(row as u32) || listing.dirs_listed < 2 {
+        return Ok(false);
+    }
+    let known = &before.rows[row];
+    let at = usize::from(!known.in_new);
+    match dirs.handles[at].metadata(before.names.get(known.name)) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(Error::at(&dirs.paths[at])(source)),
+    }
+}
+
+/// The mark of a file that was seen; `None` if it is not there any more.
+fn mark_of(listing: &Listing, dirs: &Dirs, sighting: u32) -> Result<Option<u32>> {
+    let sighting = &listing.sightings[sighting as usize];
+    let at = usize::from(!sighting.in_new);
+    match dirs.handles[at].metadata(listing.names.get(sighting.name)) {
+        Ok(metadata) => Ok(Some(name::mark(&metadata))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::at(&dirs.paths[at])(source)),
+    }
+}
