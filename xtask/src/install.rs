@@ -20,6 +20,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("bogofilter-bdb", "bogolexer"),
     ("procmail", "procmail"),
     ("maildrop", "maildrop"),
+    ("isync", "mbsync"),
     ("miltertest", "miltertest"),
     ("xfsprogs", "mkfs.xfs"),
     ("libdb5.3", "libdb-5.3.so"),

@@ -23,6 +23,7 @@ use crate::output::progress::ProgressLine;
 use crate::output::sink::Sink;
 use crate::output::style::Style;
 use crate::output::tree::Glyphs;
+use crate::signals;
 
 /// The surroundings of a command.
 pub(crate) struct Context {
@@ -140,7 +141,8 @@ impl Context {
         let opened = self.with_progress(|options| {
             let mut options = options.clone();
             adjust(&mut options);
-            let mut mailbox = Mailbox::open_in(Arc::new(OsVfs), spec, &options)?;
+            let open = || Mailbox::open_in(Arc::new(OsVfs), spec, &options);
+            let mut mailbox = signals::while_idle(open)?;
             let done = work(&mut mailbox)?;
             Ok((mailbox, done))
         });
@@ -178,10 +180,19 @@ impl Context {
         work: impl FnOnce(Option<ProgressFn>) -> T,
     ) -> T {
         let is_shown = !self.global.quiet && !self.is_dumb && io::stderr().is_terminal();
+        let is_answered = stop.is_some();
         let line = is_shown.then(|| Arc::new(ProgressLine::new(stop)));
-        let progress = line
-            .clone()
-            .map(|line| Arc::new(move |progress: Progress| line.update(&progress)) as ProgressFn);
+        let shown = line.clone();
+        let progress = (is_shown || is_answered).then(|| {
+            Arc::new(move |progress: Progress| {
+                if is_answered {
+                    signals::note_progress(&progress);
+                }
+                if let Some(line) = &shown {
+                    line.update(&progress);
+                }
+            }) as ProgressFn
+        });
         let result = work(progress);
         if let Some(line) = line {
             line.clear();

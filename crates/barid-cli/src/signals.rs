@@ -1,14 +1,32 @@
-//! What signals do while a mailbox is changed.
+//! The signals that ask for an end (SIGINT, SIGTERM) while a command changes something.
 //!
-//! A change that is told to end completes its current step and leaves a journal from which the next
-//! command goes on. Everything else ends at once, as a signal does by default.
+//! A command that only reads ends at once, as a signal does by default. One that changes a mailbox
+//! or a word list sets a flag instead, and the work ends after its current step. That step may wait
+//! for the disk, so a thread answers the first signal: it reports what is done so far. A second
+//! signal ends the program at once; nothing is lost by that, since every change survives a crash.
+//!
+//! While a mailbox is opened or input is awaited nothing is half done, and the first signal ends
+//! the program ([`while_idle`]).
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use barid::{Progress, Unit, Work};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR2};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
+
+use crate::output::number::{counted, grouped, size};
+
+/// A command that ends within this time after a signal says all there is to say itself.
+const ANSWER_AFTER: Duration = Duration::from_millis(300);
+
+/// Set while nothing is half done.
+static IS_IDLE: AtomicBool = AtomicBool::new(false);
+/// The progress reported last.
+static LAST: Mutex<Option<Progress>> = Mutex::new(None);
 
 /// Makes the signals that ask for an end set a flag; the second one ends the program at once.
 pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
@@ -17,6 +35,73 @@ pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
         flag::register(signal, Arc::clone(stop))?;
     }
     Ok(())
+}
+
+/// As [`set_when_told_to_end`], for work whose steps may be long: the first signal is answered on
+/// standard error, unless `quiet`.
+pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io::Result<()> {
+    set_when_told_to_end(stop)?;
+    let (mut told, teller) = UnixStream::pair()?;
+    let which = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_usize(signal, Arc::clone(&which), signal as usize)?;
+        low_level::pipe::register(signal, teller.try_clone()?)?;
+    }
+    let answer = move || {
+        if told.read_exact(&mut [0]).is_err() {
+            return;
+        }
+        if IS_IDLE.load(Ordering::SeqCst) {
+            // The flag is set, so this is as the second signal.
+            let _ = low_level::raise(which.load(Ordering::SeqCst) as i32);
+        }
+        std::thread::sleep(ANSWER_AFTER);
+        if !quiet {
+            // Standard error may be closed; there is nobody left to tell.
+            let _ = io::stderr().write_all(answer().as_bytes());
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(answer)?;
+    Ok(())
+}
+
+/// Does work during which nothing is half done: a signal that asks for an end ends the program.
+pub(crate) fn while_idle<T>(work: impl FnOnce() -> T) -> T {
+    let before = set_idle(true);
+    let result = work();
+    set_idle(before);
+    result
+}
+
+/// Declares that nothing is half done from now on, or that something may be; returns the state
+/// before.
+pub(crate) fn set_idle(is_idle: bool) -> bool {
+    IS_IDLE.swap(is_idle, Ordering::SeqCst)
+}
+
+/// Notes the progress that the answer to a signal reports.
+pub(crate) fn note_progress(progress: &Progress) {
+    if progress.work != Work::Scan
+        && let Ok(mut last) = LAST.try_lock()
+    {
+        *last = Some(*progress);
+    }
+}
+
+/// The answer to the first signal.
+fn answer() -> String {
+    let done = LAST.lock().ok().and_then(|last| *last).map(|last| {
+        let of = |done: String, total: String| format!("{done} of {total} are done; ");
+        match last.unit {
+            Unit::Bytes => of(size(last.done), size(last.total)),
+            Unit::Messages => of(grouped(last.done), counted(last.total, "message")),
+            Unit::Trials => of(grouped(last.done), counted(last.total, "trial")),
+        }
+    });
+    let done = done.unwrap_or_default();
+    // A line of progress may stand there.
+    let (start, end) = if io::stderr().is_terminal() { ("\r", "\x1b[K") } else { ("", "") };
+    format!("{start}note: told to end: {done}ending after this step; again ends at once{end}\n")
 }
 
 /// Lets a request to give up a lock pass. c-client sends SIGUSR2 to whoever holds the lock of a

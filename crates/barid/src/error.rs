@@ -183,11 +183,18 @@ pub enum Error {
         /// Why not.
         what: &'static str,
     },
-    /// The conversion was told to end. What is written stays, and the same call goes on from there.
-    #[error("{}: told to end before all messages were written", path.display())]
+    /// A conversion or a copy was told to stop. The messages that are written stay, and the same
+    /// conversion goes on from there.
+    #[error("{}: stopped when {done} of {total} messages were written", path.display())]
     ConversionStopped {
         /// The target.
         path: PathBuf,
+        /// Messages that are in the target.
+        done: u64,
+        /// Messages that are to be.
+        total: u64,
+        /// The lowest UID of the source that may be missing; `None` if nothing was written.
+        next: Option<Uid>,
     },
     /// The mailbox changes faster than it can be read.
     #[error("{}: it changed every time it was read", path.display())]
@@ -249,6 +256,7 @@ impl Error {
             Self::Mailbox(
                 Formats::NotAMailbox { .. }
                 | Formats::Unsupported { .. }
+                | Formats::Stopped { .. }
                 | Formats::ChangedSince { .. },
             )
             | Self::NoSuchMessage { .. }
@@ -386,6 +394,9 @@ impl Error {
             }
             Self::TargetInTheWay { .. } => "move it away and run the conversion again",
             Self::ConversionStopped { .. } => "run it again to go on",
+            Self::Mailbox(barid_formats::Error::Stopped { .. }) => {
+                "the other messages are as they were: run it again to go on"
+            }
             _ => return None,
         })
     }

@@ -58,6 +58,9 @@ pub(crate) const RECOVERIES_MAX: u32 = 3;
 /// How long to wait for another process that changes the mailbox or its pending changes.
 pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long to wait for it before a request to stop is noticed.
+pub(crate) const LOCK_SLICE: Duration = Duration::from_millis(500);
+
 /// Bytes of kept expunges that a nearly full disk has room for, too, as long as they are no more
 /// than a quarter of what is free.
 pub(crate) const KEPT_SMALL_LEN: u64 = 64_000_000;

@@ -17,6 +17,8 @@ pub enum Work {
     Scan,
     /// Completing a change that was interrupted.
     Recover,
+    /// Keeping messages that are about to be expunged.
+    Keep,
     /// Changing the mailbox.
     Change,
     /// Copying messages to another mailbox.

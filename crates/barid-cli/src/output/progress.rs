@@ -83,11 +83,14 @@ impl Drop for ProgressLine {
 /// `reading  45 %  123 MB/s  3 s left`
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Change | Work::Convert | Work::Train | Work::Classify | Work::Tune if is_stopped => {
+        Work::Keep | Work::Change | Work::Convert | Work::Train | Work::Classify | Work::Tune
+            if is_stopped =>
+        {
             "ending after this step"
         }
         Work::Scan => "reading",
         Work::Recover => "finishing an interrupted change",
+        Work::Keep => "keeping",
         Work::Change => "writing",
         Work::Convert => "copying",
         Work::Train => "learning",

@@ -48,7 +48,7 @@ impl Mailbox {
         if options.dry_run {
             return self.accept_locked(request, options);
         }
-        self.under_pending_lock(|mailbox| {
+        self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
             mailbox.catch_up()?;

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::resolve::there;
 use super::{ChangeOptions, KeepExpunged, KeepLimits, KeepPlan};
 use crate::limits::{KEPT_MAX, LEFT_OUT_NAMED};
-use crate::{Error, Mailbox, Note, NoteKind, Result};
+use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Unit, Work};
 
 /// What is kept of an expunge that is about to be made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,7 +92,7 @@ impl Mailbox {
             KeepExpunged::No => self.leave_out(expunge, None),
             KeepExpunged::OrRefuse(limits) => {
                 let plan = self.keep_plan(expunge, &limits)?;
-                self.keep(expunge, &plan, options.dry_run)
+                self.keep(expunge, &plan, options)
             }
             KeepExpunged::WherePossible(limits) => self.keep_if_possible(expunge, &limits, options),
         }
@@ -106,7 +106,7 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Keeping> {
         let planned = self.keep_plan(expunge, limits);
-        let kept = planned.and_then(|plan| self.keep(expunge, &plan, options.dry_run));
+        let kept = planned.and_then(|plan| self.keep(expunge, &plan, options));
         let error = match kept {
             Err(error @ (Error::CannotKeep { .. } | Error::State(_) | Error::Io { .. })) => error,
             Err(error @ Error::Mailbox(FormatError::MessageTooLarge { .. })) => error,
@@ -122,12 +122,17 @@ impl Mailbox {
     }
 
     /// Keeps messages, or fails if there is no room for them.
-    fn keep(&mut self, expunge: &[Uid], plan: &KeepPlan, dry_run: bool) -> Result<Keeping> {
+    fn keep(
+        &mut self,
+        expunge: &[Uid],
+        plan: &KeepPlan,
+        options: &ChangeOptions,
+    ) -> Result<Keeping> {
         if !plan.fits() {
             return Err(self.cannot_keep(expunge, plan));
         }
         let until = Some(plan.until);
-        if dry_run {
+        if options.dry_run {
             return Ok(Keeping { bytes: Some(plan.bytes), until, ..Keeping::default() });
         }
         let folder = self.kept_folder();
@@ -137,7 +142,7 @@ impl Mailbox {
             folder.prune(self.vfs.now(), &bounds)?;
         }
         let (number, writer) = self.begin_kept(&folder, plan.until, None)?;
-        match self.write_kept(expunge, plan, writer) {
+        match self.write_kept(expunge, (plan, options), writer) {
             Err(Error::State(StateError::Io { source, .. }))
                 if matches!(
                     source.kind(),
@@ -170,14 +175,19 @@ impl Mailbox {
     fn write_kept(
         &self,
         expunge: &[Uid],
-        plan: &KeepPlan,
+        (plan, options): (&KeepPlan, &ChangeOptions),
         mut writer: ExpungedWriter,
     ) -> Result<u64> {
         if plan.is_linked {
             writer.begin_links(expunge.len())?;
         }
         let (mut copied, mut name) = (0_u64, Vec::new());
-        for uid in expunge {
+        let total = expunge.len() as u64;
+        for (done, uid) in (0..).zip(expunge) {
+            options.check_stop(self.path(), total)?;
+            if let Some(tell) = &options.progress {
+                tell(Progress { work: Work::Keep, unit: Unit::Messages, done, total });
+            }
             let row = self.row_to_keep(*uid)?;
             let location = self.snapshot.location(row, &mut name)?;
             let to = writer.link_path(*uid);

@@ -17,10 +17,11 @@ mod room;
 mod undo;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use barid_formats::{FlagChanges, NewMessage, SyncFigures, Unfinished};
+use barid_formats::{Error as FormatError, FlagChanges, NewMessage, SyncFigures, Unfinished};
 use barid_types::{Keyword, Uid};
 use barid_vfs::Timestamp;
 
@@ -68,10 +69,24 @@ pub struct ChangeOptions {
     pub dry_run: bool,
     /// What becomes of the messages that are expunged.
     pub keep_expunged: KeepExpunged,
-    /// Once true, a long change ends after its current step, unfinished.
+    /// Once true, a long change ends after its current step, with
+    /// [`barid_formats::Error::Unfinished`] or [`barid_formats::Error::Stopped`].
     pub stop: Option<Arc<AtomicBool>>,
     /// Told how far a long change is.
     pub progress: Option<ProgressFn>,
+}
+
+impl ChangeOptions {
+    /// Fails if the change is to stop, before any of its messages is done.
+    ///
+    /// # Errors
+    /// [`barid_formats::Error::Stopped`].
+    pub(crate) fn check_stop(&self, path: &Path, total: u64) -> Result<()> {
+        match self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            true => Err(FormatError::Stopped { path: path.to_owned(), done: 0, total }.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl fmt::Debug for ChangeOptions {
@@ -162,7 +177,8 @@ impl Mailbox {
     /// # Errors
     /// Unfinished work that cannot be completed; a lock that another program holds;
     /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
-    /// says that the change goes on at the next opening, [`barid_formats::Error::NotAppended`] that
+    /// says that the change goes on at the next opening, [`barid_formats::Error::Stopped`] that it
+    /// was told to stop after some of the messages, [`barid_formats::Error::NotAppended`] that
     /// all is done but the appends; after any other error nothing was changed in an mbox, and in a
     /// Maildir each message was changed or not. Once the change is made no trouble with the cache
     /// or the ledger is an error: [`Mailbox::notes`] tells of it.
@@ -208,7 +224,7 @@ impl Mailbox {
         self.check_writable(options)?;
         match options.dry_run {
             true => self.bring_back(which, options),
-            false => self.under_pending_lock(|mailbox| mailbox.bring_back(which, options)),
+            false => self.under_pending_lock(options, |mailbox| mailbox.bring_back(which, options)),
         }
     }
 

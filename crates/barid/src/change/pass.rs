@@ -19,7 +19,7 @@ use barid_types::{Keyword, ModSeq, UidValidity};
 use super::after::{Made, Next, follow};
 use super::resolve::{Resolved, resolve};
 use super::{ChangeOptions, ChangeRequest, Changed};
-use crate::limits::{CHANGES_MAX, PENDING_LOCK_TIMEOUT};
+use crate::limits::{CHANGES_MAX, LOCK_SLICE, PENDING_LOCK_TIMEOUT};
 use crate::opening::{LEDGER_LOCK_TIMEOUT, expect_writing};
 use crate::recovery::unfinished;
 use crate::{Error, KeywordLimit, Mailbox, Progress, Result, Work};
@@ -36,7 +36,7 @@ impl Mailbox {
             let Attempted { made, warnings } = self.attempt(request, options)?;
             return Ok(Changed { warnings, ..made.told(request) });
         }
-        self.under_pending_lock(|mailbox| {
+        self.under_pending_lock(options, |mailbox| {
             let uidvalidity = mailbox.snapshot.meta().uidvalidity;
             mailbox.finish_unfinished()?;
             mailbox.catch_up()?;
@@ -58,21 +58,42 @@ impl Mailbox {
     /// no state can be written, nothing can be pending.
     pub(super) fn under_pending_lock<T>(
         &mut self,
+        options: &ChangeOptions,
         act: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         if self.pending.is_locked() {
             return act(self);
         }
         self.open_poisoned_again()?;
-        let locked = self.pending.lock(PENDING_LOCK_TIMEOUT);
+        let locked = self.wait_for_pending(options);
         if locked.is_err() && (self.is_state_kept() || !self.pending.records().is_empty()) {
             locked?;
+        } else if let Err(error @ Error::Mailbox(_)) = locked {
+            return Err(error);
         }
         let result = act(self);
         // An error may leave it locked.
         self.ledger.unlock();
         self.pending.unlock();
         result
+    }
+
+    /// Takes the lock of the pending changes, unless told to stop while another process holds it.
+    fn wait_for_pending(&mut self, options: &ChangeOptions) -> Result<()> {
+        let mut waited = LOCK_SLICE;
+        loop {
+            match self.pending.lock(LOCK_SLICE) {
+                Err(barid_state::Error::Locked { .. }) if waited < PENDING_LOCK_TIMEOUT => {
+                    options.check_stop(self.path(), 0)?;
+                    waited += LOCK_SLICE;
+                }
+                Err(barid_state::Error::Locked { path, .. }) => {
+                    let timeout = PENDING_LOCK_TIMEOUT;
+                    return Err(barid_state::Error::Locked { path, timeout }.into());
+                }
+                result => return Ok(result?),
+            }
+        }
     }
 
     /// Whether the state folder can be written.
@@ -112,6 +133,11 @@ impl Mailbox {
                     // Everything but the appends is done. What a scan finds out now it need not
                     // find out later; the error to be told is the other.
                     let _ = self.rescan(true);
+                    return Err(error.into());
+                }
+                Error::Mailbox(error @ FormatError::Stopped { .. }) => {
+                    // The messages that are done are known at once; the error to report is this.
+                    let _ = self.rescan(false);
                     return Err(error.into());
                 }
                 error => return Err(error),

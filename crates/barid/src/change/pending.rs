@@ -26,7 +26,7 @@ impl Mailbox {
     /// As [`Mailbox::change`].
     pub fn discard_pending(&mut self) -> Result<u32> {
         self.check_writable(&ChangeOptions::default())?;
-        self.under_pending_lock(|mailbox| {
+        self.under_pending_lock(&ChangeOptions::default(), |mailbox| {
             mailbox.finish_unfinished()?;
             let count = mailbox.pending();
             if let Some(last) = mailbox.pending.last_sequence() {
@@ -58,7 +58,7 @@ impl Mailbox {
     /// As [`Mailbox::change`].
     pub fn take_over_pending(&mut self) -> Result<u32> {
         self.check_writable(&ChangeOptions::default())?;
-        self.under_pending_lock(|mailbox| {
+        self.under_pending_lock(&ChangeOptions::default(), |mailbox| {
             mailbox.finish_unfinished()?;
             let vfs = Arc::clone(&mailbox.vfs);
             let (dir, identity) = (&mailbox.options.state_dir, &mailbox.identity);

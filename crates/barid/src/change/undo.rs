@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barid_formats::{NewMessage, StoredMessage};
+use barid_formats::{Error as FormatError, NewMessage, StoredMessage};
 use barid_state::{
     Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, KeptSummary,
     MessageKey,
@@ -124,7 +124,7 @@ impl Mailbox {
     /// [`crate::Error::ReadOnly`]; what the file system says.
     pub fn discard_kept(&mut self) -> Result<u32> {
         self.check_writable(&ChangeOptions::default())?;
-        self.under_pending_lock(|mailbox| {
+        self.under_pending_lock(&ChangeOptions::default(), |mailbox| {
             let folder = mailbox.kept_folder();
             let mut count = folder.discard()?;
             for former in folder.of_former()? {
@@ -161,7 +161,14 @@ impl Mailbox {
         let mut changed = Changed::default();
         let mut seen = HashSet::new();
         for kept in self.with_those_continued(&folder, number)? {
-            self.bring_back_one(kept, &mut seen, options, &mut changed)?;
+            let total = kept.count().unwrap_or(0).into();
+            let result = self.bring_back_one(kept, &mut seen, options, &mut changed);
+            result.map_err(|error| match error {
+                Error::Mailbox(FormatError::Stopped { path, .. }) => {
+                    FormatError::Stopped { path, done: changed.appends.into(), total }.into()
+                }
+                error => error,
+            })?;
         }
         changed.pending = self.pending();
         Ok(changed)
@@ -242,6 +249,7 @@ impl Mailbox {
         let (mut batch, mut batch_len): (Vec<KeptMessage>, _) = (Vec::new(), 0);
         let mut altered = 0;
         loop {
+            options.check_stop(self.path(), kept.count().unwrap_or(0).into())?;
             let next = kept.next()?;
             if !batch.is_empty() && (next.is_none() || batch_len >= UNDO_BATCH_LEN) {
                 self.append_kept(&from, &batch, options, changed)?;

@@ -81,6 +81,8 @@ impl fmt::Debug for ConvertOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConvertEvent<'a> {
+    /// The source of a conversion is open and up to date; from now on messages are written.
+    Begun,
     /// A message is left out.
     Dropped(&'a Dropped),
     /// A message was read back.
@@ -189,6 +191,7 @@ pub fn convert(
     let mut source = Mailbox::open_in(Arc::clone(vfs), source, open)?;
     let uidvalidity = source.status().uidvalidity;
     let site = Site::find(vfs, &source, target, open, options)?;
+    tell(ConvertEvent::Begun);
     for _ in 0..=CONVERT_RESTARTS_MAX {
         let Some(mut target) = site.open(&source)? else {
             tell(ConvertEvent::PutAside(&site.put_aside()?));

@@ -101,6 +101,8 @@ pub(super) struct Transfer<'a, 't> {
     has_senders: bool,
     existing: Existing,
     entries: Vec<Entry>,
+    /// How many entries are written, the first ones.
+    written: usize,
     names: KeywordTable,
     /// Messages that are in the target with other flags than in the source.
     changed: FlagChanges,
@@ -150,6 +152,7 @@ impl<'a, 't> Transfer<'a, 't> {
             has_senders: has_mbox_senders(from) && has_mbox_senders(to),
             existing: Existing::default(),
             entries: Vec::new(),
+            written: 0,
             names: KeywordTable::default(),
             changed: FlagChanges::default(),
             waiting: Vec::new(),
@@ -193,7 +196,7 @@ impl<'a, 't> Transfer<'a, 't> {
             Ok(!options.is_stopped())
         })?;
         match options.is_stopped() {
-            true => Err(Error::ConversionStopped { path: self.target.path().to_owned() }),
+            true => Err(self.stopped()),
             false => Ok(self),
         }
     }
@@ -225,7 +228,7 @@ impl<'a, 't> Transfer<'a, 't> {
             return Ok(End::Deviates);
         }
         if self.is_stopped {
-            return Err(Error::ConversionStopped { path: self.target.path().to_owned() });
+            return Err(self.stopped());
         }
         self.uidnext = self.keeps_uids.then(|| source.status().uidnext);
         self.write()?;
@@ -233,6 +236,16 @@ impl<'a, 't> Transfer<'a, 't> {
         self.report.losses.keywords = self.hold.refused();
         let Self { entries, names, report, .. } = self;
         Ok(End::Whole(Box::new(Copied { entries, texts, report, names })))
+    }
+
+    /// The error of a copy that ends before all is written.
+    fn stopped(&self) -> Error {
+        let behind =
+            || self.entries.last().and_then(|entry| Uid::new(entry.uid.get().saturating_add(1)));
+        let next = self.entries.get(self.written).map(|entry| entry.uid).or_else(behind);
+        let done = self.report.found + self.report.appended;
+        let path = self.target.path().to_owned();
+        Error::ConversionStopped { path, done, total: self.total, next }
     }
 
     fn take(&mut self, uid: Uid, outcome: Outcome<Prepared>) -> Result<bool> {
@@ -411,8 +424,12 @@ impl<'a, 't> Transfer<'a, 't> {
             })
             .collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
-        let changed = self.target.change(&request, &ChangeOptions::default())?;
+        let changed = match self.target.change(&request, &self.change_options()) {
+            Err(Error::Mailbox(FormatError::Stopped { .. })) => return Err(self.stopped()),
+            result => result?,
+        };
         self.report.appended += appends.len() as u64;
+        self.written = waiting.last().map_or(self.written, |message| message.entry + 1);
         self.report.add(&changed);
         if changed.appended.len() == waiting.len() {
             for (message, after) in waiting.iter().zip(changed.appended) {
@@ -423,6 +440,12 @@ impl<'a, 't> Transfer<'a, 't> {
             }
         }
         Ok(())
+    }
+
+    /// A batch of a mailbox with a file per message may take long, and may end in between.
+    fn change_options(&self) -> ChangeOptions {
+        let stop = self.options.stop.clone().filter(|_| self.target.format().has_message_files());
+        ChangeOptions { stop, ..ChangeOptions::default() }
     }
 
     /// Makes the flags of messages that were there those of the source.

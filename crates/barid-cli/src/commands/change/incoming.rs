@@ -15,6 +15,7 @@ use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
 use crate::limits::{INCOMING_ROWS, MESSAGE_LEN_MAX};
 use crate::mail::flags::FlagNames;
+use crate::signals;
 
 /// A message, and what is known of it.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,8 @@ fn read_all_of_stdin() -> anyhow::Result<Vec<u8>> {
     let name = "standard input";
     let mut bytes = Vec::new();
     let at = |error: io::Error| anyhow::Error::new(error).context(name);
-    io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(at)?;
+    let mut stdin = io::stdin().lock().take(MESSAGE_LEN_MAX as u64 + 1);
+    signals::while_idle(|| stdin.read_to_end(&mut bytes)).map_err(at)?;
     if bytes.len() > MESSAGE_LEN_MAX {
         return Err(too_large(name));
     }

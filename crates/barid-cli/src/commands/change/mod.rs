@@ -98,7 +98,8 @@ impl Session {
             args.locks.apply(options);
         })?;
         if !dry_run {
-            signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+            let quiet = context.global.quiet;
+            signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
         }
         Ok(Self { verb, name: name.to_owned(), mailbox, started, dry_run, stop })
     }

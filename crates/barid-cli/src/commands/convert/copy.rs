@@ -10,10 +10,11 @@ use super::report::{self, Pair, Teller};
 use super::{HowArgs, Session};
 use crate::commands::change::incoming::create_mailbox;
 use crate::context::{Context, parse_spec};
-use crate::exit::{Outcome, report as report_error};
+use crate::exit::{Outcome, WithHint, report as report_error};
 use crate::limits::MISSING_SHOWN;
 use crate::mail::numbering::NumberingArgs;
 use crate::mail::uids::UidRanges;
+use crate::output::escape::visible;
 use crate::output::number::counted;
 
 const EXAMPLES: &str = "\
@@ -51,6 +52,21 @@ pub(crate) struct CopyArgs {
     how: HowArgs,
 }
 
+/// Names the message to go on with after a copy that was told to end.
+fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
+    let barid::Error::ConversionStopped { next, .. } = error else { return error.into() };
+    let hint = match next {
+        Some(uid) => format!(
+            "`barid copy {} {uid}:* {}` goes on, with those of the UIDs from {uid} on that were \
+             given",
+            visible(args.source.as_encoded_bytes()),
+            visible(args.target.as_encoded_bytes()),
+        ),
+        None => "nothing was copied: run it again".to_owned(),
+    };
+    WithHint::error(error.to_string(), hint)
+}
+
 /// Copies.
 pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outcome> {
     if args.create && !context.global.read_only {
@@ -75,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
     });
     let (told, _) = teller.finish();
     context.out.block(&told)?;
-    let copied = copied?;
+    let copied = copied.map_err(|error| stopped(error, args))?;
     let outcome = report::report(context, "copy", &pair, &copied, session.started)?;
     if let Some(mut proofs) = proofs {
         proofs.proven(&copied);

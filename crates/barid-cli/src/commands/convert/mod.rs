@@ -95,7 +95,8 @@ impl Session {
             ));
         }
         let stop: Arc<AtomicBool> = Arc::default();
-        signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+        let quiet = context.global.quiet;
+        signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
         Ok(Self { started: Instant::now(), stop, how: how.clone() })
     }
 
@@ -222,6 +223,8 @@ fn convert_one(
     let specs = (source, target);
     context.has_changed.set(true);
     let mut teller = Teller::new(context, pair, proofs)?;
+    // Until the source is open.
+    signals::set_idle(true);
     let converted = context.with_line(Some(Arc::clone(&session.stop)), |progress| {
         open.progress.clone_from(&progress);
         let options = ConvertOptions { progress, keeps_note, ..session.options() };

@@ -17,6 +17,7 @@ use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, duration, grouped};
+use crate::signals;
 
 /// The two mailboxes as they were named.
 #[derive(Clone, Debug)]
@@ -123,10 +124,15 @@ impl<'a> Teller<'a> {
                 self.prove(|out| write_dropped(out, dropped));
             }
             ConvertEvent::Proof(proof) => {
+                // All messages are written.
+                signals::set_idle(true);
                 if !proof.differences.is_empty() && !self.json {
                     self.told.extend_from_slice(differing_in_words(proof).as_bytes());
                 }
                 self.prove(|out| write_proof(out, proof));
+            }
+            ConvertEvent::Begun => {
+                signals::set_idle(false);
             }
             ConvertEvent::PutAside(path) => self.asides.push(path.to_path_buf()),
             _ => {}

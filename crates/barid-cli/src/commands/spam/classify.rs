@@ -89,7 +89,7 @@ fn classify(context: &mut Context, args: &ClassifyArgs) -> anyhow::Result<Outcom
         let message = "--uids is of the messages of one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
     }
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(context)?;
     let mut found = Found::default();
     for input in &inputs {
         let (mut out, shown) = (Vec::new(), Arc::clone(&stop));

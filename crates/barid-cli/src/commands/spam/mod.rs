@@ -260,9 +260,10 @@ fn parse_positive(text: &str) -> Result<f64, String> {
 }
 
 /// From now on a signal asks for an end.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+fn stop_on_signal(context: &Context) -> anyhow::Result<Arc<AtomicBool>> {
     let stop: Arc<AtomicBool> = Arc::default();
-    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
+    let quiet = context.global.quiet;
+    signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
     Ok(stop)
 }
 

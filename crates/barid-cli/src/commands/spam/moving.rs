@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &MoveArgs) -> anyhow::Result<Outc
     if args.create {
         create_mailbox(context, &args.to)?;
     }
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(context)?;
     let open = |name: &OsString| {
         context.open_with(&parse_spec(name), &|options| {
             options.read_only |= args.dry_run;

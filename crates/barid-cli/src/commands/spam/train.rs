@@ -192,7 +192,7 @@ fn teach(
         let message = "--uids is of the messages of one mailbox";
         return Err(WithHint::error(message, "name one mailbox, with its format before it"));
     }
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(context)?;
     context.has_changed.set(true);
     let mut told = Told { is_detailed: context.global.verbose, ..Told::default() };
     let shown = Arc::clone(&stop);

@@ -106,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: &TuneArgs) -> anyhow::Result<Outc
         return Err(WithHint::error("bogofilter makes other words of messages", hint));
     }
     let classes = [(Class::Spam, inputs(&args.spam)?), (Class::Ham, inputs(&args.ham)?)];
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(context)?;
     let options = SpamOptions { stop: Some(Arc::clone(&stop)), ..SpamOptions::default() };
     let (mut told, line) = (Told::default(), &*context);
     let (filter, tuned) = context.with_line(Some(stop), |progress| {
