@@ -145,9 +145,10 @@ fn messages_count_once_and_some_are_needed() {
 
 #[test]
 fn saved_parameters_are_found_again() {
-    let filter = filter_with(SpamOptions { profile: Profile::Modern, ..SpamOptions::default() });
+    let filter = filter_with(SpamOptions::new(Profile::Modern));
     assert_eq!(filter.saved_parameters().unwrap(), None);
-    let parameters = Parameters { robs: 0.3, spam_cutoff: 0.987_654_321, ..Parameters::default() };
+    let parameters =
+        Parameters { robs: 0.3, spam_cutoff: 0.987_654_321, ..Parameters::new(Profile::Modern) };
     let path = filter.save_parameters(&parameters).unwrap();
     assert_eq!(path, PathBuf::from("/wordlist.parameters"));
     let saved = filter.saved_parameters().unwrap().unwrap();
