@@ -60,3 +60,6 @@ pub(crate) const DAEMON_TOKENS_MAX: usize = 1 << 20;
 
 /// Messages whose subjects are looked up at once.
 pub(crate) const SUBJECT_ROWS: usize = 4096;
+
+/// Bytes of what the kernel tells of this process.
+pub(crate) const PROCESS_STATUS_LEN_MAX: usize = 8 * 1024;

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
+    let survives = signals::survive_size_limits();
     // Before anything else, as a process that measures must be small.
     if let Some(code) = commands::bench::launched() {
         return code;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
     let cli = cli::Cli::try_parse_from(args);
     let cli = cli.unwrap_or_else(|error| usage::with_suggestion(error).exit());
     let mut context = context::Context::new(cli.global);
+    if let Err(error) = survives {
+        context.detail(&format!("SIGXFSZ ends the program: {error}"));
+    }
     if let Err(error) = signals::ignore_requests_for_locks() {
         context.detail(&format!("SIGUSR2 ends the program: {error}"));
     }

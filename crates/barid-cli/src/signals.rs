@@ -1,4 +1,5 @@
-//! The signals that ask for an end (SIGINT, SIGTERM) while a command changes something.
+//! The signals that ask for an end (SIGINT, SIGTERM, SIGHUP and others) while a command changes
+//! something.
 //!
 //! A command that only reads ends at once, as a signal does by default. One that changes a mailbox
 //! or a word list sets a flag instead, and the work ends after its current step. That step may wait
@@ -10,14 +11,19 @@
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use barid::vfs::{OpenOptions, OsVfs, Vfs as _};
 use barid::{Progress, Unit, Work};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
+};
 use signal_hook::{flag, low_level};
 
+use crate::limits::PROCESS_STATUS_LEN_MAX;
 use crate::output::number::{counted, grouped, size};
 
 /// A command that ends within this time after a signal says all there is to say itself.
@@ -28,13 +34,33 @@ static IS_IDLE: AtomicBool = AtomicBool::new(false);
 /// The progress reported last.
 static LAST: Mutex<Option<Progress>> = Mutex::new(None);
 
+/// Signals that end a program and may come from outside.
+const ENDING: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGXCPU];
+
 /// Makes the signals that ask for an end set a flag; the second one ends the program at once.
 pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending() {
         flag::register_conditional_default(signal, Arc::clone(stop))?;
         flag::register(signal, Arc::clone(stop))?;
     }
     Ok(())
+}
+
+/// Returns the signals that ask for an end. One that is ignored, as SIGHUP by `nohup`, stays so.
+fn ending() -> impl Iterator<Item = i32> {
+    let ignored = ignored();
+    ENDING.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
+}
+
+/// Returns the signals that this process was started to ignore, a bit each, as Linux reports them;
+/// none where that is not known.
+fn ignored() -> u64 {
+    let status = OsVfs.open(Path::new("/proc/self/status"), OpenOptions::READ);
+    let mut bytes = [0; PROCESS_STATUS_LEN_MAX];
+    let Ok(len) = status.and_then(|status| status.read_full_at(&mut bytes, 0)) else { return 0 };
+    let text = String::from_utf8_lossy(&bytes[..len]);
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// As [`set_when_told_to_end`], for work whose steps may be long: the first signal is answered on
@@ -43,7 +69,7 @@ pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io
     set_when_told_to_end(stop)?;
     let (mut told, teller) = UnixStream::pair()?;
     let which = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending() {
         flag::register_usize(signal, Arc::clone(&which), signal as usize)?;
         low_level::pipe::register(signal, teller.try_clone()?)?;
     }
@@ -102,6 +128,12 @@ fn answer() -> String {
     // A line of progress may stand there.
     let (start, end) = if io::stderr().is_terminal() { ("\r", "\x1b[K") } else { ("", "") };
     format!("{start}note: told to end: {done}ending after this step; again ends at once{end}\n")
+}
+
+/// Makes a write beyond the limit of file sizes an error, which leaves a mailbox as it was, instead
+/// of the end of the program in mid-write: delivery agents set such a limit.
+pub(crate) fn survive_size_limits() -> io::Result<()> {
+    flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
 /// Lets a request to give up a lock pass. c-client sends SIGUSR2 to whoever holds the lock of a

@@ -36,6 +36,7 @@ mod stores;
 mod support;
 mod terminal;
 mod thread;
+mod torn_append;
 mod watch;
 
 #[test]

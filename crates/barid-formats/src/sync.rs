@@ -287,4 +287,6 @@ pub struct Recovered {
     pub bytes_delivered: u64,
     /// The pending changes up to this one are in the mailbox.
     pub pending_through: Option<u64>,
+    /// Bytes of an append that was interrupted, which were cut off.
+    pub bytes_cut: u64,
 }

@@ -89,6 +89,12 @@ impl Recovery<'_> {
         } else if recovered.completed {
             note(NoteKind::Recovered, "an interrupted change was completed".to_owned());
         }
+        if recovered.bytes_cut > 0 {
+            let bytes = recovered.bytes_cut;
+            let text =
+                format!("{bytes} bytes of an interrupted append, no whole message, are removed");
+            note(NoteKind::Recovered, text);
+        }
         if recovered.bytes_delivered > 0 {
             let bytes = recovered.bytes_delivered;
             note(

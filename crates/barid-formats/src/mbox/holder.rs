@@ -65,7 +65,7 @@ fn process(vfs: &dyn Vfs, pid: Option<u32>) -> String {
 
 /// The process that `/proc/locks` says to hold such a lock on the file. An open-file-description
 /// lock has none.
-fn by_kernel(vfs: &dyn Vfs, kind: LockKind, metadata: &Metadata) -> Option<u32> {
+pub(super) fn by_kernel(vfs: &dyn Vfs, kind: LockKind, metadata: &Metadata) -> Option<u32> {
     let file = vfs.open(Path::new("/proc/locks"), OpenOptions::READ).ok()?;
     let table = read_table(&*file)?;
     let class = if kind == LockKind::Flock { "FLOCK" } else { "POSIX" };

@@ -142,6 +142,9 @@ pub(super) const BASE_READ_MAX: usize = ABSORB_MAX + 64 * 1024;
 /// Bytes written at once when messages are appended.
 pub(super) const WRITE_LEN: usize = 1024 * 1024;
 
+/// What a system caches and writes of a file at once.
+pub(super) const PAGE_LEN: u64 = 4096;
+
 /// NULs looked for at once at the end of a file.
 pub(super) const NULS_MAX: usize = 4096;
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use barid_vfs::{File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs};
 
+use super::holder::by_kernel;
 use super::layout::{SESSION_LEN_MAX, SESSION_TRIES, STATUS_LEN_MAX};
 
 /// A process id above the highest that Linux gives (2^22), which still is a C `int`.
@@ -31,7 +32,7 @@ pub(super) enum Session {
     Held(Option<u32>),
     /// There is no folder for such locks, so nobody has it.
     Nowhere,
-    /// Its file cannot be used: another user's, a link, no space.
+    /// Its file cannot be used: a link, no space, or locked by who could not write the mailbox.
     Unusable,
 }
 
@@ -50,7 +51,7 @@ impl SessionLock {
     pub(super) fn take(vfs: &Arc<dyn Vfs>, dir: &Path, mailbox: &Metadata) -> Session {
         let path = dir.join(format!(".{:x}.{:x}", mailbox.device, mailbox.inode));
         for _ in 0..SESSION_TRIES {
-            match Self::try_once(vfs, &path) {
+            match Self::try_once(vfs, &path, mailbox) {
                 Ok(Some(session)) => return session,
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Session::Nowhere,
@@ -61,7 +62,11 @@ impl SessionLock {
     }
 
     /// `None` if the file came or went meanwhile.
-    fn try_once(vfs: &Arc<dyn Vfs>, path: &Path) -> io::Result<Option<Session>> {
+    fn try_once(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        mailbox: &Metadata,
+    ) -> io::Result<Option<Session>> {
         let file = match vfs.symlink_metadata(path) {
             Ok(found) if !is_sound(&found) => return Ok(Some(Session::Unusable)),
             Ok(_) => vfs.open(path, OpenOptions { no_follow: true, ..OpenOptions::WRITE }),
@@ -80,7 +85,7 @@ impl SessionLock {
             file => file?,
         };
         if !file.try_lock(LockKind::Flock, LockMode::Exclusive)? {
-            return Ok(Some(Session::Held(holder(&*file))));
+            return Ok(Some(held(&**vfs, &*file, mailbox)?));
         }
         let inode = file.metadata()?.inode;
         match vfs.symlink_metadata(path) {
@@ -141,6 +146,29 @@ fn survives_usr2(vfs: &dyn Vfs) -> bool {
 /// A regular file of one name; anything else is a trap.
 fn is_sound(metadata: &Metadata) -> bool {
     metadata.file_type == FileType::File && metadata.links == 1
+}
+
+/// What a lock is that another process holds. Anybody can lock the file, which all may open; a
+/// session has only who may write the mailbox.
+fn held(vfs: &dyn Vfs, file: &dyn File, mailbox: &Metadata) -> io::Result<Session> {
+    let found = file.metadata()?;
+    let pid = by_kernel(vfs, LockKind::Flock, &found).filter(|pid| *pid != 0);
+    let process = pid.and_then(|pid| vfs.metadata(Path::new(&format!("/proc/{pid}"))).ok());
+    let user = process.map_or(found.uid, |process| process.uid);
+    Ok(match user == vfs.user() || may_write(user, mailbox) {
+        true => Session::Held(pid.or_else(|| holder(file))),
+        false => Session::Unusable,
+    })
+}
+
+/// Whether a user may be able to open the mailbox for writing. Who is in its group, and whom lists
+/// of access rights name (the bits of the group stand for those), only the system knows.
+fn may_write(user: u32, mailbox: &Metadata) -> bool {
+    const OWNER: u32 = 0o200;
+    const GROUP_AND_OTHERS: u32 = 0o022;
+    user == 0
+        || mailbox.mode & GROUP_AND_OTHERS != 0
+        || user == mailbox.uid && mailbox.mode & OWNER != 0
 }
 
 /// The process that a session lock names: ours stand behind [`NOBODY`].
@@ -217,6 +245,42 @@ mod tests {
         assert!(matches!(take(&vfs), Session::Held(Some(4711))));
         file.set_len(0).unwrap();
         assert!(matches!(take(&vfs), Session::Held(None)));
+    }
+
+    #[test]
+    fn a_lock_counts_if_its_holder_may_write_the_mailbox() {
+        let (disk, vfs) = world();
+        let theirs = disk.as_user(77);
+        let file = theirs.open(Path::new(FILE), OpenOptions::create(0o666)).unwrap();
+        file.write_all_at(b"4711", 0).unwrap();
+        assert!(file.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
+        let take = |vfs: &Arc<dyn Vfs>, uid, mode| {
+            let mut mailbox = vfs.metadata(Path::new("/")).unwrap();
+            (mailbox.device, mailbox.inode, mailbox.uid, mailbox.mode) = (0, 0x2a, uid, mode);
+            SessionLock::take(vfs, Path::new("/tmp"), &mailbox)
+        };
+        assert!(matches!(take(&vfs, 1000, 0o600), Session::Unusable));
+        assert!(matches!(take(&vfs, 1000, 0o644), Session::Unusable));
+        for (uid, mode) in [(77, 0o600), (1000, 0o660), (1000, 0o666)] {
+            assert!(matches!(take(&vfs, uid, mode), Session::Held(Some(4711))), "{uid} {mode:o}");
+        }
+        // The owner of the file need not be who locks it.
+        disk.create_dir_all(Path::new("/proc"), 0o755).unwrap();
+        let found = file.metadata().unwrap();
+        let (major, minor) = (found.device >> 8 & 0xfff, found.device & 0xff);
+        let place = format!("{major:02x}:{minor:02x}:{}", found.inode);
+        let lock = format!("1: FLOCK  ADVISORY  WRITE 9 {place} 0 EOF\n");
+        let table = disk.open(Path::new("/proc/locks"), OpenOptions::create(0o600)).unwrap();
+        table.write_all_at(lock.as_bytes(), 0).unwrap();
+        let run_by = |user| {
+            let options = OpenOptions::create(0o600);
+            disk.as_user(user).open(Path::new("/proc/9"), options).map(drop).unwrap();
+        };
+        run_by(1000);
+        assert!(matches!(take(&vfs, 1000, 0o600), Session::Held(Some(9))));
+        disk.remove_file(Path::new("/proc/9")).unwrap();
+        run_by(78);
+        assert!(matches!(take(&vfs, 77, 0o600), Session::Unusable));
     }
 
     #[test]

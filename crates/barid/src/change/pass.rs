@@ -319,7 +319,8 @@ fn is_full(error: &Error) -> bool {
     match error {
         Error::Mailbox(FormatError::NoSpace { .. }) => true,
         Error::Mailbox(FormatError::Io { source, .. }) => {
-            matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+            matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
         }
         _ => false,
     }

@@ -4,13 +4,17 @@
 //! that all accept, and the owned fields at the end of the header as c-client writes them. A
 //! message loses the owned fields that it came with, as at Dovecot, and its `Content-Length`.
 //!
-//! **Order of writing.** All locks held: (1) a missing line end, the blank line of a separator, the
-//! first From_ line and, where the messages get UIDs (`number.rs`), the raised last UID of
-//! `X-IMAPbase`; `fdatasync`; (2) everything else, `fsync`, which is the commit point. A crash
-//! before (1) leaves the old file; during (1), the old file with NULs or a piece of a From_ line at
-//! its end; during (2), all old messages and behind them what came of the new ones. NULs at the end
-//! count to no message, and the next append cuts them off. An error cuts the file back to its old
-//! size, unless another has written behind it meanwhile.
+//! **Order of writing.** All locks held: (1) a journal that says what is to be appended, and its
+//! name; `fsync` of both (`change/intent.rs`); (2) what is missing at the end of the file, the
+//! messages and, where they get UIDs (`number.rs`), the raised last UID of `X-IMAPbase`; `fsync`,
+//! which is the commit point. Before that the first From_ line of an empty file is made durable,
+//! or a crash could leave what nobody takes for a mailbox. Then the journal goes, which nothing
+//! waits for. A crash before (2) leaves the old file. During (2) it leaves the old file and behind
+//! it pieces of what was to be appended, and whoever opens the mailbox next takes back what is no
+//! complete message (`change/mend.rs`), also if others have delivered behind it. An error cuts the
+//! file back to its old size at once. Where no journal can be written at all the first From_ line
+//! and the last UID are durable first, too, and what a crash leaves of a message stays. NULs at
+//! the end count to no message, and the next append cuts them off.
 //!
 //! **Line ends.** Where the first line of the file ends with CRLF, so does all that is written, the
 //! lines of messages that came with LF included. In any other file a message keeps its line ends.
@@ -23,6 +27,7 @@ mod compose;
 mod number;
 
 use std::io;
+use std::path::Path;
 
 use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
@@ -31,7 +36,8 @@ pub use self::compose::write_message;
 use self::compose::{Form, Numbered, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
-use super::layout::{MMDF_SEPARATOR, NULS_MAX, WRITE_LEN};
+use super::change::{AppendJournal, IntentBuilder, Raise};
+use super::layout::{MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;
 use super::lock::WriteLocks;
@@ -69,7 +75,7 @@ pub(super) fn append(
     }
     let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
     let believed = Believed::of(mailbox, &locks, known)?;
-    append_locked(mailbox, &locks, messages, Base::of(believed.as_ref(), None))
+    append_locked(mailbox, &locks, messages, Base::of(believed.as_ref(), None), None)
 }
 
 /// What UIDs of messages to be appended are founded on.
@@ -95,15 +101,17 @@ impl<'a> Base<'a> {
 
 /// Appends messages to the file whose locks are held; the module's text says in which order. They
 /// get UIDs if what is believed of the file is true and allows it, or if it is empty and `base`
-/// tells of that. Costs two barriers.
+/// tells of that. Costs three barriers.
 ///
 /// # Errors
-/// [`Error::Io`]; the file is then as it was, but that UIDs may be wasted.
+/// [`Error::Io`]; the file is then as it was, or will be when it is opened next, but that UIDs may
+/// be wasted.
 pub(super) fn append_locked(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
     messages: &[NewMessage<'_>],
     base: Base<'_>,
+    state_dir: Option<&Path>,
 ) -> Result<Appended> {
     if messages.is_empty() {
         return Ok(Appended::default());
@@ -116,23 +124,43 @@ pub(super) fn append_locked(
         Base::First(first) => Numbers::first(first, messages),
         Base::None => None,
     };
-    let mut writer = Writer { mailbox, locks, offset: end.size, numbers, out: Vec::new() };
-    match writer.write(&end, messages) {
-        Ok(()) => {
-            let uid = |index| writer.numbers.as_ref().and_then(|numbers| numbers.uid(index));
-            let uids = (0..messages.len()).map(uid).collect();
-            let (bytes, size) = (writer.offset - end.size, writer.offset);
-            Ok(Appended { uids, bytes, size, barriers: 2 })
+    let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
+    let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
+    let form = Form { variant, is_crlf: end.is_crlf, zone: mailbox.zone() };
+    let texts = Texts { lead: end.missing(variant), form, now, numbers, messages };
+    let mut intent = IntentBuilder::new(end.size);
+    let mut head = Vec::new();
+    texts.compose(&mut |text| {
+        if head.is_empty() {
+            head.extend_from_slice(&text[..texts.head_len(text)]);
         }
-        Err(error) => {
-            // The error is what matters; what cannot be cut back now is for the next append.
-            let now = locks.file().metadata().map_or(u64::MAX, |metadata| metadata.size);
-            if now <= writer.offset + writer.out.len() as u64 {
-                let _ = locks.file().set_len(size);
-            }
-            Err(error)
+        intent.push(text);
+        intent.end_message();
+        locks.touch()
+    })?;
+    let (len, kept) = (intent.len(), intent.bytes().map(<[u8]>::to_vec));
+    let raise = texts.numbers.as_ref().and_then(Numbers::raise);
+    let journal = AppendJournal::begin(mailbox, locks, state_dir, intent, raise)?;
+    let offset = end.size;
+    // A file that does not begin as a mailbox is not taken for one, nor is its journal looked for.
+    let head = (offset == 0 || journal.is_none()).then_some(head);
+    let barriers = 1 + journal.as_ref().map_or(0, |journal| journal.barriers);
+    let barriers = barriers + u64::from(head.is_some());
+    let writer = Writer { mailbox, locks, offset, size, raise, head };
+    if let Err(error) = writer.write(&texts, kept.as_deref()) {
+        if writer.take_back(len).is_ok()
+            && let Some(journal) = journal
+        {
+            journal.end();
         }
+        return Err(error);
     }
+    if let Some(journal) = journal {
+        journal.end();
+    }
+    let uid = |index| texts.numbers.as_ref().and_then(|numbers| numbers.uid(index));
+    let uids = (0..messages.len()).map(uid).collect();
+    Ok(Appended { uids, bytes: len, size: end.size + len, barriers })
 }
 
 /// The size of a file without the NULs that an interrupted append left behind its last line end, or
@@ -200,62 +228,107 @@ impl End {
     }
 }
 
+/// Messages as they are to stand in the file.
+struct Texts<'a> {
+    /// What goes before the first one.
+    lead: &'static [u8],
+    form: Form<'a>,
+    now: InternalDate,
+    numbers: Option<Numbers>,
+    messages: &'a [NewMessage<'a>],
+}
+
+impl Texts<'_> {
+    /// Bytes of the first text up to its From_ line, with an `X-IMAPbase` behind that.
+    fn head_len(&self, text: &[u8]) -> usize {
+        let separator = if self.form.variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
+        let start = self.lead.len() + separator;
+        let line = memchr::memchr(b'\n', &text[start..]).map_or(0, |at| at + 1);
+        let base = self.numbers.as_ref().and_then(Numbers::base).map_or(0, str::len);
+        (start + line + base).min(text.len())
+    }
+
+    /// Visits each message, the same bytes every time.
+    fn compose(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut out = self.lead.to_vec();
+        for (index, message) in self.messages.iter().enumerate() {
+            let date = message.internal_date.unwrap_or(self.now);
+            let numbers = self.numbers.as_ref();
+            let base = numbers.and_then(Numbers::base).filter(|_| index == 0);
+            let uid = numbers.and_then(|numbers| numbers.uid(index));
+            write_numbered(&self.form, message, Numbered { uid, base }, date, &mut out);
+            visit(&out)?;
+            out.clear();
+        }
+        Ok(())
+    }
+}
+
 /// Writes messages behind the end of a file.
 struct Writer<'a> {
     mailbox: &'a MboxMailbox,
     locks: &'a WriteLocks,
-    /// Where `out` belongs.
+    /// Where they go.
     offset: u64,
-    numbers: Option<Numbers>,
-    out: Vec<u8>,
+    /// The size of the file before.
+    size: u64,
+    raise: Option<Raise>,
+    /// What is to be durable before all else.
+    head: Option<Vec<u8>>,
 }
 
 impl Writer<'_> {
-    fn write(&mut self, end: &End, messages: &[NewMessage<'_>]) -> Result<()> {
-        let at = || Error::at(&self.mailbox.path);
-        let (mailbox, file) = (self.mailbox, self.locks.file());
-        let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
-        let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
-        if end.size < file.metadata().map_err(at())?.size {
-            file.set_len(end.size).map_err(at())?;
-        }
-        self.out.extend_from_slice(end.missing(variant));
-        let form = Form { variant, is_crlf: end.is_crlf, zone: mailbox.zone() };
-        for (index, message) in messages.iter().enumerate() {
-            let date = message.internal_date.unwrap_or(now);
-            let start = self.out.len();
-            let numbers = self.numbers.as_ref();
-            let base = numbers.and_then(Numbers::base).filter(|_| index == 0);
-            let uid = numbers.and_then(|numbers| numbers.uid(index));
-            write_numbered(&form, message, Numbered { uid, base }, date, &mut self.out);
-            if index == 0 {
-                self.begin(variant, start).map_err(at())?;
-            }
-            if self.out.len() >= WRITE_LEN || index + 1 == messages.len() {
-                file.write_all_at(&self.out, self.offset).map_err(at())?;
-                self.offset += self.out.len() as u64;
-                self.out.clear();
-            }
-            self.locks.touch()?;
-        }
-        file.sync_all().map_err(at())
+    fn at(&self) -> impl FnOnce(io::Error) -> Error {
+        Error::at(&self.mailbox.path)
     }
 
-    /// Step (1): what ends the file up to the From_ line of the first message, which starts at
-    /// `start` of what is to be written, with an `X-IMAPbase` behind it; and the raised last UID.
-    fn begin(&mut self, variant: Variant, start: usize) -> io::Result<()> {
+    /// Step (2); `kept` are all texts, if they were kept.
+    fn write(&self, texts: &Texts<'_>, kept: Option<&[u8]>) -> Result<()> {
         let file = self.locks.file();
-        let skip = if variant == Variant::Mmdf { MMDF_SEPARATOR.len() } else { 0 };
-        let line = memchr::memchr(b'\n', &self.out[start + skip..]).map_or(0, |at| at + 1);
-        let base = self.numbers.as_ref().and_then(Numbers::base).map_or(0, str::len);
-        let first = start + skip + line + base;
-        if let Some(numbers) = &self.numbers {
-            numbers.raise(file)?;
+        if self.offset < self.size {
+            file.set_len(self.offset).map_err(self.at())?;
         }
-        file.write_all_at(&self.out[..first], self.offset)?;
-        file.sync_data()?;
-        self.offset += first as u64;
-        self.out.drain(..first);
-        Ok(())
+        if let Some(raise) = &self.raise {
+            file.write_all_at(&raise.new, raise.offset).map_err(self.at())?;
+        }
+        if let Some(head) = &self.head {
+            file.write_all_at(head, self.offset).map_err(self.at())?;
+            file.sync_data().map_err(self.at())?;
+        }
+        match kept {
+            Some(kept) => file.write_all_at(kept, self.offset).map_err(self.at())?,
+            None => self.write_long(texts)?,
+        }
+        file.sync_all().map_err(self.at())
+    }
+
+    /// Composes the messages again, and writes up to a boundary of a page each time: so what a
+    /// crash leaves ends where a piece of the journal does.
+    fn write_long(&self, texts: &Texts<'_>) -> Result<()> {
+        let file = self.locks.file();
+        let (mut offset, mut out) = (self.offset, Vec::new());
+        texts.compose(&mut |text| {
+            out.extend_from_slice(text);
+            if out.len() >= WRITE_LEN {
+                let end = (offset + out.len() as u64) / PAGE_LEN * PAGE_LEN;
+                let len = (end - offset) as usize;
+                file.write_all_at(&out[..len], offset).map_err(self.at())?;
+                offset = end;
+                out.drain(..len);
+            }
+            self.locks.touch()
+        })?;
+        file.write_all_at(&out, offset).map_err(self.at())
+    }
+
+    /// Cuts the file back to what it was, unless another has written behind it meanwhile: then the
+    /// journal tells what is whose.
+    fn take_back(&self, len: u64) -> io::Result<()> {
+        let file = self.locks.file();
+        if file.metadata()?.size > self.offset + len {
+            return Err(io::ErrorKind::Other.into());
+        }
+        file.set_len(self.offset)?;
+        file.sync_all()
     }
 }

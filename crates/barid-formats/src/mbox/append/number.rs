@@ -18,7 +18,7 @@ use barid_vfs::{File, OpenOptions};
 use super::size_without_nuls;
 use crate::given::{GivenUids, given_uids};
 use crate::mbox::MboxMailbox;
-use crate::mbox::change::is_portable;
+use crate::mbox::change::{Raise, is_portable};
 use crate::mbox::layout::{BASE_NUMBER_MAX, KEYWORDS_MAX, Notes, SECTOR_LEN};
 use crate::mbox::lock::WriteLocks;
 use crate::mbox::scan::key_of;
@@ -128,8 +128,8 @@ pub(super) struct Numbers {
 /// Where the last UID of the mailbox is to stand.
 #[derive(Debug)]
 enum Last {
-    /// It is changed: where, and what is to stand there.
-    Raised { offset: u64, digits: Vec<u8> },
+    /// It is changed.
+    Raised(Raise),
     /// In the field of the first message, which is this.
     First(String),
 }
@@ -169,8 +169,8 @@ impl Numbers {
             return Ok(None);
         }
         let offset = notes.base_offset + digits_at as u64;
-        let change = Self::change(offset, digits, format!("{last:010}").as_bytes());
-        Ok(change.map(|(offset, digits)| Self { uids, last: Last::Raised { offset, digits } }))
+        let raise = raise(offset, digits, format!("{last:010}").as_bytes());
+        Ok(raise.map(|raise| Self { uids, last: Last::Raised(raise) }))
     }
 
     /// How messages are numbered that are the first of a mailbox.
@@ -183,14 +183,6 @@ impl Numbers {
         }
         field.push('\n');
         Some(Self { uids, last: Last::First(field) })
-    }
-
-    /// The digits that change, and where; `None` if these are not in one sector.
-    fn change(offset: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
-        let first = old.iter().zip(new).position(|(old, new)| old != new)?;
-        let last = old.iter().zip(new).rposition(|(old, new)| old != new)?;
-        let (start, end) = (offset + first as u64, offset + last as u64);
-        (start / SECTOR_LEN == end / SECTOR_LEN).then(|| (start, new[first..=last].to_vec()))
     }
 
     /// The UID of a message.
@@ -206,11 +198,11 @@ impl Numbers {
         }
     }
 
-    /// Writes the last UID, unless that comes with the first message.
-    pub(super) fn raise(&self, file: &dyn File) -> std::io::Result<()> {
+    /// The change of the last UID, unless that comes with the first message.
+    pub(super) fn raise(&self) -> Option<Raise> {
         match &self.last {
-            Last::Raised { offset, digits } => file.write_all_at(digits, *offset),
-            Last::First(_) => Ok(()),
+            Last::Raised(raise) => Some(*raise),
+            Last::First(_) => None,
         }
     }
 }
@@ -275,6 +267,15 @@ fn read_header(
     Ok((header, owned))
 }
 
+/// The change of the digits at `offset`; `None` if those that change are not in one sector.
+fn raise(offset: u64, old: &[u8], new: &[u8]) -> Option<Raise> {
+    let first = old.iter().zip(new).position(|(old, new)| old != new)?;
+    let last = old.iter().zip(new).rposition(|(old, new)| old != new)?;
+    let sector = |at: usize| (offset + at as u64) / SECTOR_LEN;
+    let (old, new) = (old.try_into().ok()?, new.try_into().ok()?);
+    (sector(first) == sector(last)).then_some(Raise { offset, old, new })
+}
+
 /// The ten digits of the last UID in the header of the first message, and where they are.
 fn last_uid(header: &[u8]) -> Option<(usize, &[u8])> {
     let is_base = |name: &[u8]| {
@@ -316,14 +317,12 @@ mod tests {
 
     #[test]
     fn what_changes_is_in_one_sector() {
-        let change = |offset, old: &str, new: &str| {
-            let (at, digits) = Numbers::change(offset, old.as_bytes(), new.as_bytes())?;
-            Some((at, String::from_utf8(digits).unwrap()))
-        };
-        assert_eq!(change(20, "0000000009", "0000000010"), Some((28, "10".to_owned())));
-        assert_eq!(change(503, "0000000009", "0000000010"), None);
-        assert_eq!(change(504, "0000000009", "0000000010"), Some((512, "10".to_owned())));
-        assert_eq!(change(503, "0000000009", "0000000109"), Some((510, "1".to_owned())));
-        assert_eq!(change(502, "0000000009", "0000000010"), Some((510, "10".to_owned())));
+        let is_raised =
+            |offset, old: &str, new: &str| raise(offset, old.as_bytes(), new.as_bytes()).is_some();
+        assert!(is_raised(20, "0000000009", "0000000010"));
+        assert!(!is_raised(503, "0000000009", "0000000010"));
+        assert!(is_raised(504, "0000000009", "0000000010"));
+        assert!(is_raised(503, "0000000009", "0000000109"));
+        assert!(is_raised(502, "0000000009", "0000000010"));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::intent::{self, IntentHeader};
 use super::limits::{COLLAPSES_MAX, ORIGIN_PATH_LEN, UNITS_CLAIMED_MAX};
 use super::steps::StepParams;
 use super::unit::{Collapse, Unit};
@@ -50,6 +51,17 @@ impl Origin {
         Self { inode, path: kept }
     }
 
+    /// Reads [`Origin::put`] back.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self { inode: u64_at(bytes, 0), path: *bytes.get(8..)?.first_chunk()? })
+    }
+
+    /// Puts inode and path into the header of a journal.
+    pub(super) fn put(&self, out: &mut [u8]) {
+        out[..8].copy_from_slice(&self.inode.to_le_bytes());
+        out[8..][..ORIGIN_PATH_LEN].copy_from_slice(&self.path);
+    }
+
     /// The path that it had, if that is known.
     pub(super) fn path(&self) -> Option<&Path> {
         let len = self.path.iter().position(|byte| *byte == 0).unwrap_or(self.path.len());
@@ -70,17 +82,27 @@ pub(super) enum Heading {
     Damaged,
     /// A journal.
     Journal(Box<Header>),
+    /// The journal of an append.
+    Append(Box<IntentHeader>),
 }
 
 impl Heading {
     /// Reads the beginning of a file; less than a header was never a journal.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let Some(bytes) = bytes.first_chunk::<{ HEADER_LEN as usize }>() else {
-            let is_ours = bytes.iter().all(|byte| *byte == 0) || bytes.starts_with(MAGIC);
+            let has_magic = bytes.starts_with(MAGIC) || bytes.starts_with(intent::MAGIC);
+            let is_ours = has_magic || bytes.iter().all(|byte| *byte == 0);
             return if is_ours { Self::Nothing } else { Self::Foreign };
         };
         if bytes.iter().all(|byte| *byte == 0) {
             return Self::Nothing;
+        }
+        if bytes.starts_with(intent::MAGIC) {
+            return match (u64_at(bytes, 8) as u32, IntentHeader::from_bytes(bytes)) {
+                (_, Some(header)) => Self::Append(Box::new(header)),
+                (intent::VERSION, None) => Self::Damaged,
+                (version, None) => Self::Version(version),
+            };
         }
         if !bytes.starts_with(MAGIC) {
             return Self::Foreign;
@@ -193,8 +215,7 @@ impl Header {
             self.params.direct_len_max,
         ];
         put_words(&mut bytes[32..], &words);
-        put_words(&mut bytes[ORIGIN_AT..], &[self.origin.inode]);
-        bytes[ORIGIN_AT + 8..][..ORIGIN_PATH_LEN].copy_from_slice(&self.origin.path);
+        self.origin.put(&mut bytes[ORIGIN_AT..]);
         let hash = xxh3_64(&bytes[..HASH_AT]);
         bytes[HASH_AT..].copy_from_slice(&hash.to_le_bytes());
         bytes
@@ -211,10 +232,7 @@ impl Header {
         let word = |at: usize| u64_at(bytes, 32 + at * 8);
         let header = Self {
             id: bytes[16..32].try_into().ok()?,
-            origin: Origin {
-                inode: u64_at(bytes, ORIGIN_AT),
-                path: *bytes[ORIGIN_AT + 8..].first_chunk()?,
-            },
+            origin: Origin::from_bytes(&bytes[ORIGIN_AT..])?,
             old_size: word(0),
             base_size: word(1),
             new_size: word(2),
@@ -241,8 +259,11 @@ impl Header {
     }
 }
 
-const ORIGIN_AT: usize = 160;
-const HASH_AT: usize = HEADER_LEN as usize - 8;
+/// Where the header of a journal tells of its mailbox.
+pub(super) const ORIGIN_AT: usize = 160;
+
+/// Where the header of a journal has its own hash.
+pub(super) const HASH_AT: usize = HEADER_LEN as usize - 8;
 
 /// What a record tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,7 +329,8 @@ impl Record {
     }
 }
 
-fn put_words(out: &mut [u8], words: &[u64]) {
+/// Puts little-endian numbers one behind the other.
+pub(super) fn put_words(out: &mut [u8], words: &[u64]) {
     for (out, word) in out.chunks_exact_mut(8).zip(words) {
         out.copy_from_slice(&word.to_le_bytes());
     }

@@ -14,6 +14,7 @@ use barid_vfs::{
     File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs, create_dir_durable,
 };
 
+use super::limits::WritingOptions;
 use crate::{Error, Result};
 
 /// The attribute of a mailbox that names the journal of a change that moves bytes.
@@ -25,6 +26,9 @@ const SUFFIX: &[u8] = b".barid-journal";
 /// How the name of one ends that stands in the state folder.
 const STATE_NAME_END: &str = ".mbox-journal";
 const STATE_SUFFIX: &[u8] = STATE_NAME_END.as_bytes();
+
+/// How the name of one ends there that is the journal of an append.
+const APPEND_NAME_END: &str = ".append.mbox-journal";
 
 /// The permission of group and others to write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -150,7 +154,9 @@ impl Places<'_> {
     /// What an error of writing a journal is that needs `needed` bytes.
     fn full(&self, path: &Path, needed: u64, error: io::Error) -> Error {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => {
                 let free = self.vfs.free_space(path).unwrap_or(0);
                 Error::NoSpace { path: path.to_owned(), needed, free }
             }
@@ -158,7 +164,24 @@ impl Places<'_> {
         }
     }
 
-    fn create(&self) -> Result<(PathBuf, Box<dyn File>)> {
+    /// Creates what is to take the place of the journal at `path`.
+    fn create_for(&self, path: &Path, id: &[u8; 16]) -> Result<(PathBuf, Box<dyn File>)> {
+        let path = path.with_file_name(format!(".barid-new-{}", hex(id)));
+        // One that is there was never begun.
+        match self.vfs.remove_file(&path) {
+            Err(error) if !is_missing(&error) => return Err(Error::at(&path)(error)),
+            _ => {}
+        }
+        let file = self.vfs.open(&path, OpenOptions::create_new(MODE)).map_err(Error::at(&path))?;
+        Ok((path, file))
+    }
+
+    /// Whether an error says that there is no place for a journal.
+    pub(super) fn is_closed(&self, error: &Error) -> bool {
+        matches!(error, Error::Io { source, .. } if is_denied(source) || is_missing(source))
+    }
+
+    fn create(&self, state_name_end: &str) -> Result<(PathBuf, Box<dyn File>)> {
         let path = self.beside();
         match self.vfs.open(&path, OpenOptions::create_new(MODE)) {
             Ok(file) => return Ok((path, file)),
@@ -168,17 +191,22 @@ impl Places<'_> {
         let dir = self.state_dir.unwrap_or(Path::new("/"));
         create_dir_durable(self.vfs, dir, DIR_MODE).map_err(Error::at(dir))?;
         let id = Identity::of(self.vfs, self.mailbox, false)?.id;
-        let mut path = dir.join(format!("{id:032x}{STATE_NAME_END}"));
+        let mut path = dir.join(format!("{id:032x}{state_name_end}"));
         if self.look(&path)? != Place::Missing {
             // What no attribute names was never begun; but it may be that of a copy of the mailbox.
             let mut random = [0; 8];
             self.vfs.random(&mut random).map_err(Error::at(&path))?;
             let random = u64::from_le_bytes(random);
-            path = dir.join(format!("{id:032x}-{random:016x}{STATE_NAME_END}"));
+            path = dir.join(format!("{id:032x}-{random:016x}{state_name_end}"));
         }
         let file = self.vfs.open(&path, OpenOptions::create_new(MODE)).map_err(Error::at(&path))?;
         Ok((path, file))
     }
+}
+
+/// Whether a journal of this name is that of an append.
+pub(super) fn is_of_append(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(APPEND_NAME_END.as_bytes())
 }
 
 fn hex(id: &[u8; 16]) -> String {
@@ -202,6 +230,13 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), AlreadyExists | PermissionDenied | ReadOnlyFilesystem | InvalidFilename)
 }
 
+/// Where a journal goes that takes the place of another.
+#[derive(Clone, Debug)]
+struct Over {
+    path: PathBuf,
+    id: [u8; 16],
+}
+
 /// A journal that is being written or read.
 #[derive(Debug)]
 pub(super) struct JournalFile {
@@ -209,6 +244,9 @@ pub(super) struct JournalFile {
     image: Vec<u8>,
     image_max: u64,
     file: Option<(PathBuf, Box<dyn File>)>,
+    /// How its name ends if it stands in the state folder.
+    state_name_end: &'static str,
+    over: Option<Over>,
     /// Bytes written to it.
     pub(super) bytes_written: u64,
 }
@@ -216,7 +254,44 @@ pub(super) struct JournalFile {
 impl JournalFile {
     /// A journal that is in memory until it exceeds `image_max` bytes.
     pub(super) fn new(image_max: u64) -> Self {
-        Self { image: Vec::new(), image_max, file: None, bytes_written: 0 }
+        let (image, file, over) = (Vec::new(), None, None);
+        let state_name_end = STATE_NAME_END;
+        Self { image, image_max, file, state_name_end, over, bytes_written: 0 }
+    }
+
+    /// The journal of an append.
+    pub(super) fn of_append() -> Self {
+        Self { state_name_end: APPEND_NAME_END, ..Self::new(0) }
+    }
+
+    /// A journal that is to take the place, at once and with the id, of the one at `path`.
+    pub(super) fn over(path: &Path, id: [u8; 16], options: WritingOptions) -> Self {
+        let over = Over { path: path.to_owned(), id };
+        Self { over: Some(over), ..Self::new(options.image_len) }
+    }
+
+    /// The id that it is to have, if that is given.
+    pub(super) fn given_id(&self) -> Option<[u8; 16]> {
+        self.over.as_ref().map(|over| over.id)
+    }
+
+    /// Whether it takes the place of another, which must not be lost.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// Waits for it, gives it its place, and waits for that.
+    pub(super) fn sync(&mut self, places: &Places<'_>) -> Result<()> {
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        file.sync_all().map_err(Error::at(&*path))?;
+        if let Some(over) = &self.over {
+            places.vfs.rename(path, &over.path).map_err(Error::at(&*path))?;
+            path.clone_from(&over.path);
+        }
+        match path.parent() {
+            Some(dir) => places.vfs.sync_dir(dir).map_err(Error::at(dir)),
+            None => Ok(()),
+        }
     }
 
     /// One that is there.
@@ -235,7 +310,7 @@ impl JournalFile {
             return Err(Error::Locked { path: path.to_owned(), holder, waited_ms: 0 });
         }
         let file = Some((path.to_owned(), file));
-        Ok(Self { image: Vec::new(), image_max: 0, file, bytes_written: 0 })
+        Ok(Self { file, ..Self::new(0) })
     }
 
     /// Where it is, if it is a file.
@@ -271,7 +346,10 @@ impl JournalFile {
         if self.file.is_some() {
             return Ok(());
         }
-        let (path, file) = places.create()?;
+        let (path, file) = match &self.over {
+            Some(over) => places.create_for(&over.path, &over.id)?,
+            None => places.create(self.state_name_end)?,
+        };
         lock(&*file);
         let image = std::mem::take(&mut self.image);
         let len = image.len() as u64;
@@ -298,6 +376,10 @@ impl JournalFile {
     /// Removes it again before anything was begun, for good: it must never be found and followed
     /// later. There is an error already that matters more than any of this.
     pub(super) fn discard(self, vfs: &dyn Vfs) {
+        // Once it has taken the place of another it is what completes that one's change.
+        if self.over.as_ref().is_some_and(|over| Some(&*over.path) == self.path()) {
+            return;
+        }
         if let Some((_, file)) = &self.file {
             let _ = file.set_len(0);
         }

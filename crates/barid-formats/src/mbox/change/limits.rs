@@ -85,6 +85,12 @@ pub(super) const TAIL_LEN_MAX: u64 = 64 * 1024;
 /// Places at which mail that a journal holds is compared with what a mailbox has there.
 pub(super) const FOREIGN_TRIED_MAX: u32 = 64;
 
+/// Bytes that are appended up to which their journal holds them; of more it holds hashes.
+pub(super) const APPEND_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of an interrupted append compared at once.
+pub(super) const CLAIM_READ_LEN: u64 = 1024 * 1024;
+
 /// What a disk writes at once.
 pub(super) const SECTOR_LEN: u64 = 512;
 

@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use barid_vfs::OpenOptions;
+use barid_vfs::{File, OpenOptions};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{HEADER_LEN, Header, Heading};
+use super::header::{HEADER_LEN, Header, Heading, Origin};
+use super::intent::{Intent, IntentHeader};
 use super::journal::{JournalFile, Place, Places};
 use super::source::Source;
 use super::unit::{Collapse, Unit};
@@ -44,11 +45,22 @@ fn is_of_another(places: &Places<'_>, path: &Path) -> Result<bool> {
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
         let mut bytes = [0; HEADER_LEN as usize];
         let len = places.vfs.open(path, options)?.read_full_at(&mut bytes, 0)?;
-        let Heading::Journal(header) = Heading::of(&bytes[..len]) else { return Ok(false) };
-        let inode = header.origin.inode;
+        let inode = match Heading::of(&bytes[..len]) {
+            Heading::Journal(header) => header.origin.inode,
+            Heading::Append(header) => header.origin.inode,
+            _ => return Ok(false),
+        };
         Ok(places.vfs.metadata(places.mailbox)?.inode != inode && holds(places, inode)?)
     };
     read().map_err(Error::at(path))
+}
+
+/// Whether a journal is that of an append.
+pub(super) fn is_of_append_at(places: &Places<'_>, path: &Path) -> bool {
+    let mut bytes = [0; HEADER_LEN as usize];
+    let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+    let read = places.vfs.open(path, options).and_then(|file| file.read_full_at(&mut bytes, 0));
+    read.is_ok_and(|len| matches!(Heading::of(&bytes[..len]), Heading::Append(_)))
 }
 
 /// Whether the folder of the mailbox holds a file with this inode.
@@ -73,6 +85,8 @@ pub(super) struct Loaded {
 pub(super) enum Load {
     /// It plans a change.
     Whole(Box<Loaded>),
+    /// It is about an append.
+    Append(Box<Intent>),
     /// Nothing of it was written: nothing was begun.
     Nothing,
     /// Not all of it was written: nothing was begun.
@@ -81,6 +95,16 @@ pub(super) enum Load {
     Damaged,
     /// It is not for us, and why.
     Unusable(String),
+}
+
+/// Reads what is to be appended.
+fn load_append(file: &dyn File, header: IntentHeader) -> std::io::Result<Load> {
+    if file.metadata()?.size < header.journal_len() {
+        return Ok(Load::Incomplete);
+    }
+    let mut rest = vec![0; (header.journal_len() - HEADER_LEN) as usize];
+    file.read_exact_at(&mut rest, HEADER_LEN)?;
+    Ok(header.with_rest(&rest).map_or(Load::Incomplete, |intent| Load::Append(Box::new(intent))))
 }
 
 impl Loaded {
@@ -92,6 +116,7 @@ impl Loaded {
         let len = file.read_full_at(&mut bytes, 0)?;
         let header = match Heading::of(&bytes[..len]) {
             Heading::Journal(header) => header,
+            Heading::Append(header) => return load_append(file, *header),
             Heading::Nothing => return Ok(Load::Nothing),
             Heading::Damaged => return Ok(Load::Damaged),
             Heading::Foreign => return Ok(Load::Unusable("is no journal".to_owned())),
@@ -146,13 +171,17 @@ impl Loaded {
 
 /// The file that a journal is about, if that is not this one, and is still where it was and waits
 /// for the journal at `path`: then this one is a copy.
-pub(super) fn original(places: &Places<'_>, header: &Header, path: &Path) -> Option<PathBuf> {
-    let original = header.origin.path()?;
+pub(super) fn original(
+    places: &Places<'_>,
+    (origin, id): (&Origin, &[u8; 16]),
+    path: &Path,
+) -> Option<PathBuf> {
+    let original = origin.path()?;
     let inode = places.vfs.symlink_metadata(original).ok()?.inode;
     let theirs = Places { mailbox: original, ..*places };
     let waits = match theirs.named().ok()? {
-        Some(named) => named.id == header.id && named.path.as_deref() == Some(path),
+        Some(named) => named.id == *id && named.path.as_deref() == Some(path),
         None => theirs.beside() == path,
     };
-    (inode == header.origin.inode && waits).then(|| original.to_owned())
+    (inode == origin.inode && waits).then(|| original.to_owned())
 }

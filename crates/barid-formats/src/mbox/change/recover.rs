@@ -12,10 +12,12 @@ use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
 use super::assemble::{has_kept, has_new, has_old, pieces, runs};
 use super::collapse::Midway;
 use super::foreign::Foreign;
-use super::header::{Header, Kind, RECORDS_LEN, Record};
-use super::journal::{ATTRIBUTE, JournalFile, Place, Places};
+use super::header::{Header, Kind, Origin, RECORDS_LEN, Record};
+use super::intent::Intent;
+use super::journal::{ATTRIBUTE, JournalFile, Place, Places, is_of_append};
 use super::limits::OFFSET_MAX;
-use super::load::{Load, Loaded, find, original};
+use super::load::{Load, Loaded, find, is_of_append_at, original};
+use super::mend::mend;
 use super::run::Stage;
 use super::source::{Source, hash_of};
 use super::steps::{Step, StepKind, Steps};
@@ -35,13 +37,14 @@ pub(in crate::mbox) fn unfinished(
         Err(error) => return Err(Error::at(&mailbox.path)(error)),
     };
     let places = Places { vfs: &*mailbox.vfs, mailbox: &path, state_dir };
-    let what = "a change of messages".to_owned();
     let Some(found) = find(&places)? else { return Ok(None) };
     let journal = match found.path {
         Some(path) => (places.look(&path)? == Place::Ours).then_some(path),
         None => None,
     };
-    Ok(Some(Unfinished { journal, what }))
+    let is_append = journal.as_ref().is_some_and(|path| is_of_append_at(&places, path));
+    let what = if is_append { "an append" } else { "a change of messages" };
+    Ok(Some(Unfinished { journal, what: what.to_owned() }))
 }
 
 /// Takes the locks and completes what is unfinished.
@@ -75,16 +78,24 @@ pub(super) fn recover(
 ) -> Result<Outcome> {
     let places = places_of(mailbox, locks, context.state_dir);
     let unrecoverable = |what| Error::Unrecoverable { path: mailbox.path.clone(), what };
+    let inode = locks.file().metadata().map_err(Error::at(places.mailbox))?.inode;
+    let check = |origin: &Origin, own: &[u8; 16], id: Option<[u8; 16]>, path: &Path| {
+        let is_moved = inode != origin.inode;
+        let is_named_otherwise = id.is_some_and(|id| id != *own);
+        if is_named_otherwise || is_moved && original(&places, (origin, own), path).is_some() {
+            return Err(unrecoverable(copied(origin, path)));
+        }
+        Ok(is_moved)
+    };
     let (journal, path, loaded, id) = match open_journal(&places, locks, &unrecoverable)? {
         Opened::Over(outcome) => return Ok(outcome),
+        Opened::Append { journal, path, intent, id } => {
+            check(&intent.origin, &intent.id, id, &path)?;
+            return mend(mailbox, locks, (journal, &path), &intent, context);
+        }
         Opened::Whole { journal, path, loaded, id } => (journal, path, loaded, id),
     };
-    let is_named_otherwise = id.is_some_and(|id| id != loaded.header.id);
-    let inode = locks.file().metadata().map_err(Error::at(places.mailbox))?.inode;
-    let is_moved = inode != loaded.header.origin.inode;
-    if is_named_otherwise || is_moved && original(&places, &loaded.header, &path).is_some() {
-        return Err(unrecoverable(copied(&loaded.header, &path)));
-    }
+    let is_moved = check(&loaded.header.origin, &loaded.header.id, id, &path)?;
     let mut work = work_of(mailbox, locks, places, journal, loaded);
     // Which blocks of a file are holes does not prove that it is the same.
     let resumed = match is_moved && !work.collapses.is_empty() {
@@ -98,6 +109,7 @@ pub(super) fn recover(
                 quarantined: None,
                 bytes_delivered,
                 pending_through: work.header.pending_through,
+                bytes_cut: 0,
             },
             was_needed: true,
             barriers: work.barriers,
@@ -118,6 +130,8 @@ enum Opened {
     Over(Outcome),
     /// A change to be completed; `id` is what the mailbox names.
     Whole { journal: JournalFile, path: PathBuf, loaded: Box<Loaded>, id: Option<[u8; 16]> },
+    /// An append that may be incomplete.
+    Append { journal: JournalFile, path: PathBuf, intent: Box<Intent>, id: Option<[u8; 16]> },
 }
 
 /// Opens the journal of a mailbox. One that no mailbox names was never begun: it goes away unless
@@ -150,6 +164,7 @@ fn open_journal(
     let never_begun = Outcome { was_needed: true, barriers: 1, ..Outcome::default() };
     match Loaded::load(&journal).map_err(Error::at(&path))? {
         Load::Whole(loaded) => Ok(Opened::Whole { journal, path, loaded, id: found.id }),
+        Load::Append(intent) => Ok(Opened::Append { journal, path, intent, id: found.id }),
         Load::Nothing if found.id.is_none() => {
             journal.forget(places.vfs);
             Ok(Opened::Over(never_begun))
@@ -192,8 +207,8 @@ fn work_of<'a>(
 }
 
 /// What is said of a copy of a mailbox that was in the middle of a change.
-fn copied(header: &Header, path: &Path) -> String {
-    let of = header.origin.path().map(|path| format!(" of {}", path.display()));
+fn copied(origin: &Origin, path: &Path) -> String {
+    let of = origin.path().map(|path| format!(" of {}", path.display()));
     format!(
         "it is a copy{} in the middle of a change, and {} is not for it: open that mailbox first \
          and copy it again, or remove the attribute {ATTRIBUTE} of the copy to take it as it is",
@@ -209,6 +224,11 @@ fn missing(
     path: &Path,
     id: Option<[u8; 16]>,
 ) -> Result<Outcome> {
+    if is_of_append(path) {
+        // It goes when the append is durable.
+        unname(places, locks)?;
+        return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
+    }
     let aside = id.map(|id| places.quarantine(path, &id));
     match aside {
         Some(aside) if places.look(&aside)? == Place::Ours => {

@@ -64,10 +64,8 @@ impl Work<'_> {
         self.journal.materialize(&self.places)?;
         // What is needed later is there before anything is begun.
         self.journal.reserve(&self.places, self.header.foreign_at())?;
-        self.barriers += 1;
-        let synced = self.journal.file().map_or(Ok(()), File::sync_all);
-        synced.map_err(self.at_journal())?;
-        self.sync_journal_dir()
+        self.barriers += 2;
+        self.journal.sync(&self.places)
     }
 
     /// Does what is left of the change.
@@ -78,13 +76,15 @@ impl Work<'_> {
         let mut stage = stage;
         match self.do_all(&mut stage, context) {
             Ok(()) => Ok(self),
-            Err(error) if !stage.is_begun => match self.roll_back(stage.is_grown) {
-                Ok(()) => {
-                    self.journal.discard(self.places.vfs);
-                    Err(error)
+            Err(error) if !stage.is_begun && !self.journal.is_over() => {
+                match self.roll_back(stage.is_grown) {
+                    Ok(()) => {
+                        self.journal.discard(self.places.vfs);
+                        Err(error)
+                    }
+                    Err(_) => Err(self.unfinished(error)),
                 }
-                Err(_) => Err(self.unfinished(error)),
-            },
+            }
             Err(error) => Err(self.unfinished(error)),
         }
     }
@@ -235,7 +235,8 @@ pub(super) fn renew_times(
 
 /// Whether there is no space, or none for us.
 fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 fn is_not_ours(error: &io::Error) -> bool {

@@ -160,7 +160,7 @@ fn dry_run(
     figures.messages_expunged = planned.expunged.len() as u64;
     figures.bytes_appended = len_of(mailbox, appends);
     figures.size_after += figures.bytes_appended;
-    figures.barriers += if appends.is_empty() { 0 } else { 2 };
+    figures.barriers += if appends.is_empty() { 0 } else { 3 };
     let growth = figures.size_after.saturating_sub(figures.size_before);
     places.check_space(growth + figures.bytes_journaled)?;
     let Planned { gone, unwritable, unwritable_count, expunged, shifts, .. } = planned;
@@ -308,7 +308,7 @@ fn append_only(
             SyncFigures { size_before, size_after: size_before, ..SyncFigures::default() };
         return Ok(SyncReport { figures, ..SyncReport::default() });
     }
-    let appended = append::append_locked(mailbox, locks, appends, base)?;
+    let appended = append::append_locked(mailbox, locks, appends, base, context.state_dir)?;
     let stamp_after = match is_known(context.known, &before) {
         true => settle(mailbox, locks),
         false => None,
@@ -360,8 +360,8 @@ fn append_to(
         }
         None => None,
     };
-    let appended =
-        append::append_locked(mailbox, locks, appends, Base::of(believed.as_ref(), None))?;
+    let base = Base::of(believed.as_ref(), None);
+    let appended = append::append_locked(mailbox, locks, appends, base, context.state_dir)?;
     report.appended = appended.uids;
     report.figures.bytes_appended = appended.bytes;
     report.figures.barriers += appended.barriers;

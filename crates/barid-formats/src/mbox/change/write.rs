@@ -58,9 +58,22 @@ pub(super) fn write<'a, P>(
     context: &mut SyncContext<'_>,
     plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
 ) -> Result<Written<P>> {
+    let journal = JournalFile::new(mailbox.options.writing.image_len);
+    write_with(journal, mailbox, places, file, locks, context, plan)
+}
+
+/// [`write`] with a journal that is given.
+pub(super) fn write_with<'a, P>(
+    mut journal: JournalFile,
+    mailbox: &'a MboxMailbox,
+    places: Places<'a>,
+    file: &'a dyn File,
+    locks: Option<&'a WriteLocks>,
+    context: &mut SyncContext<'_>,
+    plan: impl FnOnce(Room<'a, '_>, &mut SyncContext<'_>) -> Result<P>,
+) -> Result<Written<P>> {
     let options = mailbox.options.writing;
     let size = file.metadata().map_err(Error::at(places.mailbox))?.size;
-    let mut journal = JournalFile::new(options.image_len);
     let drafting = locks.map(|_| &mut journal);
     let pages = Pages::new(file, size, options.buffer_len);
     let reader = Reader::new(places, file, drafting, &pages, &options);
@@ -127,14 +140,15 @@ impl<'a> Plan<'a> {
             let times = self.write_sector(&journal, locks)?;
             return Ok((figures, true, times));
         }
-        let header = match self.fingerprints(header).and_then(|h| self.check_space(&h).map(|()| h))
-        {
-            Ok(header) => header,
-            Err(error) => {
-                journal.discard(self.places.vfs);
-                return Err(error);
-            }
-        };
+        let id = journal.given_id();
+        let header =
+            match self.fingerprints(header, id).and_then(|h| self.check_space(&h).map(|()| h)) {
+                Ok(header) => header,
+                Err(error) => {
+                    journal.discard(self.places.vfs);
+                    return Err(error);
+                }
+            };
         let work = Work {
             mailbox,
             locks,
@@ -192,9 +206,11 @@ impl<'a> Plan<'a> {
     }
 
     /// Adds what needs the file to be read.
-    fn fingerprints(&self, header: Header) -> Result<Header> {
-        let mut id = [0; 16];
-        self.places.vfs.random(&mut id).map_err(self.at())?;
+    fn fingerprints(&self, header: Header, given_id: Option<[u8; 16]>) -> Result<Header> {
+        let mut id = given_id.unwrap_or_default();
+        if given_id.is_none() {
+            self.places.vfs.random(&mut id).map_err(self.at())?;
+        }
         let gone: u64 = self.drafted.collapses.iter().map(|collapse| collapse.len).sum();
         let last = self.drafted.collapses.last();
         let tail = match last {

@@ -11,4 +11,5 @@ mod numbered;
 mod numbering;
 mod reading;
 mod scanning;
+mod torn;
 mod trouble;

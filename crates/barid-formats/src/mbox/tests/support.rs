@@ -160,6 +160,13 @@ pub(super) struct World {
 }
 
 impl World {
+    /// Completes or takes back what is unfinished.
+    pub(super) fn recover(&self) {
+        let known = crate::EmptyKnown::default();
+        let mut context = crate::SyncContext::new(&known);
+        self.mailbox().recover(&mut context).unwrap();
+    }
+
     pub(super) fn new(bytes: &[u8]) -> Self {
         let world = Self::on(Arc::new(MemVfs::new()));
         world.write(bytes);

@@ -70,11 +70,9 @@ impl Expected {
         if content == self.old {
             return Ok(State::Old);
         }
-        let torn = |rest: &[u8]| {
-            rest.len() <= self.appended.len()
-                && rest.iter().zip(&self.appended).all(|(found, new)| found == new || *found == 0)
+        let is = |prefix: &[u8]| {
+            content.strip_prefix(prefix).is_some_and(|rest| self.are_whole_messages(rest))
         };
-        let is = |prefix: &[u8]| content.strip_prefix(prefix).is_some_and(torn);
         if is(&self.new) {
             return Ok(State::New);
         }
@@ -88,12 +86,44 @@ impl Expected {
     /// exactly what another program appended.
     pub(super) fn check_with_tail(&self, content: &[u8], tail: &[u8]) -> Result<State, String> {
         let rest = content.strip_suffix(tail).ok_or("what another appended is not at the end")?;
-        let trim = |bytes: &[u8]| bytes.trim_ascii_end().to_vec();
-        match trim(rest) {
-            rest if rest == trim(&self.new) => Ok(State::New),
-            rest if rest == trim(&self.old) => Ok(State::Old),
-            rest => Err(format!("with what another appended, {}", self.describe(&rest))),
+        if !rest.is_empty() && !rest.ends_with(b"\n") {
+            return Err("what another appended begins in mid-line".to_owned());
         }
+        let mut rest = rest.to_vec();
+        if !self.appended.is_empty() {
+            mask_last_uid(&mut rest);
+        }
+        let is = |before: &[u8]| {
+            let mut ends = self.ends();
+            ends.any(|end| {
+                let whole = [before, &self.appended[..end]].concat();
+                whole.trim_ascii_end() == rest.trim_ascii_end()
+            })
+        };
+        if is(&self.new) {
+            return Ok(State::New);
+        }
+        let is_old = rest.trim_ascii_end() == self.old.trim_ascii_end();
+        if is_old || self.only_appended && is(&self.old) {
+            return Ok(State::Old);
+        }
+        Err(format!("with what another appended, {}", self.describe(&rest)))
+    }
+
+    /// Where the messages end that were appended, and where the first one begins.
+    fn ends(&self) -> impl Iterator<Item = usize> {
+        let begins = |at: usize| {
+            let rest = &self.appended[at..];
+            rest.starts_with(b"From ") && (at == 0 || self.appended[at - 1] == b'\n')
+                || rest.starts_with(b"\x01\x01\x01\x01\nFrom ")
+        };
+        let len = self.appended.len();
+        [0, len].into_iter().chain((0..len).filter(move |at| begins(*at)))
+    }
+
+    /// Whether this is some of the appended messages, none of which is cut.
+    fn are_whole_messages(&self, rest: &[u8]) -> bool {
+        self.appended.starts_with(rest) && self.ends().any(|end| end == rest.len())
     }
 
     fn describe(&self, content: &[u8]) -> String {

@@ -153,9 +153,9 @@ impl<'a> Trial<'a> {
 
     /// A disk after a crash: another program may come first, then recovery, which may crash, too.
     fn crashed(&mut self, disk: &MemVfs, acknowledged: bool, rng: &mut Rng) -> Result<(), String> {
-        if one_of(rng, self.depth.foreign_of) && self.scenario.appends.is_empty() {
+        if one_of(rng, self.depth.foreign_of) {
             let disk = disk.snapshot();
-            match rng.bool() {
+            match rng.bool() || !self.scenario.appends.is_empty() {
                 true => self.delivered(&disk, acknowledged, rng)?,
                 false => self.rewritten(&disk, rng)?,
             }
@@ -254,7 +254,11 @@ impl<'a> Trial<'a> {
         let before = content(disk);
         let mut tail = Vec::new();
         let mut mail = Vec::new();
-        if !before.is_empty() && !before.ends_with(b"\n") {
+        // procmail does not look how the file ends; where only we have left it so, it is mended.
+        let Scenario { appends, changes, old, .. } = self.scenario;
+        let only_appends = !appends.is_empty() && changes.is_empty() && old.ends_with(b"\n");
+        let looks = !only_appends || rng.bool();
+        if looks && !before.is_empty() && !before.ends_with(b"\n") {
             tail.extend_from_slice(b"\n");
         }
         mail.extend_from_slice(self.separators().0);

@@ -1,0 +1,128 @@
+//! An append to an mbox that is interrupted in mid-write, and a delivery by another program that
+//! comes before the next command.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use barid_testkit::skip_or_fail;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Run, World, mbox, send};
+
+const OLD: &str = "Subject: old\nStatus: RO\n\nold body\n";
+const THEIRS: &[u8] = b"From: b@c.example\nSubject: theirs\n\ntheir body\n";
+const JOURNAL: &str = ".box.mbox.barid-journal";
+
+/// Programs that are killed.
+const KILLS: u64 = 16;
+
+/// Lines of a message that takes a while to write.
+const LINES: usize = 400_000;
+
+/// A long message, every line of which is another.
+fn long(lines: usize) -> String {
+    let lines = (0..lines).map(|line| format!("line {line} of the body From here on\n"));
+    format!("Subject: long\n\n{}", lines.collect::<String>())
+}
+
+/// Delivers a message with procmail, which adds a From_ line; `false` if that is not there.
+fn deliver(world: &World) -> bool {
+    let rc = format!("VERBOSE=no\n:0\n{}\n", world.path("box.mbox").display());
+    let rc = world.write("procmailrc", rc.as_bytes());
+    let mut command = Command::new("procmail");
+    command.args(["-f", "b@c.example", &*rc]).current_dir(world.path("")).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return false };
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), THEIRS).unwrap();
+    let run = Run::of(child.wait_with_output().unwrap());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    true
+}
+
+/// UIDs and subjects of all messages, as the next command shows them.
+fn messages(world: &World) -> Vec<(String, String)> {
+    let run = world.run(&["ls", "--json", "box.mbox"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let lines = crate::support::parse_lines(&run.text());
+    let subject = |line: &Value| line["subject"].as_str().unwrap_or_default().to_owned();
+    lines.iter().map(|line| (line["uid"].to_string(), subject(line))).collect()
+}
+
+fn subjects(messages: &[(String, String)]) -> Vec<&str> {
+    messages.iter().map(|(_, subject)| &**subject).collect()
+}
+
+#[test]
+fn beyond_a_limit_of_file_sizes_nothing_is_appended() {
+    let world = World::new();
+    for lines in [2_000, 20_000] {
+        world.write("box.mbox", mbox(&[OLD]).as_bytes());
+        world.write("long.eml", long(lines).as_bytes());
+        let before = world.read("box.mbox");
+        let limit = if lines == 2_000 { 80 } else { 700 };
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {limit}; exec \"$0\" append box.mbox long.eml")]);
+        command.arg(env!("CARGO_BIN_EXE_barid")).current_dir(world.path(""));
+        command.env("HOME", world.path("home"));
+        let run = Run::of(command.output().unwrap());
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("error:"), "{}", run.stderr);
+        assert!(world.read("box.mbox") == before, "{lines} lines");
+        assert!(!world.has(JOURNAL));
+        if !deliver(&world) {
+            return skip_or_fail("procmail (Debian package procmail)");
+        }
+        assert_eq!(subjects(&messages(&world)), ["old", "theirs"]);
+        world.remove("box.mbox");
+    }
+}
+
+#[test]
+fn what_a_killed_append_leaves_is_no_message() {
+    let world = World::new();
+    let long = long(LINES);
+    world.write("long.eml", long.as_bytes());
+    let (mut torn, mut begun) = (0, 0);
+    for number in 0..KILLS {
+        world.write("box.mbox", mbox(&[OLD]).as_bytes());
+        let mut child = world.start(&["append", "box.mbox", "long.eml"]);
+        while !world.has(JOURNAL) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_millis(number % 8));
+        let signal = [Signal::KILL, Signal::HUP][number as usize % 2];
+        if child.try_wait().unwrap().is_none() {
+            send(&child, signal);
+        }
+        child.wait().unwrap();
+        let size = world.read("box.mbox").len();
+        begun += usize::from(world.has(JOURNAL));
+        torn += usize::from(size > 200 && size < long.len());
+        if size < long.len() && signal == Signal::KILL {
+            let check = world.run(&["check", "box.mbox"]);
+            assert_eq!(check.code == 0, !world.has(JOURNAL), "{}", check.text());
+        }
+        if number % 4 < 3 && !deliver(&world) {
+            return skip_or_fail("procmail (Debian package procmail)");
+        }
+        let theirs: &[&str] = if number % 4 < 3 { &["theirs"] } else { &[] };
+        let all = messages(&world);
+        let found = subjects(&all);
+        let whole = [&["old", "long"], theirs].concat();
+        assert!(found == [&["old"], theirs].concat() || found == whole, "{number}: {found:?}");
+        for (uid, subject) in &all {
+            let run = world.run(&["show", "--raw", "box.mbox", uid]);
+            let end: &[u8] = match &**subject {
+                "old" => b"\n\nold body\n",
+                "theirs" => b"\n\ntheir body\n",
+                _ => &long.as_bytes()[long.len() - 80..],
+            };
+            assert!(run.stdout.ends_with(end), "{number}: {subject}");
+        }
+        assert!(!world.has(JOURNAL));
+        world.remove("box.mbox");
+    }
+    println!("{KILLS} kills, {begun} with a journal, {torn} in mid-write");
+    assert!(begun > 0, "no append was interrupted");
+}

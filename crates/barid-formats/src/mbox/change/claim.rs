@@ -1,0 +1,322 @@
+//! What an interrupted append left in the mailbox: bytes of ours, and bytes of others inside the
+//! range that ours were to have or behind it.
+//!
+//! Whoever delivers after a crash appends where the file ends, so after the bytes that were
+//! written comes the end of the file or the first byte of somebody's message. Bytes are claimed up
+//! to there if they equal what the journal intended, or are NULs that a power failure left in their
+//! place. Where the first bytes of the other message happen to be those that were intended, the
+//! separator that it begins with tells where it begins. Where that is not certain nothing is
+//! claimed.
+
+use std::io;
+
+use barid_vfs::File;
+
+use super::intent::{Intent, Proof, piece_hash};
+use super::limits::CLAIM_READ_LEN;
+use crate::mbox::from_line::parse;
+use crate::mbox::layout::MMDF_SEPARATOR;
+use crate::mbox::{FromProfile, Variant};
+
+/// The bytes that a message of an mbox begins with.
+const FROM: &[u8] = b"From ";
+
+/// Line ends before a message that are looked through for its separator.
+const LINE_ENDS_MAX: usize = 8;
+
+/// Bytes of a From_ line that are looked at.
+const SENDER_LINE_LEN: u64 = 512;
+
+/// What of an append is in the mailbox. Offsets are those behind its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    /// The end of the last message that is complete; none is if this is 0.
+    pub(super) complete: u64,
+    /// The end of our bytes, all of which are to go behind `complete`.
+    pub(super) own: u64,
+    /// Something of others follows.
+    pub(super) is_followed: bool,
+}
+
+/// How far a comparison came, and why no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Compared {
+    /// Bytes that are as intended.
+    equal: u64,
+    /// Bytes that are as intended, or NULs.
+    own: u64,
+    /// What comes next; `None` if that is the end of the file or of the append.
+    other: Option<Other>,
+}
+
+/// Bytes that are not those intended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    /// The next one is another.
+    Byte,
+    /// One up to this place is, or they are fewer than a piece.
+    Piece(u64),
+}
+
+/// Finds out what of `intent` is in a file of `size` bytes. `None` if this cannot be told apart
+/// from what others wrote: then nothing may be taken away.
+pub(super) fn claim(
+    file: &dyn File,
+    size: u64,
+    intent: &Intent,
+    variant: Variant,
+) -> io::Result<Option<Claim>> {
+    let Some(len) = size.checked_sub(intent.start) else { return Ok(None) };
+    let look = Look { file, intent, len, separator: separator_of(variant) };
+    let compared = look.compare()?;
+    let ends = intent.ends.iter().copied();
+    let complete = ends.take_while(|end| *end <= compared.equal).last().unwrap_or(0);
+    let own = match compared.other {
+        None => Some(compared.own),
+        Some(Other::Byte) => look.begin_of_other(compared.own, complete)?,
+        Some(Other::Piece(end)) => look.begin_in_piece(compared.own, end)?,
+    };
+    Ok(own.map(|own| Claim { complete: complete.min(own), own, is_followed: own < len }))
+}
+
+/// What separates messages.
+fn separator_of(variant: Variant) -> &'static [u8] {
+    if variant == Variant::Mmdf { MMDF_SEPARATOR } else { FROM }
+}
+
+/// A file in which an append was interrupted.
+struct Look<'a> {
+    file: &'a dyn File,
+    intent: &'a Intent,
+    /// Bytes behind the start of the append.
+    len: u64,
+    separator: &'static [u8],
+}
+
+impl Look<'_> {
+    fn read(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len.min(self.len.saturating_sub(at)) as usize];
+        self.file.read_exact_at(&mut bytes, self.intent.start + at)?;
+        Ok(bytes)
+    }
+
+    fn compare(&self) -> io::Result<Compared> {
+        let mut compared = Compared { equal: 0, own: 0, other: None };
+        let mut hashes = match &self.intent.proof {
+            Proof::Bytes(intended) => {
+                let found = self.read(0, self.intent.len())?;
+                compared.bytes(&found, intended);
+                return Ok(compared);
+            }
+            Proof::Hashes(hashes) => hashes.iter(),
+        };
+        let (mut window, mut window_at) = (Vec::new(), 0);
+        while compared.own < self.intent.len().min(self.len) && compared.other.is_none() {
+            let at = compared.own;
+            let end = self.intent.piece_end(at);
+            if end.min(self.len) > window_at + window.len() as u64 {
+                (window, window_at) = (self.read(at, CLAIM_READ_LEN)?, at);
+            }
+            let found = &window[(at - window_at) as usize..];
+            let found = &found[..found.len().min((end - at) as usize)];
+            compared.piece(found, end, hashes.next().copied());
+        }
+        Ok(compared)
+    }
+
+    /// Whether a message begins `at`, or behind line ends there.
+    fn begins(&self, at: u64) -> io::Result<bool> {
+        let bytes = self.read(at, (LINE_ENDS_MAX + self.separator.len()) as u64)?;
+        let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        Ok(bytes[ends..].starts_with(self.separator))
+    }
+
+    /// Where bytes of others begin, the first of which that is not as intended being at `own`.
+    fn begin_of_other(&self, own: u64, complete: u64) -> io::Result<Option<u64>> {
+        if self.begins(own)? {
+            return Ok(Some(own));
+        }
+        // The separator that closes ours may be the one that opens theirs.
+        let is_opened = self.separator == MMDF_SEPARATOR && own == complete && own > 0;
+        if is_opened && self.read(own, FROM.len() as u64)? == FROM {
+            return Ok(Some(own));
+        }
+        // The separator itself may begin as what was intended does.
+        let width = self.separator.len() as u64;
+        let from = own.saturating_sub(width - 1);
+        let bytes = self.read(from, own - from + width)?;
+        if let Some(at) = memchr::memmem::find(&bytes, self.separator) {
+            return Ok(Some(from + at as u64));
+        }
+        // So may the line that it is in, but not where a message of ours begins.
+        let from = own.saturating_sub(SENDER_LINE_LEN).max(complete + 1);
+        let bytes = self.read(from, own.saturating_sub(from) + SENDER_LINE_LEN)?;
+        let found = self.lines(&bytes).filter(|at| from + *at as u64 <= own).last();
+        Ok(found.map(|at| from + at as u64))
+    }
+
+    /// Where in `bytes` lines begin that separate messages, though they may stand in mid-line.
+    fn lines<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = usize> + 'b {
+        let is_mmdf = self.separator == MMDF_SEPARATOR;
+        memchr::memmem::find_iter(bytes, self.separator).filter(move |at| {
+            let line = memchr::memchr(b'\n', &bytes[*at..]).map(|len| &bytes[*at..at + len]);
+            let is_date = |line| matches!(parse(line, FromProfile::Union), Some(Some(_)));
+            is_mmdf || line.is_some_and(is_date)
+        })
+    }
+
+    /// Where bytes of others begin, the first of which that is not as intended being in the piece
+    /// from `from` to `end`.
+    fn begin_in_piece(&self, from: u64, end: u64) -> io::Result<Option<u64>> {
+        let bytes = self.read(from, end - from + SENDER_LINE_LEN)?;
+        let mut lines = self.lines(&bytes).map(|at| from + at as u64).filter(|at| *at <= end);
+        if let Some(at) = lines.next() {
+            return Ok(Some(at));
+        }
+        // What is less than a piece, begins no message and ends the file is the rest of ours.
+        Ok((from > 0 && self.len < end).then_some(self.len))
+    }
+}
+
+impl Compared {
+    /// Compares bytes with those intended.
+    fn bytes(&mut self, found: &[u8], intended: &[u8]) {
+        let pairs = || found.iter().zip(intended);
+        let equal = pairs().take_while(|(found, intended)| found == intended).count();
+        let is_own = |(found, intended): &(&u8, &u8)| found == intended || **found == 0;
+        let own = pairs().take_while(is_own).count();
+        (self.equal, self.own) = (equal as u64, own as u64);
+        self.other = (own < found.len()).then_some(Other::Byte);
+    }
+
+    /// Compares the next piece, which is to end at `end`.
+    fn piece(&mut self, found: &[u8], end: u64, hash: Option<u32>) {
+        let is_whole = found.len() as u64 == end - self.own;
+        if is_whole && hash == Some(piece_hash(found)) {
+            if self.equal == self.own {
+                self.equal = end;
+            }
+            self.own = end;
+        } else if found.iter().all(|byte| *byte == 0) {
+            self.own += found.len() as u64;
+        } else {
+            self.other = Some(Other::Piece(end));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use barid_vfs::{MemVfs, OpenOptions, Vfs as _};
+
+    use super::super::header::{Origin, Tail};
+    use super::super::intent::IntentBuilder;
+    use super::*;
+
+    const OLD: &str = "From x@y Thu Nov 19 10:00:00 2009\nA: 1\n\none\n\n";
+    const THEIRS: &str = "From z@y Thu Nov 19 10:00:00 2009\nB: 1\n\ntheirs\n\n";
+
+    fn message(number: u32, lines: usize) -> String {
+        let line = format!("From here to line {number}\n");
+        format!("From a@b Thu Nov 19 10:00:00 2009\nC: {number}\n\n>{}\n", line.repeat(lines))
+    }
+
+    fn intent(messages: &[String]) -> Intent {
+        let mut builder = IntentBuilder::new(OLD.len() as u64);
+        for message in messages {
+            builder.push(message.as_bytes());
+            builder.end_message();
+        }
+        builder.finish([0; 16], Origin::of(1, b""), Tail::default())
+    }
+
+    fn found(intent: &Intent, content: &[u8]) -> Option<Claim> {
+        let vfs = MemVfs::new();
+        let file = vfs.open(Path::new("/box"), OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(&[OLD.as_bytes(), content].concat(), 0).unwrap();
+        let size = (OLD.len() + content.len()) as u64;
+        claim(&*file, size, intent, Variant::Mboxo).unwrap()
+    }
+
+    fn check(messages: &[String], at: usize) {
+        let intent = intent(messages);
+        let all = messages.concat();
+        let complete = intent.ends.iter().copied().filter(|end| *end <= at as u64).max();
+        let complete = complete.unwrap_or(0);
+        let own = |claim: Option<Claim>| claim.map(|claim| (claim.complete, claim.own));
+        let at_end = found(&intent, &all.as_bytes()[..at]);
+        assert_eq!(own(at_end), Some((complete, at as u64)), "cut at {at}");
+        for lead in ["", "\n"] {
+            let theirs = format!("{}{lead}{THEIRS}", &all[..at]);
+            let Some(claim) = found(&intent, theirs.as_bytes()) else {
+                // Theirs begins as our next message would: there is nothing to take away.
+                let next = intent.ends.iter().find(|end| **end >= at as u64).unwrap();
+                let rest = &all[at..*next as usize];
+                assert!(at == 0 || lead.starts_with(rest), "{at} {lead:?}");
+                continue;
+            };
+            let begin = claim.own as usize;
+            // A line end may be anybody's.
+            assert!(begin == at || theirs[begin.min(at)..begin.max(at)] == *"\n", "{at} {lead:?}");
+            assert!(claim.complete >= complete && claim.is_followed, "{at} {lead:?}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_found_and_no_byte_of_others_is_claimed() {
+        let messages = [message(1, 3), message(2, 9), message(3, 1)];
+        for at in 0..messages.concat().len() {
+            check(&messages, at);
+        }
+    }
+
+    #[test]
+    fn a_long_append_is_told_by_its_pieces() {
+        let messages = [message(1, 3), message(2, 20_000), message(3, 90)];
+        let intent = intent(&messages);
+        assert!(matches!(intent.proof, Proof::Hashes(_)));
+        let len = messages.concat().len() as u64;
+        let mut at = 0;
+        while at < len {
+            if at < 4096 || len - at < 6000 {
+                check(&messages, at as usize);
+            }
+            at = intent.piece_end(at);
+        }
+        // In the middle of a piece the rest of it goes only at the end of the file.
+        let all = messages.concat();
+        let claim = found(&intent, &all.as_bytes()[..300_010]).unwrap();
+        assert_eq!((claim.own, claim.is_followed), (300_010, false));
+    }
+
+    #[test]
+    fn what_was_changed_since_is_not_claimed() {
+        for messages in [vec![message(1, 9)], vec![message(1, 20_000)]] {
+            let intent = intent(&messages);
+            let all = messages.concat();
+            let changed = all.replacen("C: 1\n", "C: 2\n", 1);
+            let claim = found(&intent, changed.as_bytes());
+            assert!(claim.is_none_or(|claim| claim.own == 0), "{claim:?}");
+            let with_theirs = format!("{all}{THEIRS}");
+            let len = intent.len();
+            let expected = Claim { complete: len, own: len, is_followed: true };
+            assert_eq!(found(&intent, with_theirs.as_bytes()), Some(expected));
+        }
+    }
+
+    #[test]
+    fn zeros_in_place_of_what_was_written_are_ours() {
+        let messages = [message(1, 9), message(2, 9)];
+        let intent = intent(&messages);
+        let mut all = messages.concat().into_bytes();
+        let first = messages[0].len();
+        all[first + 20..first + 60].fill(0);
+        for theirs in ["", THEIRS] {
+            let claim = found(&intent, &[&all, theirs.as_bytes()].concat()).unwrap();
+            let expected = (first as u64, all.len() as u64, !theirs.is_empty());
+            assert_eq!((claim.complete, claim.own, claim.is_followed), expected);
+        }
+    }
+}

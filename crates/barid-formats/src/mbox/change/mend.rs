@@ -1,0 +1,251 @@
+//! Taking back an append that was interrupted.
+//!
+//! Messages that are complete stay: nobody knows whether they were acknowledged. What was written
+//! of the next one goes, if it is certain that it is ours (`claim.rs`), and what others appended
+//! behind it moves down to its place and begins on a line of its own. That is a change like any
+//! other, with a journal that takes the place of the one of the append. Everything here may be
+//! interrupted and done again.
+
+use std::path::Path;
+
+use super::claim::{Claim, claim};
+use super::draft::Draft;
+use super::header::{Origin, Tail};
+use super::intent::{Intent, IntentBuilder, Raise};
+use super::journal::{ATTRIBUTE, JournalFile, Places};
+use super::limits::CONTEXT_LEN;
+use super::recover::{Outcome, unless_short};
+use super::source::hash_of;
+use super::work::places_of;
+use super::write::{Room, write_with};
+use crate::mbox::layout::MMDF_SEPARATOR;
+use crate::mbox::lock::WriteLocks;
+use crate::mbox::{MboxMailbox, Variant};
+use crate::{Error, Recovered, Result, SyncContext};
+
+/// Bytes that are only line ends and stay, being harmless, when others follow.
+const LINE_ENDS_MAX: u64 = 8;
+
+/// The journal of an append that is under way.
+pub(in crate::mbox) struct AppendJournal<'a> {
+    places: Places<'a>,
+    locks: &'a WriteLocks,
+    journal: JournalFile,
+    is_named: bool,
+    /// How often was waited for the disk.
+    pub(in crate::mbox) barriers: u64,
+}
+
+impl<'a> AppendJournal<'a> {
+    /// Makes it durable what is to be appended, before the first byte is. `None` where no journal
+    /// can be written at all: then messages are appended without.
+    ///
+    /// Costs two barriers, and a third where the journal cannot stand beside the mailbox.
+    ///
+    /// # Errors
+    /// What the file system says; then there is no journal.
+    pub(in crate::mbox) fn begin(
+        mailbox: &'a MboxMailbox,
+        locks: &'a WriteLocks,
+        state_dir: Option<&'a Path>,
+        intent: IntentBuilder,
+        raise: Option<Raise>,
+    ) -> Result<Option<Self>> {
+        let places = places_of(mailbox, locks, state_dir);
+        let start = intent.start();
+        let mut id = [0; 16];
+        places.vfs.random(&mut id).map_err(Error::at(places.mailbox))?;
+        let inode = locks.file().metadata().map_err(Error::at(places.mailbox))?.inode;
+        let origin = Origin::of(inode, places.mailbox.as_os_str().as_encoded_bytes());
+        let len = before_len(start, raise.as_ref());
+        let hash = hash_of(locks.file(), start - len, len, CONTEXT_LEN as usize);
+        let before = Tail { len, hash: hash.map_err(Error::at(places.mailbox))? };
+        let intent = Intent { raise, ..intent.finish(id, origin, before) };
+        let mut journal = JournalFile::of_append();
+        let mut barriers = 2;
+        let written = journal
+            .write(&places, &intent.to_bytes(), 0)
+            .and_then(|()| journal.sync(&places))
+            .and_then(|()| Self::name(&places, locks, &journal, &id));
+        match written {
+            Ok(is_named) => {
+                barriers += u64::from(is_named);
+                Ok(Some(Self { places, locks, journal, is_named, barriers }))
+            }
+            Err(error) => {
+                let is_nowhere = journal.path().is_none() && places.is_closed(&error);
+                journal.discard(places.vfs);
+                if is_nowhere { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Lets the mailbox name a journal that does not stand beside it.
+    fn name(
+        places: &Places<'_>,
+        locks: &WriteLocks,
+        journal: &JournalFile,
+        id: &[u8; 16],
+    ) -> Result<bool> {
+        let Some(path) = journal.path().filter(|path| **path != *places.beside()) else {
+            return Ok(false);
+        };
+        let file = locks.file();
+        let named = file.set_xattr(ATTRIBUTE, &places.attribute_of(path, id));
+        named.and_then(|()| file.sync_all()).map_err(Error::at(places.mailbox))?;
+        Ok(true)
+    }
+
+    /// The append is durable, or undone: the journal goes. Nothing waits for that, as a journal
+    /// that is found again does no harm.
+    pub(in crate::mbox) fn end(self) {
+        let _ = self.journal.unlink(self.places.vfs);
+        if self.is_named {
+            let _ = self.locks.file().remove_xattr(ATTRIBUTE);
+        }
+    }
+}
+
+/// Bytes before the start of an append that tell the file from others.
+fn before_len(start: u64, raise: Option<&Raise>) -> u64 {
+    let raised = raise.map_or(0, |raise| raise.offset + raise.new.len() as u64);
+    start.saturating_sub(raised).min(CONTEXT_LEN)
+}
+
+/// Takes back the append of a journal, as far as it is not complete, and removes the journal.
+pub(super) fn mend(
+    mailbox: &MboxMailbox,
+    locks: &WriteLocks,
+    (journal, path): (JournalFile, &Path),
+    intent: &Intent,
+    context: &mut SyncContext<'_>,
+) -> Result<Outcome> {
+    let places = places_of(mailbox, locks, context.state_dir);
+    let at = || Error::at(places.mailbox);
+    let file = locks.file();
+    let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
+    let size = file.metadata().map_err(at())?.size;
+    let Tail { len, hash } = intent.before;
+    let is_same = intent.start <= size && {
+        let found = hash_of(file, intent.start - len, len, CONTEXT_LEN as usize);
+        unless_short(found.map(|found| found == hash)).map_err(at())?
+    };
+    let claim = match is_same {
+        true => claim(file, size, intent, variant).map_err(at())?,
+        false => None,
+    };
+    let mut outcome = Outcome { was_needed: true, barriers: 2, ..Outcome::default() };
+    if let Some(claim) = claim {
+        let cut = Cut { mailbox, locks, places, intent, claim, variant, size };
+        cut.raise()?;
+        outcome.recovered = cut.make(path, context)?;
+    }
+    file.sync_all().map_err(at())?;
+    if file.xattr(ATTRIBUTE).map_err(at())?.is_some() {
+        file.remove_xattr(ATTRIBUTE).and_then(|()| file.sync_all()).map_err(at())?;
+        outcome.barriers += 1;
+    }
+    journal.unlink(places.vfs).map_err(Error::at(path))?;
+    if let Some(dir) = path.parent() {
+        places.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+    }
+    Ok(outcome)
+}
+
+/// A piece of a message that is to go.
+struct Cut<'a> {
+    mailbox: &'a MboxMailbox,
+    locks: &'a WriteLocks,
+    places: Places<'a>,
+    intent: &'a Intent,
+    claim: Claim,
+    variant: Variant,
+    size: u64,
+}
+
+impl Cut<'_> {
+    /// Sees to it that the last UID covers those of messages that stay.
+    fn raise(&self) -> Result<()> {
+        let Some(raise) = self.intent.raise.filter(|_| self.claim.complete > 0) else {
+            return Ok(());
+        };
+        let mut found = [0; 10];
+        let file = self.locks.file();
+        let read = file.read_full_at(&mut found, raise.offset);
+        if read.map_err(self.at())? == found.len() && found == raise.old {
+            file.write_all_at(&raise.new, raise.offset).map_err(self.at())?;
+        }
+        Ok(())
+    }
+
+    fn at(&self) -> impl FnOnce(std::io::Error) -> Error {
+        Error::at(self.places.mailbox)
+    }
+
+    fn make(&self, path: &Path, context: &mut SyncContext<'_>) -> Result<Recovered> {
+        let Claim { complete, own, is_followed } = self.claim;
+        let (from, to) = (self.intent.start + complete, self.intent.start + own);
+        let mut recovered = Recovered { bytes_cut: to - from, ..Recovered::default() };
+        if !is_followed {
+            if to > from {
+                self.locks.file().set_len(from).map_err(self.at())?;
+            }
+            return Ok(recovered);
+        }
+        let lead = self.lead(from, to)?;
+        if lead.is_empty() && self.is_harmless(from, to)? {
+            return Ok(Recovered::default());
+        }
+        recovered.bytes_delivered = self.size - to;
+        let journal = JournalFile::over(path, self.intent.id, self.mailbox.options.writing);
+        let size = self.size;
+        let plan = |room: Room<'_, '_>, _: &mut SyncContext<'_>| {
+            let draft: &mut dyn Draft = room.draft;
+            draft.stay(from)?;
+            draft.skip(to - from)?;
+            draft.insert(&lead)?;
+            draft.copy(size - to)
+        };
+        let (places, file) = (self.places, self.locks.file());
+        // What is pending is for the change that comes after this.
+        let through = context.pending_through.take();
+        let done = write_with(journal, self.mailbox, places, file, Some(self.locks), context, plan);
+        context.pending_through = through;
+        done.map(|_| recovered)
+    }
+
+    /// Whether bytes may stay as they are between messages.
+    fn is_harmless(&self, from: u64, to: u64) -> Result<bool> {
+        if to - from > LINE_ENDS_MAX || self.variant == Variant::Mmdf {
+            return Ok(from == to);
+        }
+        let mut bytes = vec![0; (to - from) as usize];
+        self.locks.file().read_exact_at(&mut bytes, from).map_err(self.at())?;
+        Ok(bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')))
+    }
+
+    /// What is missing between what ends at `from` and what follows from `to` on.
+    fn lead(&self, from: u64, to: u64) -> Result<Vec<u8>> {
+        let file = self.locks.file();
+        let mut before = [0; 3];
+        let len = from.min(3);
+        let before = &mut before[..len as usize];
+        file.read_exact_at(before, from - len).map_err(self.at())?;
+        let mut behind = [0; MMDF_SEPARATOR.len()];
+        let read = file.read_full_at(&mut behind, to).map_err(self.at())?;
+        let behind = &behind[..read];
+        let ends_line = before.is_empty() || before.ends_with(b"\n");
+        if self.variant == Variant::Mmdf {
+            let line_end: &[u8] = if ends_line { b"" } else { b"\n" };
+            let separator: &[u8] = if behind == b"From " { MMDF_SEPARATOR } else { b"" };
+            return Ok([line_end, separator].concat());
+        }
+        let is_blank = before.is_empty()
+            || before == b"\n"
+            || before.ends_with(b"\n\n")
+            || before.ends_with(b"\n\r\n");
+        let missing = usize::from(!ends_line) + usize::from(!is_blank);
+        let there = behind.iter().take_while(|byte| **byte == b'\n').count();
+        Ok(vec![b'\n'; missing.saturating_sub(there)])
+    }
+}

@@ -1,0 +1,173 @@
+//! Appends that are cut at every byte, and what others deliver behind the cut before the recovery,
+//! which is interrupted, too.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use barid_types::{FlagSet, InternalDate};
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs as _};
+
+use super::support::World;
+use crate::mbox::Variant;
+use crate::{ChangeSet, EmptyKnown, Mailbox, NewMessage, ReadAs, SyncContext};
+
+const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
+const BAR: &str = "\u{1}\u{1}\u{1}\u{1}\n";
+const THEIRS: &str = "Subject: theirs\n\ntheir body\n";
+const JOURNAL: &str = "/mail/.box.barid-journal";
+
+fn message(bytes: &[u8]) -> NewMessage<'_> {
+    let internal_date = Some(InternalDate { unix_seconds: 1_000_000_000, zone_minutes: 0 });
+    let flags = FlagSet::EMPTY;
+    NewMessage { bytes, internal_date, flags, ..NewMessage::default() }
+}
+
+fn append(world: &World, texts: &[String]) {
+    let messages: Vec<NewMessage<'_>> = texts.iter().map(|text| message(text.as_bytes())).collect();
+    let known = EmptyKnown::default();
+    let mut context = SyncContext::new(&known);
+    world.mailbox().sync(&ChangeSet::default(), &messages, &mut context).unwrap();
+}
+
+/// One message as it stands in a file.
+fn stored(variant: Variant, text: &str) -> String {
+    match variant {
+        Variant::Mmdf => format!("{BAR}{FROM}{text}{BAR}"),
+        _ => format!("{FROM}{text}\n"),
+    }
+}
+
+/// An append that is begun: its journal is durable, and no byte of it is written.
+struct Begun {
+    variant: Variant,
+    disk: MemVfs,
+    old: Vec<u8>,
+    /// All that is to be appended.
+    new: Vec<u8>,
+    texts: Vec<String>,
+}
+
+impl Begun {
+    fn new(variant: Variant, texts: &[String]) -> Self {
+        let disk = MemVfs::new();
+        let old = stored(variant, "Subject: old\n\nold body\n");
+        World::on(Arc::new(disk.clone())).write(old.as_bytes());
+        disk.sync_dir(Path::new("/mail")).unwrap();
+        let crashing = CrashVfs::new(&disk);
+        let live = World { variant: Some(variant), ..World::on(Arc::new(crashing.vfs())) };
+        append(&live, texts);
+        let all = live.vfs.read(&live.path, 1 << 30).unwrap();
+        let is_begun = |point: &usize| {
+            let disk = crashing.crash_at(*point, 0);
+            disk.metadata(Path::new(JOURNAL)).is_ok_and(|found| found.size > 512)
+                && disk.read(&live.path, 1 << 30).unwrap() == old.as_bytes()
+        };
+        let point = (0..crashing.points()).rev().find(is_begun).unwrap();
+        let disk = crashing.crash_at(point, 0);
+        let (old, new) = (all[..old.len()].to_vec(), all[old.len()..].to_vec());
+        Self { variant, disk, old, new, texts: texts.to_vec() }
+    }
+
+    /// The disk on which so many bytes were written, and then `tail`.
+    fn cut(&self, at: usize, tail: &[u8]) -> MemVfs {
+        let disk = self.disk.snapshot();
+        let file = disk.open(Path::new("/mail/box"), OpenOptions::WRITE).unwrap();
+        file.write_all_at(&[&self.new[..at], tail].concat(), self.old.len() as u64).unwrap();
+        disk
+    }
+
+    /// The old message, those that are whole, and theirs if there are such.
+    fn check(&self, world: &World, has_theirs: bool, what: &str) {
+        let cached = world.scan();
+        let read = |seen| String::from_utf8(world.read(seen, ReadAs::Message)).unwrap();
+        let mut found: Vec<String> = cached.seen.iter().map(read).collect();
+        // A blank line before theirs may come to stand behind another.
+        assert_eq!(found.remove(0).trim_end(), "Subject: old\n\nold body", "{what}");
+        if has_theirs {
+            assert_eq!(found.pop().as_deref(), Some(THEIRS), "{what}");
+        }
+        let are_whole = found.iter().zip(&self.texts).all(|(a, b)| a.trim_end() == b.trim_end());
+        assert!(are_whole && found.len() <= self.texts.len(), "{what}: {found:?}");
+        assert!(world.vfs.metadata(Path::new(JOURNAL)).is_err(), "{what}");
+    }
+
+    /// Recovers it, also after crashes of the recovery.
+    fn check_recovery(&self, at: usize, tail: &str, crashes: usize) {
+        let what = format!("{:?} cut at {at}, then {tail:?}", self.variant);
+        let cut = self.cut(at, tail.as_bytes());
+        let crashing = CrashVfs::new(&cut);
+        let live = World { variant: Some(self.variant), ..World::on(Arc::new(crashing.vfs())) };
+        live.recover();
+        self.check(&live, !tail.is_empty(), &what);
+        for number in 0..crashes {
+            let point = crashing.points() * number / crashes;
+            let disk = crashing.crash_at(point, number as u64 + 7);
+            let again = World { variant: Some(self.variant), ..World::on(Arc::new(disk)) };
+            again.recover();
+            self.check(&again, !tail.is_empty(), &format!("{what}, again from {point}"));
+        }
+    }
+}
+
+fn texts(lines: usize) -> Vec<String> {
+    let body = |number: usize| {
+        let lines = (0..lines * number).map(|line| format!("{line} From the body\n"));
+        format!("Subject: {number}\n\n{}", lines.collect::<String>())
+    };
+    (1..4).map(body).collect()
+}
+
+#[test]
+fn an_append_that_was_cut_is_taken_back_and_mail_behind_it_stays() {
+    for variant in [Variant::Mboxo, Variant::Mboxrd, Variant::Mmdf] {
+        let begun = Begun::new(variant, &texts(2));
+        let theirs = stored(variant, THEIRS);
+        let lead = if variant == Variant::Mmdf { "" } else { "\n" };
+        for at in 0..=begun.new.len() {
+            begun.check_recovery(at, "", usize::from(at % 9 == 0));
+            begun.check_recovery(at, &theirs, if at % 5 == 0 { 4 } else { 0 });
+            begun.check_recovery(at, &format!("{lead}{theirs}"), 0);
+        }
+    }
+}
+
+#[test]
+fn a_long_append_that_was_cut_is_taken_back() {
+    let begun = Begun::new(Variant::Mboxo, &texts(9_000));
+    assert!(begun.new.len() > 600_000);
+    let theirs = stored(Variant::Mboxo, THEIRS);
+    for page in [4096, 8192, 200 * 4096, 400_001] {
+        let at = page - if page % 4096 == 0 { begun.old.len() } else { 0 };
+        begun.check_recovery(at, "", 2);
+        begun.check_recovery(at, &theirs, 2);
+    }
+    begun.check_recovery(begun.new.len(), &theirs, 2);
+}
+
+#[test]
+fn a_limit_of_file_sizes_leaves_the_file_as_it_was() {
+    for path in ["/mail/box", JOURNAL] {
+        for nth in 0.. {
+            let disk = MemVfs::new();
+            let whole = World::on(Arc::new(disk.clone()));
+            whole.write(stored(Variant::Mboxo, "Subject: old\n\nold body\n").as_bytes());
+            let before = whole.vfs.read(&whole.path, 1 << 20).unwrap();
+            let effect = FaultEffect::Error(ErrorKind::FileTooLarge);
+            let fault = Fault::nth(nth).of(CallKind::Write).at(path).with(effect);
+            let faulty = FaultVfs::new(disk, fault);
+            let live = World::on(Arc::new(faulty.clone()));
+            let text = message(b"Subject: new\n\nnew body\n");
+            let known = EmptyKnown::default();
+            let mut context = SyncContext::new(&known);
+            let done = live.mailbox().sync(&ChangeSet::default(), &[text], &mut context);
+            if !faulty.fired() {
+                assert!(done.is_ok() && nth > 0, "{path}: {done:?}");
+                break;
+            }
+            assert!(done.is_err(), "{path}, write {nth}");
+            assert!(whole.vfs.read(&whole.path, 1 << 20).unwrap() == before, "{path}, {nth}");
+            assert!(whole.vfs.metadata(Path::new(JOURNAL)).is_err(), "{path}, {nth}");
+        }
+    }
+}
