@@ -1,5 +1,4 @@
 //! Messages that are too large for memory: read in part, in pieces, or refused by name and size.
-#![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
 
 use std::process::Command;
 

@@ -153,8 +153,8 @@ fn messages() -> Vec<Vec<u8>> {
     let half = all.len().div_ceil(2);
     let (early, late) = all.split_at(half);
     let mut mixed = Vec::new();
-    for at in 0..half {
-        mixed.push(early[at].clone());
+    for (at, first) in early.iter().enumerate() {
+        mixed.push(first.clone());
         mixed.extend(late.get(at).cloned());
     }
     mixed

@@ -11,7 +11,7 @@ fn a_window_of_a_stored_order_reads_one_block_of_it() {
     world.deliver(2000);
     world.wait();
     let program = SortProgram::parse(["date"]).unwrap();
-    world.open().sorted(&program, Window::All).unwrap().rows;
+    world.open().sorted(&program, Window::All).unwrap();
     world.deliver(2);
     world.wait();
     let mut mailbox = world.open();

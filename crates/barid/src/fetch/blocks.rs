@@ -216,11 +216,14 @@ struct Room {
     wire: Vec<u8>,
 }
 
+/// A block and its turn, if its messages are so large that threads take turns.
+type BlockInTurn<'e> = (&'e [Entry], Option<Turn>);
+
 /// Works on blocks until they are done, one fails, or nobody wants them any more. What was written
 /// before comes back, to be written on again.
 fn work(
     order: &Order<'_>,
-    (blocks, gate): (&[(&[Entry], Option<Turn>)], &Turns),
+    (blocks, gate): (&[BlockInTurn<'_>], &Turns),
     sender: &SyncSender<Result<Made>>,
     written: &Receiver<Vec<u8>>,
 ) {

@@ -54,7 +54,7 @@ fn a_change_of_flags_stops_between_two_messages() {
     let Error::Stopped { done, .. } = error else { panic!("{error}") };
     world.scan();
     let seen = world.cache.messages.values().filter(|m| m.flags.contains(Flag::Seen)).count();
-    assert!(done >= 100 && done < 200 && seen as u64 == done, "{done} {seen}");
+    assert!((100..200).contains(&done) && seen as u64 == done, "{done} {seen}");
 }
 
 #[test]
