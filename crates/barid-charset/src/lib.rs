@@ -1,9 +1,9 @@
-//! Charsets of mail that the WHATWG Encoding Standard, and so `encoding_rs`, lacks, and names of the C
-//! library for those that it has.
+//! Charsets of mail that the WHATWG Encoding Standard, and so `encoding_rs`, lacks, and names of
+//! the C library for those that it has.
 //!
 //! The tables and the rules of the single characters are those of the GNU C library, as comparing
-//! them with its `iconv` shows; what is broken becomes U+FFFD. Input may be anything: every function
-//! takes linear time and keeps a few bytes of state.
+//! them with its `iconv` shows; what is broken becomes U+FFFD. Input may be anything: every
+//! function takes linear time and keeps a few bytes of state.
 
 mod iso2022;
 mod johab;

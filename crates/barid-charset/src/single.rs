@@ -1,8 +1,8 @@
 //! The upper halves of the single-byte charsets: the code points of the bytes 0x80 to 0xFF, as
 //! comparing with the `iconv` of Debian 12 shows them.
 
-/// Returns the code points of the bytes from 0x80 on, 0 where there is none, of the single-byte charset
-/// that the C library knows by a name in upper case.
+/// Returns the code points of the bytes from 0x80 on, 0 where there is none, of the single-byte
+/// charset that the C library knows by a name in upper case.
 pub fn upper_half(name: &str) -> Option<&'static [u16; 128]> {
     let found = SINGLE_BYTE.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, upper)| upper)

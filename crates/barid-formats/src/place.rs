@@ -40,8 +40,9 @@ pub fn resolve_name(vfs: &dyn Vfs, path: &Path) -> PathBuf {
 
 /// Returns the place of a mailbox that is to be made at `path`, where nothing is, if that is in a
 /// tree of Maildirs, MH folders or mixes: the Maildir++ folder `.A.B` for `ROOT/A/B` if `ROOT` is a
-/// Maildir that nests no others and no name has a dot, else the path itself. A directory that is not a mailbox is such a
-/// tree if it holds two of them or more, all of one kind, and the name has no extension.
+/// Maildir that nests no others and no name has a dot, else the path itself. A directory that is
+/// not a mailbox is such a tree if it holds two of them or more, all of one kind, and the name has
+/// no extension.
 pub fn place_in_tree(vfs: &dyn Vfs, path: &Path) -> Option<TreePlace> {
     let below = Below::new(vfs, path)?;
     let at_path = |format| Some(TreePlace { path: path.to_owned(), format });

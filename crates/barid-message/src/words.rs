@@ -47,8 +47,8 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
 /// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8
 /// either.
 ///
-/// Known are the charsets of the WHATWG Encoding Standard, those of `barid-charset`, and from mail-parser
-/// those that occur in old mail besides, such as UTF-7.
+/// Known are the charsets of the WHATWG Encoding Standard, those of `barid-charset`, and from
+/// mail-parser those that occur in old mail besides, such as UTF-7.
 pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str>> {
     match KnownCharset::named(charset) {
         Some(KnownCharset::Standard(encoding)) => Some(encoding.decode_with_bom_removal(bytes).0),

@@ -338,9 +338,7 @@ impl Error {
                 Some("`barid ls MAILBOX` lists the UIDs; give it new ones".to_owned())
             }
             Self::ReadOnly { .. } => Some("run it without --read-only".to_owned()),
-            Self::Mailbox(Formats::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::StorageFull =>
-            {
+            Self::Mailbox(error) if is_full(error) => {
                 Some("nothing was changed: make room and run it again".to_owned())
             }
             Self::Mailbox(Formats::NotAppended { .. }) => Some(
@@ -348,9 +346,6 @@ impl Error {
                  messages once more"
                     .to_owned(),
             ),
-            Self::Mailbox(Formats::NoSpace { .. }) => {
-                Some("nothing was changed: make room and run it again".to_owned())
-            }
             Self::Keyword { limit: KeywordLimit::Count(_), .. } => Some(
                 "use one that it has: a keyword keeps its place also when no message has it"
                     .to_owned(),
@@ -367,6 +362,15 @@ impl Error {
             Self::NoSuchMessage { .. } => Some("`barid ls MAILBOX` lists the UIDs".to_owned()),
             _ => self.of_conversion().map(str::to_owned),
         }
+    }
+}
+
+/// Returns `true` if the disk has no room for a change, of which nothing was made.
+fn is_full(error: &barid_formats::Error) -> bool {
+    use barid_formats::Error as Formats;
+    match error {
+        Formats::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+        error => matches!(error, Formats::NoSpace { .. }),
     }
 }
 

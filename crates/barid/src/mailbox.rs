@@ -324,8 +324,8 @@ impl Mailbox {
         }
     }
 
-    /// Returns `true` if its messages got other UIDs because the file that had them was damaged, and
-    /// nobody has acknowledged that: UIDs that were noted before mean other messages now.
+    /// Returns `true` if its messages got other UIDs because the file that had them was damaged,
+    /// and nobody has acknowledged that: UIDs that were noted before mean other messages now.
     pub fn is_renumbered(&self) -> bool {
         self.ledger.notice().is_some_and(|notice| notice.renumbered)
     }

@@ -5,7 +5,8 @@ use std::ops;
 use super::corpus::Corpus;
 use super::mail::Random;
 
-/// Start and length of each part that teaches, in sixteenths of the corpus. All behind it is tested.
+/// Start and length of each part that teaches, in sixteenths of the corpus. All behind it is
+/// tested.
 const PARTS: [(usize, usize); 10] =
     [(0, 1), (0, 2), (0, 4), (0, 6), (0, 8), (2, 2), (2, 4), (2, 6), (4, 2), (4, 4)];
 

@@ -4,8 +4,8 @@
 //! each other never could: both tails vanish, scores of long messages are equal, and ham that has
 //! words of both kinds ties with spam. Here
 //!
-//! - a token's probability is as far from `robx` as its counts bear: counts are scaled to classes of
-//!   one size, `n = spam' + ham'` of them, `p = spam' / n`, and the distance of `p` shrinks by
+//! - a token's probability is as far from `robx` as its counts bear: counts are scaled to classes
+//!   of one size, `n = spam' + ham'` of them, `p = spam' / n`, and the distance of `p` shrinks by
 //!   `n / (n + robs)` and by the square of `1 - 3p(1 - p)`, which is 1 for a token of one class
 //!   alone and a quarter for one that is as often in both (after the confidence factor of the
 //!   filter OSBF-Lua);

@@ -1,10 +1,10 @@
 //! Messages that mbsync has renamed.
 //!
 //! mbsync adds `,U=` and a number to the base name, and to whoever goes by base names that is
-//! another message. It counts as the same one only if the old name is gone, and exactly one new file
-//! has the same name before `,U=`, the same inode and the same size; two files that are there stay
-//! two messages. Inode and size are known from when the message was read, as a mark in the state of the
-//! scan. The UID list gets the new name under its lock (`written.rs`).
+//! another message. It counts as the same one only if the old name is gone, and exactly one new
+//! file has the same name before `,U=`, the same inode and the same size; two files that are there
+//! stay two messages. Inode and size are known from when the message was read, as a mark in the
+//! state of the scan. The UID list gets the new name under its lock (`written.rs`).
 //!
 //! A number that is changed or taken away again is not recognised, nor is a program that gives
 //! files names of their own: these are new messages.

@@ -7,9 +7,9 @@
 //! value   = word / DQUOTE text DQUOTE
 //! ```
 //!
-//! A word or a quoted text without a key is looked for in the whole message; `all` is every message,
-//! and `1:5` or `*` is refused, since it could be UIDs, sequence numbers or a text. Keys and words
-//! such as `or` are read without regard to case; quoted they are text.
+//! A word or a quoted text without a key is looked for in the whole message; `all` is every
+//! message, and `1:5` or `*` is refused, since it could be UIDs, sequence numbers or a text. Keys
+//! and words such as `or` are read without regard to case; quoted they are text.
 
 use barid_types::{Flag, Keyword};
 

@@ -1,9 +1,9 @@
 //! Writing the messages of an expunge.
 //!
 //! Order: links, and what they lead to, durable (fsync of each, of their folder, and of the folder
-//! that this is in; or one sync of the file system where they are many); fsync of the file; its rename, the commit point; fsync of
-//! the folder. A crash before the rename leaves a folder of links without its file, which the next
-//! writer removes.
+//! that this is in; or one sync of the file system where they are many); fsync of the file; its
+//! rename, the commit point; fsync of the folder. A crash before the rename leaves a folder of
+//! links without its file, which the next writer removes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -160,8 +160,8 @@ fn is_torn(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     lacks_sector(stream, at, len)
 }
 
-/// Returns `true` if a copy of a stretch that ends as a batch does has a sector of zeros, or a sector
-/// of whose footer there are only zeros: that is written by itself.
+/// Returns `true` if a copy of a stretch that ends as a batch does has a sector of zeros, or a
+/// sector of whose footer there are only zeros: that is written by itself.
 fn lacks_sector(stream: &Stream<'_>, at: u64, len: u64) -> io::Result<bool> {
     let footer_at = at + len.saturating_sub(stream.layout.footer_len() as u64);
     let footers = stream.read(footer_at, (at + len - footer_at) as usize)?;

@@ -23,9 +23,9 @@ pub(super) fn file_len(len: u64) -> u64 {
     place(len.saturating_sub(1), 1) + 1
 }
 
-/// Returns `true` if behind the end of the stream, which is `at`, there is something of a first copy
-/// whose second copy was never written: an append that was interrupted. It might be taken for a part
-/// of the next.
+/// Returns `true` if behind the end of the stream, which is `at`, there is something of a first
+/// copy whose second copy was never written: an append that was interrupted. It might be taken for
+/// a part of the next.
 pub(super) fn has_remains(file: &dyn File, at: u64) -> io::Result<bool> {
     let mut rest = vec![0; ((BLOCK_LEN - at % BLOCK_LEN) % BLOCK_LEN) as usize];
     let len = file.read_full_at(&mut rest, place(at, 0))?;

@@ -60,9 +60,10 @@ impl Ledger {
     /// Makes the pending changes durable, under the lock (which it takes if the caller has not).
     ///
     /// The commit point is the fdatasync of one batch, or, where the file is created, compacted, of
-    /// an earlier version, torn or damaged, the rename of a whole new file (see [`atomic_replace`]). A batch above 960 bytes
-    /// has its body made durable before its footer is written. A crash before the commit point
-    /// leaves the ledger as it was; one after it finds all of the batch.
+    /// an earlier version, torn or damaged, the rename of a whole new file (see
+    /// [`atomic_replace`]). A batch above 960 bytes has its body made durable before its footer is
+    /// written. A crash before the commit point leaves the ledger as it was; one after it finds all
+    /// of the batch.
     ///
     /// Costs nothing when nothing is pending; else the lock (open, lock, stat, close) unless held,
     /// a read, a write for each of its two copies and one fdatasync, twice that for a long batch.

@@ -179,8 +179,8 @@ fn is_payload_whole(batch: &[u8], layout: Layout, random: u64) -> bool {
     }
 }
 
-/// Returns `true` if what `bytes`, the end of a file from `offset` on, begin with was never whole on
-/// the disk: it is shorter than it says or can be, or has a sector of zeros.
+/// Returns `true` if what `bytes`, the end of a file from `offset` on, begin with was never whole
+/// on the disk: it is shorter than it says or can be, or has a sector of zeros.
 pub(super) fn is_torn(bytes: &[u8], offset: usize, layout: Layout, random: u64) -> bool {
     bytes.len() < layout.batch_head_len()
         || batch_len(bytes, layout, random).is_some_and(|len| len > bytes.len())

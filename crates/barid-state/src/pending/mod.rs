@@ -4,10 +4,10 @@
 //! header and then batches, each with a checksum that is bound to the random number of the file. A
 //! batch is what was accepted at once. There is no file where nothing is pending.
 //!
-//! **Invariant**: no batch stands behind one that is not durable. So a batch at the end that the disk
-//! has not all of was never acknowledged, and is cut before the next is written. Any other that is
-//! not whole is damage: the others are used, the file is kept under another name when the journal is
-//! written next, and both are told until [`Pending::acknowledge`].
+//! **Invariant**: no batch stands behind one that is not durable. So a batch at the end that the
+//! disk has not all of was never acknowledged, and is cut before the next is written. Any other
+//! that is not whole is damage: the others are used, the file is kept under another name when the
+//! journal is written next, and both are told until [`Pending::acknowledge`].
 //!
 //! Sequence numbers never come again, not even in another file: a mailbox's own journal may carry
 //! one. A new file begins with the microseconds since 1970.

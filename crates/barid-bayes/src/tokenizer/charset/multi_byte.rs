@@ -118,8 +118,8 @@ const EUC_JP_PAIRS: Pairs = Pairs {
     others: &EUC_JP,
 };
 
-/// Parses runs: the first sequence, `-` and the last if there are more, a colon, a code point. The test
-/// that compares with the C library prints the runs that are missing.
+/// Parses runs: the first sequence, `-` and the last if there are more, a colon, a code point. The
+/// test that compares with the C library prints the runs that are missing.
 const fn runs<const COUNT: usize>(text: &str) -> [Run; COUNT] {
     let mut runs = [const { Run { first: 0, last: 0, code: 0 } }; COUNT];
     let (text, mut at, mut count) = (text.as_bytes(), 0, 0);
@@ -224,7 +224,8 @@ impl MultiByte {
 
     /// Whether lines of ASCII stay what they are.
     pub(super) fn keeps_ascii(self) -> bool {
-        matches!(self, Self::Pairs(pairs) if pairs.others.first().is_none_or(|run| run.first >= 0x80))
+        let Self::Pairs(pairs) = self else { return false };
+        pairs.others.first().is_none_or(|run| run.first >= 0x80)
     }
 
     /// Converts a line to the end of `to`, which must not become longer than `end`.

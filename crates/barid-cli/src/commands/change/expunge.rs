@@ -38,8 +38,9 @@ expunged. 2 if no messages are named, they cannot be kept, or one could not be s
 /// What is removed is kept for `barid undo`, for 30 days and as long as all together takes no more
 /// than a quarter of the free space and a tenth of the disk stays free; the oldest goes first. The
 /// files of a Maildir or MH folder are linked where they can be, others copied. What there is no
-/// room for is not expunged, unless --forget is given. What is pending is written at the same time. An mbox is not always as much smaller as what was removed: blanks may
-/// stay in headers where that saves moving everything behind.
+/// room for is not expunged, unless --forget is given. What is pending is written at the same time.
+/// An mbox is not always as much smaller as what was removed: blanks may stay in headers where that
+/// saves moving everything behind.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExpungeArgs {
@@ -55,8 +56,8 @@ pub(crate) struct ExpungeArgs {
     deleted: bool,
     #[command(flatten)]
     numbering: NumberingArgs,
-    /// Keep up to SIZE of what is expunged for `barid undo` (as in 500K, 64M, 2G), whatever is free;
-    /// `no` is --forget
+    /// Keep up to SIZE of what is expunged for `barid undo` (as in 500K, 64M, 2G), whatever is
+    /// free; `no` is --forget
     #[arg(long, value_name = "SIZE|no", conflicts_with = "forget")]
     keep_expunged: Option<Keep>,
     /// Keep it for so many days

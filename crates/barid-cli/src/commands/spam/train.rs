@@ -27,8 +27,8 @@ Examples:
   barid spam train --spam < message.eml    or < junk.mbox
 
 A message that was taught before stays as it is, so a mailbox can be given again when there is more
-in it; one that was taught as the other class needs --retrain. If the command is interrupted, give it
-again.
+in it; one that was taught as the other class needs --retrain. If the command is interrupted, run
+it again.
 
 Exit status: 2 if a message could not be read, or counts as the other class and stays so.";
 
