@@ -96,7 +96,8 @@ impl Told {
         match event {
             ConvertEvent::Dropped(dropped) => self.dropped.push((*dropped).clone()),
             ConvertEvent::Proof(proof) => self.proofs.push((*proof).clone()),
-            _ => self.asides += 1,
+            ConvertEvent::PutAside(_) => self.asides += 1,
+            ConvertEvent::Begun => {}
         }
     }
 

@@ -107,6 +107,8 @@ fn deliver(maildir: &std::path::Path, history: &History) {
         let mut bytes = id.into_bytes();
         let message = corpus.message(number % 50);
         bytes.extend(message.bytes.iter().take(600));
+        // A header that does not end may still be written, and counts later.
+        bytes.extend_from_slice(b"\n\n");
         let temporary = maildir.join("tmp").join(&name);
         disk::write(&temporary, &bytes).unwrap();
         // Known to the checker only once it is in place.
