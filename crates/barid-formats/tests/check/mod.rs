@@ -37,8 +37,10 @@ fn every_damage_is_found_repaired_and_undone() {
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
-/// What no bytes of a mailbox are: a change that was interrupted, a disk that fails, a link.
-const ELSEWHERE: [&str; 3] = ["unfinished", "unreadable", "dangling"];
+/// Kinds of damage that no bytes of a mailbox show: a change that was interrupted, a disk that
+/// fails, a link, state files.
+const ELSEWHERE: [&str; 5] =
+    ["unfinished", "unreadable", "dangling", "state-ledger", "state-pending"];
 
 /// The kinds of damage that are found in mailboxes of each format, and whether a repair mends them.
 fn kinds() -> BTreeSet<(&'static str, &'static str, bool)> {
