@@ -97,7 +97,7 @@ impl Told {
             ConvertEvent::Dropped(dropped) => self.dropped.push((*dropped).clone()),
             ConvertEvent::Proof(proof) => self.proofs.push((*proof).clone()),
             ConvertEvent::PutAside(_) => self.asides += 1,
-            ConvertEvent::Begun => {}
+            _ => {}
         }
     }
 
