@@ -325,8 +325,8 @@ fn values_that_are_none_are_told_with_an_example() {
 fn mail_of_both_classes_is_told() {
     let world = taught();
     let run = with_list(&world, &["train", "--ham", "pills.mbox"]);
-    assert_eq!(run.code, 0);
-    assert!(run.stderr.contains("`barid spam retrain --ham`"), "{}", run.stderr);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("`barid spam train --retrain --ham`"), "{}", run.stderr);
     let tune = ["tune", "--spam", "pills.mbox", "--ham", "minutes.mbox", "pills.mbox"];
     let run = with_list(&world, &[&tune[..], &["--folds", "5"]].concat());
     assert!(run.stderr.contains("25 messages given as spam and as ham"), "{}", run.stderr);
