@@ -25,7 +25,7 @@ impl Flag {
     pub const ALL: [Flag; 6] =
         [Flag::Answered, Flag::Flagged, Flag::Deleted, Flag::Seen, Flag::Draft, Flag::Recent];
 
-    /// The name on the wire, with its backslash.
+    /// Returns the name on the wire, with its backslash.
     pub const fn name(self) -> &'static str {
         match self {
             Flag::Seen => "\\Seen",
@@ -51,29 +51,29 @@ impl FlagSet {
         Self(bits & 0x3f)
     }
 
-    /// The set as bits, as stored in caches.
+    /// Returns the set as bits, as stored in caches.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Tells whether `flag` is set.
+    /// Returns `true` if `flag` is set.
     pub const fn contains(self, flag: Flag) -> bool {
         self.0 & flag as u8 != 0
     }
 
-    /// The set with `flag` added.
+    /// Returns the set with `flag` added.
     #[must_use]
     pub const fn with(self, flag: Flag) -> Self {
         Self(self.0 | flag as u8)
     }
 
-    /// The set with `flag` removed.
+    /// Returns the set with `flag` removed.
     #[must_use]
     pub const fn without(self, flag: Flag) -> Self {
         Self(self.0 & !(flag as u8))
     }
 
-    /// The flags of the set, in printing order.
+    /// Returns the flags of the set, in printing order.
     pub fn iter(self) -> impl Iterator<Item = Flag> {
         Flag::ALL.into_iter().filter(move |flag| self.contains(*flag))
     }
@@ -107,7 +107,7 @@ impl Keyword {
         (sized && name.bytes().all(valid)).then(|| Self(name.into()))
     }
 
-    /// The name as first seen.
+    /// Returns the name as first seen.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -137,17 +137,17 @@ impl KeywordTable {
     /// The most keywords of one mailbox (c-client keeps 30, a Maildir 26 in file names).
     pub const SLOTS_MAX: usize = 64;
 
-    /// The names in slot order.
+    /// Returns the names in slot order.
     pub fn names(&self) -> &[Keyword] {
         &self.0
     }
 
-    /// The slot of a name, if it has one.
+    /// Returns the slot of a name, if it has one.
     pub fn slot(&self, keyword: &Keyword) -> Option<u32> {
         self.0.iter().position(|known| known == keyword).map(|slot| slot as u32)
     }
 
-    /// The slot of a name, which is added if it is new.
+    /// Returns the slot of a name, which is added if it is new.
     pub fn intern(&mut self, keyword: &Keyword) -> Result<u32, KeywordTableFull> {
         if let Some(slot) = self.slot(keyword) {
             return Ok(slot);
@@ -159,14 +159,14 @@ impl KeywordTable {
         Ok(self.0.len() as u32 - 1)
     }
 
-    /// The names whose bits are set in `mask`.
+    /// Returns the names whose bits are set in `mask`.
     pub fn select(&self, mask: KeywordMask) -> impl Iterator<Item = &Keyword> {
         self.0.iter().enumerate().filter(move |(slot, _)| mask.0 >> slot & 1 == 1).map(|(_, k)| k)
     }
 }
 
 impl FromIterator<Keyword> for KeywordTable {
-    /// Collects names into slots; duplicates and what exceeds the slots are left out.
+    /// Collects names into slots; skips duplicates and names beyond the last slot.
     fn from_iter<T: IntoIterator<Item = Keyword>>(keywords: T) -> Self {
         let mut table = Self::default();
         for keyword in keywords {

@@ -1,4 +1,4 @@
-//! The vocabulary of barid: what a mail store and its clients talk about.
+//! The vocabulary of barid: the values that a mail store exchanges with its clients.
 //!
 //! Names are those of RFC 9051 (IMAP4rev2), RFC 5322 and RFC 5256; `docs/glossary.md` lists them.
 //! This crate holds values only: nothing here reads a file or parses a message.

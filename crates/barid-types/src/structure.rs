@@ -47,11 +47,11 @@ pub struct BodyStructure {
     pub size: u64,
     /// Lines of the body, for `text` and `message/rfc822`.
     pub lines: u64,
-    /// Where the part's header starts in the stored message.
+    /// Offset of the part's header in the stored message.
     pub header_offset: u64,
-    /// Where the part's body starts in the stored message.
+    /// Offset of the part's body in the stored message.
     pub body_offset: u64,
-    /// Where the part's body ends in the stored message.
+    /// Offset of the end of the part's body in the stored message.
     pub body_end: u64,
     /// The parts of a multipart, or the one structure of a `message/rfc822`.
     pub parts: Vec<BodyStructure>,

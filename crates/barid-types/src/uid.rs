@@ -24,12 +24,12 @@ macro_rules! nonzero_number {
                 }
             }
 
-            /// The number itself.
+            /// Returns the number itself.
             pub const fn get(self) -> u32 {
                 self.0.get()
             }
 
-            /// The number that follows, or `None` after the largest.
+            /// Returns the number that follows, or `None` after the largest.
             pub const fn next(self) -> Option<Self> {
                 match self.0.checked_add(1) {
                     Some(value) => Some(Self(value)),
@@ -57,7 +57,7 @@ nonzero_number! {
     Uid
 }
 nonzero_number! {
-    /// The generation of a mailbox's UIDs: when it changes, every UID remembered is void.
+    /// The generation of a mailbox's UIDs: after it changes, all remembered UIDs are invalid.
     UidValidity
 }
 nonzero_number! {
@@ -73,17 +73,17 @@ impl ModSeq {
     /// The largest value, 2^63 - 1.
     pub const MAX: Self = Self(i64::MAX as u64);
 
-    /// Wraps a number; what does not fit in 63 bits gives `None`.
+    /// Wraps a number. Returns `None` if it does not fit in 63 bits.
     pub const fn new(value: u64) -> Option<Self> {
         if value <= Self::MAX.0 { Some(Self(value)) } else { None }
     }
 
-    /// The number itself; zero means that the mailbox never assigned one.
+    /// Returns the number itself; zero means that the mailbox never assigned one.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The number that follows; the largest stays.
+    /// Returns the number that follows; the largest value is returned unchanged.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 < Self::MAX.0 { Self(self.0 + 1) } else { self }

@@ -7,7 +7,7 @@ use crate::Uid;
 pub struct UidSet(Vec<(Uid, Uid)>);
 
 impl UidSet {
-    /// The set without members.
+    /// Returns the set without members.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,23 +32,23 @@ impl UidSet {
         self.0.splice(from..to, [(first, last)]);
     }
 
-    /// Tells whether `uid` is a member; O(log ranges).
+    /// Returns `true` if `uid` is a member; O(log ranges).
     pub fn contains(&self, uid: Uid) -> bool {
         let at = self.0.partition_point(|range| range.1 < uid);
         self.0.get(at).is_some_and(|range| range.0 <= uid)
     }
 
-    /// The ranges, ascending and disjoint.
+    /// Returns the ranges, ascending and disjoint.
     pub fn ranges(&self) -> &[(Uid, Uid)] {
         &self.0
     }
 
-    /// How many UIDs there are.
+    /// Returns the number of UIDs.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(first, last)| u64::from(last.get() - first.get()) + 1).sum()
     }
 
-    /// Tells whether there is none.
+    /// Returns `true` if the set has no UIDs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
