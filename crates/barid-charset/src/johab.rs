@@ -42,7 +42,7 @@ fn character(lead: u8, trail: u8) -> Option<char> {
 /// Decodes a syllable, or a letter that stands alone.
 fn syllable(lead: u8, trail: u8) -> Option<char> {
     let bits = u16::from_be_bytes([lead, trail]);
-    // 0 is a letter that is left out; what follows counts from 1.
+    // 0 means that the letter is absent; letters count from 1.
     let initial = match bits >> 10 & 31 {
         number @ 1..=20 => number - 1,
         _ => return None,
@@ -77,7 +77,7 @@ fn of_ks_x_1001(lead: u8, trail: u8) -> Option<char> {
         0x91..=0xFE => trail - 0x43,
         _ => return None,
     };
-    // Letters stand among the syllables.
+    // The letters are encoded as syllables instead.
     if lead == 0xDA && matches!(trail, 0xA1..=0xD3) {
         return None;
     }

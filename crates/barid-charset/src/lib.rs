@@ -1,9 +1,9 @@
 //! Charsets of mail that the WHATWG Encoding Standard, and so `encoding_rs`, lacks, and names of
 //! the C library for those that it has.
 //!
-//! The tables and the rules of the single characters are those of the GNU C library, as comparing
-//! them with its `iconv` shows; what is broken becomes U+FFFD. Input may be anything: every
-//! function takes linear time and keeps a few bytes of state.
+//! The tables and the rules for single characters are those of the GNU C library, as comparisons
+//! with its `iconv` show; malformed bytes become U+FFFD. Input may be anything: every function
+//! takes linear time and keeps a few bytes of state.
 
 mod iso2022;
 mod johab;
@@ -26,7 +26,7 @@ pub enum Charset {
     Iso2022Jp2,
     /// ISO-2022-KR (RFC 1557).
     Iso2022Kr,
-    /// UTF-32, and `true` if the low byte comes first.
+    /// UTF-32; `true` if the low byte comes first.
     Utf32(bool),
 }
 

@@ -8,7 +8,7 @@ use encoding_rs::{
     WINDOWS_1256, WINDOWS_1257, X_MAC_CYRILLIC,
 };
 
-/// Longest name that is looked up, in bytes.
+/// Longest name that can match, in bytes.
 const NAME_LEN_MAX: usize = 40;
 
 /// Returns a name in upper case; `None` if no charset has such a name.

@@ -1,8 +1,8 @@
-//! The upper halves of the single-byte charsets: the code points of the bytes 0x80 to 0xFF, as
-//! comparing with the `iconv` of Debian 12 shows them.
+//! The upper halves of the single-byte charsets: the code points of the bytes 0x80 to 0xFF, as the
+//! `iconv` of Debian 12 reports them.
 
-/// Returns the code points of the bytes from 0x80 on, 0 where there is none, of the single-byte
-/// charset that the C library knows by a name in upper case.
+/// Returns the code points of the bytes from 0x80 on, 0 for an unassigned byte, of the single-byte
+/// charset whose upper-case name in the C library is `name`.
 pub fn upper_half(name: &str) -> Option<&'static [u16; 128]> {
     let found = SINGLE_BYTE.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, upper)| upper)
@@ -13,16 +13,16 @@ pub fn single_byte_names() -> impl Iterator<Item = &'static str> {
     SINGLE_BYTE.iter().filter_map(|(names, _)| names.last().copied())
 }
 
-/// A charset, the names it goes by in upper case, and its upper half: 0 where there is nothing.
+/// A charset: its names in upper case, and its upper half, with 0 for unassigned bytes.
 pub(crate) type SingleByte = (&'static [&'static str], [u16; 128]);
 
-/// An upper half from a text: a code point for each byte, in hexadecimal digits; `-` between two
-/// stands for those between them, `.` for a byte that means nothing.
+/// Parses an upper half: a code point for each byte, in hexadecimal digits; `-` between two stands
+/// for those between them, `.` for an unassigned byte.
 const fn upper(text: &str) -> [u16; 128] {
     upper_of(text, "")
 }
 
-/// An upper half from two texts.
+/// Parses an upper half from two texts.
 const fn upper_of(first: &str, rest: &str) -> [u16; 128] {
     let (upper, count) = filled([0; 128], 0, first.as_bytes());
     let (upper, count) = filled(upper, count, rest.as_bytes());
@@ -30,7 +30,7 @@ const fn upper_of(first: &str, rest: &str) -> [u16; 128] {
     upper
 }
 
-/// With the code points of a text from `count` on, and how many there are then.
+/// Returns `upper` with the code points of `text` added from index `count` on, and the new count.
 const fn filled(mut upper: [u16; 128], mut count: usize, text: &[u8]) -> ([u16; 128], usize) {
     let (mut at, mut is_range) = (0, false);
     while at < text.len() {
@@ -53,7 +53,7 @@ const fn filled(mut upper: [u16; 128], mut count: usize, text: &[u8]) -> ([u16; 
     (upper, count)
 }
 
-/// The number whose digits begin at a place, and its end.
+/// Parses the number whose digits begin at `at`. Returns it and the offset of its end.
 const fn code_point(text: &[u8], mut at: usize) -> (u16, usize) {
     let mut code = 0;
     while at < text.len() && !matches!(text[at], b' ' | b'-') {
@@ -72,7 +72,7 @@ const GRAPHICS: &str = "\
     393 3C0 3A3 3C3 B5 3C4 3A6 398 3A9 3B4 221E 3C6 3B5 2229 2261 B1 2265 2264 2320 \
     2321 F7 2248 B0 2219 B7 221A 207F B2 25A0 A0";
 
-/// All of them.
+/// All single-byte charsets.
 #[rustfmt::skip]
 pub(crate) static SINGLE_BYTE: [SingleByte; 57] = [
     (&["CP912", "CSISOLATIN2", "IBM912", "ISO-8859-2", "ISO-IR-101", "ISO8859-2", "ISO88592",
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(upper[126..], [0, 0x2D8]);
     }
 
-    /// What they were when they were compared with the C library.
+    /// The tables have not changed since they were compared with the C library.
     #[test]
     fn halves_stay_what_they_are() {
         let bytes = SINGLE_BYTE.iter().flat_map(|(_, upper)| upper.map(u16::to_le_bytes));

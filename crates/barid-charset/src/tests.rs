@@ -1,4 +1,4 @@
-//! Known answers, and the tables of the C library where its `iconv` is there.
+//! Known answers, and comparisons with the C library's tables if its `iconv` is installed.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -44,7 +44,7 @@ fn hostile_texts_take_linear_time() {
     }
 }
 
-/// Texts of one character each.
+/// Returns texts of one character each.
 fn sequences(name: &str) -> Vec<Vec<u8>> {
     let pairs = |first: std::ops::RangeInclusive<u8>, second: std::ops::RangeInclusive<u8>| {
         first.flat_map(move |first| second.clone().map(move |second| [first, second]))
@@ -64,7 +64,7 @@ fn sequences(name: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// The lines that `iconv` makes of texts, by their numbers.
+/// Returns the lines that `iconv` produces for the texts, in their order.
 fn converted(name: &str, texts: &[Vec<u8>]) -> Option<Vec<String>> {
     let mut input = if name == "ISO-2022-KR" { b"\x1b$)C".to_vec() } else { Vec::new() };
     for (number, text) in texts.iter().enumerate() {
@@ -87,8 +87,8 @@ fn converted(name: &str, texts: &[Vec<u8>]) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Differences that are meant: the first two characters of the C library are those of JIS, ours of
-/// the WHATWG, as all Japanese is read.
+/// Returns `true` for intended differences: the C library follows JIS for the first two characters,
+/// barid follows the WHATWG, whose mapping all Japanese mail is read with.
 fn is_meant(name: &str, ours: &str, theirs: &str) -> bool {
     let middle_or_dash = ["\u{30fb}", "\u{2015}"].contains(&theirs);
     name == "ISO-2022-JP-2" && (middle_or_dash || ours.chars().all(|c| c == '\u{ff5e}'))
