@@ -6,9 +6,9 @@
 //! group      = phrase ":" [mailbox *("," mailbox)] ";"
 //! ```
 //!
-//! A comment behind an `addr-spec` counts as its name. What is not an address becomes one with a
-//! name alone or an empty host, and reading goes on behind the next comma. Missing texts are empty
-//! rather than absent, so that nothing looks like the mark of a group.
+//! A comment behind an `addr-spec` counts as its name. Text that is not an address becomes one with
+//! a name alone or an empty host, and reading continues behind the next comma. Missing texts are
+//! empty rather than absent, so that nothing looks like the mark of a group.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use crate::peers::dovecot;
 use crate::plain_address::Plain;
 use crate::{Profile, decode_plain, decode_words};
 
-/// Reads a raw address list; of more than [`ADDRESSES_MAX`] entries the first are kept.
+/// Parses a raw address list; keeps the first [`ADDRESSES_MAX`] entries.
 ///
 /// A group is its start (`host` is `None`), its members and its end (`mailbox` and `host` are
 /// `None`). Encoded words stay encoded. O(length).
@@ -31,7 +31,8 @@ pub fn parse_addresses(raw: &[u8]) -> Vec<Address> {
     addresses
 }
 
-/// [`parse_addresses`], one after the other; those of the usual forms without an allocation.
+/// Calls `visit` with each address that [`parse_addresses`] returns; does not allocate for
+/// addresses of the usual forms.
 pub fn visit_addresses(raw: &[u8], mut visit: impl FnMut(AddressRef<'_>)) {
     let mut list = AddressList::new(raw);
     for _ in 0..ADDRESSES_MAX {
@@ -45,7 +46,7 @@ pub fn visit_addresses(raw: &[u8], mut visit: impl FnMut(AddressRef<'_>)) {
     }
 }
 
-/// An [`Address`] that is lent.
+/// A borrowed [`Address`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRef<'a> {
     /// The display name.
@@ -59,7 +60,7 @@ pub struct AddressRef<'a> {
 }
 
 impl<'a> AddressRef<'a> {
-    /// Lends an address.
+    /// Borrows an address.
     pub fn of(address: &'a Address) -> Self {
         Self {
             name: address.name.as_deref(),
@@ -80,8 +81,8 @@ impl<'a> AddressRef<'a> {
     }
 }
 
-/// The local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); of a group
-/// its name, as in ENVELOPE; empty if there is none.
+/// Returns the local part of the first address, the sort key of FROM, TO and CC (RFC 5256 §3); for
+/// a group its name, as in ENVELOPE; the empty string if there is no address.
 ///
 /// Borrows in all usual cases.
 pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
@@ -92,10 +93,10 @@ pub fn first_mailbox(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default())
 }
 
-/// [`first_mailbox`] as another program would have it.
+/// [`first_mailbox`] by the rules of another program.
 ///
-/// Dovecot gives `MISSING_MAILBOX` for what is no address. c-client differs on such addresses in
-/// ways that are not followed here.
+/// Dovecot returns `MISSING_MAILBOX` for text that is not an address. c-client's different
+/// treatment of such text is not reproduced.
 pub fn first_mailbox_as(raw: &[u8], profile: Profile) -> Cow<'_, [u8]> {
     match dovecot_first(raw, profile) {
         Some(first) => Cow::Owned(first.and_then(|address| address.mailbox).unwrap_or_default()),
@@ -103,9 +104,9 @@ pub fn first_mailbox_as(raw: &[u8], profile: Profile) -> Cow<'_, [u8]> {
     }
 }
 
-/// [`display_name`] as another program would have it; see [`first_mailbox_as`].
+/// [`display_name`] by the rules of another program; see [`first_mailbox_as`].
 ///
-/// In a name, what is not UTF-8 is broken to Dovecot.
+/// Dovecot treats a name that is not UTF-8 as broken.
 pub fn display_name_as(raw: &[u8], profile: Profile) -> Cow<'_, str> {
     match (dovecot_first(raw, profile), Plain::parse(raw)) {
         (Some(Some(Address { name: Some(name), .. })), _) => Cow::Owned(dovecot::decoded(&name)),
@@ -119,7 +120,7 @@ pub fn display_name_as(raw: &[u8], profile: Profile) -> Cow<'_, str> {
     }
 }
 
-/// The first address by Dovecot's rules, where these may differ from ours.
+/// Returns the first address by Dovecot's rules, where these may differ from ours.
 fn dovecot_first(raw: &[u8], profile: Profile) -> Option<Option<Address>> {
     if profile != Profile::Dovecot || Plain::parse(raw).is_some() {
         return None;
@@ -128,8 +129,9 @@ fn dovecot_first(raw: &[u8], profile: Profile) -> Option<Option<Address>> {
     Some(list.next())
 }
 
-/// What to show for the first address, the sort key of DISPLAYFROM and DISPLAYTO (RFC 5957 §3): its
-/// decoded name, else `mailbox@host`; of a group its name; empty if there is none.
+/// Returns the display text of the first address, the sort key of DISPLAYFROM and DISPLAYTO (RFC
+/// 5957 §3): its decoded name, else `mailbox@host`; for a group its name; the empty string if there
+/// is no address.
 ///
 /// Borrows in all usual cases.
 pub fn display_name(raw: &[u8]) -> Cow<'_, str> {
@@ -145,7 +147,7 @@ pub fn display_name(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// [`display_name`] of an address already parsed.
+/// [`display_name`] of a parsed address.
 pub fn address_display_name(address: &Address) -> String {
     if let Some(name) = &address.name {
         let name = decode_words(name);
@@ -161,7 +163,7 @@ pub fn address_display_name(address: &Address) -> String {
     decode_plain(&text).into_owned()
 }
 
-/// Reads one address after the other.
+/// Reads addresses one by one.
 struct AddressList<'a> {
     lexer: Lexer<'a>,
     in_group: bool,
@@ -196,7 +198,7 @@ impl<'a> AddressList<'a> {
         std::mem::take(&mut self.in_group).then(Address::default)
     }
 
-    /// The next address if it is of a usual form; else nothing is read.
+    /// Returns the next address if it has a usual form; otherwise reads nothing.
     fn next_plain(&mut self) -> Option<AddressRef<'a>> {
         if self.ended {
             return None;
@@ -250,7 +252,7 @@ impl<'a> AddressList<'a> {
         address
     }
 
-    /// Goes on to the next separator; an unfinished construct reaches to the end.
+    /// Skips to the next separator; an unfinished construct reaches to the end.
     fn skip_garbage(&mut self) {
         if self.lexer.unterminated() {
             self.ended = true;
@@ -297,12 +299,12 @@ impl<'a> AddressList<'a> {
         if !lexer.eat(b'>') {
             return Err(crate::lexer::Broken);
         }
-        // A comment behind the address may lack its end without harm to the address.
+        // A comment behind the address may be unterminated; the address is still valid.
         lexer.skip_cfws().ok();
         Ok(())
     }
 
-    /// Takes the text up to the `>` as it is, divided at its last `@`.
+    /// Reads the text up to the `>` unchanged, divided at its last `@`.
     fn broken_angle_addr(&mut self, address: &mut Address) {
         let text = self.lexer.take_while(|byte| !matches!(byte, b'>' | b','));
         self.lexer.eat(b'>');
@@ -323,13 +325,13 @@ impl<'a> AddressList<'a> {
         lexer.forget_comment();
         let local = local_part(lexer);
         let is_local = local.is_ok();
-        // Who quotes a word that stands alone means a name.
+        // A quoted word that stands alone is a name.
         let is_quoted = text[..lexer.position() - start].contains(&b'"');
         address.mailbox = local.ok();
         let has_host = is_local && lexer.eat(b'@');
         if has_host {
             let mut host = Vec::new();
-            // What the host has read before it broke off still says more than nothing.
+            // A partial host is better than none.
             lexer.domain(&mut host).ok();
             address.host = Some(host);
         }
@@ -526,7 +528,7 @@ mod tests {
         check("Group: a@b;", "Group");
     }
 
-    /// The addresses of a list, each taken apart.
+    /// Returns the addresses of a list, each taken apart.
     fn taken_apart(raw: &[u8]) -> Vec<Address> {
         let mut list = AddressList::new(raw);
         std::iter::from_fn(|| list.next()).collect()

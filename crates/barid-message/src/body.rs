@@ -8,14 +8,15 @@ use crate::defect::{Defect, DefectKind, Defects};
 use crate::words::{decode_base64, hex};
 use crate::{decode_charset, decode_plain, parameter};
 
-/// The raw bytes of a part's body, as [`crate::body_structure`] found it in the same message.
+/// Returns the raw bytes of a part's body, as [`crate::body_structure`] found it in the same
+/// message.
 ///
 /// Offsets that do not fit the message give an empty slice.
 pub fn raw_body<'m>(message: &'m [u8], part: &BodyStructure) -> &'m [u8] {
     message.get(part.body_offset as usize..part.body_end as usize).unwrap_or_default()
 }
 
-/// The raw bytes of a part's header, its empty line included.
+/// Returns the raw bytes of a part's header, its empty line included.
 pub fn raw_header<'m>(message: &'m [u8], part: &BodyStructure) -> &'m [u8] {
     message.get(part.header_offset as usize..part.body_offset as usize).unwrap_or_default()
 }
@@ -26,10 +27,10 @@ pub fn is_known_encoding(encoding: &[u8]) -> bool {
     KNOWN.iter().any(|known| known.eq_ignore_ascii_case(encoding))
 }
 
-/// The body of a part without its transfer encoding, and what was wrong with it.
+/// Returns the body of a part without its transfer encoding, and its defects.
 ///
-/// base64 and quoted-printable are decoded as far as they can be; of an unknown encoding the bytes
-/// are given as they are. Line ends of text stay as stored. Borrows where nothing is encoded.
+/// base64 and quoted-printable are decoded as far as possible; the bytes of an unknown encoding are
+/// returned unchanged. Line ends of text stay as stored. Borrows where nothing is encoded.
 pub fn part_body<'m>(message: &'m [u8], part: &BodyStructure) -> (Cow<'m, [u8]>, Vec<Defect>) {
     let raw = raw_body(message, part);
     let mut defects = Defects::default();
@@ -57,10 +58,10 @@ pub fn part_body<'m>(message: &'m [u8], part: &BodyStructure) -> (Cow<'m, [u8]>,
     (Cow::Owned(decoded), defects.into_vec())
 }
 
-/// The body of a text part as text: decoded, in its charset.
+/// Returns the body of a text part as text, decoded from its transfer encoding and charset.
 ///
-/// Without a charset, or with one that is unknown, the bytes are taken as UTF-8 if they are that,
-/// else as windows-1252; the same where a part says it is ASCII.
+/// Without a charset, or with an unknown one, the bytes are decoded as UTF-8 if they are valid
+/// UTF-8, else as windows-1252; so is a part that claims to be ASCII.
 pub fn part_text<'m>(message: &'m [u8], part: &BodyStructure) -> (Cow<'m, str>, Vec<Defect>) {
     let (bytes, mut defects) = part_body(message, part);
     let charset = parameter(&part.parameters, "charset").unwrap_or_default();
@@ -88,12 +89,12 @@ fn in_charset<'a>(charset: &[u8], plain: bool, bytes: &'a [u8]) -> Option<Cow<'a
     if plain { Some(decode_plain(bytes)) } else { decode_charset(charset, bytes) }
 }
 
-/// Decodes quoted-printable (RFC 2045 §6.7); returns where the first `=` is that quotes nothing,
-/// and leaves such as they are. White space at the end of a line was added on the way and falls
-/// away.
+/// Decodes quoted-printable (RFC 2045 §6.7). Returns the offset of the first `=` that quotes
+/// nothing; such signs are copied unchanged. White space at the end of a line was added in transit
+/// and is removed.
 fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut broken) = (0, None);
-    // What was quoted stays, be it white space.
+    // A quoted byte stays, even if it is white space.
     let mut kept = out.len();
     while at < raw.len() {
         let rest = &raw[at..];
@@ -128,14 +129,15 @@ fn decode_quoted_printable(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     broken
 }
 
-/// Cuts blanks and a CR off the end, but for the first `kept` bytes.
+/// Removes blanks and a CR from the end, except in the first `kept` bytes.
 fn trim_line_end(out: &mut Vec<u8>, kept: usize) {
     while out.len() > kept && matches!(out.last(), Some(b' ' | b'\t' | b'\r')) {
         out.pop();
     }
 }
 
-/// The length of the white space and line end behind a `=`; the end of the text also counts.
+/// Returns the length of the white space and line end behind a `=`; the end of the text also counts
+/// as a line end.
 fn soft_line_break(rest: &[u8]) -> Option<usize> {
     let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
     match rest.get(blanks) {

@@ -9,18 +9,18 @@ use crate::peers::dovecot;
 
 /// Maps a text to its sort key: every character in simple titlecase, then decomposed.
 ///
-/// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` gives the same but
-/// for characters that decompose in several steps, of which it takes one, and for those that
-/// Unicode has added since (`docs/deviations.md`). O(length).
+/// Keys are compared byte by byte. Dovecot's `uni_utf8_to_decomposed_titlecase` returns the same
+/// key, except for characters that decompose in several steps, of which it takes one, and for
+/// characters that Unicode has added since (`docs/deviations.md`). O(length).
 pub fn casemap(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     casemap_into(text, &mut key);
     key
 }
 
-/// [`casemap`] as another program would do it.
+/// [`casemap`] by the rules of another program.
 ///
-/// Dovecot takes the first step of a decomposition only; c-client does as the RFC says.
+/// Dovecot takes the first step of a decomposition only; c-client follows the RFC.
 pub fn casemap_as(text: &str, profile: Profile) -> String {
     let mut key = String::with_capacity(text.len());
     match profile {
@@ -42,7 +42,7 @@ pub fn casemap_into(text: &str, key: &mut String) {
     }
 }
 
-/// Maps the characters in front that are not ASCII, as [`casemap`] does, and gives what follows.
+/// Maps the leading non-ASCII characters as [`casemap`] does, and returns the rest of the text.
 pub fn casemap_foreign(text: &str, mut push: impl FnMut(&str)) -> &str {
     let mut rest = text.chars();
     loop {
@@ -63,14 +63,14 @@ fn map(character: char, push: &mut impl FnMut(&str)) {
     decompose_compatible(titlecase(character), |part| push(part.encode_utf8(&mut [0; 4])));
 }
 
-/// What the characters up to U+07FF are mapped to: Latin, Greek, Cyrillic, Hebrew and Arabic. Made
+/// The mappings of the characters up to U+07FF: Latin, Greek, Cyrillic, Hebrew and Arabic. Built
 /// when the first of them is met.
 static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
 
 struct Table {
-    /// What they are mapped to, one behind the other.
+    /// The mappings of all characters, concatenated.
     text: String,
-    /// Where in `text` that of each ends.
+    /// End of each character's mapping in `text`.
     ends: Vec<u16>,
 }
 
@@ -84,15 +84,15 @@ impl Table {
         Self { text, ends }
     }
 
-    /// `character` is not above U+07FF, and not NUL.
+    /// Returns the mapping of `character`, which must be from U+0001 to U+07FF.
     fn get(&self, character: char) -> &str {
         let at = character as usize;
         &self.text[usize::from(self.ends[at - 1])..usize::from(self.ends[at])]
     }
 }
 
-/// The simple titlecase mapping of Unicode, which differs from the full uppercase mapping of the
-/// standard library in the characters listed here.
+/// Returns the simple titlecase mapping of Unicode, which differs from the full uppercase mapping
+/// of the standard library in the characters listed here.
 pub(crate) fn titlecase(character: char) -> char {
     match character {
         // Digraphs have a titlecase of their own.

@@ -1,16 +1,16 @@
 //! Texts with CRLF at the end of their lines.
 
-/// The length of a text with every LF that follows no CR counted as two bytes.
+/// Returns the length of a text in which every LF without a CR before it counts as two bytes.
 pub fn crlf_size(text: &[u8]) -> u64 {
     text.len() as u64 + bare_lfs(text)
 }
 
-/// Whether every LF follows a CR.
+/// Returns `true` if every LF follows a CR.
 pub fn has_only_crlf(text: &[u8]) -> bool {
     bare_lfs(text) == 0
 }
 
-/// Appends a text with every LF that follows no CR made CRLF: [`crlf_size`] bytes.
+/// Appends a text with every LF without a CR before it written as CRLF: [`crlf_size`] bytes.
 pub fn push_crlf(text: &[u8], out: &mut Vec<u8>) {
     let len = crlf_size(text) as usize;
     out.reserve(len);
@@ -32,10 +32,10 @@ fn push_bare(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[from..]);
 }
 
-/// How many LF follow no CR. Without a branch for each line, so that many bytes are compared at
-/// once.
+/// Returns the number of LFs without a CR before them. It has no branch for each line, so that the
+/// compiler compares many bytes at once.
 fn bare_lfs(text: &[u8]) -> u64 {
-    /// So many fit into a byte.
+    /// Chunk length whose count fits into a byte.
     const STRETCH: usize = 240;
     let Some(behind) = text.get(1..) else { return 0 };
     let mut count = u64::from(text[0] == b'\n');

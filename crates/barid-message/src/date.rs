@@ -13,9 +13,9 @@ use barid_types::SentDate;
 use crate::Profile;
 use crate::peers::{c_client_date, dovecot};
 
-/// Reads a raw `Date` body; `None` if no date can be made of it.
+/// Parses a raw `Date` body; `None` if it cannot be read as a date.
 ///
-/// Never allocates; some 50 ns.
+/// Never allocates; takes some 50 ns.
 pub fn parse_date(raw: &[u8]) -> Option<SentDate> {
     let mut cursor = Cursor { text: raw, at: 0 };
     cursor.skip_blanks();
@@ -39,7 +39,7 @@ pub fn parse_date(raw: &[u8]) -> Option<SentDate> {
     date.at(time, zone)
 }
 
-/// [`parse_date`] as another program would read it.
+/// [`parse_date`] by the rules of another program.
 pub fn parse_date_as(raw: &[u8], profile: Profile) -> Option<SentDate> {
     match profile {
         Profile::Rfc => parse_date(raw),
@@ -65,7 +65,7 @@ pub(crate) struct Time {
 }
 
 impl Day {
-    /// Days since 1970-01-01; `None` if the month has no such day.
+    /// Returns the days since 1970-01-01; `None` if the month has no such day.
     pub(crate) fn since_1970(self) -> Option<i64> {
         let Self { year, month, day } = self;
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -85,7 +85,7 @@ impl Day {
         Some(shifted * 365 + leap_days + day_of_year - 719_468)
     }
 
-    /// The instant at a time of day in a zone; a leap second counts as the one before.
+    /// Returns the instant at a time of day in a zone; a leap second counts as the one before.
     pub(crate) fn at(self, time: Time, zone_minutes: i16) -> Option<SentDate> {
         let Time { hour, minute, second } = time;
         if hour > 23 || minute > 59 || second > 60 {
@@ -155,7 +155,7 @@ fn full_year(year: u32, digits: usize) -> Option<i64> {
     Some(i64::from(year))
 }
 
-/// The number of a month by its first three letters.
+/// Returns the number of a month by its first three letters.
 pub(crate) fn month_number(word: &[u8]) -> Option<u32> {
     let [a, b, c, ..] = *word else { return None };
     Some(match [a | 0x20, b | 0x20, c | 0x20] {

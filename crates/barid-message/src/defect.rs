@@ -1,15 +1,15 @@
-//! What is wrong with a message.
+//! Defects of a message.
 
 use std::fmt;
 
 use crate::limits::DEFECTS_MAX;
 
-/// One thing wrong with a message, and where.
+/// One defect of a message, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Defect {
-    /// What is wrong.
+    /// The kind of the defect.
     pub kind: DefectKind,
-    /// Where, as an offset into the stored message.
+    /// Its place, as an offset into the stored message.
     pub offset: u64,
 }
 
@@ -17,33 +17,33 @@ pub struct Defect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DefectKind {
-    /// A header line without a colon that continues nothing.
+    /// A header line without a colon that is not a continuation.
     JunkHeaderLine,
-    /// The header ends with the message: there is no empty line.
+    /// The header has no empty line behind it: the message ends with it.
     MissingBlankLine,
     /// A NUL byte in a header.
     NulInHeader,
     /// `Content-Type` cannot be read; `text/plain` is assumed.
     BadContentType,
-    /// A multipart without a boundary parameter; it is taken as having no parts.
+    /// A multipart without a boundary parameter; it is treated as having no parts.
     MissingBoundary,
     /// A multipart in which its boundary never occurs.
     BoundaryNotFound,
     /// A multipart that ends without its closing boundary.
     UnclosedMultipart,
-    /// `Content-Transfer-Encoding` is unknown; the bytes are taken as they are.
+    /// `Content-Transfer-Encoding` is unknown; the bytes are returned unchanged.
     UnknownEncoding,
     /// A multipart or a message is encoded, which RFC 2045 §6.4 forbids.
     EncodedContainer,
-    /// Bytes in a base64 body that are not base64.
+    /// Bytes in a base64 body that are outside the base64 alphabet.
     BadBase64,
-    /// A `=` in a quoted-printable body that is followed by nothing it may be followed by.
+    /// A `=` in a quoted-printable body with invalid bytes behind it.
     BadQuotedPrintable,
-    /// A charset that is unknown, or text that is not in the charset it says.
+    /// A charset that is unknown, or text that is invalid in the charset it declares.
     BadCharset,
-    /// Parts nested deeper than is looked into.
+    /// Parts nested deeper than the limit.
     TooDeep,
-    /// More parts than are looked at.
+    /// More parts than the limit.
     TooManyParts,
 }
 

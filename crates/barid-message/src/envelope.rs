@@ -5,11 +5,11 @@ use barid_types::{Address, Envelope};
 use crate::limits::ADDRESSES_MAX;
 use crate::{fields, parse_addresses, unfold};
 
-/// The envelope of a header, or of a whole message, whose body is not looked at.
+/// Returns the envelope of a header. Also accepts a whole message, whose body is ignored.
 ///
-/// The addresses of a field that occurs more than once are put together, as Dovecot and c-client
-/// do; of every other field the first occurrence counts. `Sender` and `Reply-To` are those of
-/// `From` where they are missing or hold no address.
+/// The addresses of a repeated field are concatenated, as in Dovecot and c-client; for every other
+/// field the first occurrence counts. `Sender` and `Reply-To` are copied from `From` where they are
+/// missing or contain no address.
 pub fn envelope(header: &[u8]) -> Envelope {
     let mut envelope = Envelope::default();
     for field in fields(header) {

@@ -11,8 +11,8 @@ use crate::owned;
 
 /// The fields that a header cache needs, as raw bodies.
 ///
-/// A body is still folded; white space and line ends around it are trimmed. Of a field that occurs
-/// more than once the first counts, as in Dovecot (`mail_get_first_header`) and c-client
+/// A body is still folded; white space and line ends around it are trimmed. The first occurrence of
+/// a repeated field counts, as in Dovecot (`mail_get_first_header`) and c-client
 /// (`rfc822_parse_msg_full`), also for `Message-ID` and `References`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderFields<'a> {
@@ -38,22 +38,22 @@ pub struct HeaderFields<'a> {
     pub in_reply_to: Option<&'a [u8]>,
     /// `References`.
     pub references: Option<&'a [u8]>,
-    /// Whether one of these fields occurs again behind the first.
+    /// `true` if one of these fields occurs more than once.
     pub has_repeats: bool,
-    /// Where the body starts: behind the empty line, or the length of the input if there is none.
+    /// Offset of the body: behind the empty line, or the length of the input if there is none.
     pub body_offset: usize,
 }
 
 impl<'a> HeaderFields<'a> {
-    /// Finds the fields in a header, or in a whole message, whose body is not looked at.
+    /// Finds the fields in a header. Also accepts a whole message, whose body is ignored.
     ///
     /// Costs one search for each line end; never allocates.
     pub fn scan(header: &'a [u8]) -> Self {
         Self::scan_lines(header, |_, _| {})
     }
 
-    /// [`HeaderFields::scan`] and [`crate::header_key`] in one pass, where all lines of the header
-    /// end in LF and it has none of the fields that the key leaves out; else in two.
+    /// Computes [`HeaderFields::scan`] and [`crate::header_key`] in one pass if all lines of the
+    /// header end in LF and it has none of the fields that the key leaves out; else in two.
     pub fn scan_with_key(header: &'a [u8]) -> (Self, u64) {
         let (mut plain, mut fields_end) = (true, 0);
         let fields = Self::scan_lines(header, |start, end| {
@@ -69,8 +69,8 @@ impl<'a> HeaderFields<'a> {
         (fields, key)
     }
 
-    /// Calls `visit` with the range of each line before the empty one. Of a line that continues
-    /// another nothing is known but that it belongs to it.
+    /// Calls `visit` with the range of each line before the empty one. A continuation line is
+    /// passed without the field that it continues.
     #[inline]
     fn scan_lines(header: &'a [u8], mut visit: impl FnMut(usize, usize)) -> Self {
         let mut fields = Self::default();
@@ -101,7 +101,8 @@ impl<'a> HeaderFields<'a> {
         fields
     }
 
-    /// The slot of the field that starts with `line` and where its value starts in the line.
+    /// Returns the slot of the field that starts with `line`, and the offset of its value in the
+    /// line.
     #[inline]
     fn slot(&mut self, line: &[u8]) -> Option<(&mut Option<&'a [u8]>, usize)> {
         let (name, slot): (&[u8], _) = match line[0] | 0x20 {
@@ -136,15 +137,15 @@ pub struct RawField<'a> {
     pub body: &'a [u8],
     /// The raw body with the white space behind it, up to its last line end.
     pub padded: &'a [u8],
-    /// Where the field starts in the header.
+    /// Offset of the field in the header.
     pub offset: usize,
-    /// Where the field ends in the header, behind its last line end.
+    /// Offset of the field's end in the header, behind its last line end.
     pub end: usize,
 }
 
 /// Walks over all fields of a header in their order, junk lines included, up to the empty line.
 ///
-/// A whole message may be given; its body is not looked at. Costs O(header) altogether.
+/// Also accepts a whole message, whose body is ignored. Costs O(header) altogether.
 pub fn fields(header: &[u8]) -> Fields<'_> {
     Fields { header, at: 0, ended: false }
 }
@@ -158,7 +159,7 @@ pub struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Where the next field starts; once the iterator has ended, where the body starts.
+    /// Returns the offset of the next field; after the iterator has ended, that of the body.
     pub fn offset(&self) -> usize {
         self.at
     }
@@ -195,12 +196,13 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Finds the first field called `name` (compared without regard to ASCII case).
+/// Finds the first field with the name `name` (compared without regard to ASCII case).
 pub fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<RawField<'a>> {
     fields(header).find(|field| field.name.eq_ignore_ascii_case(name))
 }
 
-/// Where the body of a message starts: behind the first empty line, or at the end if there is none.
+/// Returns the offset of the body of a message: behind the first empty line, or at the end if there
+/// is none.
 pub fn body_offset(message: &[u8]) -> usize {
     let mut at = 0;
     while at < message.len() {
@@ -213,15 +215,15 @@ pub fn body_offset(message: &[u8]) -> usize {
     message.len()
 }
 
-/// A name has no white space inside, but mailers have written some before the colon (RFC 5322
-/// §4.5).
+/// Returns `true` if a field name is valid. A name has no white space inside, but some mailers have
+/// written white space before the colon (RFC 5322 §4.5).
 fn is_name(name: &[u8]) -> bool {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     let length = name.len() - name.iter().rev().take_while(|byte| blank(byte)).count();
     length > 0 && !name[..length].iter().any(blank)
 }
 
-/// Where the value starts if `line` is a field called `name` (lower case).
+/// Returns the offset of the value if `line` is a field with the name `name` (lower case).
 #[inline]
 fn value_start(line: &[u8], name: &[u8]) -> Option<usize> {
     if !line.get(..name.len())?.eq_ignore_ascii_case(name) {
@@ -234,13 +236,13 @@ fn value_start(line: &[u8], name: &[u8]) -> Option<usize> {
     (line[at] == b':').then_some(at + 1)
 }
 
-/// The offset behind the line that starts at `at`.
+/// Returns the offset behind the line that starts at `at`.
 #[inline]
 pub(crate) fn line_end(text: &[u8], at: usize) -> usize {
     memchr(b'\n', &text[at..]).map_or(text.len(), |line_feed| at + line_feed + 1)
 }
 
-/// Tells whether a line, its line end included, is empty.
+/// Returns `true` if a line, its line end included, is empty.
 pub(crate) fn is_empty_line(line: &[u8]) -> bool {
     matches!(line, b"\n" | b"\r\n")
 }
@@ -252,7 +254,7 @@ fn trim_start(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Cuts spaces, tabs and line ends off both ends.
+/// Trims spaces, tabs and line ends from both ends.
 #[inline]
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
     let mut text = trim_start(text);

@@ -16,9 +16,9 @@ use crate::lexer::Lexer;
 use crate::limits::{BROKEN_IDS_MAX, MESSAGE_ID_LEN_MAX, MESSAGE_IDS_MAX, REFERENCES_LEN_MAX};
 use crate::peers::c_client_ids;
 
-/// The first valid message id of a raw field body, in normal form.
+/// Returns the first valid message id of a raw field body, in normal form.
 ///
-/// Borrows unless something had to be taken out of the id.
+/// Borrows unless something has to be removed from the id.
 pub fn message_id(raw: &[u8], profile: Profile) -> Option<Cow<'_, [u8]>> {
     let raw = &raw[..raw.len().min(REFERENCES_LEN_MAX)];
     match profile {
@@ -30,9 +30,9 @@ pub fn message_id(raw: &[u8], profile: Profile) -> Option<Cow<'_, [u8]>> {
 
 /// Calls `visit` with every valid message id of a raw field body, in normal form, in order.
 ///
-/// Of more than [`MESSAGE_IDS_MAX`] ids, or of a body longer than [`REFERENCES_LEN_MAX`], the last
-/// ones are visited, since the nearest ancestors say most. Returns how many ids were left out at
-/// the start (at least one where the body was cut).
+/// From more than [`MESSAGE_IDS_MAX`] ids, or from a body longer than [`REFERENCES_LEN_MAX`], the
+/// last ones are visited, since the nearest ancestors matter most. Returns the number of ids
+/// skipped at the start (at least 1 if the body was cut).
 pub fn message_ids(raw: &[u8], profile: Profile, visit: &mut dyn FnMut(&[u8])) -> usize {
     let cut = raw.len().saturating_sub(REFERENCES_LEN_MAX);
     let raw = &raw[cut..];
@@ -49,13 +49,13 @@ pub fn message_ids(raw: &[u8], profile: Profile, visit: &mut dyn FnMut(&[u8])) -
     skipped + usize::from(cut > 0)
 }
 
-/// What differs between RFC 5322 and Dovecot.
+/// The rules for ids, which differ between RFC 5322 and Dovecot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// A `<` starts an id anew, and both sides of the `@` hold something.
+    /// A `<` starts a new id, and neither side of the `@` is empty.
     Rfc,
-    /// Everything up to a `>` is an id if it holds an `@`; where it needs unquoting, what the
-    /// failed attempts just before have read becomes part of it (`message_id_get_next` reuses its
+    /// Everything up to a `>` is an id if it contains an `@`; if the id needs unquoting, the text
+    /// read by the failed attempts just before becomes part of it (`message_id_get_next` reuses its
     /// buffer).
     Dovecot,
 }
@@ -79,9 +79,10 @@ struct Ids<'a> {
     at: usize,
     dialect: Dialect,
     unquoted: Vec<u8>,
-    /// The first byte at or behind `at` that ends the quick check, so that it is sought once.
+    /// The first byte at or behind `at` that ends the quick check; cached so that each is searched
+    /// for once.
     stop: usize,
-    /// How many more attempts at unquoting may fail.
+    /// Number of unquoting attempts that may still fail.
     attempts: usize,
 }
 
@@ -90,7 +91,8 @@ impl<'a> Ids<'a> {
         Self { raw, at: 0, dialect, unquoted: Vec::new(), stop: 0, attempts: BROKEN_IDS_MAX }
     }
 
-    /// Where the first `>`, `"` or `(` behind an opening `<` is (for the RFC also `[` and `<`).
+    /// Returns the offset of the first `>`, `"` or `(` at or behind `from` (for the RFC also `[`
+    /// and `<`).
     fn find_stop(&mut self, from: usize) -> Option<usize> {
         if self.stop < from {
             let stops = match self.dialect {
@@ -174,7 +176,7 @@ fn is_plausible(id: &[u8], dialect: Dialect) -> bool {
 
 fn without_blanks(id: &[u8]) -> Cow<'_, [u8]> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-    // Without an early end, so that it is done many bytes at a time.
+    // No early end, so that the compiler handles many bytes at a time.
     if id.iter().fold(false, |found, byte| found | blank(byte)) {
         return Cow::Owned(id.iter().copied().filter(|byte| !blank(byte)).collect());
     }

@@ -3,7 +3,7 @@
 //! 8-bit bytes are atom text. Comments nest by a counter, without recursion. Line ends inside a
 //! token are folds and fall away.
 
-/// The input is not what was asked for; the position is then of no use.
+/// The input does not match the grammar; the position is then undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -40,37 +40,37 @@ impl<'a> Lexer<'a> {
         self.at = at.min(self.text.len());
     }
 
-    /// What is not read yet.
+    /// Returns the unread text.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.text[self.at..]
     }
 
-    /// Tells whether a comment, quoted string or literal without its end was met; it then reaches
-    /// to the end of the text, and callers stop there lest they read the text again and again.
+    /// Returns `true` if an unterminated comment, quoted string or literal was met. It reaches to
+    /// the end of the text, and callers stop there so that the text is not read repeatedly.
     pub(crate) fn unterminated(&self) -> bool {
         self.unterminated
     }
 
-    /// Steps over `byte` if it comes next.
+    /// Skips `byte` if it comes next. Returns `true` if it did.
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    /// Forgets the comment that was skipped last.
+    /// Discards the comment that was skipped last.
     pub(crate) fn forget_comment(&mut self) {
         self.comment = None;
     }
 
-    /// The text of the comment that was skipped last, unquoted and unfolded.
+    /// Returns the text of the comment that was skipped last, unquoted and unfolded.
     pub(crate) fn comment(&self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         push_unquoted(&self.text[self.comment.clone()?], &mut text);
         Some(text)
     }
 
-    /// `[CFWS]`; a comment without its end is broken.
+    /// `[CFWS]`; fails at an unterminated comment.
     pub(crate) fn skip_cfws(&mut self) -> Lexed<()> {
         loop {
             match self.peek() {
@@ -101,7 +101,7 @@ impl<'a> Lexer<'a> {
         Err(Broken)
     }
 
-    /// What a backslash quotes; line ends and NUL it does not.
+    /// Skips the byte behind a backslash. Line ends and NUL cannot be quoted and are not skipped.
     fn skip_quoted(&mut self) -> Lexed<()> {
         let Some(quoted) = self.peek() else {
             self.unterminated = true;
@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// The atom text from here, perhaps empty.
+    /// Returns the atom text from here, perhaps empty.
     pub(crate) fn atext(&mut self) -> &'a [u8] {
         self.take_while(is_atext)
     }
@@ -233,7 +233,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Tells whether a byte may stand in an atom; 8-bit bytes may, since they occur.
+/// Returns `true` if a byte is allowed in an atom; 8-bit bytes are, since they occur.
 pub(crate) fn is_atext(byte: u8) -> bool {
     ATEXT[byte as usize]
 }

@@ -1,8 +1,9 @@
-//! Bytes of a message to what a mail store wants to know of it.
+//! Parsers from the bytes of a message to the values that a mail store needs.
 //!
 //! Everything here is pure: slices in, values out, no input or output, no clock. Malformed mail is
-//! never an error: every function gives the best value it can, and those that read whole messages
-//! give [`Defect`]s beside it. What mail could make large or deep is bounded in [`limits`].
+//! never an error: every function returns the best value it can, and those that read whole messages
+//! return [`Defect`]s beside it. Everything that mail could make large or deep is bounded in
+//! [`limits`].
 //!
 //! [`HeaderFields::scan`] finds the fields that a header cache needs in one pass without
 //! allocating; [`parse_date`], [`base_subject`], [`message_ids`], [`first_mailbox`] and

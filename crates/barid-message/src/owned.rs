@@ -1,4 +1,4 @@
-//! The header fields that mailbox formats own, and what a message is without them.
+//! The header fields that mailbox formats own, and messages without them.
 //!
 //! mbox programs keep flags, keywords and UIDs in fields of the header. They belong to the mailbox
 //! rather than to the message: *the same bytes* of a message are those without these fields.
@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::crlf::{crlf_size, has_only_crlf};
 use crate::fields::{is_empty_line, line_end};
 
-/// Tells whether mailbox formats own the field of this name: `Status`, `X-Status`, `X-Keywords`,
-/// `X-UID`, `X-IMAP` or `X-IMAPbase`, without regard to ASCII case.
+/// Returns `true` if mailbox formats own the field of this name: `Status`, `X-Status`,
+/// `X-Keywords`, `X-UID`, `X-IMAP` or `X-IMAPbase`, without regard to ASCII case.
 pub fn is_owned_field(name: &[u8]) -> bool {
     match name.len() {
         5 => name.eq_ignore_ascii_case(b"x-uid"),
@@ -23,9 +23,9 @@ pub fn is_owned_field(name: &[u8]) -> bool {
     }
 }
 
-/// The same bytes of a message: all but the fields of [`is_owned_field`].
+/// Returns the bytes of a message without the fields of [`is_owned_field`].
 ///
-/// Borrows if there is none of them. O(length of the header), and one copy where there is one.
+/// Borrows if the message has no such field. O(length of the header), plus one copy if it has one.
 pub fn strip_owned(message: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = Vec::new();
     let mut from = 0;
@@ -45,8 +45,8 @@ pub(crate) fn visit_owned(message: &[u8], visit: &mut dyn FnMut(usize, usize)) {
     visit_dropped(message, is_owned_field, visit);
 }
 
-/// The size of a message in octets as IMAP counts it: line ends as CRLF, without the owned fields
-/// (RFC 9051 §2.3.4). One pass over the message.
+/// Returns the size of a message in octets as IMAP counts it: line ends as CRLF, without the owned
+/// fields (RFC 9051 §2.3.4). One pass over the message.
 pub fn rfc822_size(message: &[u8]) -> u64 {
     let mut size = crlf_size(message);
     visit_dropped(message, is_owned_field, &mut |start, end| {
@@ -57,7 +57,8 @@ pub fn rfc822_size(message: &[u8]) -> u64 {
 
 /// [`rfc822_size`] of a message of `size` bytes that is stored with CRLF, from its header alone.
 ///
-/// Returns `None` where the header does not tell: it is cut, or its lines end otherwise.
+/// Returns `None` if the header does not determine it: it is truncated, or some of its lines do not
+/// end in CRLF.
 pub fn rfc822_size_of_crlf(header: &[u8], size: u64) -> Option<u64> {
     let mut owned = 0;
     let end = visit_dropped(header, is_owned_field, &mut |start, end| owned += end - start);
@@ -65,13 +66,13 @@ pub fn rfc822_size_of_crlf(header: &[u8], size: u64) -> Option<u64> {
     (is_whole && has_only_crlf(header)).then(|| size - owned as u64)
 }
 
-/// A hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header without the
-/// owned fields and without `Content-Length`, which mbox programs change too.
+/// Returns the hash by which a message is recognised: XXH3 (64 bits, seed 0) over its header
+/// without the owned fields and without `Content-Length`, which mbox programs change too.
 ///
-/// Every line counts as ended by LF, also the last, so that the key stays when a message moves
-/// between mailboxes with different line ends, and when another is put behind one that is cut short
-/// in its header. The empty line and the body do not count; a whole message may be
-/// given. Streams, without a copy.
+/// Every line counts as ended by LF, including the last, so that the key stays the same when a
+/// message moves between mailboxes with different line ends, and when another message is appended
+/// to one that is truncated in its header. The empty line and the body do not count; a whole
+/// message is accepted too. Streams, without a copy.
 pub fn header_key(header: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     let mut from = 0;
@@ -95,7 +96,7 @@ fn is_no_part_of_key(name: &[u8]) -> bool {
     is_owned_field(name) || name.eq_ignore_ascii_case(b"content-length")
 }
 
-/// Tells whether a line starts a field that [`header_key`] leaves out.
+/// Returns `true` if a line starts a field that [`header_key`] leaves out.
 #[inline]
 pub(crate) fn is_left_out_of_key(line: &[u8]) -> bool {
     may_be_dropped(line) && name_of(line).is_some_and(is_no_part_of_key)
@@ -113,8 +114,8 @@ fn update_with_lf(hash: &mut Xxh3, text: &[u8]) {
     hash.update(&text[from..]);
 }
 
-/// Calls `visit` with the range of every field whose name is to be dropped; returns where the
-/// header ends, before its empty line.
+/// Calls `visit` with the range of every field whose name `dropped` selects. Returns the offset
+/// of the end of the header, before its empty line.
 fn visit_dropped(
     header: &[u8],
     dropped: impl Fn(&[u8]) -> bool,
@@ -139,13 +140,13 @@ fn visit_dropped(
     header.len()
 }
 
-/// A quick look at the first letter.
+/// Returns `true` if the first letter of a line allows such a field: a quick check.
 #[inline]
 fn may_be_dropped(line: &[u8]) -> bool {
     matches!(line[0] | 0x20, b's' | b'x' | b'c')
 }
 
-/// The field name at the start of a line, without the white space before the colon.
+/// Returns the field name at the start of a line, without the white space before the colon.
 fn name_of(line: &[u8]) -> Option<&[u8]> {
     let name = &line[..memchr::memchr(b':', line)?];
     let blanks = name.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();

@@ -35,14 +35,14 @@ pub(crate) fn disposition(raw: &[u8]) -> Option<(Vec<u8>, Vec<Parameter>)> {
     Some((kind, parameters(&mut lexer)))
 }
 
-/// The first token of a raw field body.
+/// Returns the first token of a raw field body.
 pub(crate) fn first_token(raw: &[u8]) -> Option<Vec<u8>> {
     let mut lexer = Lexer::new(&raw[..raw.len().min(CONTENT_FIELD_LEN_MAX)]);
     lexer.skip_cfws().ok()?;
     token(&mut lexer)
 }
 
-/// The tags of a raw `Content-Language` body.
+/// Returns the tags of a raw `Content-Language` body.
 pub(crate) fn languages(raw: &[u8]) -> Vec<Vec<u8>> {
     let mut lexer = Lexer::new(&raw[..raw.len().min(CONTENT_FIELD_LEN_MAX)]);
     let mut tags = Vec::new();
@@ -58,8 +58,8 @@ pub(crate) fn languages(raw: &[u8]) -> Vec<Vec<u8>> {
     tags
 }
 
-/// The readable value of a parameter: decoded as RFC 2231 or, against the rules but often, RFC 2047
-/// says. Names are compared without regard to ASCII case.
+/// Returns the readable value of a parameter, decoded by RFC 2231 or, against the rules but often
+/// used, RFC 2047. Names are compared without regard to ASCII case.
 pub fn parameter<'a>(parameters: &'a [Parameter], name: &str) -> Option<Cow<'a, str>> {
     let named = |parameter: &&Parameter, mark: &str| {
         let wanted = name.bytes().chain(mark.bytes());
@@ -118,7 +118,7 @@ struct Section {
     value: Vec<u8>,
 }
 
-/// `*(";" parameter)`; what is no parameter is passed over.
+/// `*(";" parameter)`; anything else is skipped.
 fn parameters(lexer: &mut Lexer<'_>) -> Vec<Parameter> {
     let mut sections = Vec::new();
     while !lexer.at_end() && sections.len() < PARAMETERS_MAX {

@@ -1,4 +1,4 @@
-//! Addresses of the forms that nearly all have.
+//! Addresses of the most common forms.
 
 use crate::lexer::is_atext;
 
@@ -14,7 +14,7 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Costs as much as the address is long.
+    /// Parses the first address. O(length of the address).
     pub(crate) fn parse(raw: &'a [u8]) -> Option<Self> {
         let text = trim_start(raw);
         let (name, addr_spec) = match phrase(text) {
@@ -42,7 +42,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// A phrase that needs no unquoting, and what follows.
+/// Reads a phrase that needs no unquoting. Returns it and the rest.
 fn phrase(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if let [b'"', rest @ ..] = text {
         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n'))?;
@@ -60,13 +60,13 @@ fn trim_start(text: &[u8]) -> &[u8] {
     &text[text.iter().position(|byte| !blank(byte)).unwrap_or(text.len())..]
 }
 
-/// Atoms with dots anywhere, perhaps none.
+/// Reads atoms with dots anywhere, possibly none.
 fn atoms(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| !(is_atext(*byte) || *byte == b'.'));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Whether there are atoms with one dot between each two.
+/// Returns `true` if `atoms` is at least one atom, with one dot between each two.
 fn is_dot_atom(atoms: &[u8]) -> bool {
     let is_doubled = atoms.windows(2).any(|pair| pair == b"..");
     !atoms.is_empty() && !atoms.starts_with(b".") && !atoms.ends_with(b".") && !is_doubled

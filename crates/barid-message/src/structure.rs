@@ -1,9 +1,9 @@
 //! The MIME structure of a message (RFC 2045, RFC 2046, RFC 9051 §7.5.2 BODYSTRUCTURE).
 //!
-//! The walker goes through the message once, line by line, with a stack of open parts instead of
-//! recursion. Every part knows where its bytes lie in the stored message, whatever its line ends.
-//! The line end before a boundary belongs to the boundary. Of what came before only the header that
-//! is being read is held, so that a message can also come in pieces ([`StructureReader`]).
+//! The walker reads the message once, line by line, with a stack of open parts instead of
+//! recursion. Every part records the range of its bytes in the stored message, whatever its line
+//! ends. The line end before a boundary belongs to the boundary. Only the header that is being read
+//! is kept in memory, so that a message can also arrive in pieces ([`StructureReader`]).
 
 use std::borrow::Cow;
 
@@ -15,12 +15,12 @@ use crate::limits::{DEPTH_MAX, LINE_PIECE_LEN, PARTS_MAX};
 use crate::params::{content_type, disposition, first_token, languages};
 use crate::{envelope, parameter, unfold};
 
-/// The structure of a message, and what is wrong with it.
+/// Returns the structure of a message, and its defects.
 ///
-/// Parts say only what their headers say: a text without a charset has none, where servers show
-/// `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. What is nested
-/// deeper than [`DEPTH_MAX`] is not divided; behind [`PARTS_MAX`] parts no boundary counts. One
-/// pass.
+/// Parts contain only what their headers say: a text without a charset has none, where servers
+/// report `us-ascii`. A multipart whose boundary is missing or never occurs has no parts. Parts
+/// nested deeper than [`DEPTH_MAX`] are not divided; behind [`PARTS_MAX`] parts no boundary counts.
+/// One pass.
 pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
     let mut walker = Walker::new();
     let mut at = 0;
@@ -32,13 +32,13 @@ pub fn body_structure(message: &[u8]) -> (BodyStructure, Vec<Defect>) {
     walker.finish()
 }
 
-/// The structure of a message that comes in pieces of any length, for messages that are too large
-/// for memory: it holds the structure so far and one header.
+/// A reader for the structure of a message that arrives in pieces of any length, for messages that
+/// are too large for memory: it stores the structure so far and one header.
 pub struct StructureReader {
     walker: Walker,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
-    /// The beginning of that line was read already.
+    /// `true` if the beginning of that line was already read.
     is_continued: bool,
 }
 
@@ -49,10 +49,10 @@ impl Default for StructureReader {
 }
 
 impl StructureReader {
-    /// Reads on, and appends to `kept` what is read but for the bodies of parts without parts that
-    /// `keeps` refuses. It is asked with all that the header of a part says.
+    /// Reads on, and appends the bytes read to `kept`, except for the bodies of undivided parts
+    /// that `keeps` rejects. `keeps` is called with all that the header of a part says.
     ///
-    /// The bytes that are kept are a message of the same parts, some of which are empty.
+    /// The kept bytes are a message with the same parts, some of which are empty.
     pub fn read(
         &mut self,
         mut bytes: &[u8],
@@ -70,7 +70,7 @@ impl StructureReader {
             self.line.extend_from_slice(head);
             if end.is_some() || self.line.len() >= LINE_PIECE_LEN {
                 let mut line = std::mem::take(&mut self.line);
-                // A CR may be one half of a line end.
+                // A CR may be the first half of a line end.
                 let len = line.len() - usize::from(line.ends_with(b"\r"));
                 self.piece(&line[..len], end.is_some(), keeps, kept);
                 line.drain(..len);
@@ -79,7 +79,7 @@ impl StructureReader {
         }
     }
 
-    /// Returns the bytes of the header that is held: a header without an end takes that much
+    /// Returns the length in bytes of the header in memory: a header without an end takes that much
     /// memory.
     pub fn header_len(&self) -> usize {
         self.walker.header.len()
@@ -117,7 +117,7 @@ impl StructureReader {
     }
 }
 
-/// Where in the message and, since its start, how many line feeds and how many of them bare.
+/// An offset in the message, with the number of line feeds before it and how many of them are bare.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     offset: usize,
@@ -139,14 +139,14 @@ enum Kind {
 struct Open {
     part: BodyStructure,
     kind: Kind,
-    /// In a `multipart/digest`, where `message/rfc822` is the default type.
+    /// `true` for a part of a `multipart/digest`, where `message/rfc822` is the default type.
     in_digest: bool,
     body: Mark,
 }
 
 struct Walker {
     stack: Vec<Open>,
-    /// The header of the innermost part, as long as it is being read.
+    /// The header of the innermost part, while it is being read.
     header: Vec<u8>,
     /// The start of the line being read.
     here: Mark,
@@ -180,13 +180,13 @@ impl Walker {
         self.stack.push(Open { part, kind: Kind::Header, in_digest, body: Mark::default() });
     }
 
-    /// Reads a line, or a piece of a long one; what is not its start is neither a boundary nor
-    /// empty.
+    /// Reads a line, or a piece of a long one; a piece that is not its start is neither a boundary
+    /// nor empty.
     fn line(&mut self, line: &[u8], is_start: bool) {
         let start = self.here.offset;
         let next = self.after(line, start + line.len());
         if is_start && line.starts_with(b"--") && self.boundary(line, next) {
-            // The line before has become part of the boundary's own.
+            // The line end before it belongs to the boundary.
         } else if self.in_header() {
             self.header.extend_from_slice(line);
             if is_start && is_empty_line(line) {
@@ -197,7 +197,7 @@ impl Walker {
         self.here = next;
     }
 
-    /// Returns how deep the innermost part is, if its body is being read and is not divided.
+    /// Returns the depth of the innermost part if its body is being read and is not divided.
     fn leaf_depth(&self) -> Option<(usize, usize)> {
         let open = self.stack.last()?;
         matches!(open.kind, Kind::Leaf).then_some((self.stack.len(), self.parts))
@@ -221,7 +221,7 @@ impl Walker {
         matches!(self.stack.last(), Some(Open { kind: Kind::Header, .. }))
     }
 
-    /// Handles a line that starts with `--`; `false` if it is no boundary of an open multipart.
+    /// Handles a line that starts with `--`; `false` if it is not a boundary of an open multipart.
     fn boundary(&mut self, line: &[u8], next: Mark) -> bool {
         let matched = self.stack.iter().enumerate().rev().find_map(|(level, open)| {
             let Kind::Multipart { delimiter, digest, .. } = &open.kind else { return None };
@@ -329,7 +329,8 @@ impl Walker {
         }
     }
 
-    /// Ends a header that no empty line ends; whatever its type, there is no body to divide.
+    /// Ends a header that has no empty line behind it; whatever its type, there is no body to
+    /// divide.
     fn end_header_at(&mut self, end: Mark) {
         let names_a_message = self.stack.len() == 1 || is_in_message(&self.stack);
         let Some(open) = self.stack.last_mut() else { return };
@@ -352,7 +353,7 @@ impl Walker {
         }
     }
 
-    /// Gives the message part around the innermost part the envelope that its header makes.
+    /// Stores the envelope from the header in the message part around the innermost part.
     fn note_envelope(&mut self, header: &[u8]) {
         if let [.., Open { kind: Kind::Message, part, .. }, _] = &mut *self.stack {
             part.envelope = Some(Box::new(envelope(header)));
@@ -371,7 +372,7 @@ fn is_in_message(stack: &[Open]) -> bool {
     matches!(stack, [.., Open { kind: Kind::Message, .. }, _])
 }
 
-/// Tells whether a part is of a type of messages that are looked into: `message/rfc822` or
+/// Returns `true` if a part is an enclosed message, which is parsed further: `message/rfc822` or
 /// `message/global` (RFC 6532).
 pub fn is_message(part: &BodyStructure) -> bool {
     part.media_type.eq_ignore_ascii_case(b"message")
@@ -392,13 +393,13 @@ fn empty_text(offset: usize) -> BodyStructure {
     }
 }
 
-/// `"--" boundary` of a multipart; trailing white space does not belong to a boundary.
+/// Returns `"--" boundary` of a multipart, without trailing white space, which is not part of it.
 fn delimiter(part: &BodyStructure) -> Option<Vec<u8>> {
     let named = |name: &[u8]| name.eq_ignore_ascii_case(b"boundary");
     let plain = part.parameters.iter().find(|parameter| named(&parameter.name));
     let boundary = match plain {
         Some(plain) => Cow::Borrowed(&*plain.value),
-        // Written in the extended form of RFC 2231, as it occurs.
+        // Written in the extended form of RFC 2231, which occurs.
         None => Cow::Owned(parameter(&part.parameters, "boundary")?.into_owned().into_bytes()),
     };
     let boundary = boundary.trim_ascii_end();
@@ -412,7 +413,7 @@ fn trim_end(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Fills a part with what its header says of it.
+/// Fills the fields of a part from its header.
 fn read_header(
     header: &[u8],
     offset: usize,
@@ -459,13 +460,13 @@ fn read_header(
     }
 }
 
-/// What follows `Content-` in a field name, in lower case.
+/// Returns the rest of a field name behind `Content-`, in lower case.
 fn content_name(name: &[u8]) -> Option<Vec<u8>> {
     let (head, tail) = name.split_at_checked(8)?;
     head.eq_ignore_ascii_case(b"content-").then(|| tail.to_ascii_lowercase())
 }
 
-/// Looks for what is wrong with a header as such.
+/// Reports the defects of a header itself.
 fn check_header(header: &[u8], offset: usize, names_a_message: bool, defects: &mut Defects) {
     if let Some(nul) = memchr::memchr(0, header) {
         defects.add(DefectKind::NulInHeader, offset + nul);

@@ -18,13 +18,13 @@ use crate::limits::SUBJECT_LEN_MAX;
 use crate::peers::{c_client, dovecot};
 use crate::{Profile, decode_words};
 
-/// What is left of a subject when reply and forward marks are taken off.
+/// A subject without its reply and forward marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BaseSubject {
     /// The base subject in the form of i;unicode-casemap (titlecased and decomposed UTF-8; other
     /// bytes only under [`Profile::CClient`]).
     pub text: Vec<u8>,
-    /// Whether a mark of a reply or a forward was taken off.
+    /// `true` if a mark of a reply or a forward was removed.
     pub is_reply_or_forward: bool,
 }
 
@@ -34,17 +34,17 @@ pub struct SubjectScratch {
     text: Vec<u8>,
 }
 
-/// The base subject of a raw `Subject` body (RFC 5256 §2.1); of an over-long one only the start
-/// counts ([`SUBJECT_LEN_MAX`]).
+/// Returns the base subject of a raw `Subject` body (RFC 5256 §2.1). Only the first
+/// [`SUBJECT_LEN_MAX`] bytes count.
 pub fn base_subject(raw: &[u8], profile: Profile) -> BaseSubject {
     let mut scratch = SubjectScratch::default();
     let (text, is_reply_or_forward) = base_subject_into(raw, profile, &mut scratch);
     BaseSubject { text: text.to_vec(), is_reply_or_forward }
 }
 
-/// [`base_subject`] without an allocation for ASCII subjects once the scratch has grown.
+/// [`base_subject`] without an allocation for ASCII subjects after the scratch has grown.
 ///
-/// Returns the text and whether the subject is one of a reply or a forward. O(length).
+/// Returns the text, and `true` if the subject is a reply or a forward. O(length).
 pub fn base_subject_into<'s>(
     raw: &[u8],
     profile: Profile,
@@ -73,7 +73,7 @@ pub fn base_subject_into<'s>(
     (&scratch.text[base], is_reply_or_forward)
 }
 
-/// Upper-cases ASCII and packs its white space; `false` if there is more to do than that.
+/// Upper-cases ASCII and packs its white space; `false` if the text needs more than that.
 fn canonical_ascii(raw: &[u8], text: &mut Vec<u8>) -> bool {
     text.reserve(raw.len());
     let (mut last, mut seen) = (0, 0);
@@ -110,7 +110,8 @@ fn pack_white_space(from: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Steps 2 to 6 of RFC 5256 §2.1 over a canonical text: what is left, and whether it was marked.
+/// Applies steps 2 to 6 of RFC 5256 §2.1 to a canonical text. Returns the rest, and `true` if it
+/// had a mark.
 fn strip(text: &[u8]) -> (Range<usize>, bool) {
     let (mut start, mut end) = (0, text.len());
     let mut marked = false;
@@ -140,10 +141,10 @@ fn strip_trailers(text: &[u8], start: usize, end: &mut usize, marked: &mut bool)
     }
 }
 
-/// Steps 3 and 4 once; `false` if nothing was taken off.
+/// Applies steps 3 and 4 once; `false` if nothing was removed.
 ///
-/// All blobs are passed at once: where no mark follows the last of them, none follows any of them,
-/// so that the time stays linear however many there are.
+/// All blobs are skipped at once: if no mark follows the last of them, none follows any of them, so
+/// that the time stays linear for any number of blobs.
 fn strip_leader(text: &[u8], start: &mut usize, marked: &mut bool) -> bool {
     let begin = *start;
     if text.get(begin) == Some(&b' ') {
@@ -166,7 +167,7 @@ fn strip_leader(text: &[u8], start: &mut usize, marked: &mut bool) -> bool {
     *start > begin
 }
 
-/// The offset behind the blob that starts at `at`, its space included.
+/// Returns the offset behind the blob that starts at `at`, its space included.
 fn blob(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'[') {
         return None;
@@ -176,7 +177,7 @@ fn blob(text: &[u8], at: usize) -> Option<usize> {
     (text[close] == b']').then(|| skip_space(text, close + 1))
 }
 
-/// The offset behind the `subj-refwd` that starts at `at`.
+/// Returns the offset behind the `subj-refwd` that starts at `at`.
 fn mark(text: &[u8], at: usize) -> Option<usize> {
     let rest = &text[at..];
     let word = [&b"RE"[..], b"FWD", b"FW"].into_iter().find(|word| rest.starts_with(word))?;

@@ -1,4 +1,4 @@
-//! What a person wants of a message: its text in reading order, and what is attached.
+//! The readable content of a message: its text in reading order, and its attachments.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub struct NumberedPart<'s> {
     pub part: &'s BodyStructure,
 }
 
-/// All parts that have a number, each before the parts in it.
+/// Returns all parts that have a number, each before the parts in it.
 ///
 /// A message without parts is its own part 1; the structure inside a `message/rfc822` has a number
 /// of its own only where it is not a multipart. O(parts).
@@ -53,10 +53,10 @@ pub fn numbered_parts(structure: &BodyStructure) -> Vec<NumberedPart<'_>> {
     numbered
 }
 
-/// The part of a number; see [`numbered_parts`]. O(depth).
+/// Returns the part of a number; see [`numbered_parts`]. O(depth).
 pub fn part_by_number<'s>(structure: &'s BodyStructure, number: &str) -> Option<&'s BodyStructure> {
     let mut part = structure;
-    // Whether `part` itself may be meant by 1, as the body of a message without parts is.
+    // `true` while number 1 may name `part` itself, as in a message without parts.
     let mut is_whole = true;
     for digits in number.split('.') {
         let index: usize = digits.parse().ok().filter(|index| *index > 0)?;
@@ -78,20 +78,21 @@ fn is_multipart(part: &BodyStructure) -> bool {
     part.media_type.eq_ignore_ascii_case(b"multipart")
 }
 
-/// A part that is to be saved rather than read.
+/// A part to be saved rather than read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// The part number, such as `1.2`.
     pub number: String,
-    /// The file name that the part gives itself, decoded; it may hold anything, `/` included.
+    /// The decoded file name from the part's header; it may contain anything, even `/`.
     pub name: Option<String>,
     /// `type/subtype` in lower case.
     pub media_type: String,
-    /// The size in octets as transferred, that is still encoded.
+    /// The size in octets as transferred, still encoded.
     pub size: u64,
 }
 
-/// The attachments of a message: parts that say so, and those that are neither text nor have parts.
+/// Returns the attachments of a message: parts with that disposition, and parts that are neither
+/// text nor divided.
 pub fn attachments(structure: &BodyStructure) -> Vec<Attachment> {
     let numbered = numbered_parts(structure).into_iter();
     let wanted = numbered.filter(|numbered| is_attachment(numbered.part));
@@ -112,7 +113,7 @@ fn is_attachment(part: &BodyStructure) -> bool {
     attached || !(read || is_multipart(part))
 }
 
-/// The file name of a part: `filename` of its disposition, else `name` of its type.
+/// Returns the file name of a part: `filename` of its disposition, else `name` of its type.
 pub fn file_name(part: &BodyStructure) -> Option<String> {
     let disposition = part.disposition.as_ref();
     let name = disposition.and_then(|disposition| parameter(&disposition.parameters, "filename"));
@@ -125,16 +126,17 @@ pub fn media_type(part: &BodyStructure) -> String {
     String::from_utf8_lossy(&text).to_ascii_lowercase()
 }
 
-/// The text of a message in reading order: its text parts, decoded, with HTML as plain text.
+/// Returns the text of a message in reading order: its text parts, decoded, with HTML as plain
+/// text.
 ///
-/// Of alternatives the plain text is taken, else the HTML, else the last. Attached parts are left
-/// out; an enclosed message shows its sender, date and subject above its text. Line ends become LF.
-/// Of a text longer than [`READABLE_TEXT_LEN_MAX`] bytes the start is given.
+/// Of alternatives the plain text is used, else the HTML, else the last. Attached parts are left
+/// out; the text of an enclosed message starts with its sender, date and subject. Line ends become
+/// LF. A text longer than [`READABLE_TEXT_LEN_MAX`] bytes is truncated.
 pub fn readable_text(message: &[u8]) -> String {
     readable_text_of(message, &body_structure(message).0)
 }
 
-/// [`readable_text`] of a message whose structure is known.
+/// [`readable_text`] of a message with a known structure.
 pub fn readable_text_of(message: &[u8], structure: &BodyStructure) -> String {
     let mut text = String::new();
     let mut open = vec![structure];
@@ -161,7 +163,7 @@ pub fn readable_text_of(message: &[u8], structure: &BodyStructure) -> String {
     text
 }
 
-/// The alternative that reads best as text.
+/// Returns the alternative that reads best as text.
 fn alternative(parts: &[BodyStructure]) -> Option<&BodyStructure> {
     let of_type = |wanted: &str| parts.iter().find(|part| media_type(part) == wanted);
     of_type("text/plain").or_else(|| of_type("text/html")).or_else(|| parts.last())

@@ -1,12 +1,13 @@
-//! A stored message as it goes over the wire.
+//! The form in which a stored message is sent.
 
 use std::borrow::Cow;
 
 use crate::crlf::{has_only_crlf, push_crlf};
 use crate::owned::visit_owned;
 
-/// The message as IMAP gives it: without the fields that mailbox formats own, every line ended by
-/// CRLF. As long as [`crate::rfc822_size`] says. Borrows where that is what is stored.
+/// Returns the message in the form that IMAP sends: without the fields that mailbox formats own,
+/// every line ended by CRLF. Its length is [`crate::rfc822_size`]. Borrows if the stored message
+/// already has that form.
 pub fn wire_message(stored: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     match write_wire(stored, &mut out) {
@@ -15,7 +16,7 @@ pub fn wire_message(stored: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// [`wire_message`] with room that is used again: what is in it is overwritten.
+/// [`wire_message`] with a reusable buffer, whose content is overwritten.
 pub fn wire_message_in<'a>(stored: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     room.clear();
     match write_wire(stored, room) {
@@ -24,7 +25,7 @@ pub fn wire_message_in<'a>(stored: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] 
     }
 }
 
-/// Appends the message, unless it is what is stored; whether it is not.
+/// Appends the message in wire form if it differs from the stored one. Returns `true` if it does.
 fn write_wire(stored: &[u8], out: &mut Vec<u8>) -> bool {
     let mut from = 0;
     visit_owned(stored, &mut |start, end| {
@@ -38,7 +39,7 @@ fn write_wire(stored: &[u8], out: &mut Vec<u8>) -> bool {
     is_other
 }
 
-/// Whether an LF follows no CR: in most texts that have one the first does not.
+/// Returns `true` if some LF has no CR before it: in most texts with one, the first LF is such.
 fn has_bare_lf(text: &[u8]) -> bool {
     let is_bare = |at: usize| at == 0 || text[at - 1] != b'\r';
     memchr::memchr(b'\n', text).is_some_and(is_bare) || !has_only_crlf(text)

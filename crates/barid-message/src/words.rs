@@ -1,8 +1,8 @@
 //! Unfolding (RFC 5322 §2.2.3) and encoded words (RFC 2047).
 //!
-//! What is broken is left as it is: an encoded word with an unknown charset or encoding, with bytes
-//! that base64 does not have, or without its end shows as written. Spaces inside a word, words
-//! glued to text and characters split between neighbouring words are accepted: all occur.
+//! Malformed encoded words are left unchanged: a word with an unknown charset or encoding, with
+//! bytes outside the base64 alphabet, or without its end. Spaces inside a word, words glued to text
+//! and characters split between neighbouring words are accepted: all occur.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::memmem;
 
-/// Takes the line ends out of a raw field body; the white space that follows them stays.
+/// Removes the line ends from a raw field body; the white space behind them stays.
 pub fn unfold(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\n', raw).is_none() {
         return Cow::Borrowed(raw);
@@ -26,8 +26,8 @@ pub fn unfold(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// Unfolds a raw field body and decodes its encoded words.
 ///
-/// Bytes above 127 outside of encoded words are taken as UTF-8 if they are that, else as
-/// windows-1252. Borrows if there is nothing to change; O(length).
+/// Bytes above 127 outside of encoded words are decoded as UTF-8 if they are valid UTF-8, else as
+/// windows-1252. Borrows if nothing changes; O(length).
 pub fn decode_words(raw: &[u8]) -> Cow<'_, str> {
     let text = match unfold(raw) {
         Cow::Borrowed(text) => text,
@@ -36,7 +36,7 @@ pub fn decode_words(raw: &[u8]) -> Cow<'_, str> {
     decode_unfolded(text)
 }
 
-/// Decodes bytes without encoded words: UTF-8 if they are that, else windows-1252.
+/// Decodes bytes without encoded words: as UTF-8 if they are valid, else as windows-1252.
 pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -44,11 +44,11 @@ pub fn decode_plain(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Decodes bytes of a named charset; `None` if the charset is unknown and they are not UTF-8
-/// either.
+/// Decodes bytes of a named charset; `None` if the charset is unknown and the bytes are not valid
+/// UTF-8.
 ///
-/// Known are the charsets of the WHATWG Encoding Standard, those of `barid-charset`, and from
-/// mail-parser those that occur in old mail besides, such as UTF-7.
+/// The charsets of the WHATWG Encoding Standard, those of `barid-charset`, and some others of old
+/// mail from mail-parser, such as UTF-7, are known.
 pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str>> {
     match KnownCharset::named(charset) {
         Some(KnownCharset::Standard(encoding)) => Some(encoding.decode_with_bom_removal(bytes).0),
@@ -58,7 +58,7 @@ pub fn decode_charset<'a>(charset: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, str
     }
 }
 
-/// A charset that [`decode_charset`] knows, by who decodes it.
+/// A charset that [`decode_charset`] knows, by its decoder.
 enum KnownCharset {
     Standard(&'static Encoding),
     Other(Charset),
@@ -76,7 +76,7 @@ impl KnownCharset {
     }
 }
 
-/// Tells whether [`decode_charset`] knows a charset.
+/// Returns `true` if [`decode_charset`] knows a charset.
 fn is_known(charset: &[u8]) -> bool {
     KnownCharset::named(charset).is_some()
 }
@@ -136,7 +136,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Adds a word; `false` if it cannot be decoded, and then nothing was added.
+    /// Adds a word; `false` if it cannot be decoded, in which case nothing is added.
     fn push_word(&mut self, word: &Word<'a>) -> bool {
         let encoding = Encoding::for_label(word.charset);
         let same = self.charset.eq_ignore_ascii_case(word.charset);
@@ -188,7 +188,7 @@ impl<'a> Word<'a> {
         valid.then_some(Self { charset, encoding, text, len: text_end + 2 })
     }
 
-    /// Appends the decoded bytes; `false` if the text holds what base64 does not have.
+    /// Appends the decoded bytes; `false` if the text contains bytes outside the base64 alphabet.
     pub(crate) fn decode_into(&self, out: &mut Vec<u8>) -> bool {
         if self.encoding == b'b' {
             return decode_base64(self.text, out) == 0;
@@ -216,15 +216,15 @@ fn decode_q(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(crate) fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).map(|value| value as u8)
 }
 
-/// Decodes base64 (RFC 4648 §4), skipping white space; returns how many bytes were neither.
+/// Decodes base64 (RFC 4648 §4), skipping white space; returns the number of foreign bytes skipped.
 ///
-/// Padding ends a group of four; what follows starts a new one, since texts that were encoded
-/// apart and then joined occur.
+/// Padding ends a group of four; a new group starts behind it, since texts that were encoded
+/// separately and then joined occur.
 pub(crate) fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> usize {
     let (mut bits, mut count, mut foreign) = (0u32, 0u32, 0);
     for &byte in text {

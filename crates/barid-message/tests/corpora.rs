@@ -1,4 +1,4 @@
-//! Every message of the corpora goes through everything, and the defects are counted.
+//! All functions applied to every message of the corpora, with the defects counted.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use barid_testkit::corpora;
 
 use super::exercise;
 
-/// All corpora, by what they unpack to.
+/// All corpora, by the folders they unpack to.
 const CORPORA: [&str; 7] = [
     "linux-man",
     "linux-mips",
@@ -37,7 +37,7 @@ fn dates_of(corpus: &str) -> Option<[usize; 3]> {
 
 #[test]
 fn every_date_of_list_mail_is_read() {
-    // Of old mail differ seconds of one digit and the zones BST, CEST, EET, MET-1 and S; see
+    // In old mail, seconds of one digit and the zones BST, CEST, EET, MET-1 and S differ; see
     // docs/deviations.md.
     for (corpus, real, own) in [
         ("linux-man/msgs", [17_885, 0, 0], [596, 0, 1]),

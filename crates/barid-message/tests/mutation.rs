@@ -104,7 +104,7 @@ fn mutated_messages_keep_their_promises() {
     }
 }
 
-/// What the grammars of fields give a meaning to, and a little text.
+/// Bytes with a meaning in the grammars of fields, and a little text.
 const SIGNS: &[u8] = b"()()\\\\\"\"<<>>@@,,;;::..[]=?_*'%-+ \t\r\n\0\xe9\xc3\xa912aZT/&#";
 
 /// The fields that have a grammar.

@@ -6,7 +6,7 @@ mod hostile;
 mod mutation;
 mod structure;
 
-/// A folder with a test that this list has forgotten would pass unnoticed.
+/// A test file that this list lacks would be ignored without notice.
 #[test]
 fn no_test_file_is_forgotten() {
     let source = include_str!("runner.rs");
@@ -66,7 +66,7 @@ fn exercise(message: &[u8]) -> Vec<barid_message::Defect> {
     defects
 }
 
-/// Parts lie inside the part around them, one behind the other, and their sizes are true.
+/// Asserts that parts lie inside the part around them, one behind the other, with correct sizes.
 fn check_offsets(message: &[u8], root: &barid_types::BodyStructure) {
     assert_eq!((root.header_offset, root.body_end), (0, message.len() as u64));
     let mut open = vec![root];

@@ -24,8 +24,8 @@ fn check(message: &str, expected: &[&str], defects: &[DefectKind]) {
     }
 }
 
-/// Reads a message in pieces of several lengths: its structure is the same, and so is that of what
-/// is kept, but for the bodies that are not.
+/// Reads a message in pieces of several lengths: its structure is the same, and so is that of the
+/// kept bytes, except for the bodies that were not kept.
 fn in_pieces(message: &[u8]) {
     let expected = body_structure(message);
     for len in [1, 2, 7, 64, message.len().max(1)] {
@@ -53,7 +53,7 @@ fn compare_kept(
     use barid_message::{raw_body, raw_header};
     assert_eq!(raw_header(message, part), raw_header(kept, kept_part));
     assert_eq!(part.parts.len(), kept_part.parts.len());
-    // A multipart that has no parts is not divided only when it ends.
+    // A multipart without parts turns out to be undivided only at its end.
     if part.parts.is_empty() && !part.media_type.eq_ignore_ascii_case(b"multipart") {
         let expected = if keeps(part) { raw_body(message, part) } else { b"" };
         assert_eq!(raw_body(kept, kept_part).trim_ascii(), expected.trim_ascii());

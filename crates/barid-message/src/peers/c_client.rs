@@ -14,10 +14,11 @@ const WORD_LEN_MIN: usize = 9;
 
 /// c-client's base subject of a raw field body, into `text`, and whether it had a mark.
 ///
-/// Differs from RFC 5256 in this: a subject with a malformed encoded word keeps its case; where
-/// white space was packed, trailing marks and spaces stay, since the end is still sought where it
-/// was before packing (and a `(fwd)` that happens to be found there counts as a mark). It does not
-/// trim fields, which our scanner has done: a subject that ends in white space is a little off.
+/// Differs from RFC 5256: a subject with a malformed encoded word keeps its case; after white space
+/// was packed, trailing marks and spaces stay, since c-client still looks for the end at its offset
+/// before packing (and a `(fwd)` that happens to be there counts as a mark). c-client does not trim
+/// fields; barid's scanner does, so that the result for a subject that ends in white space differs
+/// a little.
 pub(crate) fn base_subject(raw: &[u8], text: &mut Vec<u8>) -> (Range<usize>, bool) {
     let raw = unfold(raw);
     let raw = raw.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -31,7 +32,7 @@ pub(crate) fn base_subject(raw: &[u8], text: &mut Vec<u8>) -> (Range<usize>, boo
     }
     text.retain(|byte| *byte != 0);
     let unpacked = text.len();
-    // What was behind the packed text stays there, behind a NUL, and is looked at once.
+    // The text behind the packed text stays there, behind a NUL, and is read once.
     let end = pack(text);
     strip(text, end, unpacked)
 }
@@ -74,7 +75,7 @@ fn strip(text: &mut [u8], mut end: usize, unpacked: usize) -> (Range<usize>, boo
     }
 }
 
-/// Takes blanks and `(fwd)` off, going down from `from`; the NUL at `end` stops it.
+/// Removes blanks and `(fwd)` downwards from `from`; the NUL at `end` stops it.
 fn strip_trailers(
     text: &mut [u8],
     start: usize,
@@ -99,7 +100,7 @@ fn strip_trailers(
     end
 }
 
-/// Takes one blank run, mark or blob off the start; `false` if there is none.
+/// Removes one run of blanks, mark or blob from the start; `false` if there is none.
 fn strip_leader(text: &[u8], start: &mut usize, marked: &mut bool) -> bool {
     let rest = &text[*start..];
     let is = |word: &[u8]| rest.get(..word.len()).is_some_and(|r| r.eq_ignore_ascii_case(word));
@@ -128,7 +129,8 @@ fn skip_blanks(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// The offset behind a blob and its blanks, or `at` if there is none; `None` if it has no end.
+/// Returns the offset behind a blob and its blanks, or `at` if there is no blob; `None` if it has
+/// no end.
 fn skip_blob(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'[') {
         return Some(at);
@@ -151,7 +153,7 @@ fn canonical(raw: &[u8], text: &mut Vec<u8>) -> bool {
             at = behind_word(raw, at + word.len);
             continue;
         }
-        // To the next white space, which is taken along.
+        // Copies up to and including the next white space.
         while let Some(&byte) = raw.get(at) {
             text.push(titlecase_byte(byte));
             at += 1;
@@ -200,7 +202,7 @@ fn word(raw: &[u8]) -> Option<Word<'_>> {
     })
 }
 
-/// The token before the next `?`.
+/// Returns the token before the next `?`.
 fn token(raw: &[u8]) -> Option<&[u8]> {
     let length = raw.iter().position(|byte| *byte == b'?')?;
     let valid = |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[].=".contains(byte);

@@ -1,7 +1,7 @@
 //! c-client 2007f: dates (`mail_parse_date` and `mail_longdate`).
 //!
-//! Zones that it does not know are local time to it; here they are UTC, as on a machine whose zone
-//! is UTC.
+//! c-client treats unknown zones as local time; here they are UTC, as on a machine whose zone is
+//! UTC.
 
 use barid_types::SentDate;
 
@@ -10,13 +10,13 @@ use crate::date::month_number;
 /// The longest date that is read, its end included.
 const LEN_MAX: usize = 1024;
 
-/// The year in which its calendar starts.
+/// The year in which c-client's calendar starts.
 const BASE_YEAR: u64 = 1970;
 
-/// The last year that fits its record.
+/// The last year that fits c-client's record.
 const YEAR_MAX: u64 = BASE_YEAR + 127;
 
-/// A date as c-client's `mail_parse_date` reads it.
+/// Parses a date as c-client's `mail_parse_date` does.
 pub(crate) fn date(raw: &[u8]) -> Option<SentDate> {
     let raw = crate::unfold(raw);
     let raw = raw.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn date(raw: &[u8]) -> Option<SentDate> {
     Some(instant((day, month, year - BASE_YEAR), time, zone(text)))
 }
 
-/// Day, month and year in one of its forms.
+/// Parses day, month and year in one of c-client's forms.
 fn day(text: &mut &[u8]) -> Option<(u64, u64, u64)> {
     skip_spaces(text);
     let first = number(text).filter(|number| *number != 0)?;
@@ -140,7 +140,7 @@ fn numeric_zone(text: &[u8]) -> i64 {
     let minutes = match *digits {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'5', d @ b'0'..=b'9', ..] => {
             let value = |high: u8, low: u8| i64::from(high - b'0') * 10 + i64::from(low - b'0');
-            // The hours have four bits in its record.
+            // c-client's record has four bits for the hours.
             value(a, b) % 16 * 60 + value(c, d)
         }
         _ => 0,
@@ -148,7 +148,7 @@ fn numeric_zone(text: &[u8]) -> i64 {
     if west { -minutes } else { minutes }
 }
 
-/// Hours east of UTC of a zone name; names that end behind their third letter only.
+/// Returns the hours east of UTC of a zone name; `name` must end behind the third letter.
 fn named_zone(name: &[u8]) -> i64 {
     match name {
         b"A" | b"MET" => 1,
@@ -169,7 +169,7 @@ fn named_zone(name: &[u8]) -> i64 {
     }
 }
 
-/// Counts without asking whether the month has the day; before 1970 there is nothing.
+/// Converts without a check that the month has the day; dates before 1970 do not exist.
 fn instant(date: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i64) -> SentDate {
     let ((day, month, years), (hour, minute, second)) = (date, time);
     let year = years + BASE_YEAR;
@@ -202,8 +202,8 @@ fn digits(text: &mut &[u8]) -> Option<u64> {
     text.first().is_some_and(u8::is_ascii_digit).then(|| number(text))?
 }
 
-/// A number as C's `strtoul` reads it, white space and sign before it; `None` stands for no digits,
-/// and then nothing is read.
+/// Parses a number as C's `strtoul` does, after white space and a sign; without digits returns
+/// `None` and reads nothing.
 fn number(text: &mut &[u8]) -> Option<u64> {
     let mut rest = *text;
     while let [b' ' | b'\t'..=b'\r', tail @ ..] = rest {

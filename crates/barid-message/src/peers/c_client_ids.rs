@@ -1,17 +1,17 @@
 //! c-client 2007f: message ids (`mail_thread_parse_msgid` over `rfc822_parse_routeaddr`).
 //!
-//! An id is whatever can be read as an address in angle brackets, after a phrase if need be: its
-//! end may be missing, its host may be missing (then a filler stands for it), and what follows it
-//! in a list must look like the next one or reading stops. The phrase of an id that is written in
+//! An id is anything that can be read as an address in angle brackets, after an optional phrase:
+//! its end may be missing, its host may be missing (then a filler replaces it), and the text behind
+//! it in a list must look like the next id or reading stops. The phrase of an id that is written in
 //! ISO-2022-JP escapes is not recognised here.
 
-/// What stands for a host that is missing.
+/// The host of an id without one.
 const MISSING_HOST: &[u8] = b".MISSING-HOST-NAME.";
 
-/// What stands for a host that cannot be read.
+/// The host of an id whose host cannot be read.
 const BAD_HOST: &[u8] = b".SYNTAX-ERROR.";
 
-/// Reads id after id, up to the first that cannot be read.
+/// Reads ids up to the first that cannot be read.
 pub(crate) fn ids(raw: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let raw = crate::unfold(raw).into_owned();
     let end = raw.iter().position(|byte| *byte == 0).unwrap_or(raw.len());
@@ -24,7 +24,7 @@ pub(crate) fn ids(raw: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// The text, which an unfinished comment cuts off.
+/// The text, which an unfinished comment truncates.
 struct Reader {
     text: Vec<u8>,
     end: usize,
@@ -35,7 +35,7 @@ impl Reader {
         if at < self.end { self.text[at] } else { 0 }
     }
 
-    /// An id at `at` and where to go on, if there is anything left.
+    /// Reads an id at `at`. Returns it and the offset at which to continue, if any text is left.
     fn id(&mut self, at: usize) -> Option<(Vec<u8>, Option<usize>)> {
         let at = self.skip_white_space(at);
         let open = if self.byte(at) == b'<' { at } else { self.phrase(at)? };
@@ -55,7 +55,7 @@ impl Reader {
         Some((id, rest))
     }
 
-    /// Passes an `@domain,...:` before an address.
+    /// Skips an `@domain,...:` before an address.
     fn route(&mut self, start: usize) -> usize {
         let mut at = self.skip_white_space(start);
         let mut found = false;
@@ -71,7 +71,8 @@ impl Reader {
         if found && self.byte(at) == b':' { at + 1 } else { start }
     }
 
-    /// `local-part ["@" domain] [comment]`, as one text, and where to go on.
+    /// Reads `local-part ["@" domain] [comment]` as one text. Returns it and the offset at which to
+    /// continue.
     fn addr_spec(&mut self, at: usize) -> Option<(Vec<u8>, Option<usize>)> {
         let at = self.skip_white_space(at);
         let mut end = self.word(at)?;
@@ -106,14 +107,15 @@ impl Reader {
         Some((id, rest.filter(|rest| *rest < self.end)))
     }
 
-    /// RFC 733 wrote `at` for `@`.
+    /// RFC 733 writes `at` for `@`.
     fn is_spelled_at(&self, at: usize) -> bool {
         self.byte(at).eq_ignore_ascii_case(&b'a')
             && self.byte(at + 1).eq_ignore_ascii_case(&b't')
             && matches!(self.byte(at + 2), b' ' | b'\t' | b'\r' | b'\n' | b'(')
     }
 
-    /// A domain with where it ends; and where to go on even if there is none.
+    /// Reads a domain. Returns it with the offset of its end, and the offset at which to continue,
+    /// even without a domain.
     fn domain(&mut self, at: usize) -> (Option<(Vec<u8>, usize)>, Option<usize>) {
         let (first, mut stop) = self.domain_part(at);
         let Some((mut host, mut end)) = first else { return (None, stop) };
@@ -132,7 +134,7 @@ impl Reader {
         }
     }
 
-    /// One label or one literal.
+    /// Reads one label or one literal.
     fn domain_part(&mut self, at: usize) -> (Option<(Vec<u8>, usize)>, Option<usize>) {
         let at = self.skip_white_space(at);
         if self.byte(at) == b'[' {
@@ -150,7 +152,7 @@ impl Reader {
         }
     }
 
-    /// Where a domain literal that starts at `at` ends; `None` if it is empty.
+    /// Returns the end of the domain literal whose inside starts at `start`; `None` if it is empty.
     fn literal_end(&self, start: usize) -> Option<usize> {
         let mut at = start;
         while at < self.end {
@@ -163,7 +165,7 @@ impl Reader {
         (at > start).then_some(at.min(self.end))
     }
 
-    /// Passes words; where the last one ends.
+    /// Skips words. Returns the end of the last one.
     fn phrase(&mut self, at: usize) -> Option<usize> {
         let mut end = self.word(at)?;
         while end < self.end {
@@ -176,7 +178,7 @@ impl Reader {
         Some(end)
     }
 
-    /// A word of ordinary characters, quoted strings and quoted characters; where it ends.
+    /// Skips a word of ordinary characters, quoted strings and quoted characters. Returns its end.
     fn word(&mut self, at: usize) -> Option<usize> {
         let start = self.skip_white_space(at);
         if start >= self.end {
@@ -194,7 +196,8 @@ impl Reader {
         Some(at)
     }
 
-    /// Where a quoted string ends; `None` if it does not.
+    /// Returns the end of a quoted string whose inside starts at `at`; `None` if it is
+    /// unterminated.
     fn quoted_end(&self, mut at: usize) -> Option<usize> {
         while at < self.end {
             match self.text[at] {
@@ -206,8 +209,8 @@ impl Reader {
         None
     }
 
-    /// Passes white space and comments. At a comment without its end the innermost that is open
-    /// cuts the text off.
+    /// Skips white space and comments. An unterminated comment truncates the text at its innermost
+    /// open parenthesis.
     fn skip_white_space(&mut self, mut at: usize) -> usize {
         loop {
             match self.byte(at) {
@@ -224,7 +227,8 @@ impl Reader {
         }
     }
 
-    /// Where the comment at `at` ends, or else the innermost one that is open at the end.
+    /// Returns the end of the comment at `at`, or as an error the start of the innermost comment
+    /// that is still open.
     fn comment_end(&self, at: usize) -> Result<usize, usize> {
         let mut open = vec![at];
         let mut at = at + 1;
@@ -250,7 +254,7 @@ fn is_special(byte: u8) -> bool {
     byte <= b' ' || byte == 127 || b"()<>@,;:\\\"[]".contains(&byte)
 }
 
-/// Without quotes and backslashes.
+/// Removes quotes and backslashes.
 fn unquote(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();

@@ -10,7 +10,7 @@ use crate::date::{Day, Time, month_number};
 use crate::lexer::Lexer;
 use crate::words::{Word, is_blank};
 
-/// A date as Dovecot's `message_date_parse` reads it.
+/// Parses a date as Dovecot's `message_date_parse` does.
 ///
 /// Stricter than [`crate::parse_date`]: the weekday has three letters and a comma, years have two
 /// digits (from 1970) or four (from 1900), minutes and seconds two.
@@ -47,7 +47,7 @@ pub(crate) fn date(raw: &[u8]) -> Option<SentDate> {
     Day { year: i64::from(year), month, day }.at(Time { hour, minute, second }, zone)
 }
 
-/// An atom that may be followed by anything, even by nothing.
+/// Reads an atom, with anything or nothing behind it.
 fn last_atom<'a>(lexer: &mut Lexer<'a>) -> Option<&'a [u8]> {
     lexer.atom().ok()
 }
@@ -65,7 +65,7 @@ fn number(token: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<u32> 
     valid.then(|| token.iter().fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
 }
 
-/// Numeric zones without a check of the minutes, military letters as they were meant,
+/// Reads a zone: numeric without a check of the minutes, military letters in their intended sense,
 /// `[ECMP][DS]T`.
 fn dovecot_zone(zone: &[u8]) -> i16 {
     match *zone {
@@ -93,7 +93,8 @@ fn dovecot_zone(zone: &[u8]) -> i16 {
     }
 }
 
-/// Compares in upper case but counts from the letter as it stands.
+/// Returns the offset of a military zone. Like Dovecot, it compares in upper case but counts from
+/// the letter as written.
 fn dovecot_military(letter: u8) -> i16 {
     let from_a = i16::from(letter) - i16::from(b'A');
     match letter.to_ascii_uppercase() {
@@ -105,16 +106,16 @@ fn dovecot_military(letter: u8) -> i16 {
     }
 }
 
-/// Decodes a subject and maps it to titlecase, as far as Dovecot does.
+/// Decodes a subject and maps it to titlecase, to the extent that Dovecot does.
 ///
-/// Every encoded word is decoded by itself. What is not UTF-8 becomes U+FFFD, once for a run. The
-/// text of a word in an unknown charset is not mapped, and the white space before a word that
-/// turns out broken falls away behind another word.
+/// Every encoded word is decoded separately. Invalid UTF-8 becomes U+FFFD, once for a run. The text
+/// of a word in an unknown charset is not mapped, and the white space between a word and a broken
+/// word behind it is removed.
 pub(crate) fn casemapped(raw: &[u8], text: &mut Vec<u8>) {
     decode(raw, &mut push_casemapped, text);
 }
 
-/// Tells whether [`pack_white_space`] may differ from packing every run to one space.
+/// Returns `true` if [`pack_white_space`] may differ from packing every run to one space.
 pub(crate) fn packs_oddly(raw: &[u8]) -> bool {
     raw.windows(2).any(|pair| matches!(pair, [b' ', b'\n' | b'\r']))
 }
@@ -169,7 +170,8 @@ fn decode(raw: &[u8], push: &mut Push, text: &mut Vec<u8>) {
     push(&raw[plain..], text);
 }
 
-/// An encoded word: its length, its charset and its bytes. Bytes foreign to base64 end the text.
+/// Parses an encoded word. Returns its length, charset and bytes. Bytes outside the base64 alphabet
+/// end the text.
 fn word(bytes: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
     let word = Word::parse(bytes)?;
     let mut text = Vec::new();
@@ -200,7 +202,7 @@ fn push_casemapped(bytes: &[u8], text: &mut Vec<u8>) {
     });
 }
 
-/// Passes on what is UTF-8 and puts one U+FFFD for every run that is not.
+/// Calls `push` with the valid UTF-8 and one U+FFFD for every invalid run.
 fn push_valid(bytes: &[u8], text: &mut Vec<u8>, push: &mut dyn FnMut(&str, &mut Vec<u8>)) {
     for chunk in bytes.utf8_chunks() {
         push(chunk.valid(), text);
@@ -210,10 +212,10 @@ fn push_valid(bytes: &[u8], text: &mut Vec<u8>, push: &mut dyn FnMut(&str, &mut 
     }
 }
 
-/// Maps to titlecase and decomposes by one step only: of `\u{1d6}` the last accent, no more.
+/// Maps to titlecase and decomposes by one step only: for `\u{1d6}` only the last accent.
 ///
-/// Told from the full decomposition by composing all but its last character again; characters
-/// whose compatibility decomposition has several steps are left to the full one.
+/// Detected by composing all but the last character of the full decomposition; characters whose
+/// compatibility decomposition has several steps are decomposed fully.
 pub(crate) fn casemap_one_step(text: &str, key: &mut String) {
     for character in text.chars() {
         let title = titlecase(character);

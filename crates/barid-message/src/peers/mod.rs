@@ -1,7 +1,7 @@
-//! How Dovecot 2.3 and c-client 2007f read mail where they leave the RFCs.
+//! Emulation of Dovecot 2.3 and c-client 2007f where their reading of mail differs from the RFCs.
 //!
-//! Written after their behaviour, for tests against them and for bridges to them; every difference
-//! is listed in `docs/deviations.md`.
+//! The code follows their behaviour, for tests against them and for bridges to them; every
+//! difference is listed in `docs/deviations.md`.
 
 pub(crate) mod c_client;
 pub(crate) mod c_client_date;

@@ -21,7 +21,7 @@ use crate::fields::fields;
 use crate::structure::is_message;
 use crate::{body_offset, is_known_encoding, part_body};
 
-/// Which text of a message or part.
+/// The requested text of a message or part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SectionText {
     /// All of it: a message, or the body of a part.
@@ -31,9 +31,9 @@ pub enum SectionText {
     Header,
     /// Some fields of a header, and a blank line.
     HeaderFields {
-        /// All fields but these.
+        /// `true` for all fields except these.
         not: bool,
-        /// Their names, as asked for.
+        /// Field names, as requested.
         names: Vec<Vec<u8>>,
     },
     /// The body of a message.
@@ -47,12 +47,12 @@ pub enum SectionText {
 pub struct Section {
     /// The part, from the outermost to the innermost number; empty for the message itself.
     pub part: Vec<u32>,
-    /// What of it.
+    /// The requested text of it.
     pub text: SectionText,
 }
 
 impl Section {
-    /// Whether the structure of the message must be known.
+    /// Returns `true` if the section can be read only with the structure of the message.
     pub fn needs_structure(&self) -> bool {
         !self.part.is_empty()
     }
@@ -62,8 +62,8 @@ impl Section {
         part_at(structure, &self.part)
     }
 
-    /// The bytes of the section; `None` if the message has no such part. `structure` is that of the
-    /// very bytes, and is asked only where [`Section::needs_structure`].
+    /// Returns the bytes of the section; `None` if the message has no such part. `structure` is
+    /// that of the same bytes, and is read only if [`Section::needs_structure`].
     ///
     /// A part that is not a message has neither header nor text.
     pub fn of<'m>(&self, message: &'m [u8], structure: &BodyStructure) -> Option<Cow<'m, [u8]>> {
@@ -99,8 +99,8 @@ impl Section {
         }))
     }
 
-    /// Returns the transfer encoding in the section that is unknown, so that BINARY cannot answer
-    /// (RFC 3516 §4.3); `None` if there is none. O(parts).
+    /// Returns the unknown transfer encoding in the section, which prevents an answer to BINARY
+    /// (RFC 3516 §4.3); `None` if all are known. O(parts).
     pub fn unknown_encoding<'s>(&self, structure: &'s BodyStructure) -> Option<&'s [u8]> {
         let part = match self.part.as_slice() {
             [] => structure,
@@ -116,8 +116,9 @@ impl Section {
         None
     }
 
-    /// The bytes of the section without its transfer encoding (BINARY); `None` if there is no such
-    /// part, or of an [`Section::unknown_encoding`]. What is made of parts is given as it is.
+    /// Returns the bytes of the section without its transfer encoding (BINARY); `None` if there is
+    /// no such part, or its encoding is unknown ([`Section::unknown_encoding`]). A text that
+    /// consists of parts is returned unchanged.
     pub fn decoded<'m>(
         &self,
         message: &'m [u8],
@@ -137,7 +138,7 @@ impl Section {
     }
 }
 
-/// The part with a number: in a message that is no multipart, 1 is its body.
+/// Returns the part with a number: in a message that is not a multipart, 1 is its body.
 fn part_at<'s>(root: &'s BodyStructure, numbers: &[u32]) -> Option<&'s BodyStructure> {
     let mut parts = of_message(root);
     let mut found = None;
@@ -152,7 +153,7 @@ fn part_at<'s>(root: &'s BodyStructure, numbers: &[u32]) -> Option<&'s BodyStruc
     found
 }
 
-/// The parts of a message.
+/// Returns the parts of a message.
 fn of_message(root: &BodyStructure) -> &[BodyStructure] {
     match root.media_type.eq_ignore_ascii_case(b"multipart") {
         true => &root.parts,
@@ -160,7 +161,7 @@ fn of_message(root: &BodyStructure) -> &[BodyStructure] {
     }
 }
 
-/// The fields of a header that have, or do not have, one of some names, and its blank line.
+/// Returns the fields of a header that have, or do not have, one of some names, and its blank line.
 fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for field in fields(header) {
@@ -169,8 +170,9 @@ fn some_fields(header: &[u8], not: bool, names: &[Vec<u8>]) -> Vec<u8> {
             out.extend_from_slice(&header[field.offset..field.end]);
         }
     }
-    // RFC 9051 §6.4.5.1: the blank line is there unless the message has neither it nor a body.
-    // Where fields were picked, Dovecot gives it even then. A header cut in a line lacks its end.
+    // RFC 9051 §6.4.5.1: the blank line is present unless the message has neither it nor a body.
+    // Dovecot adds it even then if fields were selected. A header truncated in a line lacks its
+    // end.
     if !not && !out.is_empty() && !out.ends_with(b"\n") {
         out.extend_from_slice(b"\r\n");
     }

@@ -1,33 +1,33 @@
-//! Sections as they are written.
+//! The text form of sections.
 
 use std::fmt;
 
 use super::{Section, SectionText};
 use crate::limits::{DEPTH_MAX, SECTION_FIELDS_MAX};
 
-/// What is wrong with a section.
+/// The error of [`Section::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SectionError {
-    /// It is none of RFC 9051.
+    /// It is not a section of RFC 9051.
     #[error(
         "a section is part numbers with dots between them, HEADER, HEADER.FIELDS (NAMES), \
              HEADER.FIELDS.NOT (NAMES), TEXT, or MIME behind a part"
     )]
     Unknown,
-    /// Its part is deeper than any is looked for.
+    /// Its part is nested deeper than the limit.
     #[error("no part is nested that deep")]
     TooDeep,
-    /// It names no header field, or one that cannot be, or too many.
+    /// Its list of header fields is empty, too long, or contains an invalid name.
     #[error("names of header fields are missing or malformed")]
     BadFieldNames,
 }
 
 impl Section {
-    /// Parses what stands between the brackets.
+    /// Parses the text between the brackets.
     ///
     /// # Errors
-    /// [`SectionError`] says what is wrong with it.
+    /// Returns a [`SectionError`] if the text is not a valid section.
     pub fn parse(text: &str) -> Result<Self, SectionError> {
         let mut section = Self::default();
         let mut rest = text;
@@ -87,7 +87,7 @@ fn parse_names(text: &str) -> Result<Vec<Vec<u8>>, SectionError> {
     }
 }
 
-/// As it stands between the brackets, in capitals.
+/// Writes the text between the brackets, in capitals.
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, number) in self.part.iter().enumerate() {
