@@ -1,12 +1,12 @@
-//! The benchmark lab behind `barid bench`: workloads, a thin adapter for each system that is
-//! measured, figures from the kernel's accounting of their processes, and reports.
+//! The benchmark lab behind `barid bench`: workloads, a thin adapter for each measured system,
+//! figures from the kernel's accounting of their processes, and reports.
 //!
-//! [`hcache`] compares header caches, [`mbox`] what rewriting a large mbox costs, [`formats`] what
-//! opening, fetching, threading, searching and converting cost in each format, [`spam`] spam
+//! [`hcache`] compares header caches, [`mbox`] the cost of rewriting a large mbox, [`formats`] the
+//! cost of opening, fetching, threading, searching and converting in each format, [`spam`] spam
 //! filters. All sides of a comparison must give the same answer before anything is timed, they run
-//! in turn on the same mail, and every run is kept. What the benches share is in `lab`.
+//! in turn on the same mail, and every run is kept. Code that the benches share is in `lab`.
 //!
-//! Nothing here looks at the terminal or the environment: what is said goes to a [`Screen`].
+//! This crate does not use the terminal or the environment: output goes to a [`Screen`].
 
 pub mod formats;
 pub mod hcache;

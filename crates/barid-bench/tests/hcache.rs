@@ -110,7 +110,7 @@ fn told_to_stop_it_writes_what_there_is() {
     assert!(report.text.contains("*** reload"));
 }
 
-/// Runs a bench that must fail and say so.
+/// Runs a bench that must fail with the expected messages.
 fn check_failure(maildir: &str, change: impl FnOnce(&mut Options), expected: &[&str]) {
     let scratch = Scratch::new("bench").unwrap();
     let mut options = options(&scratch, maildir);

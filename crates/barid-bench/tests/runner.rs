@@ -1,5 +1,5 @@
-//! The bench with programs that stand for the real ones; the real ones run in the tests of
-//! `barid-cli`.
+//! Tests of the benches with programs that stand in for the real ones; the real ones run in the
+//! tests of `barid-cli`.
 
 mod formats;
 mod hcache;

@@ -19,7 +19,7 @@ fn options(out: &Path) -> Options {
         spam_mail: None,
         ham_mail: None,
         times: 2,
-        // What needs the right to drop the kernel's caches is left out.
+        // The step that needs the right to drop the kernel's caches is left out.
         steps: Step::ALL.into_iter().filter(|step| *step != Step::ClassifyCold).collect(),
         peers: vec![Side::Bdb],
         out: Some(out.to_owned()),

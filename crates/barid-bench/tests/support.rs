@@ -1,4 +1,4 @@
-//! What the tests of all benches need.
+//! Helpers of the tests of all benches.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use barid_bench::Screen;
 use barid_testkit::disk;
 
-/// Keeps what is said, and stops the bench at a line that begins so.
+/// Records the output, and stops the bench at a line with the given prefix.
 #[derive(Default)]
 pub(crate) struct Listener<'a> {
     pub(crate) lines: Vec<String>,
@@ -19,7 +19,7 @@ impl<'a> Listener<'a> {
         Self { lines: Vec::new(), stop_at: Some((line, stop)) }
     }
 
-    /// Makes sure that lines were said.
+    /// Checks that all expected lines were printed.
     pub(crate) fn check(&self, expected: &[&str]) {
         for line in expected {
             assert!(self.lines.iter().any(|said| said == line), "{line} in {:#?}", self.lines);
@@ -43,17 +43,17 @@ impl Screen for Listener<'_> {
     fn status(&mut self, _: &str) {}
 }
 
-/// A program that stands for a real one.
+/// Returns a program that stands in for a real one.
 pub(crate) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
-/// A file of a bench.
+/// Returns the text of a file of a bench.
 pub(crate) fn text(folder: &Path, name: &str) -> String {
     disk::read_text(&folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Makes sure that a text has some parts.
+/// Checks that a text contains all expected parts.
 pub(crate) fn check_parts(text: &str, expected: &[&str]) {
     for part in expected {
         assert!(text.contains(part), "{part:?} in {text}");

@@ -1,4 +1,4 @@
-//! What programs answer, in a form in which answers can be compared.
+//! Answers of the measured programs in a comparable form.
 
 use std::io::BufRead;
 
@@ -7,22 +7,22 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::{RANGE_LEN_MAX, SEARCHED_ALIKE_MIN, THREADS_ALIKE_MIN};
 
-/// An answer to a work; sequence numbers are counted from 1.
+/// An answer to one [`Work`](super::step::Work); sequence numbers are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// How many messages there are.
+    /// Number of messages.
     Count(u64),
-    /// A hash of each message: [`content_hash`].
+    /// The [`content_hash`] of each message.
     Contents(Vec<u64>),
-    /// Of each message RFC822.SIZE, and a hash of the envelope where the program tells it.
+    /// For each message its RFC822.SIZE, and a hash of its envelope if the program reports one.
     Summaries(Vec<(u64, Option<u64>)>),
-    /// Of each message its parent and the least number of its thread.
+    /// For each message its parent and the smallest sequence number in its thread.
     Threads(Vec<(Option<u32>, u32)>),
-    /// What was found.
+    /// Sequence numbers found by a search.
     Numbers(Vec<u32>),
 }
 
-/// Header fields that belong to the mailbox and not to the message.
+/// Header fields that belong to the mailbox rather than to the message.
 const OWN_FIELDS: [&str; 8] = [
     "status",
     "x-status",
@@ -34,9 +34,9 @@ const OWN_FIELDS: [&str; 8] = [
     "x-evolution-source",
 ];
 
-/// A hash of a message, whatever its line ends, the fields that mailboxes add to its header, and
-/// the blank lines at its end. Bytes that are no text count as U+FFFD, since some programs are
-/// asked by lines of text.
+/// Returns a hash of a message that ignores line ends, the header fields that mailboxes add, and
+/// blank lines at its end. Invalid UTF-8 counts as U+FFFD, since some programs are read line by
+/// line as text.
 pub(crate) fn content_hash(message: &[u8]) -> u64 {
     let (mut text, mut is_header, mut is_own) = (String::new(), true, false);
     for line in message.split(|byte| *byte == b'\n') {
@@ -55,11 +55,11 @@ pub(crate) fn content_hash(message: &[u8]) -> u64 {
 }
 
 impl Answer {
-    /// Compares with another one.
+    /// Compares the answer with the expected one.
     ///
     /// # Errors
     ///
-    /// When they differ; the error says where.
+    /// Returns an error that names the first difference.
     pub(crate) fn compare(&self, expected: &Self) -> Result<()> {
         match (self, expected) {
             (Self::Count(found), Self::Count(expected)) => {
@@ -94,9 +94,10 @@ impl Answer {
 }
 
 impl Answer {
-    /// In what an answer of c-client differs from what is expected, if that may be
-    /// (`docs/benchmarks.md`): of some subjects it decodes the words in its own way, and in a text
-    /// that is not valid in its charset it finds nothing.
+    /// Describes how an answer of c-client differs from the expected one, if the difference is
+    /// tolerated (`docs/benchmarks.md`): c-client decodes the words of some subjects differently,
+    /// and it finds nothing in a text that is invalid in its charset. Returns `None` if the
+    /// difference is not tolerated.
     pub(crate) fn near(&self, expected: &Self) -> Option<String> {
         match (self, expected) {
             (Self::Threads(found), Self::Threads(expected)) => {
@@ -124,11 +125,11 @@ fn each<T: PartialEq + std::fmt::Debug>(what: &str, found: &[T], expected: &[T])
     Ok(())
 }
 
-/// What is asked of an IMAP server, or of barid, for an answer to be compared: of `FULL
-/// BODY.PEEK[]` the texts alone, as the rest is compared with `ALL`.
+/// The FETCH items whose answers are compared for `FULL BODY.PEEK[]`: the texts alone, as `ALL`
+/// compares the rest.
 pub(crate) const CONTENT_ITEMS: &str = "BODY.PEEK[]";
 
-/// Reads untagged responses as they stand on the wire, literals included, until the end.
+/// Visits each untagged response as it is on the wire, literals included, until end of file.
 pub(crate) fn responses(
     mut reader: impl BufRead,
     visit: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -138,13 +139,13 @@ pub(crate) fn responses(
         response.clear();
         loop {
             if reader.read_until(b'\n', &mut response)? == 0 {
-                ensure!(response.is_empty(), "a response is cut");
+                ensure!(response.is_empty(), "a response is truncated");
                 return Ok(());
             }
             let Some(len) = literal_len(&response) else { break };
             let start = response.len();
             response.resize(start + len, 0);
-            reader.read_exact(&mut response[start..]).context("a literal is cut")?;
+            reader.read_exact(&mut response[start..]).context("a literal is truncated")?;
         }
         let line = response.strip_suffix(b"\n").unwrap_or(&response);
         visit(line.strip_suffix(b"\r").unwrap_or(line))?;
@@ -158,7 +159,7 @@ fn literal_len(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(&line[open + 1..]).ok()?.parse().ok()
 }
 
-/// The literal or quoted text behind `BODY[] ` of a FETCH response without its `* `.
+/// Returns the literal or quoted text after `BODY[] ` in a FETCH response without its `* `.
 pub(crate) fn body(response: &[u8]) -> Option<&[u8]> {
     let at = find(response, b"BODY[] ")? + b"BODY[] ".len();
     let rest = &response[at..];
@@ -173,7 +174,7 @@ pub(crate) fn body(response: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Size and envelope of a response to `FETCH ALL` without its `* `.
+/// Returns size and envelope hash from a response to `FETCH ALL` without its `* `.
 pub(crate) fn summary(response: &[u8]) -> Option<(u64, Option<u64>)> {
     let at = find(response, b"RFC822.SIZE ")? + b"RFC822.SIZE ".len();
     let digits = response[at..].split(|byte| !byte.is_ascii_digit()).next()?;
@@ -182,8 +183,8 @@ pub(crate) fn summary(response: &[u8]) -> Option<(u64, Option<u64>)> {
     Some((size, Some(envelope_hash(&response[at..])?)))
 }
 
-/// A hash of a list in parentheses, whether its strings are quoted or literals. Blanks in a row
-/// count as one: Dovecot makes one of them where a field was folded.
+/// Returns a hash of a list in parentheses that ignores whether its strings are quoted or literals.
+/// A run of blanks counts as one, because Dovecot writes a single blank for folded white space.
 fn envelope_hash(text: &[u8]) -> Option<u64> {
     let (mut tokens, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     loop {
@@ -244,10 +245,10 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// Threads of `count` messages in the form of RFC 5256: `(2)(3 6 (4 23)(44 7 96))`.
+/// Parses the threads of `count` messages in the form of RFC 5256: `(2)(3 6 (4 23)(44 7 96))`.
 pub(crate) fn threads(text: &str, count: usize) -> Result<Answer> {
     let mut found = vec![None; count];
-    // What a message would be the reply to; of each list that is open.
+    // For each open list, the message to which the next member replies.
     let (mut open, mut parent): (Vec<Option<u32>>, _) = (Vec::new(), None);
     let (mut members, mut digits) = (Vec::new(), String::new());
     for c in text.chars() {
@@ -273,7 +274,7 @@ pub(crate) fn threads(text: &str, count: usize) -> Result<Answer> {
             other => bail!("{other:?} in threads"),
         }
     }
-    ensure!(open.is_empty() && digits.is_empty(), "threads that are cut");
+    ensure!(open.is_empty() && digits.is_empty(), "the threads are truncated");
     let missing = found.iter().position(Option::is_none);
     ensure!(missing.is_none(), "message {missing:?}, counted from 0, is in no thread");
     Ok(Answer::Threads(found.into_iter().flatten().collect()))
@@ -285,19 +286,20 @@ fn take_thread(members: &mut Vec<(u32, Option<u32>)>, found: &mut [Found]) -> Re
     let least = members.iter().map(|(number, _)| *number).min().unwrap_or(0);
     for (number, parent) in members.drain(..) {
         let place = found.get_mut((number as usize).wrapping_sub(1));
-        let place = place.with_context(|| format!("there is no message {number}"))?;
+        let place = place.with_context(|| format!("message {number} does not exist"))?;
         ensure!(place.is_none(), "message {number} is in two places");
         *place = Some((parent, least));
     }
     Ok(())
 }
 
-/// Numbers and ranges of them (`4:7`) between blanks, line ends or commas.
+/// Parses sequence numbers and ranges (`4:7`) separated by blanks, line ends or commas.
 pub(crate) fn numbers(text: &str) -> Result<Answer> {
     let mut numbers = Vec::new();
     for word in text.split([' ', '\r', '\n', ',']).filter(|word| !word.is_empty()) {
         let (first, last) = word.split_once(':').unwrap_or((word, word));
-        let parse = |text: &str| text.parse::<u32>().with_context(|| format!("what is {word:?}?"));
+        let parse =
+            |text: &str| text.parse::<u32>().with_context(|| format!("{word:?} is not a number"));
         let (first, last) = (parse(first)?, parse(last)?);
         ensure!(last.saturating_sub(first) < RANGE_LEN_MAX, "{word} is a long range");
         numbers.extend(first..=last);

@@ -1,4 +1,4 @@
-//! The program under test, a process for each work.
+//! The program under test, started as a new process for each operation.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use super::step::{Program, Side, Store, Work};
 use super::system::{Ready, System};
 use crate::lab::{Figures, Runner, fresh_folder, with_libraries};
 
-/// barid with a copy of the mailbox.
+/// barid with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct Barid {
     pub(crate) program: PathBuf,
     pub(crate) store: Store,
-    /// A folder of its own; the mailbox is `box` in it.
+    /// The side's own folder; the mailbox is `box` in it.
     pub(crate) folder: PathBuf,
-    /// What is converted.
+    /// The mbox that is converted.
     pub(crate) source: PathBuf,
     pub(crate) runner: Runner,
 }
 
-/// What is read of the line of `status --json`.
+/// The fields read from a line of `status --json`.
 #[derive(Deserialize)]
 struct Status {
     messages: u64,
@@ -44,7 +44,7 @@ impl Barid {
         self.folder.join("converted")
     }
 
-    /// The arguments of a work, without cache and state.
+    /// Returns the arguments of an operation, without cache and state.
     pub(crate) fn words(&self, work: Work) -> Vec<String> {
         let mailbox = self.mailbox().display().to_string();
         let (source, target) = (self.source.display().to_string(), self.target());
@@ -83,7 +83,7 @@ impl Barid {
         fresh_folder(&self.folder.join("state"))
     }
 
-    /// Runs it with its output in a file.
+    /// Runs the program with its output in a file, and returns the file.
     fn output(&self, words: &[&str]) -> Result<PathBuf> {
         let path = self.folder.join("output");
         let file = disk::create(&path).with_context(|| path.display().to_string())?;
@@ -109,7 +109,7 @@ impl Barid {
         responses(BufReader::new(file), &mut |response| {
             let answer = parse(response).with_context(|| {
                 let shown: String = String::from_utf8_lossy(response).chars().take(200).collect();
-                format!("{shown:?} is no answer to {items}")
+                format!("{shown:?} is not an answer to {items}")
             })?;
             found.push(answer);
             Ok(())

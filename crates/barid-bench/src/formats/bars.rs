@@ -1,28 +1,28 @@
-//! What barid must reach.
+//! The bars that barid must reach.
 
 use super::results::Results;
 use super::step::{Program, Side, Step, Store, Work};
 use crate::lab::{self, Bar, Table, megabytes};
 
-/// With which formats of barid a bar is to be reached.
+/// The formats of barid to which a bar applies.
 #[derive(Clone, Copy, Debug)]
 enum With {
     All,
     These(&'static [Store]),
 }
 
-/// Whom to compare with.
+/// The side that a bar compares with.
 #[derive(Clone, Copy, Debug)]
 enum Whom {
     /// A program with the same format.
     Same(Program),
-    /// A program with a format.
+    /// A fixed program and format.
     The(Side),
-    /// A program with the format with which it is fastest.
+    /// A program with the format in which it is fastest.
     Best(Program),
 }
 
-/// The bars of time: work, formats, at most a part of whose time.
+/// The bars for time. A bar of `n` is passed with at most 1/`n` of the other side's time.
 const BARS: [(Step, With, f64, Whom); 12] = {
     use Program::{CClient, Dovecot};
     use Store::{Maildir, Mbx, Mix};
@@ -43,10 +43,10 @@ const BARS: [(Step, With, f64, Whom); 12] = {
     ]
 };
 
-/// Megabytes that opening an mbox again may fetch from the disk.
+/// Most megabytes that opening an mbox again may read from the disk.
 const COLD_MB_MAX: f64 = 1.0;
 
-/// The bars that can be told of, as what they need was measured.
+/// Returns the bars whose measurements exist.
 fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (step, with, part, whom) in BARS {
@@ -81,7 +81,7 @@ fn bar_of_time(results: &Results, step: Step, store: Store, part: f64, whom: Who
     Some(Bar::part(vec![format!("{step}: {}", store.name())], bar, ratio, part))
 }
 
-/// What opening an mbox again reads when nothing is in memory.
+/// Returns the bar for the bytes that opening an mbox again reads with cold caches.
 fn cold(results: &Results) -> Option<Bar> {
     let (side, step) = (Side::new(Program::Barid, Store::Mbox), Step::again(Work::Select));
     let read = results.of(side, step).median(|f| megabytes(f.read_bytes));
@@ -94,7 +94,7 @@ fn cold(results: &Results) -> Option<Bar> {
     })
 }
 
-/// As a table.
+/// Returns the bars as a table.
 pub(crate) fn table(results: &Results) -> Table {
     lab::bars(&["work"], &bars(results))
 }

@@ -1,4 +1,4 @@
-//! UW c-client behind its driver, a process for each work.
+//! UW c-client behind its driver, started as a new process for each operation.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,20 +16,20 @@ use super::system::{Ready, System, as_io, give, restore};
 use crate::lab::{Figures, fresh_folder, with_libraries};
 use crate::limits::{BODIES_AT_ONCE, STEP_DEADLINE};
 
-/// c-client with a copy of the mailbox.
+/// c-client with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct CClient {
     pub(crate) store: Store,
-    /// A folder of its own: `home/box` is the mailbox, `first` the same untouched.
+    /// The side's own folder: `home/box` is the mailbox, `first` an untouched copy of it.
     pub(crate) folder: PathBuf,
-    /// What is converted.
+    /// The mbox that is converted.
     pub(crate) source: PathBuf,
 }
 
-/// The level of an error in what the library says.
+/// The prefix of error messages of the library.
 const ERROR: &str = "2 ";
 
-/// The mailbox as c-client names it: elsewhere than in its home it does not look.
+/// The mailbox by c-client's name; c-client only looks in its home folder.
 const NAME: &str = "box";
 
 impl CClient {
@@ -47,7 +47,7 @@ impl CClient {
         Ok(session)
     }
 
-    /// The command of a work on the mailbox that is open.
+    /// Returns the command of an operation on the open mailbox.
     fn command_of(work: Work) -> Option<String> {
         match work {
             Work::Select | Work::Convert => None,
@@ -81,14 +81,14 @@ impl CClient {
         Ok(Answer::Contents(hashes))
     }
 
-    /// Makes the mailbox that is there at first.
+    /// Makes the initial mailbox.
     pub(crate) fn fill(&self) -> Result<()> {
         fresh_folder(&self.home())?;
         self.copy_to(NAME, &mut || Ok(()))?;
         restore(&self.home().join(NAME), &self.folder.join("first"))
     }
 
-    /// Copies the mbox by `mailutil`.
+    /// Copies the mbox with `mailutil`.
     fn copy_to(&self, name: &str, ready: Ready<'_>) -> Result<Usage> {
         restore(&self.source, &self.home().join("source"))?;
         let target = format!("#driver.{}/{name}", self.store.name());
@@ -98,7 +98,7 @@ impl CClient {
     }
 }
 
-/// Runs a command of a peer, which prints little, to its end.
+/// Runs a peer's command, which prints little, to completion.
 pub(crate) fn run(command: &mut Command) -> Result<Usage> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
@@ -107,7 +107,11 @@ pub(crate) fn run(command: &mut Command) -> Result<Usage> {
     Ok(usage)
 }
 
-/// The answer to a command; what the library calls an error is one.
+/// Returns the answer to a command.
+///
+/// # Errors
+///
+/// Returns an error if the library reports one.
 fn command(session: &mut Peer, text: &str) -> Result<Vec<String>> {
     session.messages.clear();
     let lines = session.command(text).context("c-client")?;
@@ -166,7 +170,7 @@ impl System for CClient {
         }
         let watched = so_far(session.pid().context("c-client has gone")?);
         let usage = session.quit().context("c-client")?;
-        // Of the process that starts it the peak counts towards what the kernel tells at its end.
+        // The kernel's figure at exit includes the peak of the parent process.
         Ok(Figures { maxrss_bytes: watched.maxrss, ..Figures::of_process(&usage) })
     }
 

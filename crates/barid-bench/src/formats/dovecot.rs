@@ -1,4 +1,4 @@
-//! Dovecot's `imap`, a process for each work.
+//! Dovecot's `imap`, started as a new process for each operation.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,15 +17,15 @@ use super::system::{Ready, System, as_io, give, restore};
 use crate::lab::{Figures, with_libraries};
 use crate::limits::BODIES_AT_ONCE;
 
-/// Dovecot with a copy of the mailbox.
+/// Dovecot with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct Dovecot {
     pub(crate) peer: Rc<Peer>,
     pub(crate) store: Store,
-    /// A folder of its own: `box` is the mailbox, `index` the indexes, `first` those of a mailbox
-    /// that was never opened, where it cannot be without.
+    /// The side's own folder: `box` is the mailbox, `index` the indexes, `first` the indexes of a
+    /// mailbox that was never opened, for the formats that require indexes.
     pub(crate) folder: PathBuf,
-    /// What is converted.
+    /// The mbox that is converted.
     pub(crate) source: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl Dovecot {
         }
     }
 
-    /// Puts all messages of the mbox into an empty mailbox.
+    /// Imports all messages of the mbox into an empty mailbox.
     pub(crate) fn fill(&self) -> Result<()> {
         give(&self.folder)?;
         self.import(&self.location(), &mut || Ok(()))?;
@@ -58,7 +58,7 @@ impl Dovecot {
         restore(&self.in_folder("index"), &self.in_folder("first"))
     }
 
-    /// What was cached of messages while they were put there.
+    /// Removes the caches that the import wrote.
     fn remove_caches(&self) -> Result<()> {
         let mut waiting = vec![self.in_folder("index")];
         while let Some(path) = waiting.pop() {
@@ -72,7 +72,7 @@ impl Dovecot {
     }
 
     fn import(&self, location: &str, ready: Ready<'_>) -> Result<Figures> {
-        // It looks for folders beside the mbox, and has its indexes there.
+        // Dovecot looks for folders beside the mbox and writes its indexes there.
         let source = self.in_folder("source");
         restore(&self.source, &source.join("mbox"))?;
         disk::create_dir_all(&source.join("dir"))?;
@@ -92,7 +92,7 @@ impl Dovecot {
         Ok(session)
     }
 
-    /// The command of a work on the mailbox that is open.
+    /// Returns the command of an operation on the open mailbox.
     fn command_of(work: Work) -> Option<String> {
         match work {
             Work::Select | Work::Convert => None,
@@ -121,7 +121,7 @@ impl Dovecot {
         for first in (1..=count).step_by(BODIES_AT_ONCE) {
             let last = (first + BODIES_AT_ONCE as u32 - 1).min(count);
             let reply = session.command(&format!("FETCH {first}:{last} {items}"))?;
-            // Others tell of flags.
+            // Other responses report flags.
             found.extend(reply.untagged.iter().filter_map(|response| parse(response)));
         }
         Ok(found)
@@ -146,7 +146,7 @@ impl Dovecot {
     }
 }
 
-/// Names of what a conversion makes.
+/// Names of the files that a conversion makes.
 const CONVERTED: [&str; 3] = ["converted", "converted-index", "converted-control"];
 
 impl System for Dovecot {
@@ -184,7 +184,7 @@ impl System for Dovecot {
         }
         let watched = so_far(session.pid().context("Dovecot has gone")?);
         let usage = session.logout().context("LOGOUT")?;
-        // Of the process that starts it the peak counts towards what the kernel tells at its end.
+        // The kernel's figure at exit includes the peak of the parent process.
         Ok(Figures { maxrss_bytes: watched.maxrss, ..Figures::of_process(&usage) })
     }
 

@@ -1,4 +1,4 @@
-//! Makes the mailboxes of all sides, before anything is measured.
+//! Makes the mailboxes of all sides before anything is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,9 +22,9 @@ pub(crate) struct Maker<'a> {
     options: &'a Options,
     material: &'a Material,
     work: &'a Path,
-    /// What there is to note.
+    /// Notes for the report, such as skipped sides.
     pub(crate) notes: Vec<String>,
-    /// Whether the program can convert mailboxes.
+    /// `true` if the program can convert mailboxes.
     converts: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Maker<'a> {
         Self { options, material, work, notes: Vec::new(), converts }
     }
 
-    /// barid's command lines, without the paths of this machine.
+    /// Returns barid's command lines, without the paths of this machine.
     pub(crate) fn commands(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for work in self.works() {
@@ -56,19 +56,19 @@ impl<'a> Maker<'a> {
         Barid { program, store: side.store, folder, source, runner }
     }
 
-    /// A new folder for a side, where peers can go.
+    /// Makes a new folder for a side, accessible to peers.
     fn folder(&self, side: Side) -> Result<PathBuf> {
         let folder = self.work.join(side.to_string().replace(' ', "-"));
         fresh_folder(&folder)?;
         Ok(folder)
     }
 
-    /// All sides that can be run, in the order of the tables.
+    /// Makes all sides that can run, in the order of the tables.
     pub(crate) fn systems(&mut self) -> Result<Vec<Box<dyn System>>> {
         let wants = |peer| self.options.peers.contains(&peer);
         let (wants_cclient, wants_dovecot) = (wants(Program::CClient), wants(Program::Dovecot));
         let peer = wants_dovecot.then(DovecotPeer::new).flatten().map(Rc::new);
-        // One is started to see whether it can be.
+        // A start shows whether c-client works.
         let has_cclient = wants_cclient && CClientPeer::new().is_some();
         for (is_missing, program) in [
             (wants_cclient && !has_cclient, Program::CClient),
@@ -99,13 +99,14 @@ impl<'a> Maker<'a> {
         Ok(all)
     }
 
-    /// What is to be done that the program can do.
+    /// Returns the requested operations that the program supports.
     pub(crate) fn works(&self) -> Vec<Work> {
         let can = |work: &Work| self.converts || *work != Work::Convert;
         self.options.works.iter().copied().filter(can).collect()
     }
 
-    /// barid with a mailbox that c-client made, if it is one of its formats and there is one.
+    /// Makes barid's side. For mbx and mix it uses a mailbox that c-client made, if there is one;
+    /// returns `None` if nothing can make the mailbox.
     fn barid(&self, side: Side, cclients: &[CClient]) -> Result<Option<Barid>> {
         let barid = self.own(side, self.folder(side)?);
         let mailbox = barid.mailbox();

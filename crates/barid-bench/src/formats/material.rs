@@ -1,4 +1,4 @@
-//! The messages, and the mailboxes that every side gets copies of.
+//! The messages, and the mailboxes that are copied for every side.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ use crate::limits::RARE_MESSAGES;
 /// The seed of the mail.
 const SEED: u64 = 1;
 
-/// The word that is looked for; no other text holds it.
+/// The word to search for; it occurs only in the messages that contain it on purpose.
 pub(crate) const RARE_WORD: &str = "zyzzogeton";
 
 /// The messages of all mailboxes.
 #[derive(Debug)]
 pub(crate) struct Material {
-    /// As an mbox; nobody writes to it.
+    /// All messages as an mbox, which is never written to.
     pub(crate) mbox: PathBuf,
-    /// Its size.
+    /// Size of the mbox in bytes.
     pub(crate) bytes: u64,
-    /// How many there are.
+    /// Number of messages.
     pub(crate) count: u64,
     contents: Answer,
     found: Answer,
 }
 
 impl Material {
-    /// Generates `count` messages, some of which hold the rare word.
+    /// Generates `count` messages, some of which contain the rare word.
     pub(crate) fn generate(folder: &Path, count: u64) -> Result<Self> {
         ensure!(count >= 10, "at least 10 messages are needed");
         let mbox = folder.join("base.mbox");
@@ -55,7 +55,7 @@ impl Material {
         Ok(Self { bytes, mbox, count, contents, found })
     }
 
-    /// Writes them into a Maildir, as seen by nobody and yet not new.
+    /// Writes the messages into a Maildir, in `cur` and without flags.
     pub(crate) fn write_maildir(&self, path: &Path) -> Result<()> {
         let at = || path.display().to_string();
         let maildir = MaildirWriter::create(path).with_context(at)?;
@@ -64,7 +64,7 @@ impl Material {
         })
     }
 
-    /// Writes them into an MH folder.
+    /// Writes the messages into an MH folder.
     pub(crate) fn write_mh(&self, path: &Path) -> Result<()> {
         let at = || path.display().to_string();
         disk::create_dir_all(path).with_context(at)?;
@@ -77,7 +77,7 @@ impl Material {
         disk::write(&path.join(".mh_sequences"), sequences.as_bytes()).with_context(at)
     }
 
-    /// What every side must answer, as far as that is known.
+    /// Returns the answer that every side must give, if it is known beforehand.
     pub(crate) fn expected(&self, work: Work) -> Option<Answer> {
         match work {
             Work::Select => Some(Answer::Count(self.count)),
@@ -88,9 +88,9 @@ impl Material {
     }
 }
 
-/// Visits the messages: their numbers from 1, and whether they hold the rare word. None has a line
-/// that some programs quote in an mbox, as not all quote alike, or a header that not all read
-/// alike.
+/// Visits each message with its number, counted from 1, and whether it contains the rare word.
+/// Skips messages with a line that some programs quote in an mbox, as not all quote alike, and
+/// messages whose header programs read differently.
 fn each(
     count: u64,
     visit: &mut dyn FnMut(u32, &GeneratedMessage, bool) -> Result<()>,
@@ -119,8 +119,8 @@ fn each(
     Ok(())
 }
 
-/// Whether a header has a field twice that may be there once, a line that is none, or bytes beyond
-/// ASCII.
+/// Returns `true` if the header repeats a field other than Received, or has a line that is not a
+/// field or bytes beyond ASCII.
 fn is_ambiguous(message: &[u8]) -> bool {
     let (mut seen, mut is_first) = (Vec::new(), true);
     for line in message.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty()) {
@@ -144,7 +144,7 @@ fn is_ambiguous(message: &[u8]) -> bool {
     false
 }
 
-/// Whether what is appended to a message is a part of its text.
+/// Returns `true` if text appended to the message becomes part of its body text.
 fn is_plain(message: &[u8]) -> bool {
     let header = message.windows(2).position(|pair| pair == b"\n\n").unwrap_or(message.len());
     let header = String::from_utf8_lossy(&message[..header]).to_ascii_lowercase();

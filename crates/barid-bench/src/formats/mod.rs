@@ -1,11 +1,11 @@
-//! What formats of mailboxes cost: barid, UW c-client and Dovecot with the same messages.
+//! Cost of mailbox formats: barid, UW c-client and Dovecot with the same messages.
 //!
-//! It repeats Mark Crispin's comparison of 2006: a mailbox is selected, all of it is fetched, its
-//! threads are found; and a text is looked for, and mailboxes are converted. Every work is done by
-//! a new process, first as if it had never seen the mailbox, then again. Round 0 checks: what each
-//! side answers must be what the messages are, or what all others answer. It is not timed.
+//! The bench repeats Mark Crispin's comparison of 2006: it selects a mailbox, fetches all of it and
+//! finds its threads. It also searches for a text and converts mailboxes. A new process does each
+//! operation, first as if it had never seen the mailbox, then again. Round 0 checks the answers and
+//! is not timed: the answer of each side must match the messages, or the answers of all others.
 //!
-//! What was measured is written after each round, and when the bench is told to stop.
+//! Results are written after each round, and when the bench is stopped.
 
 mod answer;
 mod barid;
@@ -38,40 +38,40 @@ use material::Material;
 use rounds::Rounds;
 use system::System;
 
-/// Messages of the mailboxes that are made.
+/// Number of messages in the generated mailboxes.
 pub const MESSAGES: u64 = 40_000;
 
-/// What is to be measured.
+/// The options of the bench.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program under test, which begins with [`crate::launched`].
+    /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
-    /// How many messages there are.
+    /// Number of messages.
     pub messages: u64,
-    /// How many rounds.
+    /// Number of timed rounds.
     pub times: u32,
-    /// The formats of barid.
+    /// The formats of barid to measure.
     pub stores: Vec<Store>,
-    /// What is done.
+    /// The operations to measure.
     pub works: Vec<Work>,
-    /// Whom to compare with.
+    /// The programs to compare with.
     pub peers: Vec<Program>,
-    /// Whether to drop the kernel's caches before each timed step.
+    /// `true` to drop the kernel's caches before each timed step.
     pub drop_caches: bool,
-    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
-    /// temporary files.
+    /// The folder for all files, which must be empty or not exist; `None` for a new one in the
+    /// temporary folder.
     pub out: Option<PathBuf>,
 }
 
-/// How a bench ended.
+/// The outcome of the bench.
 pub type Report = lab::Report<Results>;
 
-/// Measures. Takes minutes; ends early, and well, once `stop` is set.
+/// Runs the bench. Takes minutes; returns early, without an error, once `stop` is set.
 ///
 /// # Errors
 ///
-/// When an option is wrong, the disk has no room for the mailboxes, a program fails or gives a
-/// wrong answer, or the disk fails. What was measured is written before.
+/// Returns an error if an option is wrong, the disk has no room for the mailboxes, a program fails
+/// or gives a wrong answer, or the disk fails. Results up to then are written.
 pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
     ensure!(options.times > 0, "at least one run is needed");
     ensure!(!options.stores.is_empty(), "at least one format is needed");
@@ -80,7 +80,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     }
     let folder = make_folder("formats", options.out.as_deref())?;
     screen.folder(&folder)?;
-    // Removed with everything in it, whatever happens.
+    // Removed with its contents on every exit.
     let work = Litter::new(folder.join("work"))?;
     screen.status("making the mailboxes");
     ensure_room(options, &work.0)?;
@@ -106,7 +106,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
 }
 
 fn ensure_room(options: &Options, work: &Path) -> Result<()> {
-    /// What a message takes in a format with a file for each, at most.
+    /// Most bytes that a message occupies in a format with one file per message.
     const MESSAGE_LEN: u64 = 8_192;
     let copies = options.stores.len() as u64 + if options.peers.is_empty() { 2 } else { 14 };
     let (free, needed) = (disk::free(work)?, options.messages * MESSAGE_LEN * copies);
@@ -116,7 +116,7 @@ fn ensure_room(options: &Options, work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All but commands and notes.
+/// Returns the facts except commands and notes.
 fn facts(
     options: &Options,
     material: &Material,

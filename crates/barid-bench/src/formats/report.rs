@@ -1,4 +1,4 @@
-//! The files of a bench.
+//! The files that the bench writes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::lab::{
     self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
 };
 
-/// The version of the lines of JSON.
+/// The version of the JSON lines.
 const VERSION: u32 = 1;
 
 /// The columns of the table of details that only this bench has.
@@ -22,13 +22,13 @@ const COLUMNS: [Column; 3] = [
     Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, over those of before.
+/// Writes all files, replacing earlier ones.
 pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
     save(folder, "raw.csv", &raw(results))?;
     save(folder, "summary.md", &summary(facts, results, complete))
 }
 
-/// Every run.
+/// Returns all runs as CSV.
 fn raw(results: &Results) -> String {
     let head = format!("round,side,work,turn,{CSV_HEAD},index_bytes\n");
     let line = |Run { round, side, step, figures: f }: &Run| {
@@ -39,7 +39,7 @@ fn raw(results: &Results) -> String {
     std::iter::once(head).chain(results.runs.iter().map(line)).collect()
 }
 
-/// Real time, a row for each side and a column for each work.
+/// Returns real time, with a row for each side and a column for each operation.
 fn times(results: &Results, turn: Turn) -> Table {
     let mut table = Table::new(1, std::iter::once("seconds").chain(Work::ALL.map(Work::name)));
     for side in Side::ALL {
@@ -49,8 +49,8 @@ fn times(results: &Results, turn: Turn) -> Table {
     table
 }
 
-/// The real time of each format of barid through that of the fastest format of each peer and of
-/// the same format of each.
+/// Returns the ratio of the real time of each format of barid to that of each peer's same format
+/// and each peer's fastest format.
 fn ratios(results: &Results) -> Table {
     let head = [
         "barid to",
@@ -75,12 +75,12 @@ fn ratios(results: &Results) -> Table {
     table
 }
 
-/// Everything else, a row for each step and side.
+/// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
 }
 
-/// The tables for people: bars, real time, ratios.
+/// Returns the tables for people: bars, real time, ratios.
 pub(crate) fn text(results: &Results) -> String {
     format!(
         "*** bars\n{}\n*** the first time\n{}\n*** again\n{}\n*** barid to the others\n{}",
@@ -91,7 +91,7 @@ pub(crate) fn text(results: &Results) -> String {
     )
 }
 
-/// The lines for programs: one for each side and step.
+/// Returns the JSON lines, one for each side and step.
 pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     #[derive(Serialize)]
     struct Line {
@@ -121,7 +121,7 @@ pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     lab::json_lines(lines)
 }
 
-/// The page for people.
+/// Returns the page for people.
 fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     let mut page = Page::new("Formats of mailboxes", complete);
     page.facts(facts);
@@ -135,22 +135,22 @@ fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     page.text
 }
 
-/// What the first table of times says.
+/// Caption of the first table of times.
 const FIRST: &str = "\
 Median, least and most. Whole processes, from start to end, that open the mailbox and do the\n\
 work; no program has seen the mailbox before. sdbox and mdbox cannot be without their indexes,\n\
 which hold no facts of messages at first.\n";
 
-/// What the second table of times says.
+/// Caption of the second table of times.
 const AGAIN: &str = "\
 A new process, after one that did the same.\n";
 
-/// What the table of ratios says.
+/// Caption of the table of ratios.
 const RATIOS: &str = "\
 Medians; in brackets least and most of the runs of the same round. `best` is the format with\n\
 which the peer is fastest at this.\n";
 
-/// What the table of details says.
+/// Caption of the table of details.
 const DETAILS: &str = "\
 `read` and `written` are what calls returned and were given, pipes and sockets included, `from\n\
 disk` and `dirtied` what the kernel fetched and has to write (`/proc/PID/io`). Anonymous memory\n\

@@ -1,4 +1,4 @@
-//! The rounds: in each, every side does all works in turn, first as if it had never seen the
+//! The rounds: in each, every side does all operations in turn, first as if it had never seen the
 //! mailbox and then again.
 
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use super::step::{Program, Side, Step, Turn, Work};
 use super::system::System;
 use crate::lab::{Figures, Progress, drop_caches, read_all, sampling, settle, stoppable};
 
-/// The programs and how they are run.
+/// The programs and how to run them.
 pub(crate) struct Rounds<'a> {
     pub(crate) systems: Vec<Box<dyn System>>,
     pub(crate) works: Vec<Work>,
-    /// Where everything is.
+    /// The folder for all files.
     pub(crate) folder: PathBuf,
     pub(crate) is_cold: bool,
     pub(crate) times: u32,
@@ -30,15 +30,15 @@ impl Rounds<'_> {
         Step::all().filter(is_done).collect()
     }
 
-    /// Lines of progress that [`Rounds::run`] says.
+    /// Number of progress lines that [`Rounds::run`] prints.
     pub(crate) fn steps(&self) -> usize {
         let of = |system: &dyn System| self.steps_of(system.side()).len();
         let steps: usize = self.systems.iter().map(|system| of(&**system)).sum();
         steps * (1 + self.times as usize)
     }
 
-    /// Does everything; what was measured is in `results` also if it fails. `after` is called
-    /// after each round.
+    /// Runs all rounds and adds each run to `results`, which keeps the runs made before an error.
+    /// `after` is called after each round.
     pub(crate) fn run(
         &mut self,
         material: &Material,
@@ -49,7 +49,7 @@ impl Rounds<'_> {
         let mut systems = std::mem::take(&mut self.systems);
         for round in 0..=self.times {
             for work in self.works.clone() {
-                // What is to be answered that only the programs tell.
+                // The first side's answer, where the material does not determine one.
                 let mut expected = material.expected(work);
                 for turn in work.turns() {
                     let step = Step { work, turn: *turn };
@@ -77,13 +77,13 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// One step.
+    /// Runs one step.
     fn step(&self, round: u32, system: &mut dyn System, step: Step) -> Result<Figures> {
         if step.turn == Turn::First {
             system.reset()?;
         }
         let (files, programs) = (system.files(), system.programs());
-        // What was written before is on the disk, and what is read is in memory, or not.
+        // Earlier writes are on the disk; files to read are in memory, or none are if cold.
         let mut ready = || {
             settle(&self.folder)?;
             match (self.is_cold, round) {
@@ -91,7 +91,7 @@ impl Rounds<'_> {
                 (false, 0) => {}
                 (false, _) => read_all(&files)?,
             }
-            // Of programs that are run all day.
+            // Programs in daily use are in memory.
             if round > 0 { read_all(&programs) } else { Ok(()) }
         };
         let figures = system.run(step.work, sampling(round), &mut ready)?;
@@ -99,8 +99,8 @@ impl Rounds<'_> {
     }
 }
 
-/// Makes sure that a side answers as it must: as the material says, else as the first one did.
-/// What differs and may, if something does.
+/// Checks the answer of a side against the material, or else against that of the first side.
+/// Returns a description of a tolerated difference, if there is one.
 fn check(
     system: &mut dyn System,
     work: Work,

@@ -1,4 +1,4 @@
-//! What is measured: who does what with which format.
+//! The measured programs, formats and operations.
 
 use std::fmt;
 
@@ -30,28 +30,28 @@ impl Program {
     }
 }
 
-/// What the messages are kept in.
+/// The format of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
     /// An mbox, c-client's format `unix`.
     Mbox,
-    /// c-client's format of one file.
+    /// c-client's single-file format.
     Mbx,
-    /// c-client's format of some files.
+    /// c-client's format of several files.
     Mix,
     /// An MH folder.
     Mh,
     /// A Maildir.
     Maildir,
-    /// Dovecot's format of a file for each message.
+    /// Dovecot's format with one file per message.
     Sdbox,
-    /// Dovecot's format of some files.
+    /// Dovecot's format with several messages per file.
     Mdbox,
 }
 
 impl Store {
-    /// Those that barid knows.
+    /// The formats that barid supports.
     pub const OWN: [Self; 5] = [Self::Mbox, Self::Mbx, Self::Mix, Self::Mh, Self::Maildir];
 
     /// The name on the command line and in files.
@@ -71,14 +71,14 @@ impl Store {
 /// A program with a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// Who.
+    /// The program.
     pub program: Program,
-    /// With what.
+    /// The format.
     pub store: Store,
 }
 
 impl Side {
-    /// All of them, in the order of the tables.
+    /// All sides, in the order of the tables.
     pub const ALL: [Self; 12] = {
         use Program::{Barid, CClient, Dovecot};
         use Store::{Maildir, Mbox, Mbx, Mdbox, Mh, Mix, Sdbox};
@@ -98,7 +98,7 @@ impl Side {
         ]
     };
 
-    /// A program with a format.
+    /// Creates a side.
     pub const fn new(program: Program, store: Store) -> Self {
         Self { program, store }
     }
@@ -116,11 +116,11 @@ impl Serialize for Side {
     }
 }
 
-/// One thing that is asked of a new process, which first opens the mailbox.
+/// An operation of a new process, which first opens the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// The mailbox is opened.
+    /// Opens the mailbox.
     Select,
     /// `FETCH 1:* (FULL BODY.PEEK[])`.
     Fetch,
@@ -128,14 +128,14 @@ pub enum Work {
     All,
     /// `THREAD REFERENCES`.
     Thread,
-    /// A rare word is looked for in all texts.
+    /// Searches all texts for a rare word.
     Search,
-    /// All messages of an mbox are put into a new mailbox of the format.
+    /// Converts an mbox to a new mailbox of the format.
     Convert,
 }
 
 impl Work {
-    /// All of them, in their order.
+    /// All operations, in the order in which they run.
     pub const ALL: [Self; 6] =
         [Self::Select, Self::Fetch, Self::All, Self::Thread, Self::Search, Self::Convert];
 
@@ -163,7 +163,7 @@ impl Work {
         }
     }
 
-    /// Whether a side does this.
+    /// Returns `true` if a side does this operation.
     pub(crate) fn is_of(self, side: Side) -> bool {
         self != Self::Convert
             || match side.program {
@@ -173,7 +173,7 @@ impl Work {
             }
     }
 
-    /// The turns in which it is done.
+    /// Returns the turns in which the operation is done.
     pub(crate) const fn turns(self) -> &'static [Turn] {
         match self {
             Self::Convert => &[Turn::First],
@@ -182,38 +182,39 @@ impl Work {
     }
 }
 
-/// Whether a program has seen the mailbox before.
+/// The state of the mailbox's caches when an operation starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {
-    /// It has not: there are no caches and no indexes but those that the format itself needs.
+    /// The program has not seen the mailbox: there are only the caches and indexes that the format
+    /// itself requires.
     First,
-    /// It has done the same before.
+    /// The program has done the same operation before.
     Again,
 }
 
-/// Work in its turn.
+/// An operation in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What is done.
+    /// The operation.
     pub work: Work,
-    /// Whether for the first time.
+    /// The turn.
     pub turn: Turn,
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// Returns all steps, in the order in which they run.
     pub fn all() -> impl Iterator<Item = Self> {
         let steps = |work: Work| work.turns().iter().map(move |turn| Self { work, turn: *turn });
         Work::ALL.into_iter().flat_map(steps)
     }
 
-    /// The first time.
+    /// Returns the first turn of an operation.
     pub(crate) const fn first(work: Work) -> Self {
         Self { work, turn: Turn::First }
     }
 
-    /// Later.
+    /// Returns the second turn of an operation.
     pub(crate) const fn again(work: Work) -> Self {
         Self { work, turn: Turn::Again }
     }

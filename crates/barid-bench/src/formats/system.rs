@@ -1,4 +1,4 @@
-//! What each of the measured programs can be asked; one thin adapter for each.
+//! The interface of the measured programs; each has a thin adapter.
 
 use std::path::{Path, PathBuf};
 
@@ -11,33 +11,33 @@ use super::answer::Answer;
 use super::step::{Side, Work};
 use crate::lab::Figures;
 
-/// Called when all is prepared, just before what is measured begins.
+/// Called when all is prepared, just before the measurement starts.
 pub(crate) type Ready<'a> = &'a mut dyn FnMut() -> Result<()>;
 
-/// A program with a copy of the mailbox.
+/// A program with its copy of the mailbox.
 pub(crate) trait System {
     fn side(&self) -> Side;
 
-    /// The files that are read when it works: its copy of the mailbox, its indexes.
+    /// Returns the files that the program reads: its copy of the mailbox and its indexes.
     fn files(&self) -> Vec<PathBuf>;
 
-    /// The programs that it runs, and their libraries.
+    /// Returns the programs that it runs, and their libraries.
     fn programs(&self) -> Vec<PathBuf>;
 
-    /// Makes it as if the program had never seen the mailbox.
+    /// Restores the state before the program first saw the mailbox.
     fn reset(&mut self) -> Result<()>;
 
-    /// Does a work in a new process, from its start to its end.
+    /// Runs an operation in a new process and measures it from start to end.
     fn run(&mut self, work: Work, sampling: Sampling, ready: Ready<'_>) -> Result<Figures>;
 
-    /// What it answers to a work.
+    /// Returns the program's answer to an operation.
     fn answer(&mut self, work: Work) -> Result<Answer>;
 
-    /// What is allocated on the disk besides the mailbox.
+    /// Returns the bytes allocated on the disk besides the mailbox.
     fn index_bytes(&self) -> Result<u64>;
 }
 
-/// Replaces a file or folder by a copy of another one.
+/// Replaces a file or folder with a copy of another one.
 pub(crate) fn restore(from: &Path, to: &Path) -> Result<()> {
     let at = || to.display().to_string();
     if disk::list(to).is_ok() {
@@ -70,13 +70,13 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a file or folder to the user as whom peers run.
+/// Gives a file or folder to the user that peers run as.
 pub(crate) fn give(path: &Path) -> Result<()> {
     let given = PeerUser::get().and_then(|user| user.take(path));
     given.with_context(|| path.display().to_string())
 }
 
-/// An error as those functions give it that are called back.
+/// Converts an error for functions that take callbacks with I/O errors.
 pub(crate) fn as_io(result: Result<()>) -> std::io::Result<()> {
     result.map_err(|error| std::io::Error::other(format!("{error:#}")))
 }

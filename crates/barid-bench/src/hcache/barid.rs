@@ -1,4 +1,4 @@
-//! The program under test, as a process of its own.
+//! The program under test, as a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::system::System;
 use crate::lab::{Figures, Launcher, command_line, failure, fresh_folder};
 use crate::limits::RUN_DEADLINE;
 
-/// The newest page.
+/// The arguments that list the newest page.
 const PAGE: [&str; 5] = ["ls", "--sort", "date", "--limit", "50"];
 
 /// barid on one mailbox.
@@ -27,7 +27,7 @@ pub(crate) struct Barid {
 }
 
 impl Barid {
-    /// The least peak of resident memory that can be measured, in bytes.
+    /// Returns the smallest peak of resident memory that can be measured, in bytes.
     pub(crate) fn floor(&self) -> Result<u64> {
         let mut command = Command::new(&self.program);
         let report = self.folder.join("usage");
@@ -41,7 +41,7 @@ impl Barid {
         self.folder.join(key.file_name())
     }
 
-    /// The program with cache and state of this setup. The mailbox is not touched.
+    /// Returns the program with cache and state of this setup. It does not write to the mailbox.
     fn command(&self, key: &Key, is_cached: bool, words: &[&str]) -> Command {
         let place = self.place(key);
         let mut command = Command::new(&self.program);
@@ -55,7 +55,7 @@ impl Barid {
         command
     }
 
-    /// The command for a work.
+    /// Returns the command for an operation.
     pub(crate) fn work(&self, key: &Key, work: Work) -> Command {
         match work {
             Work::Populate => {
@@ -68,7 +68,7 @@ impl Barid {
         }
     }
 
-    /// Runs a command to its end with `stdout` as its output.
+    /// Runs a command to completion with `stdout` as its output.
     fn measure(
         &self,
         key: &Key,
@@ -90,7 +90,7 @@ impl Barid {
         Ok(usage)
     }
 
-    /// Lists all messages as JSON into a file.
+    /// Lists all messages as JSON into a file, and returns the file.
     fn list(&self, key: &Key, is_cached: bool) -> Result<PathBuf> {
         let name = if is_cached { "cached.jsonl" } else { "uncached.jsonl" };
         let path = self.place(key).join(name);
@@ -115,7 +115,7 @@ impl System for Barid {
         Ok(Figures { index_bytes: bytes, ..Figures::of_process(&usage) })
     }
 
-    /// The listing through the cache is, byte for byte, the one without a cache.
+    /// Checks that the listing through the cache is byte for byte the one without a cache.
     fn check(&self, key: &Key) -> Result<u64> {
         let (cached, uncached) = (self.list(key, true)?, self.list(key, false)?);
         let lines = compare(&cached, &uncached)?;

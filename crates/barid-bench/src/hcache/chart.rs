@@ -1,7 +1,7 @@
-//! Bar charts as SVG: a group of bars below each other for each thing, a colour for each series.
+//! Bar charts as SVG: a group of horizontal bars for each label, a colour for each series.
 //!
-//! Bars lie, so that every label is read without turning one's head and any number of groups fits:
-//! a chart grows downwards.
+//! Bars are horizontal so that every label is readable and any number of groups fits: a chart grows
+//! downwards.
 
 use std::fmt::Write;
 
@@ -10,16 +10,16 @@ use std::fmt::Write;
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) subtitle: String,
-    /// What the axis counts.
+    /// The unit of the axis.
     pub(crate) unit: &'static str,
-    /// The names of the colours.
+    /// The names of the series, one for each colour.
     pub(crate) series: Vec<String>,
-    /// What a pale bar means, if there are any.
+    /// Explanation of pale bars, if there are any.
     pub(crate) pale: Option<String>,
     pub(crate) groups: Vec<Group>,
 }
 
-/// Bars that belong together.
+/// A group of bars with one label.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) label: String,
@@ -29,9 +29,9 @@ pub(crate) struct Group {
 /// A bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bar {
-    /// The index of its series.
+    /// Index of the series.
     pub(crate) series: usize,
-    /// Drawn pale: the other system's.
+    /// `true` if drawn pale: the other system's bar.
     pub(crate) is_pale: bool,
     pub(crate) value: f64,
     /// The ends of the line that shows the spread.
@@ -39,7 +39,7 @@ pub(crate) struct Bar {
     pub(crate) most: f64,
 }
 
-/// Colours that are told apart also by people who see few of them (after Okabe and Ito).
+/// Colours that colour-blind people can distinguish (after Okabe and Ito).
 const COLORS: [&str; 6] = ["#5a6570", "#0072b2", "#009e73", "#d55e00", "#9b59b6", "#b8860b"];
 const WIDTH: f64 = 900.0;
 const LABELS_WIDTH: f64 = 150.0;
@@ -51,7 +51,7 @@ const HEAD_HEIGHT: f64 = 92.0;
 const FOOT_HEIGHT: f64 = 44.0;
 
 impl Chart {
-    /// The SVG file.
+    /// Returns the chart as an SVG file.
     pub(crate) fn svg(&self) -> String {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let axis = Axis::to(bars().map(|bar| bar.value.max(bar.most)).fold(0.0, f64::max));
@@ -130,7 +130,7 @@ impl Group {
     }
 }
 
-/// From 0 to a round number.
+/// An axis from 0 to a round number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Axis {
     step: f64,
@@ -138,7 +138,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// The axis on which values up to `most` have room; four to nine steps of 1, 2 or 5.
+    /// Returns the axis for values up to `most`, with four to nine steps of 1, 2 or 5 times a power
+    /// of ten.
     fn to(most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let magnitude = 10.0_f64.powf((most / 4.0).log10().floor());
@@ -164,7 +165,7 @@ impl Axis {
     }
 }
 
-/// Three digits of a value.
+/// Formats a value with about three significant digits.
 fn number_text(value: f64) -> String {
     match value {
         _ if value < 0.00995 => format!("{value:.5}"),
@@ -176,7 +177,7 @@ fn number_text(value: f64) -> String {
     }
 }
 
-/// The file that is being written.
+/// The file being written.
 #[derive(Debug, Default)]
 struct Svg {
     text: String,
@@ -257,7 +258,7 @@ mod tests {
         let svg = chart.svg();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert!(svg.contains("<title>a &lt;b&gt; &amp; c</title>"));
-        // A background, three bars, and a square for each of three lines of the legend.
+        // A background, three bars, and a square for each of three entries of the legend.
         assert_eq!(svg.matches("<rect ").count(), 7);
         assert_eq!(svg.matches("<text ").count(), svg.matches("</text>").count());
         assert!(svg.contains(">0.0500</text>") && svg.contains(">lmdb</text>"));

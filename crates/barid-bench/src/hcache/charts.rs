@@ -1,4 +1,4 @@
-//! The charts of a bench, from its results.
+//! The charts of the bench, drawn from its results.
 
 use super::chart::{Bar, Chart, Group};
 use super::key::{Key, System, Work};
@@ -8,7 +8,7 @@ use super::results::Results;
 use super::tables::keys;
 use crate::lab::Figures;
 
-/// A chart: its file, what it shows, and of what.
+/// A kind of chart: its file, texts, and the figure that it shows.
 pub(crate) struct Kind {
     pub(crate) file: &'static str,
     title: &'static str,
@@ -73,7 +73,7 @@ pub(crate) fn chart(kind: &Kind, plan: &Plan, results: &Results, subtitle: &str)
     }
 }
 
-/// The compressions of a plan, each kind always in the same place.
+/// Returns the compressions of a plan, in a fixed order.
 fn series(plan: &Plan) -> Vec<String> {
     let mut methods: Vec<_> = keys(plan).map(|key| key.method).collect();
     methods.sort_by_key(|method| METHODS.iter().position(|name| *name == method.name()));
@@ -82,8 +82,8 @@ fn series(plan: &Plan) -> Vec<String> {
     names
 }
 
-/// The group of a setup: its store. A setup of NeoMutt's that is run beside the native cache
-/// because nothing else is run has a group of its own.
+/// Returns the group of a setup: its store. If only NeoMutt uses the store, as the peer of the
+/// native cache, the setup has a group of its own.
 fn label(key: &Key, plan: &Plan) -> String {
     let is_ours = |cell: &super::plan::Cell| cell.key.store == key.store;
     match key.system {

@@ -1,4 +1,4 @@
-//! Whether two listings are the same.
+//! Comparison of two listings.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -8,11 +8,11 @@ use barid_testkit::disk;
 
 use crate::limits::{COMPARE_BUFFER_LEN, LINE_SHOWN_MAX};
 
-/// Compares two files line by line; tells how many lines they have.
+/// Compares two files line by line and returns the number of lines.
 ///
 /// # Errors
 ///
-/// Naming both files and the first line in which they differ.
+/// Returns an error that names both files and the first line that differs.
 pub(super) fn compare(one: &Path, other: &Path) -> Result<u64> {
     let open = |path: &Path| {
         let file = disk::open(path).with_context(|| path.display().to_string())?;
@@ -42,7 +42,7 @@ pub(super) fn compare(one: &Path, other: &Path) -> Result<u64> {
     unreachable!("because the lines are counted without an end")
 }
 
-/// The beginning of a line.
+/// Returns the printable beginning of a line.
 fn shown(line: &[u8]) -> String {
     if line.is_empty() {
         return "the end".to_owned();

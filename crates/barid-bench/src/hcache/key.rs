@@ -1,4 +1,4 @@
-//! What is measured: a system with a store and a compression, at a kind of work.
+//! The measured setups (a system with a store and a compression) and operations.
 
 use std::fmt;
 
@@ -16,10 +16,10 @@ pub enum System {
     NeoMutt,
 }
 
-/// The name of the cache that is no key-value store.
+/// The name of barid's own cache format, which is not a key-value store.
 pub const NATIVE: &str = "native";
 
-/// A system with a store and a compression.
+/// A setup: a system with a store and a compression.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Key {
     /// The program.
@@ -39,12 +39,12 @@ impl Serialize for Method {
 }
 
 impl Key {
-    /// Whether it is barid's cache that is no key-value store.
+    /// Returns `true` for barid's cache that is not a key-value store.
     pub(crate) fn is_native(&self) -> bool {
         self.store == NATIVE
     }
 
-    /// `NAME[:builtin]`.
+    /// Returns `NAME[:builtin]`.
     pub fn choice(&self) -> String {
         match &self.builtin {
             Some(builtin) => format!("{}:{builtin}", self.store),
@@ -52,7 +52,7 @@ impl Key {
         }
     }
 
-    /// As part of a file name.
+    /// Returns the setup as a part of a file name.
     pub(crate) fn file_name(&self) -> String {
         let system = match self.system {
             System::Barid => "barid",
@@ -62,15 +62,15 @@ impl Key {
     }
 }
 
-/// A kind of work.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// An empty cache is filled from the mailbox.
+    /// Fills an empty cache from the mailbox.
     Populate,
-    /// The mailbox is opened with a filled cache, and every record is read and decoded.
+    /// Opens the mailbox with a filled cache; reads and decodes every record.
     Reload,
-    /// As before, but just the newest 50 messages by date are shown; of barid only.
+    /// As [`Work::Reload`], but lists only the newest 50 messages by date; barid only.
     Page,
 }
 

@@ -1,32 +1,33 @@
-//! Compression of each record, as barid and NeoMutt name it.
+//! Compression of single records, by the names of barid and NeoMutt.
 
 use std::fmt;
 
 use anyhow::{Context as _, Result};
 use barid_kv::Compression;
 
-/// A compression of records and its level.
+/// A compression of single records, with its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     name: &'static str,
     level: Option<u8>,
 }
 
-/// The methods, as barid names them.
+/// The methods, by barid's names.
 pub const METHODS: [&str; 5] = ["none", "lz4", "zstd", "zstd+dict", "zlib"];
 
-/// NeoMutt's own level where none is asked for.
+/// NeoMutt's default level.
 const NEOMUTT_LEVEL: u8 = 1;
 
 impl Method {
-    /// Records as they are.
+    /// No compression.
     pub const NONE: Self = Self { name: "none", level: None };
 
-    /// Reads `NAME` or `NAME:LEVEL`.
+    /// Parses `NAME` or `NAME:LEVEL`.
     ///
     /// # Errors
     ///
-    /// For an unknown name, naming those there are, and for a level that the method has not.
+    /// Returns an error for an unknown name, listing the known ones, and for a level that the
+    /// method does not have.
     pub fn parse(text: &str) -> Result<Self> {
         Compression::parse(text)?;
         let (name, level) = match text.split_once(':') {
@@ -39,28 +40,28 @@ impl Method {
         Ok(Self { name, level })
     }
 
-    /// Whether records are left as they are.
+    /// Returns `true` if records are not compressed.
     pub fn is_none(self) -> bool {
         self.name == "none"
     }
 
-    /// Whether a dictionary is trained.
+    /// Returns `true` if the method trains a dictionary.
     pub(crate) fn has_dictionary(self) -> bool {
         self.name == "zstd+dict"
     }
 
-    /// The name without the level.
+    /// Returns the name without the level.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// The method of NeoMutt's that this one is compared with: it knows no dictionaries.
+    /// Returns the method of NeoMutt that this one is compared with; NeoMutt has no dictionaries.
     pub(crate) fn of_neomutt(self) -> Self {
         let name = if self.has_dictionary() { "zstd" } else { self.name };
         Self { name, ..self }
     }
 
-    /// What NeoMutt is told: its name for the method, and the level.
+    /// Returns the settings for NeoMutt: its name for the method, and the level.
     pub(crate) fn neomutt_setting(self) -> Option<(&'static str, u8)> {
         let level = self.level.unwrap_or(NEOMUTT_LEVEL);
         (!self.is_none()).then_some((self.of_neomutt().name, level))

@@ -1,13 +1,13 @@
-//! Which header cache is best for a mailbox on a machine: stores times compressions, and NeoMutt
-//! beside them.
+//! Comparison of header caches for one mailbox on one machine: stores times compressions, with
+//! NeoMutt for comparison.
 //!
-//! Round 0 checks: through every cache the listing must be what it is without one, and NeoMutt must
-//! see as many messages. Its runs are not timed; the memory is sampled in them. In each later round
-//! every setup is populated from nothing, and reloaded: `barid ls` for every record, the newest 50
-//! for a page. The setup of NeoMutt's with the same store and compression is run right beside it,
-//! so what else the machine does hits both. The mailbox is never written to.
+//! Round 0 checks and is not timed; memory is sampled in it. The listing through every cache must
+//! equal the one without a cache, and NeoMutt must see as many messages. Each later round populates
+//! every setup from nothing and reloads it: `barid ls` for every record, the newest 50 for a page.
+//! NeoMutt's setup with the same store and compression runs directly after it, so that other load
+//! on the machine affects both. The mailbox is never written to.
 //!
-//! What was measured is written after each round, and when the bench is told to stop.
+//! Results are written after each round, and when the bench is stopped.
 
 mod barid;
 mod chart;
@@ -47,39 +47,40 @@ use report::Facts;
 use rounds::Rounds;
 use survey::Survey;
 
-/// What is to be measured.
+/// The options of the bench.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program under test, which begins with [`crate::launched`].
+    /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
     /// The mailbox, a Maildir.
     pub maildir: PathBuf,
-    /// How many rounds.
+    /// Number of timed rounds.
     pub times: u32,
     /// The stores, each `native` or `NAME[:builtin]`; `None` for all that are usable here.
     pub stores: Option<Vec<String>>,
-    /// The compressions of each record.
+    /// The compressions of single records.
     pub methods: Vec<Method>,
-    /// Whether to run the stores' own compressions as well.
+    /// `true` to run the stores' own compressions as well.
     pub builtin: bool,
-    /// NeoMutt, if it is to be compared with.
+    /// The NeoMutt to compare with, if any.
     pub neomutt: Option<PathBuf>,
-    /// Whether to drop the kernel's caches before each timed run.
+    /// `true` to drop the kernel's caches before each timed run.
     pub drop_caches: bool,
-    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
-    /// temporary files.
+    /// The folder for all files, which must be empty or not exist; `None` for a new one in the
+    /// temporary folder.
     pub out: Option<PathBuf>,
 }
 
-/// How a bench ended.
+/// The outcome of the bench.
 pub type Report = lab::Report<Results>;
 
-/// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
+/// Runs the bench. Takes minutes to hours; returns early, without an error, once `stop` is set.
 ///
 /// # Errors
 ///
-/// When an option is wrong, a program fails (the error names the command and the file of what it
-/// printed) or gives a wrong answer, or the disk fails. What was measured is written before.
+/// Returns an error if an option is wrong, a program fails (the error names the command and the
+/// file with its output) or gives a wrong answer, or the disk fails. Results up to then are
+/// written.
 pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
     ensure!(options.times > 0, "at least one run is needed");
     let chosen = StoreChoice::parse_all(options.stores.as_deref())?;
@@ -134,7 +135,7 @@ fn rounds<'a>(
     Rounds { barid, neomutt, has_methods, is_cold, times, stop }
 }
 
-/// The stores' names with the versions of their libraries.
+/// Returns the stores' names with the versions of their libraries.
 fn versions(stores: &[StoreChoice], survey: &Survey) -> Vec<String> {
     let version = |choice: &StoreChoice| {
         let version = survey.version(choice.store()).ok()?;
@@ -179,7 +180,7 @@ fn facts(
     })
 }
 
-/// The command lines of all setups, without the paths of this machine.
+/// Returns the command lines of all setups, without the paths of this machine.
 fn commands(rounds: &Rounds<'_>, plan: &Plan) -> Result<Vec<String>> {
     let works = [Work::Populate, Work::Reload, Work::Page];
     let mut lines = Vec::new();
@@ -196,13 +197,13 @@ fn commands(rounds: &Rounds<'_>, plan: &Plan) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The configuration of the first setup of NeoMutt's that is run.
+/// Returns the configuration of the first NeoMutt setup.
 fn neomuttrc(rounds: &Rounds<'_>, plan: &Plan) -> Option<String> {
     let text = rounds.neomutt.as_ref()?.settings(plan.of_neomutt().next()?, |rc| rc.text());
     Some(portable(rounds, &text))
 }
 
-/// A text with names in place of the paths of this machine.
+/// Replaces the paths of this machine in a text with names.
 fn portable(rounds: &Rounds<'_>, text: &str) -> String {
     let folder = rounds.barid.folder.parent().unwrap_or(&rounds.barid.folder);
     let mut names = vec![
@@ -211,7 +212,7 @@ fn portable(rounds: &Rounds<'_>, text: &str) -> String {
         (rounds.barid.program.as_path(), "barid"),
     ];
     names.extend(rounds.neomutt.iter().map(|neomutt| (neomutt.program.as_path(), "neomutt")));
-    // A path may lie in another one.
+    // One path may contain another.
     names.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
     let replace =
         |text: String, (path, name): (&Path, &str)| text.replace(&*path.to_string_lossy(), name);

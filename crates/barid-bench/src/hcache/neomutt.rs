@@ -1,4 +1,4 @@
-//! NeoMutt, on a terminal of its own.
+//! NeoMutt, on its own terminal.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::system::System;
 use crate::lab::{Figures, Launcher, command_line, failure, fresh_folder, read_launched};
 use crate::limits::NEOMUTT_DEADLINE;
 
-/// What a NeoMutt was built with.
+/// Version and compiled-in features of a NeoMutt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Build {
     /// Name and version.
@@ -26,7 +26,7 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// Asks a program.
+    /// Runs `neomutt -v` and parses its output.
     pub(crate) fn of(program: &Path) -> Result<Self> {
         let line = format!("{} -v", program.display());
         let output = Command::new(program).arg("-v").output().with_context(|| line.clone())?;
@@ -35,7 +35,7 @@ impl Build {
         Ok(build)
     }
 
-    /// Reads what `neomutt -v` prints.
+    /// Parses the output of `neomutt -v`.
     fn parse(text: &str) -> Self {
         let text = without_escapes(text);
         let list = |name: &str| {
@@ -50,7 +50,7 @@ impl Build {
         }
     }
 
-    /// Whether it has a store and a compression.
+    /// Returns `true` if it has both the store and the compression.
     pub(crate) fn has(&self, store: &str, method: Method) -> bool {
         let has_method = |name: &str| self.methods.iter().any(|method| method == name);
         self.stores.iter().any(|own| own == store)
@@ -58,7 +58,7 @@ impl Build {
     }
 }
 
-/// Takes away what steers a terminal: `ESC [ ... letter`.
+/// Removes terminal control sequences: `ESC [ ... letter`.
 fn without_escapes(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -104,7 +104,7 @@ impl NeoMutt {
         Ok(run)
     }
 
-    /// Writes the configuration of a setup and makes the command that starts it.
+    /// Writes the configuration of a setup and returns the command that starts it.
     pub(crate) fn command(&self, key: &Key, end: NeoMuttEnd) -> Result<Command> {
         let place = self.place(key);
         let rc = place.join("neomuttrc");
@@ -116,7 +116,7 @@ impl NeoMutt {
         Ok(command)
     }
 
-    /// Does something with what NeoMutt is told for a setup.
+    /// Calls `work` with NeoMutt's settings for a setup.
     pub(crate) fn settings<T>(&self, key: &Key, work: impl FnOnce(&NeoMuttSettings<'_>) -> T) -> T {
         work(&NeoMuttSettings {
             maildir: &self.maildir,
@@ -140,7 +140,7 @@ impl System for NeoMutt {
         Ok(Figures { index_bytes: bytes, ..Figures::of_process(&run.usage) })
     }
 
-    /// It has made a database, and shows its number of messages.
+    /// Checks that NeoMutt has made a database, and returns its number of messages.
     fn check(&self, key: &Key) -> Result<u64> {
         let cache = self.place(key).join("cache");
         let files = disk::list_files(&cache).with_context(|| cache.display().to_string())?;

@@ -1,4 +1,4 @@
-//! Which stores and compressions are run, and what each is compared with.
+//! The plan: stores and compressions to run, and their counterparts in NeoMutt.
 
 use anyhow::{Result, bail, ensure};
 use barid_kv::{Choice, registry};
@@ -8,30 +8,30 @@ use super::method::Method;
 use super::neomutt::Build;
 use super::survey::Survey;
 
-/// The store of NeoMutt's that the native cache is compared with, where it has it.
+/// The NeoMutt store that the native cache is compared with, if NeoMutt has it.
 const NEOMUTT_USUAL: &str = "tokyocabinet";
 
-/// A setup of barid's.
+/// A setup of barid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) key: Key,
-    /// The setup of NeoMutt's that is run right after this one.
+    /// The NeoMutt setup that runs directly after this one.
     pub(crate) neomutt: Option<Key>,
-    /// Those that it is compared with; empty if NeoMutt has none such.
+    /// The NeoMutt setups to compare with; empty if NeoMutt has none.
     pub(crate) compared_with: Vec<Key>,
 }
 
-/// Everything that is run.
+/// All setups to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) cells: Vec<Cell>,
-    /// Whether more than one method is run.
+    /// `true` if more than one method runs.
     pub(crate) has_methods: bool,
-    /// What could not be planned, in words.
+    /// Descriptions of setups that could not be planned.
     pub(crate) notes: Vec<String>,
 }
 
-/// A store of the command line.
+/// A store given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreChoice {
     store: String,
@@ -39,7 +39,7 @@ pub(crate) struct StoreChoice {
 }
 
 impl StoreChoice {
-    /// Reads `NAME[:builtin]`, whether or not it is usable here.
+    /// Parses `NAME[:builtin]`, whether or not the store is usable here.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let name = text.split(':').next().unwrap_or_default();
         if text == NATIVE {
@@ -52,14 +52,14 @@ impl StoreChoice {
         Ok(Self { store: name.to_owned(), builtin: choice.builtin.map(str::to_owned) })
     }
 
-    /// Reads some; `None` for the native cache and all stores.
+    /// Parses the stores; `None` stands for the native cache and all stores.
     pub(crate) fn parse_all(names: Option<&[String]>) -> Result<Option<Vec<Self>>> {
         let Some(names) = names else { return Ok(None) };
         ensure!(!names.is_empty(), "no store to run; {}", known());
         names.iter().map(|name| Self::parse(name)).collect::<Result<_>>().map(Some)
     }
 
-    /// Those that were chosen, which must be usable here, or all that are.
+    /// Returns the chosen stores, which must be usable here, or all usable ones.
     pub(crate) fn usable(chosen: Option<Vec<Self>>, survey: &Survey) -> Result<Vec<Self>> {
         let Some(chosen) = chosen else {
             let bare = |name: &str| Self { store: name.to_owned(), builtin: None };
@@ -75,21 +75,21 @@ impl StoreChoice {
         &self.store
     }
 
-    /// The compressions that the store has itself.
+    /// Returns the store's own compressions.
     fn builtins(&self) -> &'static [&'static str] {
         registry::find(&self.store).map_or(&[], |store| store.capabilities().builtin)
     }
 }
 
-/// What may be chosen.
+/// Returns the list of valid stores for error messages.
 fn known() -> String {
     let names: Vec<&str> = registry::STORES.iter().map(|store| store.name()).collect();
     format!("there are {NATIVE}, {}; see `barid cache stores`", names.join(", "))
 }
 
 impl Plan {
-    /// Plans stores times methods; with `builtin` also the stores' own compressions, without a
-    /// second one of each record.
+    /// Plans stores times methods. With `builtin`, adds the stores' own compressions, without
+    /// record compression.
     pub(crate) fn new(
         stores: &[StoreChoice],
         methods: &[Method],
@@ -126,8 +126,8 @@ impl Plan {
         }
     }
 
-    /// Finds for each setup the one of NeoMutt's with the same store and method. The native cache
-    /// is compared with all of the same method.
+    /// Finds for each setup the NeoMutt setup with the same store and method. The native cache is
+    /// compared with all setups of the same method.
     fn compare(&mut self, build: &Build) {
         let mut planned: Vec<Key> = Vec::new();
         for cell in self.cells.iter_mut().filter(|cell| !cell.key.is_native()) {
@@ -149,7 +149,7 @@ impl Plan {
         self.notes.extend(self.lacking(build));
     }
 
-    /// What NeoMutt lacks, in words.
+    /// Returns a note about the stores and compressions that NeoMutt lacks.
     fn lacking(&self, build: &Build) -> Option<String> {
         let mut lacking: Vec<String> = Vec::new();
         let mut note = |what: String| {
@@ -169,25 +169,25 @@ impl Plan {
         (!lacking.is_empty()).then(|| format!("{} has {}", build.version, lacking.join(", ")))
     }
 
-    /// The setups that NeoMutt has nothing beside.
+    /// Returns the setups without a NeoMutt counterpart.
     pub(crate) fn without_peer(&self) -> impl Iterator<Item = &Key> {
         let alone = self.cells.iter().filter(|cell| cell.compared_with.is_empty());
         alone.map(|cell| &cell.key)
     }
 
-    /// Whether anything is compared.
+    /// Returns `true` if anything is compared.
     pub(crate) fn has_peers(&self) -> bool {
         self.cells.iter().any(|cell| !cell.compared_with.is_empty())
     }
 
-    /// All setups of NeoMutt's.
+    /// Returns all NeoMutt setups.
     pub(crate) fn of_neomutt(&self) -> impl Iterator<Item = &Key> {
         self.cells.iter().filter_map(|cell| cell.neomutt.as_ref())
     }
 }
 
 impl Cell {
-    /// Compares with `key`, and runs it if nobody else does.
+    /// Compares with `key`, and schedules it unless another cell does.
     fn take(&mut self, key: Key, planned: &mut Vec<Key>) {
         if !planned.contains(&key) {
             planned.push(key.clone());

@@ -1,4 +1,4 @@
-//! The files of a bench.
+//! The files that the bench writes.
 
 use std::path::Path;
 
@@ -15,26 +15,26 @@ use crate::lab::{self, Machine, Page, Ratio, Spread, counted, save};
 /// The version of `results.json`.
 const VERSION: u32 = 1;
 
-/// What figures depend on, and how they came about.
+/// The circumstances of the figures: programs, machine, options.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Facts {
-    /// When the bench began, in seconds since 1970.
+    /// Start of the bench, in seconds since 1970.
     pub(crate) began_unix_s: u64,
     /// The name of the Maildir, without its folder.
     pub(crate) maildir: String,
     pub(crate) times: u32,
     pub(crate) page_cache: &'static str,
     pub(crate) barid: String,
-    /// What NeoMutt is, with what it was built.
+    /// NeoMutt's version, with its build options.
     pub(crate) neomutt: Option<String>,
-    /// Store and version of its library.
+    /// Each store with the version of its library.
     pub(crate) stores: Vec<String>,
-    /// The peak of resident memory of the process that starts what is measured, in bytes.
+    /// The peak of resident memory of the process that starts the measured programs, in bytes.
     pub(crate) maxrss_floor_bytes: u64,
     pub(crate) machine: Machine,
     /// The command lines, one for each setup and work; `DIR` is the folder of the bench.
     pub(crate) commands: Vec<String>,
-    /// One of NeoMutt's configurations.
+    /// One of the NeoMutt configurations.
     pub(crate) neomuttrc: Option<String>,
     pub(crate) notes: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl<'a> RunLine<'a> {
     }
 }
 
-/// The middle of what was measured of one setup at one work.
+/// The spreads of the figures of one setup at one operation.
 #[derive(Serialize)]
 struct Summary<'a> {
     #[serde(flatten)]
@@ -104,7 +104,7 @@ struct Summary<'a> {
     disk_bytes: Spread,
 }
 
-/// How one setup of barid's stands to NeoMutt's.
+/// The ratios of one barid setup to NeoMutt.
 #[derive(Serialize)]
 struct Ratios<'a> {
     #[serde(flatten)]
@@ -113,7 +113,7 @@ struct Ratios<'a> {
     ratios: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Writes all files, over those of before.
+/// Writes all files, replacing earlier ones.
 pub(crate) fn write(
     folder: &Path,
     facts: &Facts,
@@ -144,7 +144,7 @@ fn subtitle(facts: &Facts, results: &Results) -> String {
     format!("{messages}, {runs}, {cache} page cache")
 }
 
-/// What holds for the figures of resident memory, in words.
+/// Returns a note on the figures of resident memory.
 fn floor(facts: &Facts) -> String {
     let floor = facts.maxrss_floor_bytes as f64 / 1e6;
     format!("the least peak that can be measured is {floor:.1} MB")
@@ -190,7 +190,7 @@ fn summaries<'a>(plan: &'a Plan, results: &Results) -> Vec<Summary<'a>> {
     all.filter_map(summary).collect()
 }
 
-/// The lines for programs: one for each setup and work.
+/// Returns the JSON lines, one for each setup and operation.
 pub(crate) fn json_lines(plan: &Plan, results: &Results) -> Result<Vec<String>> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -203,7 +203,7 @@ pub(crate) fn json_lines(plan: &Plan, results: &Results) -> Result<Vec<String>> 
     lab::json_lines(summaries(plan, results).into_iter().map(line))
 }
 
-/// The page for people.
+/// Returns the page for people.
 fn summary(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> String {
     let mut page = Page::new("Header caches", complete);
     page.item(&format!("Mailbox: {}", counted(results.messages, "message")));
@@ -233,8 +233,8 @@ fn summary(facts: &Facts, plan: &Plan, results: &Results, complete: bool) -> Str
     page.text
 }
 
-/// The tables for people: `*** populate`, `*** reload`, the newest page, sizes and memory, and with
-/// NeoMutt the ratios.
+/// Returns the tables for people: `*** populate`, `*** reload`, the newest page, sizes and memory,
+/// and with NeoMutt the ratios.
 pub(crate) fn text(facts: &Facts, plan: &Plan, results: &Results) -> String {
     let times = |work| tables::times(plan, results, work);
     let mut text = format!(
@@ -256,13 +256,13 @@ pub(crate) fn text(facts: &Facts, plan: &Plan, results: &Results) -> String {
     text
 }
 
-/// What the table of ratios says.
+/// Caption of the table of ratios.
 const RATIOS: &str = "\
 Medians; in brackets least and most of the runs that were made one after the other. `page` is \
 barid's\nnewest 50 messages to NeoMutt's reload. The native cache stands against the best of \
 NeoMutt's stores in\neach column.\n";
 
-/// What the table of medians says.
+/// Caption of the table of medians.
 const MEDIANS: &str = "\
 Real time of the whole process: median, least and most. `reload` reads, decodes and prints every\n\
 record, `page` the newest 50 by date. The size is that after reloading. Resident memory is the \

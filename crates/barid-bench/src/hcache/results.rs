@@ -1,10 +1,10 @@
-//! Every run, and what is asked of them.
+//! All runs, and queries over them.
 
 use super::key::{Key, System, Work};
 use super::plan::Cell;
 use crate::lab::{self, Figures, Measured, Ratio, Spread};
 
-/// One setup at one work in one round.
+/// A run of one setup at one operation in one round.
 pub type Run = lab::Run<Key, Work>;
 
 /// A column of the table of ratios.
@@ -14,18 +14,19 @@ pub(crate) enum Column {
     Populate,
     /// Real time of reading every record.
     Reload,
-    /// Real time of the newest page, to NeoMutt's of reading every record: it knows no other.
+    /// Real time of the newest page, compared with NeoMutt reading every record: NeoMutt has no
+    /// pages.
     Page,
-    /// Bytes on the disk, with all that reloading added.
+    /// Bytes on the disk after reloading.
     Size,
-    /// The peak of resident memory in any of the works, also of the runs that are not timed.
+    /// The peak of resident memory over all operations, including runs that are not timed.
     Resident,
-    /// The peak of anonymous memory in any of the works.
+    /// The peak of anonymous memory over all operations.
     Anonymous,
 }
 
 impl Column {
-    /// All of them, as they stand in the table.
+    /// All columns, in the order of the table.
     pub(crate) const ALL: [Self; 6] =
         [Self::Populate, Self::Reload, Self::Page, Self::Size, Self::Resident, Self::Anonymous];
 
@@ -41,22 +42,22 @@ impl Column {
     }
 }
 
-/// Everything that was measured so far.
+/// Everything measured so far.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// How many messages both systems see.
+    /// Number of messages that both systems see.
     pub messages: u64,
-    /// In the order in which they were made.
+    /// The runs in the order in which they were made.
     pub runs: Vec<Run>,
 }
 
 impl Results {
-    /// What was measured of one setup at one work.
+    /// Returns the runs of one setup at one operation.
     pub(crate) fn of(&self, key: &Key, work: Work) -> Measured<'_> {
         Measured::of(&self.runs, key, work)
     }
 
-    /// What is compared in a column.
+    /// Returns the values that a column compares.
     pub(crate) fn column(&self, key: &Key, column: Column) -> Vec<f64> {
         let real = |figures: &Figures| figures.real_s;
         let size = |figures: &Figures| figures.index_bytes as f64;
@@ -75,7 +76,7 @@ impl Results {
         }
     }
 
-    /// How a setup stands to what it is compared with; to the best of them, where there are many.
+    /// Returns the ratio of a setup to its counterpart, or to the best of several.
     pub(crate) fn ratio(&self, cell: &Cell, column: Column) -> Option<Ratio> {
         let median = |values: &Vec<f64>| Spread::of(values.iter().copied()).map(|s| s.median);
         let theirs = cell.compared_with.iter().map(|key| self.column(key, column));

@@ -13,28 +13,28 @@ use super::results::{Results, Run};
 use super::system::System;
 use crate::lab::{Progress, drop_caches, sampling, settle, stoppable};
 
-/// The programs and how they are run.
+/// The programs and how to run them.
 #[derive(Debug)]
 pub(crate) struct Rounds<'a> {
     pub(crate) barid: Barid,
     pub(crate) neomutt: Option<NeoMutt>,
-    /// Whether compressions are told of.
+    /// `true` if progress lines name the compression.
     pub(crate) has_methods: bool,
-    /// Whether the kernel's caches are dropped before each timed run.
+    /// `true` if the kernel's caches are dropped before each timed run.
     pub(crate) is_cold: bool,
     pub(crate) times: u32,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl Rounds<'_> {
-    /// Lines of progress that [`Rounds::run`] says of a plan.
+    /// Number of progress lines that [`Rounds::run`] prints for a plan.
     pub(crate) fn steps(&self, plan: &Plan) -> usize {
         let systems = plan.cells.len() + plan.of_neomutt().count();
         systems * (1 + 2 * self.times as usize)
     }
 
-    /// Does everything; what was measured is in `results` also if it fails. `after` is called
-    /// after each round.
+    /// Runs all rounds and adds each run to `results`, which keeps the runs made before an error.
+    /// `after` is called after each round.
     pub(crate) fn run(
         &self,
         plan: &Plan,
@@ -54,8 +54,8 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Populates and reloads once without timing, with samples of the memory, and makes sure that
-    /// all answers are right.
+    /// Populates and reloads once without timing, with memory samples, and checks that all answers
+    /// are right.
     fn check(&self, cell: &Cell, results: &mut Results, progress: &mut Progress<'_>) -> Result<()> {
         self.say(0, "checking", &cell.key, progress)?;
         for work in [Work::Populate, Work::Reload, Work::Page] {
@@ -76,7 +76,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Times a setup and the one of NeoMutt's beside it.
+    /// Times a setup and its NeoMutt counterpart.
     fn time(
         &self,
         round: u32,
@@ -89,7 +89,7 @@ impl Rounds<'_> {
             self.say(round, "populating", key, progress)?;
             self.step(round, key, Work::Populate, results)?;
         }
-        // The sort order is made when it is first asked for, which is not timed.
+        // The first page also computes the sort order, so it is not timed.
         self.stoppable(self.barid.run(&cell.key, Work::Page, Sampling::Off))?;
         for key in keys() {
             self.say(round, "reloading", key, progress)?;
@@ -108,8 +108,8 @@ impl Rounds<'_> {
         }
     }
 
-    /// One run; in round 0 with samples of the memory. What it wrote is on the disk before the
-    /// next.
+    /// Makes one run; in round 0 with memory samples. Written data is on the disk before the next
+    /// run.
     fn step(&self, round: u32, key: &Key, work: Work, results: &mut Results) -> Result<()> {
         let system = self.system(key);
         if work == Work::Populate {
@@ -127,7 +127,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Says what comes next: ` 1 - populating - lmdb`.
+    /// Prints the next step: ` 1 - populating - lmdb`.
     fn say(&self, round: u32, doing: &str, key: &Key, progress: &mut Progress<'_>) -> Result<()> {
         let method = if self.has_methods { format!(" {}", key.method) } else { String::new() };
         let system = if key.system == Name::NeoMutt { " (neomutt)" } else { "" };

@@ -1,6 +1,7 @@
-//! Which stores can be used here, as the program under test says.
+//! The stores that are usable here, according to the program under test.
 //!
-//! It is asked in a process of its own: the libraries of the stores stay out of the bench.
+//! They are listed by a separate process, so that the libraries of the stores are not loaded into
+//! the bench.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-/// What is known of the stores.
+/// The stores and whether they are usable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     stores: Vec<Store>,
@@ -18,14 +19,14 @@ pub(crate) struct Survey {
 #[derive(Clone, Debug, Deserialize)]
 struct Store {
     name: String,
-    /// `None` if it cannot be used.
+    /// Version of the library; `None` if the store is unusable.
     version: Option<String>,
-    /// Why not.
+    /// The reason why the store is unusable.
     missing: Option<String>,
 }
 
 impl Survey {
-    /// Asks a program.
+    /// Runs the program and parses its list of stores.
     pub(crate) fn of(program: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         let output = command.args(["cache", "stores", "--json"]).output();
@@ -40,17 +41,17 @@ impl Survey {
         Ok(Self { stores })
     }
 
-    /// The stores that can be used.
+    /// Returns the usable stores.
     pub(crate) fn usable(&self) -> impl Iterator<Item = &str> {
         let usable = self.stores.iter().filter(|store| store.version.is_some());
         usable.map(|store| store.name.as_str())
     }
 
-    /// The version of a store's library.
+    /// Returns the version of a store's library.
     ///
     /// # Errors
     ///
-    /// When it cannot be used, saying why.
+    /// Returns an error with the reason if the store is unusable.
     pub(crate) fn version(&self, name: &str) -> Result<&str> {
         let store = self.stores.iter().find(|store| store.name == name);
         let why = store.and_then(|store| store.missing.as_deref()).unwrap_or("it is not known");

@@ -1,4 +1,4 @@
-//! What each of the measured programs can be asked; one thin adapter for each.
+//! The interface of the measured programs; each has a thin adapter.
 
 use anyhow::Result;
 use barid_testkit::usage::Sampling;
@@ -8,13 +8,12 @@ use crate::lab::Figures;
 
 /// A program that keeps a header cache.
 pub(crate) trait System {
-    /// Removes everything that the program keeps of the mailbox, so that it begins anew.
+    /// Removes all of the program's data about the mailbox, so that it starts from nothing.
     fn forget(&self, key: &Key) -> Result<()>;
 
-    /// Does a work once.
+    /// Runs an operation once.
     fn run(&self, key: &Key, work: Work, sampling: Sampling) -> Result<Figures>;
 
-    /// Makes sure, after it has populated, that its answers are right; tells how many messages
-    /// it sees.
+    /// Checks the answers of the populated cache, and returns the number of messages.
     fn check(&self, key: &Key) -> Result<u64>;
 }

@@ -1,16 +1,16 @@
-//! The tables of a bench, from its results.
+//! The tables of the bench, made from its results.
 
 use super::key::{Key, System, Work};
 use super::plan::{Cell, Plan};
 use super::results::{Column, Results};
 use crate::lab::{Figures, Spread, Table};
 
-/// Every setup that is run, in the order of the plan, NeoMutt's beside barid's.
+/// Returns every setup that runs, in the order of the plan, NeoMutt's after barid's.
 pub(crate) fn keys(plan: &Plan) -> impl Iterator<Item = &Key> {
     plan.cells.iter().flat_map(|cell| std::iter::once(&cell.key).chain(&cell.neomutt))
 }
 
-/// The mean times of a work, a row for each setup.
+/// Returns the mean times of an operation, with a row for each setup.
 pub(crate) fn times(plan: &Plan, results: &Results, work: Work) -> String {
     let mut table = Table::new(3, ["", "", "", "real", "user", "sys"]);
     for key in keys(plan) {
@@ -27,8 +27,8 @@ pub(crate) fn times(plan: &Plan, results: &Results, work: Work) -> String {
     table.text()
 }
 
-/// What a cache takes on the disk, and the peak of resident memory in each work, in megabytes; a
-/// row for each setup.
+/// Returns size on the disk and peak of resident memory at each operation, in megabytes, with a row
+/// for each setup.
 pub(crate) fn sizes(plan: &Plan, results: &Results) -> String {
     let mut table =
         Table::new(3, ["", "", "", "size MB", "populate MB", "reload MB", "newest 50 MB"]);
@@ -50,7 +50,7 @@ pub(crate) fn sizes(plan: &Plan, results: &Results) -> String {
     table.text()
 }
 
-/// The first cells of a row.
+/// Returns the first cells of a row.
 fn names(plan: &Plan, key: &Key) -> Vec<String> {
     let system = if key.system == System::NeoMutt { "(neomutt)" } else { "" };
     let method = if plan.has_methods { key.method.to_string() } else { String::new() };
@@ -71,8 +71,8 @@ const LOG_HEAD: [&str; 10] = [
     "FS Outputs",
 ];
 
-/// The means of one system's runs at a work: seconds, kilobytes of 1,024 bytes, major and minor
-/// faults together, blocks of 512 bytes.
+/// Returns the means of one system's runs at an operation: seconds, kilobytes of 1,024 bytes, the
+/// sum of major and minor faults, and blocks of 512 bytes.
 pub(crate) fn log(plan: &Plan, results: &Results, system: System, work: Work) -> String {
     let mut table = Table::new(0, LOG_HEAD);
     for key in keys(plan).filter(|key| key.system == system) {
@@ -98,7 +98,7 @@ pub(crate) fn log(plan: &Plan, results: &Results, system: System, work: Work) ->
     table.markdown()
 }
 
-/// What a setup is compared with, in words.
+/// Describes the counterpart of a setup.
 fn versus(cell: &Cell) -> String {
     match cell.compared_with.as_slice() {
         [] => "-".to_owned(),
@@ -107,14 +107,14 @@ fn versus(cell: &Cell) -> String {
     }
 }
 
-/// Which setups are not compared, as NeoMutt has none such; `None` if all are.
+/// Lists the setups without a NeoMutt counterpart; `None` if all have one.
 pub(crate) fn not_compared(plan: &Plan) -> Option<String> {
     let name = |key: &Key| format!("{} {}", key.choice(), key.method);
     let names: Vec<String> = plan.without_peer().map(name).collect();
     (!names.is_empty()).then(|| format!("(neomutt has none such: {})", names.join(", ")))
 }
 
-/// barid to NeoMutt, a row for each setup of barid's that NeoMutt has one beside.
+/// Returns the ratios of barid to NeoMutt, with a row for each setup that has a counterpart.
 pub(crate) fn ratios(plan: &Plan, results: &Results) -> Table {
     let [a, b, c, d, e, f] = Column::ALL.map(Column::name);
     let mut table = Table::new(3, ["barid", "", "neomutt", a, b, c, d, e, f]);
@@ -130,7 +130,7 @@ pub(crate) fn ratios(plan: &Plan, results: &Results) -> Table {
     table
 }
 
-/// Medians and spread of everything, a row for each setup.
+/// Returns medians and spreads of all figures, with a row for each setup.
 pub(crate) fn medians(plan: &Plan, results: &Results) -> Table {
     let head = [
         "system",

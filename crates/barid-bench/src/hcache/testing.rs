@@ -1,4 +1,4 @@
-//! Results as they could be, for tests.
+//! Sample results for tests.
 
 use super::key::{Key, System, Work};
 use super::method::Method;
@@ -6,7 +6,7 @@ use super::plan::{Cell, Plan};
 use super::results::{Results, Run};
 use crate::lab::Figures;
 
-/// lmdb without compression and with zstd, two rounds, NeoMutt ten times as slow.
+/// Returns lmdb without compression and with zstd in two rounds, NeoMutt ten times as slow.
 pub(crate) fn plan_and_results() -> (Plan, Results) {
     let mut plan = Plan { has_methods: true, ..Plan::default() };
     let mut results = Results { messages: 200, ..Results::default() };

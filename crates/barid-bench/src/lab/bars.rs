@@ -1,11 +1,11 @@
-//! What barid must reach.
+//! Bars that barid must reach.
 
 use super::{Ratio, Table};
 
-/// Something that is measured against a bar.
+/// A measurement compared with a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
-    /// What it is about, a cell each.
+    /// The subject of the bar, one cell each.
     pub(crate) of: Vec<String>,
     pub(crate) bar: String,
     pub(crate) measured: String,
@@ -13,14 +13,14 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// At most a part of another's time.
+    /// Returns a bar that is passed if `ratio` is at most 1/`part`.
     pub(crate) fn part(of: Vec<String>, bar: String, ratio: Ratio, part: f64) -> Self {
         let passed = ratio.ratio <= 1.0 / part;
         Self { of, bar, measured: ratio.text_with_spread(), passed }
     }
 }
 
-/// As a table, whose first columns are those of [`Bar::of`].
+/// Returns the bars as a table, with `of` as the head of the columns of [`Bar::of`].
 pub(crate) fn bars(of: &[&str], bars: &[Bar]) -> Table {
     let mut table = Table::new(of.len() + 3, of.iter().copied().chain(["bar", "measured", ""]));
     for Bar { of, bar, measured, passed } in bars {

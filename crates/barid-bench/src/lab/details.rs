@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Figures, Measured, Spread, Table};
 
-/// A column of the table of everything else.
+/// A column of the table of details.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     head: &'static str,
@@ -14,17 +14,17 @@ pub(crate) struct Column {
     figure: Figure,
 }
 
-/// Where a column comes from.
+/// The source of a column.
 #[derive(Clone, Copy, Debug)]
 enum Figure {
     /// The median of the timed runs.
     Median(fn(&Figures) -> f64),
-    /// The round that is not timed.
+    /// The figure of the round that is not timed.
     Counted(fn(&Figures) -> Option<f64>),
 }
 
 impl Column {
-    /// The median of the timed runs.
+    /// Creates a column with the median of the timed runs.
     pub(crate) const fn median(
         head: &'static str,
         decimals: usize,
@@ -33,7 +33,7 @@ impl Column {
         Self { head, decimals, figure: Figure::Median(figure) }
     }
 
-    /// What was counted in the round that is not timed.
+    /// Creates a column with the figure of the round that is not timed.
     pub(crate) const fn counted(
         head: &'static str,
         decimals: usize,
@@ -61,8 +61,8 @@ const COLUMNS: [Column; 6] = [
     Column::median("written MB", 1, |f| megabytes(f.write_chars)),
 ];
 
-/// Everything but real time, a row for each step and side; `own` are the bench's own columns. A
-/// column without a figure is left out.
+/// Returns all figures except real time, with a row for each step and side; `own` are the bench's
+/// own columns. Columns without a figure are left out.
 pub(crate) fn details<Step: Display, Side: Display>(
     rows: &[(Step, Side, Measured<'_>)],
     own: &[Column],
@@ -87,7 +87,7 @@ pub(crate) fn megabytes(bytes: u64) -> f64 {
 pub(crate) const CSV_HEAD: &str = "real_s,user_s,sys_s,maxrss_bytes,anon_bytes,read_chars,\
                                    write_chars,read_bytes,write_bytes";
 
-/// Those columns of a run.
+/// Returns the columns of [`CSV_HEAD`] for a run.
 pub(crate) fn csv(figures: &Figures) -> String {
     let f = figures;
     format!(
@@ -104,12 +104,12 @@ pub(crate) fn csv(figures: &Figures) -> String {
     )
 }
 
-/// A number that may be missing, in CSV.
+/// Formats a number for CSV; empty if missing.
 pub(crate) fn optional(number: Option<u64>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// What a line of JSON has in every bench.
+/// The fields that a JSON line has in every bench.
 #[derive(Serialize)]
 pub(crate) struct Spreads {
     runs: usize,
@@ -122,7 +122,7 @@ pub(crate) struct Spreads {
 }
 
 impl Spreads {
-    /// Of what was measured at least once.
+    /// Returns the spreads; `None` if there is no timed run.
     pub(crate) fn of(measured: &Measured<'_>) -> Option<Self> {
         Some(Self {
             runs: measured.len(),

@@ -1,4 +1,4 @@
-//! What a side used at a step.
+//! The resources that a side used at a step.
 
 use barid_testkit::usage::Usage;
 use barid_testkit::watch::Watched;
@@ -6,46 +6,46 @@ use barid_testkit::watch::Watched;
 /// The figures of one side at one step in one round, from the kernel's accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Of a whole process from just before it was started until it was reaped, of a part of a
-    /// session its commands, in seconds.
+    /// Wall-clock time in seconds: of a whole process from just before its start until it is
+    /// reaped, of a part of a session the duration of its commands.
     pub real_s: f64,
-    /// CPU time in user mode, in seconds; of a part of a session in ticks of 10 ms.
+    /// CPU time in user mode, in seconds; for a part of a session in ticks of 10 ms.
     pub user_s: f64,
-    /// CPU time in the kernel.
+    /// CPU time in the kernel, like [`Figures::user_s`].
     pub sys_s: f64,
-    /// The peak of all resident memory in bytes, file pages included; of a whole process not less
-    /// than [`crate::Launched::floor`].
+    /// The peak of all resident memory in bytes, file pages included; for a whole process at least
+    /// [`crate::Launched::floor`].
     pub maxrss_bytes: u64,
-    /// The highest sample of anonymous memory in bytes; only of runs that are not timed and not
-    /// shorter than the interval.
+    /// The highest sample of anonymous memory in bytes; only for untimed runs that last at least
+    /// one sampling interval.
     pub anon_bytes: Option<u64>,
-    /// Bytes returned by calls that read.
+    /// Bytes returned by read calls.
     pub read_chars: u64,
-    /// Bytes given to calls that write.
+    /// Bytes passed to write calls.
     pub write_chars: u64,
-    /// Bytes fetched from the disk.
+    /// Bytes read from the disk.
     pub read_bytes: u64,
-    /// Bytes of files that were made dirty.
+    /// Bytes of file pages made dirty.
     pub write_bytes: u64,
-    /// Page faults that needed no reading; of a whole process.
+    /// Page faults without disk reads; whole processes only.
     pub minor_faults: u64,
-    /// Page faults that read from a disk; of a whole process.
+    /// Page faults with disk reads; whole processes only.
     pub major_faults: u64,
-    /// File-system inputs, in blocks of 512 bytes; of a whole process.
+    /// File-system inputs, in blocks of 512 bytes; whole processes only.
     pub fs_inputs: u64,
-    /// File-system outputs, in blocks of 512 bytes; of a whole process.
+    /// File-system outputs, in blocks of 512 bytes; whole processes only.
     pub fs_outputs: u64,
-    /// Calls that wait for the disk, where they are counted; only of runs that are not timed.
+    /// Calls that wait for the disk, if they are counted; untimed runs only.
     pub barriers: Option<u64>,
-    /// The size of the mailbox afterwards, where it is written to.
+    /// The size of the mailbox after the step, if the bench writes to it.
     pub file_bytes: u64,
-    /// What is allocated on the disk afterwards for caches, state and indexes, or for the word
+    /// Bytes allocated on the disk after the step for caches, state and indexes, or for the word
     /// list.
     pub index_bytes: u64,
 }
 
 impl Figures {
-    /// Of a whole process.
+    /// Returns the figures of a whole process.
     pub(crate) fn of_process(usage: &Usage) -> Self {
         Self {
             real_s: usage.wall.as_secs_f64(),
@@ -65,7 +65,7 @@ impl Figures {
         }
     }
 
-    /// Of a part of a session.
+    /// Returns the figures of a part of a session.
     pub(crate) fn of_session(watched: &Watched) -> Self {
         Self {
             real_s: watched.wall.as_secs_f64(),

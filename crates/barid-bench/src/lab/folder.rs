@@ -8,7 +8,7 @@ use barid_testkit::disk;
 
 use crate::limits::READ_BUFFER_LEN;
 
-/// A folder that is removed with everything in it.
+/// A folder that is removed with its contents on drop.
 pub(crate) struct Litter(pub(crate) PathBuf);
 
 impl Litter {
@@ -20,12 +20,12 @@ impl Litter {
 
 impl Drop for Litter {
     fn drop(&mut self) {
-        // What cannot be removed is litter, not a failure.
+        // A folder that cannot be removed stays behind; that is not a failure.
         drop(disk::remove_tree(&self.0));
     }
 }
 
-/// A new folder for a bench, or an empty one that was named.
+/// Makes a new folder for a bench, or uses the named one, which must be empty or not exist.
 pub(crate) fn make_folder(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     let (parent, process) = (std::env::temp_dir(), std::process::id());
     let numbered = (0..).map(|n| parent.join(format!("barid-bench-{name}-{process}-{n}")));
@@ -47,7 +47,7 @@ pub(crate) fn make_folder(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// An empty folder in place of whatever was there.
+/// Replaces `path` with an empty folder.
 pub(crate) fn fresh_folder(path: &Path) -> Result<()> {
     if disk::exists(path) {
         disk::remove_tree(path).map_err(|error| anyhow!("{}: {error}", path.display()))?;
@@ -55,12 +55,12 @@ pub(crate) fn fresh_folder(path: &Path) -> Result<()> {
     disk::create_dir_all(path).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
-/// Waits until what was written to the file system of a folder is on the disk.
+/// Waits until earlier writes to the file system of a folder are on the disk.
 pub(crate) fn settle(folder: &Path) -> Result<()> {
     disk::sync_file_system(folder).with_context(|| folder.display().to_string())
 }
 
-/// Makes the kernel forget all it has read.
+/// Drops the kernel's page cache.
 pub(crate) fn drop_caches() -> Result<()> {
     disk::drop_caches().context(
         "the kernel's caches cannot be dropped: that takes the right to write \

@@ -1,10 +1,11 @@
-//! A small process between the bench and what is measured.
+//! A small process between the bench and the measured program.
 //!
-//! When a process executes a program, the kernel counts the memory that it had before towards its
-//! `ru_maxrss`, and that is the memory of the process that started it. So a bench that has once
-//! been large would make everything that it measures large. Therefore it starts its own program
-//! again, which does nothing but start the command, wait for it, and write down what the kernel
-//! says of it; the peak of that process is the least that can be measured, and is told.
+//! The kernel counts the memory that a process had before it executes a program towards its
+//! `ru_maxrss`, and that is the memory of the process that started it. A bench that was once large
+//! would therefore report large figures for everything. So the bench starts its own program again
+//! as a small process that only starts the command, waits for it, and writes the kernel's
+//! accounting to a file. The peak of that small process is the smallest value that can be measured,
+//! and is reported.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -17,12 +18,12 @@ use anyhow::{Context as _, Result, bail};
 use barid_testkit::disk;
 use barid_testkit::usage::{Io, Sampling, Usage, measure};
 
-/// The first argument of a program that is to be the small process. What follows it: the file of
-/// the report, the deadline in seconds, the interval of the samples in microseconds (0 for none),
+/// The first argument that makes a program the small process. It is followed by the file of the
+/// report, the deadline in seconds, the sampling interval in microseconds (0 for no samples), and
 /// the command.
 const ARGUMENT: &str = "__measure";
 
-/// How many numbers a report has.
+/// Count of numbers in a report.
 const NUMBERS: usize = 15;
 
 /// A program that calls [`launched`] before anything else.
@@ -31,30 +32,30 @@ pub struct Launcher {
     program: PathBuf,
 }
 
-/// What a command used.
+/// The resources that a command used.
 #[derive(Clone, Copy, Debug)]
 pub struct Launched {
-    /// The kernel's accounting of it.
+    /// The kernel's accounting of the command.
     pub usage: Usage,
-    /// The peak of the resident memory of the process that started it, until then, in bytes;
-    /// `maxrss` is not less.
+    /// The peak of resident memory of the process that started the command, up to its start, in
+    /// bytes; a lower bound of `maxrss`.
     pub floor: u64,
 }
 
 impl Launcher {
-    /// Of a program.
+    /// Creates a launcher that runs `program`.
     pub fn new(program: PathBuf) -> Self {
         Self { program }
     }
 
-    /// The program.
+    /// Returns the program.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// The command that runs `command` in a small process and leaves `report`; a command that takes
-    /// longer than the deadline is killed. It has the arguments and the changes of the environment
-    /// of `command`, but no standard streams yet.
+    /// Wraps `command` so that it runs in a small process that writes `report` and kills the
+    /// command at the deadline. The result has the arguments and environment changes of `command`,
+    /// but no standard streams yet.
     pub fn wrap(
         &self,
         command: &Command,
@@ -82,11 +83,11 @@ impl Launcher {
         wrapped
     }
 
-    /// Runs a wrapped command to its end; reads its report and removes it.
+    /// Runs a wrapped command to completion; reads its report and removes it.
     ///
     /// # Errors
     ///
-    /// When either process cannot be started.
+    /// Returns an error if either process cannot be started.
     pub fn run(&self, wrapped: &mut Command, report: &Path) -> Result<Launched> {
         let status = wrapped.status().with_context(|| self.program.display().to_string())?;
         read(report).with_context(|| format!("{}: {status}", self.program.display()))
@@ -97,7 +98,7 @@ impl Launcher {
 ///
 /// # Errors
 ///
-/// When there is none, or it says that the command could not be started.
+/// Returns an error if the report is missing, or says that the command could not be started.
 pub(crate) fn read(report: &Path) -> Result<Launched> {
     let text = disk::read_text(report).with_context(|| report.display().to_string())?;
     disk::remove_file(report).with_context(|| report.display().to_string())?;
@@ -110,11 +111,11 @@ fn parse(text: &str) -> Result<Launched> {
     }
     let numbers = text.split_ascii_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>();
     let numbers: Option<[u64; NUMBERS]> = numbers.ok().and_then(|numbers| numbers.try_into().ok());
-    let numbers = numbers.with_context(|| format!("{text:?} is no report"))?;
+    let numbers = numbers.with_context(|| format!("{text:?} is not a report"))?;
     let [status, wall, user, sys, maxrss, anon, minor, major, blocks_in, blocks_out, rest @ ..] =
         numbers;
     let [read_chars, write_chars, read_bytes, write_bytes, floor] = rest;
-    let status = i32::try_from(status).with_context(|| format!("{status} is no status"))?;
+    let status = i32::try_from(status).with_context(|| format!("{status} is not a status"))?;
     let usage = Usage {
         status: ExitStatus::from_raw(status),
         wall: Duration::from_nanos(wall),
@@ -152,15 +153,16 @@ fn line(usage: &Usage, floor: u64) -> String {
     numbers.map(|number| number.to_string()).join(" ") + "\n"
 }
 
-/// Is the small process, if the arguments of this program say so; the program then ends with what
-/// is returned. To be called before anything else, as all memory that was taken before counts.
+/// Acts as the small process if the arguments of this program ask for it; the program must then
+/// exit with the returned code. Must be called first in `main`, because all memory used before the
+/// call is counted.
 pub fn launched(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != OsStr::new(ARGUMENT) {
         return None;
     }
     let Err(error) = launch(arguments) else { return Some(ExitCode::SUCCESS) };
-    // Standard error may be closed; the report that is missing says the same.
+    // If standard error is closed, the missing report still shows the failure.
     let _ = writeln!(io::stderr(), "error: {error}");
     Some(ExitCode::from(2))
 }
@@ -175,7 +177,7 @@ fn launch(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         0 => Sampling::Off,
         micros => Sampling::Every(Duration::from_micros(micros)),
     };
-    // The kernel counts what this process has when it executes the command, and not later.
+    // The kernel counts the memory of this process at the exec, and not later.
     let floor = own_peak();
     let text = match measure(&mut command, Duration::from_secs(deadline), sampling) {
         Ok(usage) => line(&usage, floor),
@@ -189,7 +191,7 @@ fn number(text: &OsStr) -> io::Result<u64> {
     number.ok_or_else(|| io::Error::other("a number is missing"))
 }
 
-/// The peak of this process's resident memory in bytes; 0 where the kernel does not tell.
+/// Returns the peak of this process's resident memory in bytes; 0 if the kernel does not report it.
 fn own_peak() -> u64 {
     let text = disk::read_text(Path::new("/proc/self/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

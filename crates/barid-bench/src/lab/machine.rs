@@ -1,4 +1,4 @@
-//! What figures depend on besides the programs: the machine.
+//! The machine on which a bench runs.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(crate) struct Machine {
     /// The name of the processor.
     pub(crate) cpu: String,
-    /// How many threads run at once.
+    /// Number of threads that can run in parallel.
     pub(crate) cores: usize,
     /// Installed memory in bytes.
     pub(crate) memory_bytes: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine.
+    /// Reads the properties of this machine.
     pub(crate) fn of(folder: &Path) -> Self {
         let cpu = disk::read_text(Path::new("/proc/cpuinfo")).unwrap_or_default();
         let memory = disk::read_text(Path::new("/proc/meminfo")).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// One line for people.
+    /// Returns one line for people.
     pub(crate) fn text(&self) -> String {
         let memory = self.memory_bytes as f64 / f64::from(1 << 30);
         format!(
@@ -48,14 +48,14 @@ impl Machine {
     }
 }
 
-/// The value of a `name : value` line.
+/// Returns the value of a `name : value` line.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name)?.1.into()
 }
 
-/// The type of the file system that has `folder`: that of the longest mount point above it, the
-/// last one mounted there.
+/// Returns the type of the file system that contains `folder`: that of the longest mount point
+/// above it, or of the last one mounted there.
 fn file_system<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');

@@ -1,12 +1,12 @@
-//! Mail that is made for a bench.
+//! Mail generated for a bench.
 
 use barid_testkit::boxes::{MboxOptions, MboxVariant};
 
-/// An mbox without status headers: every message is new, and filters have nothing to learn of them.
+/// An mbox without status headers: every message is new, and filters can learn nothing from them.
 pub(crate) const BARE: MboxOptions =
     MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
 
-/// Whether there is a line that a program quotes in an mbox.
+/// Returns `true` if a line would be quoted in an mbox by some programs.
 pub(crate) fn has_from(bytes: &[u8]) -> bool {
     bytes.split(|byte| *byte == b'\n').any(|line| {
         let quotes = line.iter().take_while(|byte| **byte == b'>').count();

@@ -1,5 +1,5 @@
-//! What every bench needs: programs are run in small processes, what they used is kept, and all of
-//! it is written down.
+//! Code shared by all benches: runs programs in small processes, collects the figures, and writes
+//! the reports.
 
 mod bars;
 mod details;

@@ -2,14 +2,14 @@
 
 use super::{Machine, Table};
 
-/// What figures depend on, and how they came about.
+/// The circumstances of the figures: mail, programs, machine, options.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    /// What the mail is, a line each.
+    /// Descriptions of the mail, one line each.
     pub(crate) mail: Vec<String>,
-    /// How many rounds.
+    /// Number of timed rounds.
     pub(crate) times: u32,
-    /// What is in memory before each timed step.
+    /// The state of the page cache before each timed step.
     pub(crate) page_cache: &'static str,
     pub(crate) barid: String,
     pub(crate) peers: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Begins a page about a bench that is complete, or not yet.
+    /// Begins a page; an incomplete bench gets a warning at the top.
     pub(crate) fn new(title: &str, complete: bool) -> Self {
         let mut page = Self { text: format!("# {title}\n\n") };
         if !complete {
@@ -57,12 +57,13 @@ impl Page {
         facts.notes.iter().for_each(|note| self.item(note));
     }
 
-    /// Adds a section: a heading, what the table says, the table.
+    /// Adds a section: a heading, a caption, and the table.
     pub(crate) fn section(&mut self, heading: &str, about: &str, table: &Table) {
         self.line(&format!("## {heading}\n\n{about}\n{}", table.markdown()));
     }
 
-    /// Adds the section of the bars, if there are any, and what parts the list from the sections.
+    /// Adds the section of the bars, if there are any, and the blank line between list and
+    /// sections.
     pub(crate) fn bars(&mut self, bars: &Table) {
         if !bars.is_empty() {
             self.line(&format!("\n## Bars\n\n{}", bars.markdown()));

@@ -1,4 +1,4 @@
-//! How a bench stands.
+//! Progress of a bench.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Screen;
 
-/// Says what a bench does, and how long the rest may take.
+/// Prints the current step of a bench and estimates the time left.
 pub(crate) struct Progress<'a> {
     pub(crate) screen: &'a mut dyn Screen,
     started: Instant,
@@ -15,12 +15,12 @@ pub(crate) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a bench that begins now and will say `total` lines.
+    /// Creates the progress of a bench that starts now and will print `total` lines.
     pub(crate) fn new(screen: &'a mut dyn Screen, total: usize) -> Self {
         Self { screen, started: Instant::now(), done: 0, total }
     }
 
-    /// Says what comes next: ` 1 - first sync - barid`.
+    /// Prints the next step: ` 1 - first sync - barid`.
     pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         self.screen.line(line)?;
         let left = left(self.started.elapsed(), self.done, self.total);
@@ -30,7 +30,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// How long the rest may take.
+/// Estimates the time left.
 fn left(elapsed: Duration, done: usize, total: usize) -> String {
     if done == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! Programs that are run to their ends.
+//! Runs programs to completion.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use barid_testkit::usage::{Sampling, Usage};
 use super::{Figures, Launcher, command_line, short};
 use crate::limits::{READ_BUFFER_LEN, SAMPLE_INTERVAL, STEP_DEADLINE};
 
-/// Runs commands to their ends in a folder for what they print.
+/// Runs commands to completion; `folder` receives their error output.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
     pub(crate) launcher: Launcher,
@@ -25,7 +25,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// When it does not end well.
+    /// Returns an error if the command cannot be started or exits with an error status.
     pub(crate) fn run(
         &self,
         command: &Command,
@@ -45,7 +45,7 @@ impl Runner {
         Ok(usage)
     }
 
-    /// Runs a command whose output goes through a pipe and is thrown away.
+    /// Runs a command whose output goes through a pipe and is discarded.
     pub(crate) fn run_piped(&self, command: &Command, sampling: Sampling) -> Result<Usage> {
         let (mut reader, writer) = std::io::pipe()?;
         let drain = thread::spawn(move || {
@@ -57,7 +57,7 @@ impl Runner {
         usage
     }
 
-    /// Reads a whole file.
+    /// Reads a whole file with `dd` and returns the figures.
     pub(crate) fn read(&self, file: &Path, sampling: Sampling) -> Result<Figures> {
         let mut command = Command::new("dd");
         command.arg(format!("if={}", file.display())).args(["of=/dev/null", "bs=1M"]);
@@ -65,12 +65,12 @@ impl Runner {
     }
 }
 
-/// How memory is looked at in a round: samples would disturb what is timed.
+/// Returns how memory is sampled in a round: only in round 0, since samples would disturb timing.
 pub(crate) fn sampling(round: u32) -> Sampling {
     if round == 0 { Sampling::Every(SAMPLE_INTERVAL) } else { Sampling::Off }
 }
 
-/// The error of a command that did not end well, with the file of what it printed.
+/// Returns the error of a failed command, with the file of its output.
 pub(crate) fn failure(line: &str, usage: &Usage, output: &Path) -> anyhow::Error {
     let printed = disk::read_text(output).unwrap_or_default();
     let first = printed.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
@@ -78,7 +78,7 @@ pub(crate) fn failure(line: &str, usage: &Usage, output: &Path) -> anyhow::Error
     anyhow!("{line}: {}; it printed to {}: {first}", usage.status, output.display())
 }
 
-/// What a program's `--version` prints.
+/// Returns the output of a program's `--version`.
 pub(crate) fn version(program: &Path) -> Result<String> {
     let output = Command::new(program).arg("--version").output();
     let output = output.with_context(|| program.display().to_string())?;
@@ -87,16 +87,16 @@ pub(crate) fn version(program: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// What c-client is, for a report.
+/// c-client's version, for a report.
 pub(crate) const CCLIENT: &str = "UW c-client 2007f, as Debian has it (libc-client2007e)";
 
-/// What the Dovecot that is installed is, for a report.
+/// Returns the version of the installed Dovecot, for a report.
 pub(crate) fn dovecot() -> Result<String> {
     let version = program("dovecot").as_deref().map(version).transpose()?;
     Ok(format!("Dovecot {}", version.unwrap_or_default()))
 }
 
-/// A program and its libraries, as far as `ldd` tells them.
+/// Returns a program and its libraries, as far as `ldd` lists them.
 pub(crate) fn with_libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();

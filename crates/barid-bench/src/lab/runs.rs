@@ -1,28 +1,28 @@
-//! Every run, and what is asked of them.
+//! All runs, and queries over them.
 
 use super::{Figures, Ratio, Spread};
 
-/// One side at one step in one round.
+/// A run of one side at one step in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<Side, Step> {
-    /// The round, counted from 1; 0 is the one that checks, samples and counts, and is not timed.
+    /// The round. Round 0 checks, samples and counts, and is not timed; timed rounds count from 1.
     pub round: u32,
-    /// Who did it.
+    /// The side.
     pub side: Side,
-    /// What was done.
+    /// The step.
     pub step: Step,
-    /// What it used.
+    /// The resources used.
     pub figures: Figures,
 }
 
-/// What was measured of one side at one step.
+/// The runs of one side at one step.
 pub(crate) struct Measured<'a> {
     untimed: Option<&'a Figures>,
     timed: Vec<&'a Figures>,
 }
 
 impl<'a> Measured<'a> {
-    /// Of some runs those of a side at a step, in their order.
+    /// Selects the runs of a side at a step, in their order.
     pub(crate) fn of<Side: PartialEq, Step: PartialEq>(
         runs: &'a [Run<Side, Step>],
         side: &Side,
@@ -33,48 +33,48 @@ impl<'a> Measured<'a> {
         Self { untimed: own().find(|run| run.round == 0).map(|run| &run.figures), timed }
     }
 
-    /// How many timed runs there are.
+    /// Returns the number of timed runs.
     pub(crate) fn len(&self) -> usize {
         self.timed.len()
     }
 
-    /// One figure of the timed runs.
+    /// Returns one figure of the timed runs.
     pub(crate) fn values(&self, figure: impl Fn(&Figures) -> f64) -> Vec<f64> {
         self.timed.iter().map(|figures| figure(figures)).collect()
     }
 
-    /// The spread of one figure of the timed runs.
+    /// Returns the spread of one figure of the timed runs.
     pub(crate) fn spread(&self, figure: impl Fn(&Figures) -> f64) -> Option<Spread> {
         Spread::of(self.values(figure))
     }
 
-    /// The median of one figure of the timed runs.
+    /// Returns the median of one figure of the timed runs.
     pub(crate) fn median(&self, figure: impl Fn(&Figures) -> f64) -> Option<f64> {
         self.spread(figure).map(|spread| spread.median)
     }
 
-    /// A figure of the round that is not timed.
+    /// Returns a figure of the round that is not timed.
     pub(crate) fn counted<T>(&self, figure: impl Fn(&Figures) -> Option<T>) -> Option<T> {
         self.untimed.and_then(figure)
     }
 
-    /// How its real time stands to that of another one.
+    /// Returns the ratio of the real time to that of `other`.
     pub(crate) fn ratio(&self, other: &Self) -> Option<Ratio> {
         Ratio::of(&self.values(|figures| figures.real_s), &other.values(|figures| figures.real_s))
     }
 
-    /// Median, least and most of its real time, for a table.
+    /// Returns median, least and most of the real time, for a table.
     pub(crate) fn seconds_text(&self) -> String {
         self.spread(|figures| figures.real_s).map_or_else(String::new, |spread| spread.seconds())
     }
 
-    /// The ratio of its real time to that of another one, for a table.
+    /// Returns the ratio of the real time to that of `other`, for a table.
     pub(crate) fn ratio_text(&self, other: &Self) -> String {
         self.ratio(other).map_or_else(String::new, |ratio| ratio.text_with_spread())
     }
 }
 
-/// All that was measured: the steps in their order, with the sides of each.
+/// Returns everything measured: the steps in their order, with the sides of each.
 pub(crate) fn measured<'a, Side, Step>(
     runs: &'a [Run<Side, Step>],
     steps: impl IntoIterator<Item = Step>,
@@ -89,7 +89,7 @@ where
     all.filter(|(_, _, measured)| measured.len() > 0).collect()
 }
 
-/// The fastest of some sides.
+/// Returns the fastest of some sides.
 pub(crate) fn fastest<'a, Side>(
     sides: impl IntoIterator<Item = (Side, Measured<'a>)>,
 ) -> Option<Side> {
@@ -104,7 +104,7 @@ pub(crate) fn fastest<'a, Side>(
 mod tests {
     use super::*;
 
-    /// Sides and steps are numbers here.
+    /// Returns a run; sides and steps are numbers here.
     fn run(round: u32, side: u8, step: u8, real_s: f64) -> Run<u8, u8> {
         let anon_bytes = (round == 0).then_some(4096);
         Run { round, side, step, figures: Figures { real_s, anon_bytes, ..Figures::default() } }

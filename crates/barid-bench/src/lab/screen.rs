@@ -1,24 +1,25 @@
-//! Where a bench talks to.
+//! The output of a bench while it runs.
 
 use std::io;
 use std::path::Path;
 
-/// Takes what a bench says while it runs.
+/// Receives the output of a bench while it runs.
 pub trait Screen {
-    /// A line that stays.
+    /// Prints a line that stays.
     ///
     /// # Errors
     ///
-    /// When nobody reads any more; the bench then ends.
+    /// Returns an error if the output is closed; the bench then ends.
     fn line(&mut self, text: &str) -> io::Result<()>;
 
-    /// The folder in which the bench runs and leaves its files; said once, before all lines.
+    /// Reports the folder in which the bench runs and leaves its files; called once, before all
+    /// lines.
     ///
     /// # Errors
     ///
-    /// As [`Screen::line`].
+    /// Returns the errors of [`Screen::line`].
     fn folder(&mut self, folder: &Path) -> io::Result<()>;
 
-    /// What goes on now, until the next call of either; shown on a terminal only.
+    /// Shows the current activity until the next call of any method; on a terminal only.
     fn status(&mut self, text: &str);
 }

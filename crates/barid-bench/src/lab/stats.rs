@@ -1,22 +1,22 @@
-//! Middle and spread of what was measured, and of ratios.
+//! Median and spread of measurements and of ratios.
 
 use serde::Serialize;
 
-/// What several measurements of one thing have in common.
+/// Statistics of several measurements of the same thing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the middle two.
+    /// The median; of an even number of values the mean of the middle two.
     pub median: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The least.
+    /// The smallest value.
     pub least: f64,
-    /// The most.
+    /// The largest value.
     pub most: f64,
 }
 
 impl Spread {
-    /// The spread of some values; `None` if there are none.
+    /// Returns the spread of some values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ impl Spread {
         Some(Self { median, mean, least, most })
     }
 
-    /// Median, least and most of seconds, with three digits that say something.
+    /// Formats median, least and most as seconds, with 1, 2 or 4 decimals by size.
     pub(crate) fn seconds(&self) -> String {
         let digits = |value: f64| match value {
             _ if value >= 10.0 => format!("{value:.1}"),
@@ -45,20 +45,20 @@ impl Spread {
     }
 }
 
-/// How one thing stands to another.
+/// The ratio of one side to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Median to median.
+    /// The ratio of the medians.
     pub ratio: f64,
-    /// The least ratio of two runs that were made one after the other.
+    /// The smallest ratio of two consecutive runs.
     pub least: f64,
-    /// The most.
+    /// The largest ratio of two consecutive runs.
     pub most: f64,
 }
 
 impl Ratio {
-    /// The ratio of `ours` to `theirs`, runs of the same number made one after the other; `None`
-    /// if there is none, or `theirs` took nothing.
+    /// Returns the ratio of `ours` to `theirs`, where runs of equal index were made one after the
+    /// other; `None` if either is empty or `theirs` is zero.
     pub fn of(ours: &[f64], theirs: &[f64]) -> Option<Self> {
         let median = Spread::of(theirs.iter().copied())?.median;
         let ratio = Spread::of(ours.iter().copied())?.median / median;
@@ -68,12 +68,13 @@ impl Ratio {
         is_sound.then_some(Self { ratio, least: spread.least, most: spread.most })
     }
 
-    /// `1/9.8`, or `1.25` for what is not clearly less.
+    /// Formats the ratio: `1/9.8`, or `1.25` if it is not clearly below 1.
     pub fn text(&self) -> String {
         fraction(self.ratio)
     }
 
-    /// `1/9.8 (1/10.1-1/9.2)`, or without the spread where there is none.
+    /// Formats the ratio with its spread: `1/9.8 (1/10.1-1/9.2)`; without the spread if it is
+    /// empty.
     pub fn text_with_spread(&self) -> String {
         let (least, most) = (fraction(self.least), fraction(self.most));
         if least == most {
@@ -83,7 +84,7 @@ impl Ratio {
     }
 }
 
-/// A ratio below 1 as `1/n`.
+/// Formats a ratio below 0.95 as `1/n`.
 fn fraction(ratio: f64) -> String {
     match ratio {
         _ if ratio >= 0.95 => format!("{ratio:.2}"),

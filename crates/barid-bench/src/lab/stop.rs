@@ -1,11 +1,11 @@
-//! A bench is told to stop.
+//! Stopping a bench.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
-/// The bench was told to stop.
+/// The error of a stopped bench.
 #[derive(Debug)]
 struct Stopped;
 
@@ -17,7 +17,8 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Whether a bench was told to stop; an error that ended it otherwise tells where the rest is.
+/// Returns `true` if the bench was stopped. Any other error gets the folder of the earlier results
+/// as context.
 pub(crate) fn is_interrupted(ended: Result<()>, folder: &Path) -> Result<bool> {
     match ended {
         Ok(()) => Ok(false),
@@ -29,8 +30,8 @@ pub(crate) fn is_interrupted(ended: Result<()>, folder: &Path) -> Result<bool> {
     }
 }
 
-/// A result, or [`Stopped`]: a run that ends while the bench is being stopped counts for nothing,
-/// as the signal reached it as well.
+/// Returns the result, or [`Stopped`] if the bench is being stopped: the signal also reached the
+/// running program, so its result is invalid.
 pub(crate) fn stoppable<T>(stop: &AtomicBool, result: Result<T>) -> Result<T> {
     if stop.load(Ordering::Relaxed) { Err(Stopped.into()) } else { result }
 }

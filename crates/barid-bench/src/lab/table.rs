@@ -5,22 +5,22 @@
 pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// How many of the first columns hold words, which stand at the left.
+    /// Number of leading columns that contain words, aligned left.
     words: usize,
 }
 
 impl Table {
-    /// An empty table; the first `words` columns hold words, the others numbers.
+    /// Creates an empty table; the first `words` columns contain words, the others numbers.
     pub(crate) fn new<'a>(words: usize, head: impl IntoIterator<Item = &'a str>) -> Self {
         Self { head: head.into_iter().map(str::to_owned).collect(), rows: Vec::new(), words }
     }
 
-    /// Whether it has no rows.
+    /// Returns `true` if the table has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Adds a row; it has a cell for each column.
+    /// Adds a row, which must have a cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len(), "a row has a cell for each column");
         self.rows.push(cells);
@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    /// Columns as wide as their widest cell, two blanks apart.
+    /// Formats the table with columns as wide as their widest cell, two blanks apart.
     pub(crate) fn text(&self) -> String {
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let widths: Vec<usize> = (0..self.head.len())
@@ -61,7 +61,7 @@ impl Table {
         text
     }
 
-    /// A Markdown table.
+    /// Formats the table as Markdown.
     pub(crate) fn markdown(&self) -> String {
         let rule: Vec<String> = (0..self.head.len())
             .map(|column| if column < self.words { "---" } else { "---:" }.to_owned())

@@ -1,15 +1,15 @@
-//! Numbers and command lines as people read them.
+//! Numbers and command lines for people.
 
 use std::process::Command;
 
-/// A command as it is typed.
+/// Formats a command as typed in a shell.
 pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=/.,:+%@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -18,7 +18,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A command line that an error can show.
+/// Shortens a command line for an error message.
 pub(crate) fn short(line: &str) -> String {
     const LEN_MAX: usize = 200;
     match line.char_indices().nth(LEN_MAX) {
@@ -27,13 +27,13 @@ pub(crate) fn short(line: &str) -> String {
     }
 }
 
-/// `1 run`, `1,234 runs`.
+/// Formats a count with its noun: `1 run`, `1,234 runs`.
 pub(crate) fn counted(number: u64, name: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {name}{plural}", grouped(number))
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let chunks = digits.as_bytes().rchunks(3).rev().map(|chunk| String::from_utf8_lossy(chunk));

@@ -1,4 +1,4 @@
-//! The program under test, a process for each step.
+//! The program under test, started as a new process for each step.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use super::system::{Mode, System};
 use crate::lab::{Figures, Runner, fresh_folder};
 use crate::limits::ARGUMENT_LEN_MAX;
 
-/// barid with a copy of the mailbox.
+/// barid with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct Barid {
     pub(crate) program: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Barid {
     pub(crate) mode: Mode,
 }
 
-/// What is read of a line of `ls --json`.
+/// The fields read from a line of `ls --json`.
 #[derive(Deserialize)]
 struct Line {
     seq: u32,
@@ -40,7 +40,7 @@ impl Barid {
         self.runner.folder.join(format!("barid-{name}"))
     }
 
-    /// The arguments of a step, without cache and state.
+    /// Returns the arguments of a step, without cache and state.
     pub(crate) fn words(&self, step: Step, model: &Model, material: &Material) -> Vec<String> {
         let mailbox = self.file.display().to_string();
         let uid = || model.targets(step).first().map_or(0, |number| model.uid(*number)).to_string();
@@ -90,8 +90,8 @@ impl System for Barid {
         fresh_folder(&self.folder("state"))
     }
 
-    /// An argument has a limit, so what is expunged by the thousands is marked before, as the peers
-    /// mark it.
+    /// Marks the messages that the step will expunge, as the peers do: their list would be longer
+    /// than an argument may be.
     fn prepare(&mut self, step: Step, model: &Model) -> Result<()> {
         if step != Step::ExpungeThird {
             return Ok(());
@@ -132,7 +132,7 @@ impl System for Barid {
             let flag = |name: &String| Flag::ALL.into_iter().find(|flag| flag.name() == name);
             Ok((line.seq, line.uid, line.flags.iter().filter_map(flag).collect()))
         };
-        // They are listed by date.
+        // The listing is ordered by date.
         let mut lines = text.lines().map(parse).collect::<Result<Vec<(u32, u32, FlagSet)>>>()?;
         lines.sort_unstable_by_key(|(seq, _, _)| *seq);
         Ok(lines.into_iter().map(|(_, uid, flags)| (uid, flags)).collect())

@@ -1,4 +1,4 @@
-//! What barid must reach.
+//! The bars that barid must reach.
 
 use super::results::Results;
 use super::step::{Side, Step};
@@ -7,15 +7,15 @@ use crate::lab::{self, Bar, Figures, Table, megabytes};
 /// A limit.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
-    /// Real time: at most a part of another side's at a step.
+    /// Real time: at most 1/`n` of another side's at a step.
     Part(f64, Side, Step),
     /// Real time in milliseconds.
     Millis(f64),
-    /// Calls that wait for the disk.
+    /// Number of calls that wait for the disk.
     Barriers(u64),
-    /// Resident memory: at most a part of another side's.
+    /// Resident memory: at most 1/`n` of another side's.
     Memory(f64, Side),
-    /// Bytes made dirty, those of cache and state aside: at most a multiple of the file.
+    /// Bytes made dirty, except in cache and state: at most a multiple of the file size.
     Written(f64),
 }
 
@@ -42,7 +42,7 @@ const BARS: [(Step, Limit); 19] = [
     (Step::AppendBatch, Limit::Part(3.0, Side::Dovecot, Step::AppendBatch)),
 ];
 
-/// The bars that can be told of, as what they need was measured.
+/// Returns the bars whose measurements exist.
 fn bars(results: &Results) -> Vec<Bar> {
     BARS.iter().filter_map(|(step, limit)| limit.of(results, *step)).collect()
 }
@@ -94,7 +94,7 @@ fn part_of(part: f64, side: Side) -> String {
     format!("{part} {name}")
 }
 
-/// As a table.
+/// Returns the bars as a table.
 pub(crate) fn table(results: &Results) -> Table {
     lab::bars(&["work"], &bars(results))
 }

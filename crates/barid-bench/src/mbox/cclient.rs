@@ -14,7 +14,7 @@ use super::system::{Mode, System, take};
 use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
 
-/// c-client with a copy of the mailbox.
+/// c-client with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct CClient {
     pub(crate) file: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct CClient {
     pub(crate) session: Option<Peer>,
 }
 
-/// The level of an error in what the library says.
+/// The prefix of error messages of the library.
 const ERROR: &str = "2 ";
 
 impl CClient {
@@ -32,7 +32,8 @@ impl CClient {
         Ok(())
     }
 
-    /// The name of the mailbox: it is in the home of the driver, elsewhere c-client does not look.
+    /// Returns the name of the mailbox in the home folder of the driver; c-client looks nowhere
+    /// else.
     fn name(&self) -> String {
         self.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -41,7 +42,11 @@ impl CClient {
         self.session.as_mut().context("no session of c-client")
     }
 
-    /// The answer to a command; what the library calls an error is one.
+    /// Returns the answer to a command.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the library reports one.
     fn command(&mut self, text: &str) -> Result<Vec<String>> {
         let session = self.session()?;
         session.messages.clear();
@@ -99,7 +104,7 @@ impl System for CClient {
                 }
             }
             Step::Open => {
-                // What it still has to write is written when it ends.
+                // c-client writes pending changes when it ends.
                 if let Some(session) = self.session.take() {
                     session.quit().context("c-client")?;
                 }
@@ -153,7 +158,7 @@ impl System for CClient {
 }
 
 impl CClient {
-    /// A new process that opens the mailbox, from the start of the process to the answer.
+    /// Opens the mailbox in a new process, timed from the start of the process to the answer.
     fn open(&mut self) -> Result<Figures> {
         self.start()?;
         let command = format!("open {}", self.name());
@@ -165,7 +170,7 @@ impl CClient {
     }
 }
 
-/// The flags of a line of the driver.
+/// Parses the flags of a line of the driver.
 fn letters(line: &str) -> FlagSet {
     let flag = |letter| match letter {
         'A' => Some(Flag::Answered),

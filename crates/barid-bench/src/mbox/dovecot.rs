@@ -15,7 +15,7 @@ use super::system::{Mode, System, take};
 use crate::lab::Figures;
 use crate::limits::COMMAND_LEN_MAX;
 
-/// Dovecot with a copy of the mailbox.
+/// Dovecot with its copy of the mailbox.
 #[derive(Debug)]
 pub(crate) struct Dovecot {
     pub(crate) peer: Peer,
@@ -25,7 +25,7 @@ pub(crate) struct Dovecot {
     pub(crate) session: Option<Imap>,
 }
 
-/// Makes Dovecot write.
+/// The command that makes Dovecot write.
 const CHECK: &str = "CHECK";
 
 impl Dovecot {
@@ -55,8 +55,8 @@ impl Dovecot {
         self.session()?.command(text).map(drop).context("Dovecot")
     }
 
-    /// The commands of a step. Also where writing is not lazy, Dovecot looks at the file only every
-    /// few seconds unless it is told to, by CHECK.
+    /// Returns the commands of a step. Even without lazy writes, Dovecot checks the file only every
+    /// few seconds unless CHECK asks for it.
     fn commands(&self, step: Step, model: &Model) -> Vec<String> {
         let target = model.targets(step).first().copied().unwrap_or(0);
         let store = |set: &str, flag: &str| format!("STORE {set} +FLAGS.SILENT (\\{flag})");
@@ -102,7 +102,7 @@ impl System for Dovecot {
                     self.command(CHECK)?;
                 }
             }
-            // A session that has selected the mailbox would look at it after each.
+            // A session with the mailbox selected would check it after each message.
             Step::Append | Step::AppendBatch => {
                 self.stop()?;
                 self.start()?;
@@ -166,7 +166,8 @@ impl System for Dovecot {
 }
 
 impl Dovecot {
-    /// A new process and its SELECT, from the start of the process to the answer.
+    /// Opens the mailbox with SELECT in a new process, timed from the start of the process to the
+    /// answer.
     fn open(&mut self) -> Result<Figures> {
         self.start()?;
         let session = self.session()?;
@@ -177,7 +178,7 @@ impl Dovecot {
     }
 }
 
-/// An APPEND of many messages (RFC 3502).
+/// Returns an APPEND of many messages (RFC 3502).
 fn multiappend(messages: &[Vec<u8>]) -> Vec<u8> {
     let mut text = b"APPEND INBOX".to_vec();
     for message in messages {
@@ -187,7 +188,7 @@ fn multiappend(messages: &[Vec<u8>]) -> Vec<u8> {
     text
 }
 
-/// `3 FETCH (UID 4 FLAGS (\Seen))`.
+/// Parses `3 FETCH (UID 4 FLAGS (\Seen))`.
 fn parse(line: &str) -> Option<(u32, FlagSet)> {
     let uid = line.split("UID ").nth(1)?.split([' ', ')']).next()?.parse().ok()?;
     let flags = line.split("FLAGS (").nth(1)?.split(')').next()?;

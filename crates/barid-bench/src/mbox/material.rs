@@ -1,4 +1,4 @@
-//! The mailbox that every side gets a copy of, and the messages that are appended.
+//! The mailbox that is copied for every side, and the messages to append.
 
 use std::path::{Path, PathBuf};
 
@@ -15,22 +15,22 @@ use crate::limits::{APPEND_LEN, LARGE_MESSAGE_LEN, SMALL_MESSAGE_LEN};
 /// The seed of the mail.
 const SEED: u64 = 1;
 
-/// Messages to be appended, in every form that a program wants.
+/// Messages to append, in every form that a program needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
-    /// With LF, a file each.
+    /// With LF, one file each.
     pub(crate) files: Vec<PathBuf>,
-    /// With CRLF, each after a line with its length.
+    /// A file of messages with CRLF, each after a line with its length.
     pub(crate) framed: PathBuf,
-    /// With CRLF.
+    /// The messages with CRLF.
     pub(crate) wire: Vec<Vec<u8>>,
     pub(crate) hashes: Vec<u64>,
 }
 
-/// Everything that is made before.
+/// Everything made before the rounds.
 #[derive(Debug)]
 pub(crate) struct Material {
-    /// The mailbox; nobody writes to it.
+    /// The mailbox, which is never written to.
     pub(crate) base: PathBuf,
     pub(crate) base_len: u64,
     pub(crate) model: Model,
@@ -38,7 +38,7 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// Generates a mailbox with `count` messages; its first is small, its second large.
+    /// Generates a mailbox with `count` messages; the first is small, the second large.
     pub(crate) fn generate(folder: &Path, count: u64) -> Result<Self> {
         ensure!(count >= 6, "at least 6 messages are needed");
         let base = folder.join("base.mbox");
@@ -58,7 +58,7 @@ impl Material {
         Self::of(folder, base)
     }
 
-    /// Copies an mbox; a large message is put behind its first one.
+    /// Copies an mbox, inserting a large message after the first one.
     pub(crate) fn copy(folder: &Path, mbox: &Path) -> Result<Self> {
         let base = folder.join("base.mbox");
         let mut first = None;
@@ -85,13 +85,13 @@ impl Material {
         })
     }
 
-    /// What a step appends.
+    /// Returns the messages that a step appends.
     pub(crate) fn batch(&self, step: Step) -> &Batch {
         &self.batches[usize::from(step == Step::AppendBatch)]
     }
 }
 
-/// The messages of an mbox.
+/// Returns the messages of an mbox.
 pub(crate) fn stored(path: &Path) -> Result<Vec<StoredMessage>> {
     let mut messages = Vec::new();
     let read = read_mbox(path, |message| messages.push(message));
@@ -99,7 +99,7 @@ pub(crate) fn stored(path: &Path) -> Result<Vec<StoredMessage>> {
     Ok(messages)
 }
 
-/// A message of more than [`LARGE_MESSAGE_LEN`].
+/// Returns a message of more than [`LARGE_MESSAGE_LEN`].
 fn large(corpus: &Corpus) -> GeneratedMessage {
     let mut message = corpus.message(0);
     let line = b"A line of a large message, which is like every other line of it.\n";
@@ -108,7 +108,7 @@ fn large(corpus: &Corpus) -> GeneratedMessage {
 }
 
 impl Batch {
-    /// Messages that hold no line that any program quotes, as not all quote alike.
+    /// Makes a batch of messages without lines that some program quotes, as not all quote alike.
     fn make(folder: &Path, corpus: &Corpus, number: u64, len: usize) -> Result<Self> {
         let folder = folder.join(format!("batch-{number}"));
         disk::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

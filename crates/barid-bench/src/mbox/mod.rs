@@ -1,14 +1,14 @@
-//! What rewriting a large mbox costs: barid, Dovecot and UW c-client on copies of the same file.
+//! Cost of rewriting a large mbox: barid, Dovecot and UW c-client on copies of the same file.
 //!
-//! It repeats Timo Sirainen's comparison of 2004: every message needs status headers added, then
-//! flags are set, messages expunged and appended. Round 0 checks: after each step every side's file
-//! must hold the same messages, and the side must see the same UIDs and flags, as a model of the
-//! steps says. It is not timed; memory is sampled and barriers are counted in it. In each later
-//! round every side gets a fresh copy and does all steps. barid and Dovecot take turns step by
-//! step; Dovecot with its lazy writes and c-client after them, as not more than three copies are to
-//! be on the disk.
+//! The bench repeats Timo Sirainen's comparison of 2004: status headers are added to every message,
+//! then flags are set and messages expunged and appended. Round 0 checks and is not timed: after
+//! each step every side's file must contain the messages, and the side must see the UIDs and flags,
+//! that a model of the steps predicts. Memory is sampled and barriers are counted in it. In each
+//! later round every side gets a fresh copy and does all steps. barid and Dovecot take turns step
+//! by step; Dovecot with lazy writes and c-client run after them, so that at most three copies are
+//! on the disk.
 //!
-//! What was measured is written after each round, and when the bench is told to stop.
+//! Results are written after each round, and when the bench is stopped.
 
 mod barid;
 mod bars;
@@ -42,41 +42,41 @@ use material::Material;
 use rounds::Rounds;
 use system::{Mode, System};
 
-/// Messages of the mailbox that is made, as in the comparison of 2004.
+/// Number of messages in the generated mailbox, as in the comparison of 2004.
 pub const MESSAGES: u64 = 361_052;
 
-/// How much more than the mailbox each copy may take, and all copies together need.
+/// Number of copies of the mailbox that must fit on the disk, besides a quarter for growth.
 const COPIES: u64 = 4;
 
-/// What is to be measured.
+/// The options of the bench.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program under test, which begins with [`crate::launched`].
+    /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
-    /// The mbox; `None` to make one.
+    /// The mbox; `None` to generate one.
     pub mbox: Option<PathBuf>,
-    /// How many messages the mailbox has that is made.
+    /// Number of messages in a generated mailbox.
     pub messages: u64,
-    /// How many rounds.
+    /// Number of timed rounds.
     pub times: u32,
-    /// Whom to compare with.
+    /// The sides to compare with.
     pub peers: Vec<Side>,
-    /// Whether to drop the kernel's caches before each timed step.
+    /// `true` to drop the kernel's caches before each timed step.
     pub drop_caches: bool,
-    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
-    /// temporary files.
+    /// The folder for all files, which must be empty or not exist; `None` for a new one in the
+    /// temporary folder.
     pub out: Option<PathBuf>,
 }
 
-/// How a bench ended.
+/// The outcome of the bench.
 pub type Report = lab::Report<Results>;
 
-/// Measures. Takes minutes to hours; ends early, and well, once `stop` is set.
+/// Runs the bench. Takes minutes to hours; returns early, without an error, once `stop` is set.
 ///
 /// # Errors
 ///
-/// When an option is wrong, the disk has no room for four times the mailbox, a program fails or
-/// gives a wrong answer, or the disk fails. What was measured is written before.
+/// Returns an error if an option is wrong, the disk has no room for 4.25 times the mailbox, a
+/// program fails or gives a wrong answer, or the disk fails. Results up to then are written.
 pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
     ensure!(options.times > 0, "at least one run is needed");
     if options.drop_caches {
@@ -84,7 +84,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     }
     let folder = make_folder("mbox", options.out.as_deref())?;
     screen.folder(&folder)?;
-    // Removed with everything in it, whatever happens.
+    // Removed with its contents on every exit.
     let work = Litter::new(folder.join("work"))?;
     let material = material(options, &work.0, screen)?;
     let mut notes = Vec::new();
@@ -102,7 +102,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
 }
 
 fn material(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Material> {
-    /// What a message takes, from one whose size is known.
+    /// Average bytes per generated message, taken from a mailbox of known size.
     const MESSAGE_LEN: u64 = 3_940;
     let len = match &options.mbox {
         Some(mbox) => disk::size(mbox).with_context(|| mbox.display().to_string())?,
@@ -156,11 +156,11 @@ fn barid(options: &Options, work: &Path, runner: &Runner) -> Barid {
     Barid { program, file, runner: runner.clone(), mode: NO_MODE }
 }
 
-/// A peer that is installed.
+/// Returns the adapter of a peer; `None` if it is not installed.
 fn peer(side: Side, work: &Path) -> Option<Box<dyn System>> {
     let (file, mode) = (work.join(format!("{side}/mbox")), NO_MODE);
     if side == Side::CClient {
-        // One is started to see whether it can be.
+        // A start shows whether c-client works.
         drop(CClientPeer::new()?);
         return Some(Box::new(cclient::CClient { file, mode, session: None }));
     }
@@ -194,7 +194,7 @@ fn facts(options: &Options, material: &Material, work: &Path, notes: Vec<String>
     })
 }
 
-/// barid's command lines, without the paths of this machine.
+/// Returns barid's command lines, without the paths of this machine.
 fn commands(options: &Options, material: &Material, work: &Path) -> Vec<String> {
     let runner = Runner { launcher: Launcher::new(PathBuf::new()), folder: work.to_owned() };
     let barid = barid(options, work, &runner);

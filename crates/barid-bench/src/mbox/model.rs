@@ -1,4 +1,4 @@
-//! What the mailbox must hold after each step.
+//! A model of the mailbox after each step.
 
 use anyhow::{Result, bail, ensure};
 use barid_testkit::boxes::StoredMessage;
@@ -6,17 +6,17 @@ use barid_types::{Flag, FlagSet};
 
 use super::step::Step;
 
-/// A message.
+/// A message that the mailbox must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// [`StoredMessage::hash`].
     pub(crate) hash: u64,
     pub(crate) uid: u32,
-    /// Without \Recent.
+    /// The flags without \Recent.
     pub(crate) flags: FlagSet,
 }
 
-/// All messages, in their order.
+/// All messages, in mailbox order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) messages: Vec<Expected>,
@@ -24,7 +24,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Of a mailbox that no program has written UIDs into.
+    /// Creates the model of a mailbox into which no program has written UIDs.
     pub(crate) fn new(stored: &[StoredMessage]) -> Result<Self> {
         ensure!(stored.len() >= 6, "a mailbox of at least 6 messages is needed");
         if stored.iter().any(|message| message.uid.is_some()) {
@@ -46,7 +46,7 @@ impl Model {
         self.messages.len()
     }
 
-    /// The sequence numbers that a step is about, counted from 1.
+    /// Returns the sequence numbers that a step changes, counted from 1.
     pub(crate) fn targets(&self, step: Step) -> Vec<u32> {
         let count = self.len() as u32;
         match step {
@@ -58,12 +58,12 @@ impl Model {
         }
     }
 
-    /// The UID of a message by its sequence number.
+    /// Returns the UID of a message by its sequence number.
     pub(crate) fn uid(&self, number: u32) -> u32 {
         self.messages[number as usize - 1].uid
     }
 
-    /// After a step; `batch` are the hashes of what it appends.
+    /// Returns the model after a step; `batch` are the hashes of the appended messages.
     pub(crate) fn after(&self, step: Step, batch: &[u64]) -> Self {
         let mut next = self.clone();
         let targets = self.targets(step);
@@ -98,8 +98,8 @@ impl Model {
         next
     }
 
-    /// Makes sure that the file holds these messages, with the same bytes; with `has_status` their
-    /// UIDs and flags as well.
+    /// Checks that the file contains these messages, with the same bytes; with `has_status` also
+    /// their UIDs and flags.
     pub(crate) fn compare_file(&self, stored: &[StoredMessage], has_status: bool) -> Result<()> {
         for (index, (expected, found)) in self.messages.iter().zip(stored).enumerate() {
             let (number, uid) = (index + 1, expected.uid);
@@ -120,7 +120,7 @@ impl Model {
         Ok(())
     }
 
-    /// Makes sure that a program sees these UIDs and flags.
+    /// Checks that a program sees these UIDs and flags.
     pub(crate) fn compare_view(&self, view: &[(u32, FlagSet)]) -> Result<()> {
         for (index, (expected, (uid, flags))) in self.messages.iter().zip(view).enumerate() {
             let flags = flags.without(Flag::Recent);
@@ -138,7 +138,7 @@ impl Model {
     }
 }
 
-/// `1,3,9`, in pieces of at most `len_max` bytes.
+/// Joins numbers as `1,3,9` into lists of at most `len_max` bytes.
 pub(crate) fn lists(numbers: &[u32], len_max: usize) -> Vec<String> {
     let mut lists: Vec<String> = Vec::new();
     for number in numbers {

@@ -1,4 +1,4 @@
-//! The files of a bench.
+//! The files that the bench writes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::lab::{
     self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, optional, save,
 };
 
-/// The version of the lines of JSON.
+/// The version of the JSON lines.
 const VERSION: u32 = 1;
 
 /// The columns of the table of details that only this bench has.
@@ -24,13 +24,13 @@ const COLUMNS: [Column; 5] = [
     Column::median("index MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, over those of before.
+/// Writes all files, replacing earlier ones.
 pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
     save(folder, "raw.csv", &raw(results))?;
     save(folder, "summary.md", &summary(facts, results, complete))
 }
 
-/// Every run.
+/// Returns all runs as CSV.
 fn raw(results: &Results) -> String {
     let head = format!("round,side,step,{CSV_HEAD},barriers,file_bytes,index_bytes\n");
     let line = |Run { round, side, step, figures: f }: &Run| {
@@ -41,7 +41,7 @@ fn raw(results: &Results) -> String {
     std::iter::once(head).chain(results.runs.iter().map(line)).collect()
 }
 
-/// Real time, a row for each step and a column for each side.
+/// Returns real time, with a row for each step and a column for each side.
 fn times(results: &Results) -> Table {
     let mut table = Table::new(1, ["seconds", "barid", "dovecot", "dovecot-lazy", "c-client"]);
     for step in Step::ALL {
@@ -56,7 +56,7 @@ fn times(results: &Results) -> Table {
     table
 }
 
-/// barid's real time through that of each peer.
+/// Returns the ratio of barid's real time to that of each peer.
 fn ratios(results: &Results) -> Table {
     let mut table =
         Table::new(1, ["barid to", "dovecot", "dovecot-lazy", "c-client", "cp and sync"]);
@@ -72,12 +72,12 @@ fn ratios(results: &Results) -> Table {
     table
 }
 
-/// Everything else, a row for each step and side.
+/// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
 }
 
-/// The tables for people: bars, real time, ratios.
+/// Returns the tables for people: bars, real time, ratios, details.
 pub(crate) fn text(results: &Results) -> String {
     format!(
         "*** bars\n{}\n*** real time\n{}\n*** barid to the others\n{}\n*** everything else\n{}",
@@ -88,7 +88,7 @@ pub(crate) fn text(results: &Results) -> String {
     )
 }
 
-/// The lines for programs: one for each side and step.
+/// Returns the JSON lines, one for each side and step.
 pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     #[derive(Serialize)]
     struct Line {
@@ -119,7 +119,7 @@ pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     lab::json_lines(lines)
 }
 
-/// The page for people.
+/// Returns the page for people.
 fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     let mut page = Page::new("Rewriting an mbox", complete);
     page.facts(facts);
@@ -131,16 +131,16 @@ fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     page.text
 }
 
-/// What the table of times says.
+/// Caption of the table of times.
 const TIMES: &str = "\
 Median, least and most. Of barid these are whole processes, from start to end; of the peers, but for\n\
 `open again`, single commands in a session that is open already.\n";
 
-/// What the table of ratios says.
+/// Caption of the table of ratios.
 const RATIOS: &str = "\
 Medians; in brackets least and most of the runs of the same round.\n";
 
-/// What the table of details says.
+/// Caption of the table of details.
 const DETAILS: &str = "\
 `read` and `written` are what calls returned and were given, `from disk` and `dirtied` what the\n\
 kernel fetched and has to write (`/proc/PID/io`). Barriers are calls that wait for the disk; they and\n\

@@ -17,9 +17,10 @@ use crate::lab::{
     Figures, Progress, Runner, drop_caches, fresh_folder, sampling, settle, stoppable,
 };
 
-/// The programs and how they are run.
+/// The programs and how to run them.
 pub(crate) struct Rounds<'a> {
-    /// Sides that work in turn; each has a copy of the mailbox at the same time.
+    /// Groups of sides that take turns; the sides of a group have their copies on the disk
+    /// together.
     pub(crate) groups: Vec<Vec<Box<dyn System>>>,
     pub(crate) runner: Runner,
     pub(crate) is_cold: bool,
@@ -28,15 +29,15 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Lines of progress that [`Rounds::run`] says.
+    /// Number of progress lines that [`Rounds::run`] prints.
     pub(crate) fn steps(&self) -> usize {
         let of = |side| Step::ALL.iter().filter(|step| step.is_of(side)).count();
         let sides = self.groups.iter().flatten().map(|system| of(system.side()));
         (1 + sides.sum::<usize>()) * (1 + self.times as usize)
     }
 
-    /// Does everything; what was measured is in `results` also if it fails. `after` is called
-    /// after each round.
+    /// Runs all rounds and adds each run to `results`, which keeps the runs made before an error.
+    /// `after` is called after each round.
     pub(crate) fn run(
         &mut self,
         material: &Material,
@@ -62,7 +63,7 @@ impl Rounds<'_> {
         Mode { sampling: sampling(round), is_counted: round == 0 }
     }
 
-    /// All steps of the sides of a group.
+    /// Runs all steps of the sides of a group.
     fn round(
         &self,
         round: u32,
@@ -101,7 +102,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// One step. What was written before is on the disk.
+    /// Runs one step. Earlier writes are on the disk before it starts.
     fn step(
         &self,
         round: u32,
@@ -137,18 +138,18 @@ impl Rounds<'_> {
     }
 }
 
-/// What is run as the copy.
+/// The script that copies.
 pub(crate) const COPY: &str = "cp --reflink=never \"$1\" \"$2\" && sync \"$2\"";
 
 fn remove(file: &Path) -> Result<()> {
     disk::remove_file(file).with_context(|| file.display().to_string())
 }
 
-/// Makes sure that a side's file and what it sees are as they must be after a step.
+/// Checks a side's file and the UIDs and flags that it sees after a step.
 fn check(system: &mut dyn System, step: Step, model: &Model) -> Result<()> {
     let view = system.view().context("what it sees cannot be asked")?;
     model.compare_view(&view)?;
-    // Peers write status headers when they like; what they see has been compared.
+    // Peers write status headers at times of their own; their view has been compared.
     let has_status = system.side() == Side::Barid && step != Step::FlagLater;
     model.compare_file(&stored(system.file())?, has_status)
 }

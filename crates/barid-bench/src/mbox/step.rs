@@ -1,4 +1,4 @@
-//! What is measured: who does what.
+//! The measured programs and steps.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// `cp` and `sync`: a file that is written as a whole.
+    /// `cp` and `sync`: a plain copy of the whole file.
     Copy,
     /// The program under test.
     Barid,
     /// Dovecot that writes at once (`mbox_lazy_writes=no`).
     Dovecot,
-    /// Dovecot as it is by default: what can wait is written at CHECK.
+    /// Dovecot with its defaults: it delays what it can until CHECK.
     DovecotLazy,
     /// UW c-client.
     CClient,
 }
 
 impl Side {
-    /// All of them, in the order of the tables.
+    /// All sides, in the order of the tables.
     pub const ALL: [Self; 5] =
         [Self::Copy, Self::Barid, Self::Dovecot, Self::DovecotLazy, Self::CClient];
 
@@ -46,7 +46,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// One thing that is done with the mailbox; they follow one another on the same file.
+/// An operation on the mailbox; the steps run one after the other on the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -54,7 +54,7 @@ pub enum Step {
     Copy,
     /// The mailbox is seen for the first time; status headers are added to all messages.
     Sync,
-    /// What was put off is written.
+    /// Delayed changes are written.
     Late,
     /// A flag is set on a message in the middle, and written.
     FlagOne,
@@ -81,7 +81,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// All steps, in their order.
     pub const ALL: [Self; 14] = [
         Self::Copy,
         Self::Sync,
@@ -119,12 +119,12 @@ impl Step {
         }
     }
 
-    /// Whether the whole file is read by a program that knows nothing of mail.
+    /// Returns `true` if the step reads the whole file with a program that knows nothing of mail.
     pub(crate) const fn is_read(self) -> bool {
         matches!(self, Self::ReadSmall | Self::ReadLarge)
     }
 
-    /// Whether a side does this.
+    /// Returns `true` if a side does this step.
     pub(crate) fn is_of(self, side: Side) -> bool {
         match (side, self) {
             (Side::Copy, step) => step == Self::Copy,

@@ -1,4 +1,4 @@
-//! What each of the measured programs can be asked; one thin adapter for each.
+//! The interface of the measured programs; each has a thin adapter.
 
 use std::path::Path;
 
@@ -12,42 +12,43 @@ use super::model::Model;
 use super::step::{Side, Step};
 use crate::lab::Figures;
 
-/// How a round is run.
+/// The settings of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mode {
-    /// How memory is looked at.
+    /// Memory sampling of the round.
     pub(crate) sampling: Sampling,
-    /// Whether strace counts barriers.
+    /// `true` if strace counts barriers.
     pub(crate) is_counted: bool,
 }
 
-/// A program with a copy of the mailbox.
+/// A program with its copy of the mailbox.
 pub(crate) trait System {
     fn side(&self) -> Side;
 
-    /// Its copy of the mailbox.
+    /// Returns the copy of the mailbox.
     fn file(&self) -> &Path;
 
-    /// Begins anew with a fresh copy, which is there already.
+    /// Starts over with a fresh copy, which already exists.
     fn begin(&mut self, mode: Mode) -> Result<()>;
 
-    /// What must be done before a step and is not timed.
+    /// Does the untimed preparation of a step.
     fn prepare(&mut self, step: Step, model: &Model) -> Result<()>;
 
-    /// Does a step in which the file is not just read; `model` is what the mailbox holds before.
+    /// Runs a step that does more than read the file; `model` is the content of the mailbox before
+    /// it.
     fn run(&mut self, step: Step, model: &Model, material: &Material) -> Result<Figures>;
 
-    /// UIDs and flags as the program sees them.
+    /// Returns UIDs and flags as the program sees them.
     fn view(&mut self) -> Result<Vec<(u32, FlagSet)>>;
 
-    /// What is allocated on the disk besides the mailbox.
+    /// Returns the bytes allocated on the disk besides the mailbox.
     fn index_bytes(&self) -> Result<u64>;
 
-    /// Ends it, and removes all but the copy of the mailbox.
+    /// Ends the program, and removes everything except the copy of the mailbox.
     fn end(&mut self) -> Result<()>;
 }
 
-/// Gives a mailbox and its folder to the user as whom peers run: they make their locks beside it.
+/// Gives a mailbox and its folder to the user that peers run as: they create their locks there.
 pub(crate) fn take(file: &Path) -> Result<()> {
     let folder = file.parent().context("the file is in a folder")?;
     let taken = PeerUser::get().and_then(|user| user.take(folder));

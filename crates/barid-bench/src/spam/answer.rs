@@ -1,10 +1,10 @@
-//! What filters answer, and when two answers are the same.
+//! Answers of the filters, and their comparison.
 
 use anyhow::{Result, ensure};
 
 use super::step::{Side, Step};
 
-/// How far scores of one message may be apart.
+/// Largest difference between two scores of a message that count as equal.
 const SCORE_DIFFERENCE_MAX: f64 = 1e-12;
 
 /// An answer to a step.
@@ -14,20 +14,20 @@ pub(crate) enum Answer {
     Words(Vec<String>),
     /// The scores of messages, in their order.
     Scores(Vec<f64>),
-    /// How many messages were learned or classified, by a filter that looks at messages otherwise
-    /// and so has other words and scores.
+    /// Number of messages learned or classified, for a filter that reads messages differently and
+    /// so has other words and scores.
     Count(u64),
 }
 
 impl Answer {
-    /// Reads what a side printed.
+    /// Parses the output of a side.
     pub(crate) fn new(side: Side, step: Step, text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.is_empty());
         match (side, step) {
             (Side::Spam, Step::Register) => Self::Count(lines.map(learned).sum()),
             (Side::Spam, _) => Self::Count(lines.count() as u64),
             (_, Step::Register | Step::Dump) => {
-                // What lists say of themselves differs, but for the number of messages.
+                // Entries about the list itself differ, except for the number of messages.
                 let is_word = |line: &&str| !line.starts_with('.') || learned(line) > 0;
                 let mut words: Vec<String> = lines.filter(is_word).map(str::to_owned).collect();
                 words.sort_unstable();
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    /// Makes sure that it is what another side has answered.
+    /// Checks that the answer equals that of another side.
     pub(crate) fn compare(&self, expected: &Self) -> Result<()> {
         match (self, expected) {
             (Self::Words(own), Self::Words(other)) => {
@@ -74,13 +74,14 @@ impl Answer {
     }
 }
 
-/// The messages that a line of a dump counts: `.MSG_COUNT SPAM HAM DATE`.
+/// Returns the number of messages in a line `.MSG_COUNT SPAM HAM DATE` of a dump; 0 for other
+/// lines.
 fn learned(line: &str) -> u64 {
     let counts = line.strip_prefix(".MSG_COUNT ").unwrap_or_default();
     counts.split(' ').take(2).filter_map(|count| count.parse::<u64>().ok()).sum()
 }
 
-/// The score in a line; what is none is like no other.
+/// Parses the score in a line; an invalid score becomes NaN, which equals nothing.
 fn score(line: &str) -> f64 {
     line.trim().parse().unwrap_or(f64::NAN)
 }

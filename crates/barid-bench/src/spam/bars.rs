@@ -1,10 +1,10 @@
-//! What barid must reach.
+//! The bars that barid must reach.
 
 use super::results::Results;
 use super::step::{Side, Step};
 use crate::lab::{self, Bar, Table, megabytes};
 
-/// The bars of time: a part of that of the fastest build.
+/// The bars for time. A bar of `n` is passed with at most 1/`n` of the time of the fastest build.
 const BARS: [(Step, Side, f64); 10] = [
     (Step::Register, Side::DropIn, 8.0),
     (Step::Register, Side::Spam, 8.0),
@@ -18,13 +18,13 @@ const BARS: [(Step, Side, f64); 10] = [
     (Step::Dump, Side::DropIn, 4.0),
 ];
 
-/// How much longer a message may take with the large list than with the small one.
+/// Highest ratio of the time with the large list to that with the small one.
 const LARGE_LIST_MAX: f64 = 1.5;
 
-/// The part of Berkeley DB's size that a list may have.
+/// A list may have at most 1/`SIZE_PART` of Berkeley DB's size.
 const SIZE_PART: f64 = 2.0;
 
-/// The bars that can be told of, as what they need was measured.
+/// Returns the bars whose measurements exist.
 fn bars(results: &Results) -> Vec<Bar> {
     let times = BARS.iter().filter_map(|(step, side, part)| of_time(results, *step, *side, *part));
     let own = [Side::DropIn, Side::Spam];
@@ -62,7 +62,7 @@ fn of_size(results: &Results, side: Side) -> Option<Bar> {
     })
 }
 
-/// As a table.
+/// Returns the bars as a table.
 pub(crate) fn table(results: &Results) -> Table {
     lab::bars(&["work", "side"], &bars(results))
 }

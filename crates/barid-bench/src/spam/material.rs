@@ -1,4 +1,4 @@
-//! The mail that is learned and classified, and word lists of several sizes.
+//! The mail to learn and classify, and word lists of several sizes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,26 +13,26 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Options;
 use crate::lab::BARE;
 
-/// Mail of a kind.
+/// Mail of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Mail {
-    /// As an mbox; nobody writes to it.
+    /// All messages as an mbox, which is never written to.
     pub(crate) mbox: PathBuf,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
 }
 
-/// Everything that is made before.
+/// Everything made before the rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Material {
     pub(crate) spam: Mail,
     pub(crate) ham: Mail,
-    /// A folder with messages of ham, a file each.
+    /// A folder with messages of ham, one file each.
     pub(crate) singles: PathBuf,
 }
 
 impl Material {
-    /// Generates mail, or takes what the options name.
+    /// Generates mail, or copies the mail that the options name.
     pub(crate) fn make(folder: &Path, options: &Options) -> Result<Self> {
         let singles = folder.join("singles");
         disk::create_dir_all(&singles).with_context(|| singles.display().to_string())?;
@@ -50,7 +50,7 @@ impl Material {
     }
 }
 
-/// What mail is.
+/// The kind of mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Spam,
@@ -86,7 +86,7 @@ fn make(
     Ok(Mail { bytes: disk::size(&mbox)?, mbox, count })
 }
 
-/// Generated mail; that of the two kinds has no message in common.
+/// Generates mail; the two kinds have no message in common.
 fn each_generated(
     kind: Kind,
     count: u64,
@@ -102,8 +102,8 @@ fn each_generated(
     Ok(())
 }
 
-/// The messages in a folder, with LF; when there are no more they come again. Each has a header of
-/// its own, as barid learns what it has seen before only once.
+/// Visits `count` messages of a folder, with LF, repeating the folder as often as needed. Each copy
+/// gets a distinct header field, as barid learns the same message only once.
 fn each_of(
     folder: &Path,
     count: u64,
@@ -124,7 +124,7 @@ fn each_of(
     Ok(())
 }
 
-/// A message without its From_ line.
+/// Returns a message without its From_ line.
 fn without_from(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
     if bytes.starts_with(b"From ") { &bytes[end..] } else { bytes }
@@ -139,13 +139,13 @@ fn put_lf(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a word list of about `tokens` tokens as text: those of `dump`, which is one, and as many
-/// others as are missing, all in the order of their bytes.
+/// Writes a word list of about `tokens` tokens as text, in byte order: tokens of `dump`, the text
+/// of a list, and as many invented ones as are missing.
 pub(crate) fn write_list(dump: &str, tokens: u64, path: &Path) -> Result<()> {
     let (own, words): (Vec<&str>, Vec<&str>) = dump.lines().partition(|line| is_own(line));
     let date = own.first().and_then(|line| line.rsplit(' ').next()).unwrap_or("0");
     let wanted = usize::try_from(tokens)?;
-    // Evenly, so that the words of all messages are there in their proportion.
+    // Evenly spaced, to keep the proportion of words of all messages.
     let kept = words.len().min(wanted);
     let mut lines: BTreeSet<String> =
         (0..kept).map(|at| words[at * words.len() / kept.max(1)].to_owned()).collect();
@@ -163,12 +163,12 @@ pub(crate) fn write_list(dump: &str, tokens: u64, path: &Path) -> Result<()> {
     file.flush().with_context(at)
 }
 
-/// Whether a line of a dump is about the list.
+/// Returns `true` if a line of a dump is about the list itself.
 fn is_own(line: &str) -> bool {
     line.starts_with('.')
 }
 
-/// A token that no message has, seen once or a few times.
+/// Returns a token that no message has, with counts of a few messages.
 fn invented(number: u64, date: &str) -> String {
     let mut hash = xxh3_64(&number.to_le_bytes());
     let len = 5 + hash % 10;

@@ -1,12 +1,12 @@
-//! What the spam filter costs: barid in bogofilter's place, barid's own commands, and bogofilter
+//! Cost of the spam filter: barid as a drop-in for bogofilter, barid's own commands, and bogofilter
 //! with each of its databases.
 //!
-//! It repeats Greg Louis' measurements of 2003: spam and ham are registered from mboxes, messages
-//! are classified by one process and by a process each, with a list in memory and with one that is
-//! not, and a list is dumped; and messages are classified with a small list and a large one. Round
-//! 0 checks: word lists and scores must be those of the first side. It is not timed.
+//! The bench repeats Greg Louis' measurements of 2003: it registers spam and ham from mboxes,
+//! classifies messages in one process and in a process each, with a list that is in memory and one
+//! that is not, and dumps a list. It also classifies messages with a small list and a large one.
+//! Round 0 checks and is not timed: word lists and scores must equal those of the first side.
 //!
-//! What was measured is written after each round, and when the bench is told to stop.
+//! Results are written after each round, and when the bench is stopped.
 
 mod answer;
 mod bars;
@@ -34,55 +34,55 @@ use material::{Mail, Material};
 use rounds::Rounds;
 use system::Filter;
 
-/// Messages of spam that are registered.
+/// Number of messages of spam to register.
 pub const SPAM: u64 = 14_309;
 
-/// Messages of ham that are registered and classified.
+/// Number of messages of ham to register and classify.
 pub const HAM: u64 = 6_366;
 
-/// Messages that are classified by a process each.
+/// Number of messages that are classified by a process each.
 pub const SINGLES: u64 = 200;
 
-/// Tokens of the large list; the middle one has a tenth and the small one 1 of 500.
+/// Tokens of the large list; the middle one has a tenth of them, the small one 1/500.
 pub const TOKENS: u64 = 5_000_000;
 
-/// What is to be measured.
+/// The options of the bench.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program under test, which begins with [`crate::launched`].
+    /// The program under test; its `main` calls [`crate::launched`] first.
     pub program: PathBuf,
-    /// Messages of spam.
+    /// Number of messages of spam.
     pub spam: u64,
-    /// Messages of ham.
+    /// Number of messages of ham.
     pub ham: u64,
-    /// How many of these are classified by a process each.
+    /// Number of messages of ham that are classified by a process each.
     pub singles: u64,
     /// Tokens of the large list.
     pub tokens: u64,
-    /// A folder with messages of spam, a file each; `None` for generated mail.
+    /// A folder with messages of spam, one file each; `None` for generated mail.
     pub spam_mail: Option<PathBuf>,
-    /// The same of ham.
+    /// A folder with messages of ham, one file each; `None` for generated mail.
     pub ham_mail: Option<PathBuf>,
-    /// How many rounds.
+    /// Number of timed rounds.
     pub times: u32,
-    /// What is done.
+    /// The steps to measure.
     pub steps: Vec<Step>,
     /// The builds of bogofilter to compare with.
     pub peers: Vec<Side>,
-    /// The folder for everything, which must not exist or be empty; `None` for a new one among the
-    /// temporary files.
+    /// The folder for all files, which must be empty or not exist; `None` for a new one in the
+    /// temporary folder.
     pub out: Option<PathBuf>,
 }
 
-/// How a bench ended.
+/// The outcome of the bench.
 pub type Report = lab::Report<Results>;
 
-/// Measures. Takes minutes; ends early, and well, once `stop` is set.
+/// Runs the bench. Takes minutes; returns early, without an error, once `stop` is set.
 ///
 /// # Errors
 ///
-/// When an option is wrong, a program fails or gives a wrong answer, or the disk fails. What was
-/// measured is written before.
+/// Returns an error if an option is wrong, a program fails or gives a wrong answer, or the disk
+/// fails. Results up to then are written.
 pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Result<Report> {
     ensure!(options.times > 0, "at least one run is needed");
     ensure!(options.spam > 0 && options.ham > 0, "at least one message of each kind is needed");
@@ -92,7 +92,7 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     }
     let folder = make_folder("spam", options.out.as_deref())?;
     screen.folder(&folder)?;
-    // Removed with everything in it, whatever happens.
+    // Removed with its contents on every exit.
     let work = Litter::new(folder.join("work"))?;
     screen.status("making the mail");
     let material = Material::make(&work.0, options)?;
@@ -115,12 +115,12 @@ pub fn run(options: &Options, screen: &mut dyn Screen, stop: &AtomicBool) -> Res
     Ok(Report { folder, interrupted, results, text, json_lines })
 }
 
-/// Tokens of the small, the middle and the large list.
+/// Returns the numbers of tokens of the small, the middle and the large list.
 fn tokens(options: &Options) -> [u64; 3] {
     [options.tokens / 500, options.tokens / 10, options.tokens].map(|tokens| tokens.max(1))
 }
 
-/// barid, and the builds of bogofilter that are wanted and installed.
+/// Returns barid, and the requested builds of bogofilter that are installed.
 fn filters(options: &Options, work: &Path, screen: &mut dyn Screen) -> Result<Vec<Filter>> {
     let mut filters = Vec::new();
     for side in Side::ALL {

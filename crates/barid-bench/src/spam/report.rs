@@ -1,4 +1,4 @@
-//! The files of a bench.
+//! The files that the bench writes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::lab::{
     self, CSV_HEAD, Column, Facts, Page, Spread, Spreads, Table, csv, megabytes, save,
 };
 
-/// The version of the lines of JSON.
+/// The version of the JSON lines.
 const VERSION: u32 = 1;
 
 /// The columns of the table of details that only this bench has.
@@ -22,13 +22,13 @@ const COLUMNS: [Column; 3] = [
     Column::median("list MB", 1, |f| megabytes(f.index_bytes)),
 ];
 
-/// Writes all files, over those of before.
+/// Writes all files, replacing earlier ones.
 pub(crate) fn write(folder: &Path, facts: &Facts, results: &Results, complete: bool) -> Result<()> {
     save(folder, "raw.csv", &raw(results))?;
     save(folder, "summary.md", &summary(facts, results, complete))
 }
 
-/// Every run.
+/// Returns all runs as CSV.
 fn raw(results: &Results) -> String {
     let head = format!("round,side,step,{CSV_HEAD},list_bytes\n");
     let line = |Run { round, side, step, figures: f }: &Run| {
@@ -38,7 +38,7 @@ fn raw(results: &Results) -> String {
     std::iter::once(head).chain(results.runs.iter().map(line)).collect()
 }
 
-/// Real time, a row for each step and a column for each side.
+/// Returns real time, with a row for each step and a column for each side.
 fn times(results: &Results) -> Table {
     let mut table = Table::new(1, std::iter::once("seconds").chain(Side::ALL.map(Side::name)));
     for step in Step::ALL {
@@ -48,7 +48,7 @@ fn times(results: &Results) -> Table {
     table
 }
 
-/// The real time of each side of barid through that of each build of bogofilter.
+/// Returns the ratio of the real time of each side of barid to that of each build of bogofilter.
 fn ratios(results: &Results) -> Table {
     let mut table = Table::new(2, ["step", "side"].into_iter().chain(Side::PEERS.map(Side::name)));
     for step in Step::ALL {
@@ -61,12 +61,12 @@ fn ratios(results: &Results) -> Table {
     table
 }
 
-/// Everything else, a row for each step and side.
+/// Returns all other figures, with a row for each step and side.
 fn details(results: &Results) -> Table {
     lab::details(&results.measured(), &COLUMNS)
 }
 
-/// The tables for people: bars, real time, ratios.
+/// Returns the tables for people: bars, real time, ratios.
 pub(crate) fn text(results: &Results) -> String {
     format!(
         "*** bars\n{}\n*** real time\n{}\n*** barid to bogofilter\n{}",
@@ -76,7 +76,7 @@ pub(crate) fn text(results: &Results) -> String {
     )
 }
 
-/// The lines for programs: one for each step and side.
+/// Returns the JSON lines, one for each step and side.
 pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     #[derive(Serialize)]
     struct Line {
@@ -105,7 +105,7 @@ pub(crate) fn json_lines(results: &Results) -> Result<Vec<String>> {
     lab::json_lines(lines)
 }
 
-/// The page for people.
+/// Returns the page for people.
 fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     let mut page = Page::new("The spam filter", complete);
     page.facts(facts);
@@ -117,16 +117,16 @@ fn summary(facts: &Facts, results: &Results, complete: bool) -> String {
     page.text
 }
 
-/// What the table of times says.
+/// Caption of the table of times.
 const TIMES: &str = "\
 Median, least and most. Whole processes, from start to end, and the shell that starts them.\n\
 Classifying with a cold list, everything else is in memory when the first process starts.\n";
 
-/// What the table of ratios says.
+/// Caption of the table of ratios.
 const RATIOS: &str = "\
 Medians; in brackets least and most of the runs of the same round.\n";
 
-/// What the table of details says.
+/// Caption of the table of details.
 const DETAILS: &str = "\
 `read` and `written` are what calls returned and were given, pipes included, `from disk` and\n\
 `dirtied` what the kernel fetched and has to write (`/proc/PID/io`), without what is mapped.\n\

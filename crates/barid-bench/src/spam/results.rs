@@ -1,30 +1,30 @@
-//! Every run, and what is asked of them.
+//! All runs, and queries over them.
 
 use super::step::{Side, Step};
 use crate::lab::{self, Measured};
 
-/// One side at one step in one round; the index is the word list.
+/// A run of one side at one step in one round; the index is the word list.
 pub type Run = lab::Run<Side, Step>;
 
-/// Everything that was measured so far.
+/// Everything measured so far.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// In the order in which they were made.
+    /// The runs in the order in which they were made.
     pub runs: Vec<Run>,
 }
 
 impl Results {
-    /// What was measured of one side at one step.
+    /// Returns the runs of one side at one step.
     pub(crate) fn of(&self, side: Side, step: Step) -> Measured<'_> {
         Measured::of(&self.runs, &side, step)
     }
 
-    /// All that was measured.
+    /// Returns everything measured.
     pub(crate) fn measured(&self) -> Vec<(Step, Side, Measured<'_>)> {
         lab::measured(&self.runs, Step::ALL, &Side::ALL)
     }
 
-    /// The build of bogofilter that is fastest at a step.
+    /// Returns the build of bogofilter that is fastest at a step.
     pub(crate) fn best(&self, step: Step) -> Option<Side> {
         lab::fastest(Side::PEERS.map(|side| (side, self.of(side, step))))
     }

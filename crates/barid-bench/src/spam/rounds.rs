@@ -13,27 +13,27 @@ use super::step::{List, Step};
 use super::system::Filter;
 use crate::lab::{Figures, Progress, drop_caches, read_all, settle, stoppable};
 
-/// The filters and how they are run.
+/// The filters and how to run them.
 pub(crate) struct Rounds<'a> {
     pub(crate) filters: Vec<Filter>,
     pub(crate) steps: Vec<Step>,
     /// Tokens of the small, the middle and the large list.
     pub(crate) tokens: [u64; 3],
-    /// Where everything is.
+    /// The folder for all files.
     pub(crate) folder: PathBuf,
     pub(crate) times: u32,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl Rounds<'_> {
-    /// Lines of progress that [`Rounds::run`] says.
+    /// Number of progress lines that [`Rounds::run`] prints.
     pub(crate) fn steps(&self) -> usize {
         let of = |filter: &Filter| self.steps.iter().filter(|step| step.is_of(filter.side)).count();
         self.filters.iter().map(of).sum::<usize>() * (1 + self.times as usize)
     }
 
-    /// Does everything; what was measured is in `results` also if it fails. `after` is called
-    /// after each round.
+    /// Runs all rounds and adds each run to `results`, which keeps the runs made before an error.
+    /// `after` is called after each round.
     pub(crate) fn run(
         &self,
         material: &Material,
@@ -63,7 +63,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Lets every filter learn, and gives it lists of all sizes.
+    /// Trains every filter, and loads the lists of all sizes that it needs.
     fn make_lists(&self, material: &Material, progress: &mut Progress<'_>) -> Result<()> {
         let mut dump = None;
         for filter in &self.filters {
@@ -95,14 +95,13 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// One step.
+    /// Runs one step.
     fn step(&self, filter: &Filter, step: Step, material: &Material) -> Result<Figures> {
         if step == Step::Register {
             filter.reset(List::Own)?;
         }
         let mail = [&material.spam.mbox, &material.ham.mbox, &material.singles].map(Clone::clone);
-        // What was written before is on the disk, and what is read is in memory, or the list is
-        // not.
+        // Earlier writes are on the disk; files to read are in memory, except the list if cold.
         let mut ready = || {
             settle(&self.folder)?;
             if step == Step::ClassifyCold {
@@ -117,7 +116,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Makes sure that a side answers as the first one did.
+/// Checks that a side gives the answer of the first one.
 fn check(
     filter: &Filter,
     step: Step,

@@ -1,14 +1,14 @@
-//! What is measured: who does what with which word list.
+//! The measured filters, steps and word lists.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A filter, as it is used.
+/// A filter in one of its setups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// barid in bogofilter's place: `barid bogofilter`.
+    /// barid as a drop-in for bogofilter: `barid bogofilter`.
     DropIn,
     /// `barid bogofilter` beside a running `barid spam daemon`.
     Daemon,
@@ -23,14 +23,14 @@ pub enum Side {
 }
 
 impl Side {
-    /// All of them, in the order in which they take their turns.
+    /// All sides, in the order in which they take turns.
     pub const ALL: [Self; 6] =
         [Self::DropIn, Self::Daemon, Self::Spam, Self::Bdb, Self::TokyoCabinet, Self::Sqlite];
 
     /// The builds of bogofilter that barid can be compared with.
     pub const PEERS: [Self; 3] = [Self::Bdb, Self::TokyoCabinet, Self::Sqlite];
 
-    /// The name of a build, on the command line and in those of its programs.
+    /// Returns the name of a build, on the command line and as a suffix of its programs.
     pub const fn build(self) -> &'static str {
         match self {
             Self::DropIn | Self::Daemon | Self::Spam => "barid",
@@ -40,7 +40,7 @@ impl Side {
         }
     }
 
-    /// Whether it is barid.
+    /// Returns `true` if the side is barid.
     pub(crate) const fn is_own(self) -> bool {
         matches!(self, Self::DropIn | Self::Daemon | Self::Spam)
     }
@@ -67,17 +67,17 @@ impl fmt::Display for Side {
 /// A word list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// What registering makes.
+    /// The list made by registering.
     Own,
-    /// The least tokens.
+    /// The smallest list.
     Small,
-    /// A tenth of the large one.
+    /// A list with a tenth of the tokens of the large one.
     Middle,
-    /// The most tokens.
+    /// The largest list.
     Large,
 }
 
-/// Something that is done.
+/// An operation of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -98,7 +98,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// All steps, in their order.
     pub const ALL: [Self; 7] = [
         Self::Register,
         Self::ClassifyAll,
@@ -135,7 +135,7 @@ impl Step {
         }
     }
 
-    /// The list that it needs.
+    /// Returns the list that the step uses.
     pub(crate) const fn list(self) -> List {
         match self {
             Self::Register | Self::ClassifyAll | Self::ClassifyEach => List::Own,
@@ -145,11 +145,11 @@ impl Step {
         }
     }
 
-    /// Whether a side does this.
+    /// Returns `true` if a side does this step.
     pub(crate) const fn is_of(self, side: Side) -> bool {
         match side {
             Side::Daemon => matches!(self, Self::ClassifyEach | Self::ClassifyCold),
-            // It reads mailboxes; what is not in one is the drop-in's.
+            // `barid spam` works on mailboxes; other steps belong to the drop-in.
             Side::Spam => !matches!(self, Self::Dump),
             _ => true,
         }

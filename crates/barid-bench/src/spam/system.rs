@@ -1,5 +1,4 @@
-//! The filters: what each is asked, as a shell would ask it, so that whoever reads a report can do
-//! the same.
+//! The filters. Each runs as a shell command, so that readers of a report can repeat it.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,18 +17,18 @@ use super::step::{List, Side, Step};
 use crate::lab::{Figures, Runner, fresh_folder, quoted, with_libraries};
 use crate::limits::{DAEMON_DEADLINE, SAMPLE_INTERVAL};
 
-/// A filter with word lists of its own.
+/// A filter with its own word lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) side: Side,
-    /// What filters messages, and what reads and writes word lists.
+    /// The programs that filter messages and that read and write word lists.
     programs: Programs,
-    /// A folder of its own.
+    /// The filter's own folder.
     folder: PathBuf,
     runner: Runner,
 }
 
-/// The programs of a side, as a shell calls them.
+/// The programs of a side, as called in a shell.
 #[derive(Clone, Debug)]
 struct Programs {
     filter: String,
@@ -38,7 +37,7 @@ struct Programs {
 }
 
 impl Programs {
-    /// The small programs beside barid, where they are installed together, or barid itself.
+    /// Returns the small programs beside barid if both are installed there, otherwise barid itself.
     fn own(barid: &Path) -> Self {
         let beside = ["bogofilter", "bogoutil"].map(|tool| barid.with_file_name(tool));
         let is_own = |path: &PathBuf| database(path).is_some_and(|name| name.starts_with("barid"));
@@ -51,8 +50,8 @@ impl Programs {
         Self { filter, util, files: with_libraries(barid) }
     }
 
-    /// Those of a build of bogofilter: by the names that Debian gives them, or by bogofilter's own
-    /// if that is what the installed one was built with. `None` if there is none.
+    /// Returns the programs of a build of bogofilter: by Debian's names, or by bogofilter's own
+    /// names if the installed one has the right database. Returns `None` if neither exists.
     fn of_build(side: Side) -> Option<Self> {
         let by_name = |suffix: &str| {
             let [filter, util] =
@@ -69,7 +68,7 @@ impl Programs {
     }
 }
 
-/// The database that a bogofilter says it was built with.
+/// Returns the database that a bogofilter reports in its version.
 fn database(filter: &Path) -> Option<String> {
     let output = Command::new(filter).arg("-V").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
@@ -85,7 +84,7 @@ fn is_of(side: Side, database: &str) -> bool {
 }
 
 impl Filter {
-    /// The filter of a side; `None` if it is not installed.
+    /// Returns the filter of a side; `None` if it is not installed.
     pub(crate) fn new(side: Side, barid: &Path, folder: &Path, runner: Runner) -> Option<Self> {
         let programs =
             if side.is_own() { Some(Programs::own(barid)) } else { Programs::of_build(side) };
@@ -93,13 +92,13 @@ impl Filter {
         programs.map(|programs| Self { side, programs, folder, runner })
     }
 
-    /// The programs that are run, and their libraries.
+    /// Returns the programs that are run, and their libraries.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
         let shell = with_libraries(Path::new("/bin/sh"));
         [self.programs.files.clone(), shell].concat()
     }
 
-    /// Which program stands in bogofilter's place, for people, if that is not barid itself.
+    /// Describes the small program that runs as bogofilter; `None` if that is barid itself.
     pub(crate) fn small_program(&self) -> Option<String> {
         let files = &self.programs.files;
         let is_small = files.first().is_some_and(|path| path != self.runner.launcher.program());
@@ -108,23 +107,23 @@ impl Filter {
             .then(|| format!("barid bogofilter: the program bogofilter beside barid, {how}"))
     }
 
-    /// What its database is, for people.
+    /// Describes the database of a build of bogofilter; `None` for barid.
     pub(crate) fn version(&self) -> Option<String> {
         let path = self.programs.files.first().filter(|_| !self.side.is_own())?;
         database(path).map(|database| format!("{}: {database}", self.side))
     }
 
-    /// The folder of a word list.
+    /// Returns the folder of a word list.
     pub(crate) fn list(&self, list: List) -> PathBuf {
         self.folder.join(list.name())
     }
 
-    /// Begins without lists.
+    /// Empties the folder of a list.
     pub(crate) fn reset(&self, list: List) -> Result<()> {
         fresh_folder(&self.list(list))
     }
 
-    /// Makes a list of a text; it is not timed.
+    /// Loads a list from a text; not timed.
     pub(crate) fn load(&self, list: List, text: &Path) -> Result<()> {
         self.reset(list)?;
         let (file, text) = (self.file(list), quoted(&text.to_string_lossy()));
@@ -135,13 +134,13 @@ impl Filter {
         self.runner.run(&shell(&script), Stdio::null(), Sampling::Off).map(drop)
     }
 
-    /// The file of a word list.
+    /// Returns the file of a word list, quoted for a shell.
     fn file(&self, list: List) -> String {
         let name = if self.side == Side::TokyoCabinet { "wordlist.tc" } else { "wordlist.db" };
         quoted(&self.list(list).join(name).to_string_lossy())
     }
 
-    /// `barid spam`, with cache and state of its own.
+    /// Returns the command `barid spam` with its own cache and state.
     fn spam(&self) -> String {
         let [cache, state] =
             ["cache", "state"].map(|name| quoted(&self.folder.join(name).to_string_lossy()));
@@ -149,8 +148,8 @@ impl Filter {
         format!("{barid} --cache-dir {cache} --state-dir {state} spam")
     }
 
-    /// The lines for a shell that do a step. bogofilter's exit status tells what a message is, and
-    /// 3 that something failed.
+    /// Returns the shell script of a step. The exit status of bogofilter gives the class of a
+    /// message, or 3 for a failure.
     pub(crate) fn script(&self, step: Step, material: &Material) -> String {
         let path = |path: &Path| quoted(&path.to_string_lossy());
         let (spam, ham) = (path(&material.spam.mbox), path(&material.ham.mbox));
@@ -179,7 +178,7 @@ impl Filter {
         }
     }
 
-    /// Starts the daemon of a list, where a side has one; it ends when this is dropped.
+    /// Starts the daemon of a list, if the side has one; it ends when the result is dropped.
     pub(crate) fn daemon(&self, list: List) -> Result<Option<Daemon>> {
         if self.side != Side::Daemon {
             return Ok(None);
@@ -201,7 +200,7 @@ impl Filter {
         Ok(Some(daemon))
     }
 
-    /// Does a step; `ready` is called just before.
+    /// Runs a step; `ready` is called just before it.
     pub(crate) fn run(
         &self,
         step: Step,
@@ -211,13 +210,13 @@ impl Filter {
         let command = shell(&self.script(step, material));
         let _daemon = self.daemon(step.list())?;
         ready()?;
-        // What would be sampled is the shell.
+        // Samples would only see the shell.
         let figures = Figures::of_process(&self.runner.run_piped(&command, Sampling::Off)?);
         let index_bytes = disk::allocated(&self.list(step.list()))?;
         Ok(Figures { index_bytes, ..figures })
     }
 
-    /// What it answers: to registering, what its list holds then.
+    /// Returns the answer of the filter; to registering, the contents of the list afterwards.
     pub(crate) fn answer(&self, step: Step, material: &Material) -> Result<Answer> {
         let text = match step {
             Step::Register => self.dump(List::Own)?,
@@ -229,7 +228,7 @@ impl Filter {
         Ok(Answer::new(self.side, step, &text))
     }
 
-    /// A list as text.
+    /// Returns a list as text.
     pub(crate) fn dump(&self, list: List) -> Result<String> {
         let file = self.file(list);
         match self.side {
@@ -238,7 +237,7 @@ impl Filter {
         }
     }
 
-    /// What a script prints.
+    /// Returns the output of a script.
     fn output(&self, script: &str) -> Result<String> {
         disk::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
         let path = self.folder.join("output");
@@ -250,19 +249,19 @@ impl Filter {
     }
 }
 
-/// A daemon that runs.
+/// A running daemon, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The daemon may have ended already.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// A process for each message of a folder.
+/// Returns a script that runs a process for each message of a folder.
 fn each(command: &str, folder: &Path) -> String {
     let folder = quoted(&folder.to_string_lossy());
     format!("for file in {folder}/*; do {command} < \"$file\" || test $? -lt 3 || exit; done")
