@@ -251,8 +251,8 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         context: &mut SyncContext<'_>,
     ) -> Result<SyncReport>;
 
-    /// Whether a change was begun and not finished (PROTOCOL, "Open", step 1). A few system calls;
-    /// takes no lock, so what it finds may be going on right now in another process.
+    /// Returns `true` if a change was begun and not finished (docs/protocol.md, "Open", step 1). A
+    /// few system calls; takes no lock, so what it finds may be going on in another process.
     fn unfinished(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
         let _ = state_dir;
         Ok(None)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barid_vfs::{FileStamp, Timestamp};
 
-/// What a few `stat` calls said of a mailbox (PROTOCOL, "Open", step 2).
+/// What a few `stat` calls said of a mailbox (docs/protocol.md, "Open", step 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// An mbox: the file. A Maildir: `new`, `cur`, `dovecot-uidlist`, `dovecot-keywords`. An MH

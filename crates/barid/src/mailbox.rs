@@ -1,4 +1,5 @@
-//! Opening a mailbox and keeping up with it: the stamp, the scan, the cache (PROTOCOL, "Open").
+//! Opening a mailbox and keeping up with it: the stamp, the scan, the cache (docs/protocol.md,
+//! "Open").
 //!
 //! 0. Complete what another process left unfinished; read what is pending.
 //! 1. Take the stamp. If it equals the cache's and is not racy, the cache is the answer.

@@ -66,8 +66,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) in_a_change: bool,
 }
 
-/// Whether a stamp proves that nothing changed (PROTOCOL, "Open", step 3). What could not be read
-/// is tried again all the same, since no stamp tells whether it can be read now.
+/// Returns `true` if a stamp proves that nothing changed (docs/protocol.md, "Open", step 3). What
+/// could not be read is tried again all the same, since no stamp tells whether it can be read now.
 pub(crate) fn is_current(
     format: &dyn barid_formats::Mailbox,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Completing a change that was begun and not finished (PROTOCOL, "Open", step 1).
+//! Completing a change that was begun and not finished (docs/protocol.md, "Open", step 1).
 
 use barid_formats::{EmptyKnown, Error as FormatError, Recovered, SyncContext, Unfinished};
 use barid_state::{Ledger, Pending};

@@ -1,4 +1,4 @@
-//! Which message a pending change means (PROTOCOL, "Pending changes").
+//! Which message a pending change means (docs/protocol.md, "Pending changes").
 //!
 //! By UID and hash; else, because another program may have written the mailbox anew in another
 //! order, by hash and ordinal. An expunge must match in its body, too.

@@ -1,4 +1,4 @@
-//! Cutting ranges out of the file by the file system (PROTOCOL, "Collapse").
+//! Cutting ranges out of the file by the file system (docs/protocol.md, "Change an mbox").
 //!
 //! After each range its number goes to the journal, before the next is begun, so that a recovery
 //! has just one to wonder about: that one was not begun, or is done, or has left a hole of its

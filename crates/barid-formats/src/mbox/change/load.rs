@@ -1,7 +1,8 @@
 //! Finding the journal of a mailbox, and reading what it plans.
 //!
 //! What a journal says is done to the mailbox, so it counts only if it is from who may change the
-//! mailbox anyway, stands where journals are, and is about this very file (PROTOCOL, "Identity").
+//! mailbox anyway, stands where journals are, and is about this very file (docs/protocol.md, "Three
+//! kinds of file").
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Completing a change that was begun (PROTOCOL, "Recover").
+//! Completing a change that was begun (docs/protocol.md, "Recover").
 //!
 //! What the file holds tells how far the change came: a unit is done if its new bytes are in their
 //! place. From the first step on that is not done, everything must still have its old bytes, or be

@@ -204,7 +204,7 @@ impl Work<'_> {
 
 /// Sets the times of a mailbox that was changed: read just now, or with `has_new_mail` before that,
 /// and changed in another second than before, at a fraction of it that no clock is likely to give
-/// (PROTOCOL, "Change an mbox", 6).
+/// (docs/protocol.md, "Change an mbox", 6).
 ///
 /// `found` is when it had been changed before: our own writing has moved that to now. Returns the
 /// time of change that was set; `None` where that is not ours to set, as in another's mailbox, or
