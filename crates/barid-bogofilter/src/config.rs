@@ -1,4 +1,4 @@
-//! Configuration files, and the values that they and options have.
+//! Configuration files, and parsers for the values of settings and options.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,22 +9,22 @@ use crate::getopt::Known;
 use crate::limits::CONFIG_LEN_MAX;
 use crate::said::Stop;
 
-/// The configuration file of the machine.
+/// The site-wide configuration file.
 pub(crate) const SITE: &str = "/etc/bogofilter.cf";
-/// That of the user.
+/// The user's configuration file.
 pub(crate) const USER: &[u8] = b"~/.bogofilter.cf";
 
-/// Bytes of a line that bogofilter takes at once.
+/// Bytes of a line that bogofilter reads at once.
 const LINE_LEN: usize = 199;
 
-/// Bytes of most configuration files, at the most.
+/// Buffer size that fits most configuration files, in bytes.
 const CONFIG_LEN: usize = 16 * 1024;
 
-/// A line of a configuration file: what its option stands for, and the value. `None` of a line that
-/// has no option.
+/// A line of a configuration file, with the key of its option and the value; `None` for a line
+/// without a known option.
 pub(crate) type Setting<'a> = (&'a [u8], Option<(&'static str, &'a [u8])>);
 
-/// Hands every line that is no comment to `each`. `false` if the file cannot be read.
+/// Passes every line that is not a comment to `each`. Returns `false` if the file cannot be read.
 pub(crate) fn read(
     path: &Path,
     known: &Known,
@@ -46,9 +46,9 @@ pub(crate) fn read(
     Ok(true)
 }
 
-/// All of a file, whatever kind of file it is; not more than configuration files have.
+/// Returns the contents of a file of any type, or an error if it is larger than [`CONFIG_LEN_MAX`].
 pub(crate) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Room for a usual one, so that it is not read in many small pieces.
+    // The capacity fits a usual file, so that it is not read in many small pieces.
     let mut bytes = Vec::with_capacity(CONFIG_LEN);
     OsVfs.open_input(path)?.take(CONFIG_LEN_MAX + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > CONFIG_LEN_MAX {
@@ -57,7 +57,7 @@ pub(crate) fn read_all(path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Name and value, between which there are blanks or `=`. A value of `''` is empty.
+/// Splits a line into name and value at blanks or `=`. A value of `''` is empty.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_delimiter = |byte: &u8| matches!(byte, b' ' | b'\t' | b'=');
     let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -69,7 +69,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], if value == b"''" { b"" } else { value }))
 }
 
-/// Without a comment and the blanks before it.
+/// Returns the value without a comment and the blanks before it.
 pub(crate) fn text(value: &[u8]) -> Vec<u8> {
     let Some(at) = value.iter().position(|byte| *byte == b'#') else { return value.to_vec() };
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
@@ -77,7 +77,7 @@ pub(crate) fn text(value: &[u8]) -> Vec<u8> {
     value[..len].to_vec()
 }
 
-/// Yes or no, by the first letter.
+/// Parses a boolean by its first letter.
 pub(crate) fn yes(value: &[u8]) -> Result<bool, Stop> {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace());
     match first.map(u8::to_ascii_uppercase) {
@@ -90,7 +90,7 @@ pub(crate) fn yes(value: &[u8]) -> Result<bool, Stop> {
     }
 }
 
-/// A number, which may be followed by a comma and more.
+/// Parses a number, which may be followed by a comma and more.
 pub(crate) fn number(value: &[u8]) -> Option<f64> {
     let value = text(value);
     let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
@@ -100,7 +100,7 @@ pub(crate) fn number(value: &[u8]) -> Option<f64> {
     number.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A whole number as C's `atoi` reads it.
+/// Parses an integer like C's `atoi`; saturates on overflow.
 pub(crate) fn integer(value: &[u8]) -> i64 {
     let start = value.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(value.len());
     let (sign, digits) = match &value[start..] {
@@ -114,7 +114,7 @@ pub(crate) fn integer(value: &[u8]) -> i64 {
     })
 }
 
-/// The parts of a list with blanks or commas between.
+/// Returns the parts of a list separated by blanks or commas.
 pub(crate) fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| matches!(byte, b' ' | b',')).filter(|part| !part.is_empty())
 }
@@ -137,7 +137,7 @@ mod tests {
         check("", None);
     }
 
-    /// Files of the kernel, whose size is 0, are among them.
+    /// This includes files of the kernel, whose size is 0.
     #[test]
     fn files_are_read_whatever_their_size() {
         assert!(!read_all(Path::new("/proc/self/status")).unwrap().is_empty());

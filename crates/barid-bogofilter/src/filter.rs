@@ -1,4 +1,4 @@
-//! `bogofilter`.
+//! The program `bogofilter`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::places::{reason, user_name};
 use crate::said::{Stop, tell, tell_out};
 use crate::{input, query, syslog};
 
-/// Runs it; its exit code.
+/// Runs the program and returns its exit code.
 pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut options = Options::read(args)?;
     let source = Arc::new(Source::open(options.input.as_deref())?);
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         (_, true) => Opening::Write { date: settings.date },
         (_, false) => Opening::Read,
     };
-    // A list that is asked for one message is best asked where it is open.
+    // For a single message a daemon is fastest, as it has the list open.
     let is_long = input::is_long(&options, &source);
     let mut by = |path: &Path| if is_long { None } else { remote::connect(path) };
     let lists = Lists::open_by(&vfs, &specs, opening, options.settings.encoding, &mut by)?;
@@ -43,13 +43,13 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
         let text = query::text(&options, session.judge().settings(), &specs)?;
         return tell_out(&text).map(|()| 0).map_err(|error| Stop::error(reason(&error)));
     }
-    // From here on messages are read, which nobody else could do again: the list of a daemon that
-    // answers no more may still be one that cannot be read here.
+    // From here on messages are consumed, so another program could not read them again. If a daemon
+    // stops answering, its list may still be one that this program cannot read.
     let done = filter(&options, &source, session, is_long);
     done.map_err(|stop| Stop { list_is_foreign: false, ..stop })
 }
 
-/// Reads messages, and does with them what the options say.
+/// Reads messages, and processes them as the options say.
 fn filter(
     options: &Options,
     source: &Arc<Source>,
@@ -77,7 +77,7 @@ fn filter(
     Ok(if options.ham_is_true { 0 } else { session.exit_code() })
 }
 
-/// Begins to read by threads; `None` where there can be none.
+/// Starts to read in threads; returns `None` if no threads can be started.
 fn read_ahead(
     options: &Options,
     source: &Arc<Source>,
@@ -89,13 +89,13 @@ fn read_ahead(
     let ahead = Ahead::start(&token_options, sorts, move |reading| {
         input::each(&options, &source, &mut |message, name| match reading.put(message, name) {
             true => Ok(()),
-            false => Err(Stop::error("nobody reads on")),
+            false => Err(Stop::error("the reading thread's results are no longer taken")),
         })
     });
     Ok(ahead.ok())
 }
 
-/// Whether a format may ask who runs this.
+/// Returns `true` if a format may contain the name of the user.
 fn names_user(formats: &Formats) -> bool {
     let Formats { header, terse, log_header, log_update, .. } = formats;
     [header, terse, log_header, log_update].iter().any(|format| {
@@ -108,7 +108,7 @@ fn names_user(formats: &Formats) -> bool {
     })
 }
 
-/// Where it writes to.
+/// The destination of output.
 struct Output {
     file: Option<(std::path::PathBuf, Stream)>,
     tells_on_output: bool,
@@ -128,7 +128,7 @@ impl Output {
         Ok(Self { file, tells_on_output: options.tells_on_output })
     }
 
-    /// Writes what is said, and empties it.
+    /// Writes the reply, and empties it.
     fn write(&mut self, reply: &mut Reply) -> Result<(), Stop> {
         if self.tells_on_output {
             self.out(&reply.told)?;
@@ -152,7 +152,7 @@ impl Output {
             Some((_, stream)) => stream.write_all(bytes),
         };
         written.map_err(|error| {
-            // A part of a message is worse than none.
+            // No message is better than a partial one.
             let is_file =
                 |stream: &Stream| stream.metadata().is_ok_and(|it| it.file_type == FileType::File);
             if let Some((path, stream)) = &self.file

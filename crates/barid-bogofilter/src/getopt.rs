@@ -1,6 +1,6 @@
-//! Arguments as the C library's `getopt_long` reads them, whose rules bogofilter's users know:
-//! short options in one word, values with or without a space, long names cut short, options behind
-//! other arguments.
+//! Parses arguments like the C library's `getopt_long`, as bogofilter does: short options combined
+//! in one word, values with or without a space, abbreviated long names, and options after other
+//! arguments.
 
 use crate::said::{Stop, shown, tell};
 
@@ -9,7 +9,7 @@ use crate::said::{Stop, shown, tell};
 pub(crate) struct Long {
     pub(crate) name: &'static str,
     pub(crate) takes_value: bool,
-    /// What it stands for: a short option's letter, or its name.
+    /// The key of the option: a short option's letter, or its name.
     pub(crate) key: &'static str,
 }
 
@@ -22,22 +22,22 @@ impl Long {
         Self { name, takes_value: true, key }
     }
 
-    /// One that has no letter.
+    /// Creates an option without a letter.
     pub(crate) const fn named(name: &'static str) -> Self {
         Self { name, takes_value: true, key: name }
     }
 }
 
-/// The options that a program knows.
+/// The options of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    /// Letters of options; those that take a value are followed by a colon.
+    /// Letters of the short options; a colon follows those that take a value.
     pub(crate) letters: &'static str,
-    /// Long options, beside those that all programs know.
+    /// Long options, besides those of all programs.
     pub(crate) longs: &'static [Long],
 }
 
-/// The long options that all three programs know.
+/// The long options of all three programs.
 const COMMON: &[Long] = &[
     Long::named("config-file"),
     Long::flag("no-config-file", "C"),
@@ -53,7 +53,7 @@ const COMMON: &[Long] = &[
     Long::flag("verbosity", "v"),
 ];
 
-/// What an argument is.
+/// A parsed option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Option {
@@ -61,23 +61,27 @@ pub(crate) enum Item {
         value: Option<Vec<u8>>,
     },
     Unknown(Vec<u8>),
-    /// An option that needs a value.
+    /// An option without its required value.
     NoValue(Vec<u8>),
 }
 
-/// Arguments, sorted.
+/// The parsed arguments, split into options and others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parsed {
     pub(crate) items: Vec<Item>,
-    /// What is no option.
+    /// Arguments that are not options.
     pub(crate) others: Vec<Vec<u8>>,
 }
 
-/// Takes an option, and its value if it has one.
+/// A callback for an option, and its value if it has one.
 pub(crate) type Apply<'a> = dyn FnMut(&str, Option<&[u8]>) -> Result<(), Stop> + 'a;
 
 impl Parsed {
-    /// Hands every option to `apply`; tells what is none.
+    /// Passes every option to `apply`; reports unknown options on standard error.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an option without its required value, and the errors of `apply`.
     pub(crate) fn each(&self, apply: &mut Apply<'_>) -> Result<(), Stop> {
         for item in &self.items {
             match item {
@@ -136,7 +140,7 @@ impl Known {
         }
     }
 
-    /// The option of a name, or of the beginning of one.
+    /// Returns the option with a name, or with an unambiguous prefix of it.
     fn find(&self, name: &[u8]) -> Option<&'static Long> {
         if let Some(exact) = self.longs().find(|long| long.name.as_bytes() == name) {
             return Some(exact);
@@ -177,8 +181,8 @@ impl Known {
         }
     }
 
-    /// What the option that a line of a configuration file names stands for; names are without
-    /// regard to case, with `_` for `-`.
+    /// Returns the key of an option named in a configuration file; case is ignored and `_` matches
+    /// `-`.
     pub(crate) fn of_config(&self, name: &[u8]) -> Option<&'static str> {
         let is_same = |(one, other): (&u8, u8)| {
             one.eq_ignore_ascii_case(&other) || (*one, other) == (b'_', b'-')

@@ -1,9 +1,9 @@
-//! What the programs say of themselves.
+//! The help and version texts of the programs.
 
 use barid::spam::dropin::{Build, builds};
 
-/// Of which version of bogofilter the answers are, and what gives them: which of its lists can be
-/// used here, and which not.
+/// Returns the version text: the emulated version of bogofilter, the version of barid, and the list
+/// formats that are usable here or the reason why they are not.
 pub(crate) fn version(name: &str) -> String {
     let mut text =
         format!("{name} version 1.2.5\n    Database: barid {}", env!("CARGO_PKG_VERSION"));

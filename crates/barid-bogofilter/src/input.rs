@@ -1,4 +1,4 @@
-//! Where messages come from: a stream, or files and folders by their names.
+//! Input messages: from a stream, or from named files and folders.
 
 use std::io::{BufRead as _, BufReader, Read, StdinLock};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::options::{Bulk, Options};
 use crate::places::reason;
 use crate::said::{Stop, path_of, shown, tell};
 
-/// Takes a message, and the name of the file that it is from, where that is told.
+/// A callback for a message, and the name of its file if one was named.
 pub(crate) type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Stop> + 'a;
 
-/// What was read before says how the next file is taken apart.
+/// Reads messages; the format of earlier files determines how the next file is split.
 struct Input<'a> {
     many: bool,
     before: Separation,
@@ -23,8 +23,8 @@ struct Input<'a> {
     take: &'a mut Take<'a>,
 }
 
-/// What is read in place of names, open: that which cannot be is told before anything else happens,
-/// and a FIFO is there once.
+/// The input of messages, already open: errors are reported before anything else happens, and a
+/// FIFO can be opened only once.
 #[derive(Debug)]
 pub(crate) enum Source {
     Stdin,
@@ -34,7 +34,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Standard input, or what `-I` names.
+    /// Opens standard input, or the file or folder given with `-I`.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Stop> {
         let Some(path) = path else { return Ok(Self::Stdin) };
         let opened = OsVfs.metadata(path).and_then(|metadata| match metadata.file_type {
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Whether there may be so much to read that threads are worth their start: not for one message.
+/// Returns `true` if the input may be large enough to justify threads; one message is not.
 pub(crate) fn is_long(options: &Options, source: &Source) -> bool {
     match options.bulk {
         Bulk::NamesInArgs | Bulk::NamesOnInput => true,
@@ -67,13 +67,13 @@ pub(crate) fn is_long(options: &Options, source: &Source) -> bool {
     }
 }
 
-/// Whether a stream may have more than one message.
+/// Returns `true` if a stream may contain more than one message.
 fn is_many(options: &Options) -> bool {
     let registers = options.settings.registration.is_some() && options.bulk == Bulk::Stream;
     options.many || registers
 }
 
-/// Hands all messages to `take`.
+/// Passes all messages to `take`.
 pub(crate) fn each<'a>(
     options: &Options,
     source: &Source,
@@ -94,17 +94,17 @@ pub(crate) fn each<'a>(
     }
 }
 
-/// Hands the messages of an mbox, of a folder or of one message to `take`.
+/// Passes the messages of an mbox, of a folder or of one message to `take`.
 pub(crate) fn each_of<'a>(source: &Source, take: &'a mut Take<'a>) -> Result<(), Stop> {
     Input::new(true, take).source(source)
 }
 
-/// Standard input behind a buffer.
+/// Returns buffered standard input.
 pub(crate) fn stdin() -> BufReader<StdinLock<'static>> {
     buffered(std::io::stdin().lock())
 }
 
-/// What a stream is read behind.
+/// Wraps a stream in a buffer.
 pub(crate) fn buffered<R: Read>(stream: R) -> BufReader<R> {
     BufReader::with_capacity(BUFFER_LEN, stream)
 }
@@ -140,7 +140,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The messages of a file or folder; `false` if it cannot be read, which ends the run.
+    /// Reads the messages of a file or folder; returns `false` if it cannot be read, which ends the
+    /// run.
     fn named(&mut self, name: &[u8]) -> Result<bool, Stop> {
         let path = path_of(name);
         let metadata = match OsVfs.metadata(path) {
@@ -177,7 +178,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The messages of a Maildir, or of an MH folder, in the order of the file system.
+    /// Reads the messages of a Maildir or an MH folder, in the order of the file system.
     fn folder(&mut self, path: &Path, name: &[u8]) -> Result<(), Stop> {
         let is_dir = |path: &Path| {
             OsVfs.metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
@@ -230,7 +231,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A file of a folder, from its beginning.
+/// A file of a folder, read from its start.
 struct OfFile {
     file: Box<dyn File>,
     at: u64,

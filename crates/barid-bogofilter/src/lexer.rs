@@ -1,4 +1,4 @@
-//! `bogolexer`.
+//! The program `bogolexer`.
 
 use std::io::{BufWriter, Write};
 
@@ -14,7 +14,7 @@ use crate::options::whole;
 use crate::places::{expanded, reason};
 use crate::said::{Stop, path_of, shown};
 
-/// The options that bogolexer knows.
+/// The options of bogolexer.
 const KNOWN: Known = Known {
     letters: ":c:CDhHI:nO:pqvVx:X:m",
     longs: &[
@@ -25,9 +25,9 @@ const KNOWN: Known = Known {
     ],
 };
 
-/// All that is asked for.
+/// The settings from arguments and configuration files.
 struct Asked {
-    // Without a word list there is no version that asks for a prefix of its own.
+    // Without a word list there is no version that requires a different prefix.
     options: Options,
     prints: bool,
     counts: bool,
@@ -36,7 +36,7 @@ struct Asked {
     output: Option<Vec<u8>>,
 }
 
-/// Runs it; its exit code.
+/// Runs the program and returns its exit code.
 pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let options = Options { address_prefix: AddressPrefix::Url, ..Options::default() };
     let mut asked = Asked {

@@ -1,10 +1,10 @@
 //! bogofilter's programs `bogofilter`, `bogoutil` and `bogolexer`: their options, files, answers
-//! and exit codes, over the spam filter of barid.
+//! and exit codes, implemented with barid's spam filter.
 //!
-//! One process a message is how mail is delivered, so nothing is done before the message is read
-//! that is not needed. The program `bogofilter` of this crate holds nothing else, so that it can be
-//! linked statically (`cargo xtask dist`), which takes a third off what such a process costs;
-//! `barid bogofilter` is the same in the large program.
+//! Mail delivery starts one process per message, so nothing unnecessary is done before the message
+//! is read. The program `bogofilter` of this crate contains nothing else, so that it can be linked
+//! statically (`cargo xtask dist`), which saves a third of the cost of such a process; `barid
+//! bogofilter` is the same code in the large program.
 
 mod config;
 mod filter;

@@ -1,13 +1,13 @@
-//! How much is read at once, and at most.
+//! Buffer sizes and limits on input.
 
-/// The largest configuration file of bogofilter's, and list of users, that is read.
+/// The largest configuration file or user database that is read, in bytes.
 pub(crate) const CONFIG_LEN_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes of messages that are read at once.
+/// Bytes of messages read at once.
 pub(crate) const BUFFER_LEN: usize = 64 * 1024;
 
-/// A file that is longer may have so many messages that threads read them.
+/// Longer input may contain so many messages that threads read it.
 pub(crate) const LONG_LEN: u64 = 256 * 1024;
 
-/// The largest message.
+/// Size limit of a message in bytes.
 pub(crate) const MESSAGE_LEN_MAX: usize = 1024 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The program `bogofilter`, and those of its other names.
+//! The program `bogofilter`, also started under its other names.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use barid_bogofilter::{Foreign, Program};
 
 fn main() -> ExitCode {
-    // Beyond a limit of file sizes a write fails, and does not end the program in the middle of it.
-    // Where that cannot be had the list is mended when it is opened next.
+    // With the handler a write beyond the file size limit fails instead of killing the program
+    // halfway. If the handler cannot be installed, the list is repaired when it is next opened.
     let is_beyond = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_beyond);
     let mut args = std::env::args_os();
     let own = args.next().unwrap_or_default();
     let program = Path::new(&own).file_name().and_then(Program::named).unwrap_or(Program::Filter);
-    // No library can be loaded into a program that is linked statically.
+    // A statically linked program cannot load libraries.
     let foreign = match cfg!(target_feature = "crt-static") {
         true => Foreign::HandOver,
         false => Foreign::Refuse,

@@ -1,7 +1,7 @@
-//! The options of bogofilter, of the command line and of configuration files.
+//! The options of bogofilter, from the command line and configuration files.
 //!
-//! The command line is read twice, and configuration files in between, so that what it says counts
-//! in the end; some options count only in one of these passes, as in bogofilter.
+//! The command line is read twice, with the configuration files in between, so that it takes
+//! precedence; as in bogofilter, some options apply only in one of the passes.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::places::{Folder, Precedence, expanded};
 use crate::said::{Stop, path_of, shown, tell, tell_out};
 use crate::{help, places};
 
-/// The options that bogofilter knows.
+/// The options of bogofilter.
 pub(crate) const KNOWN: Known = Known {
     letters: ":-:bBc:Cd:DehHI:k:lL:m:MnNo:O:pPqQRsStTuUvVx:X:y:",
     longs: &[
@@ -79,7 +79,7 @@ pub(crate) const KNOWN: Known = Known {
     ],
 };
 
-/// Where messages come from.
+/// The kind of message input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bulk {
     /// One stream.
@@ -90,7 +90,7 @@ pub(crate) enum Bulk {
     NamesInArgs,
 }
 
-/// When options are read.
+/// A pass over the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
@@ -98,7 +98,7 @@ enum Pass {
     Last,
 }
 
-/// All that the command line and files say.
+/// The settings from command line and configuration files.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) settings: Settings,
@@ -117,22 +117,22 @@ pub(crate) struct Options {
     pub(crate) lists: Vec<WordListOption>,
     pub(crate) date: Option<u32>,
     pub(crate) timestamps: bool,
-    /// What is said of a cache that there is not.
+    /// Cache size named in the report of `-Q`; there is no cache.
     pub(crate) cache_mb: u32,
     run: Run,
     fixed_terse: u32,
 }
 
-/// What `-s`, `-n`, `-S`, `-N` and `-u` ask for.
+/// The actions requested with `-s`, `-n`, `-S`, `-N` and `-u`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     registration: Registration,
     updates: bool,
-    /// Whether none of them was given on the command line.
+    /// `true` if none of them was given on the command line.
     is_normal: bool,
 }
 
-/// A word list that a setting names.
+/// A word list named in a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WordListOption {
     pub(crate) is_ignored: bool,
@@ -167,7 +167,7 @@ impl Options {
         };
         let mut parsed = KNOWN.parse(args);
         parsed.each(&mut |key, value| options.apply(key, value, Pass::First))?;
-        // What is no option was told of.
+        // Unknown options were reported in the first pass.
         parsed.items.retain(|item| !matches!(item, Item::Unknown(_)));
         let Run { registration, updates, .. } = options.run;
         options.run.is_normal = registration == Registration::default() && !updates;
@@ -188,7 +188,8 @@ impl Options {
         Ok(())
     }
 
-    /// Reads a configuration file; `None` if there is none, else whether all of it was understood.
+    /// Reads a configuration file. Returns `None` if it cannot be read, otherwise whether all of it
+    /// was understood.
     fn config(&mut self, path: PathBuf, precedence: Precedence) -> Result<Option<bool>, Stop> {
         let mut is_understood = true;
         let is_read = config::read(&path, &KNOWN, &mut |(line, setting)| match setting {
@@ -203,7 +204,7 @@ impl Options {
         Ok(is_read.then_some(is_understood))
     }
 
-    /// What options of one letter set, and those that there are as such.
+    /// Applies an option with a short form; passes others to [`Options::apply_named`].
     fn apply(&mut self, key: &str, value: Option<&[u8]>, pass: Pass) -> Result<(), Stop> {
         let is_first = pass == Pass::First;
         let of_value = value.unwrap_or_default();
@@ -249,7 +250,7 @@ impl Options {
             }
             "m" if !is_first => self.three(of_value, "-m"),
             "o" if !is_first => self.three(of_value, "-o"),
-            // What has no meaning here, or none in this pass.
+            // Options without a meaning here, or in this pass.
             "P" => return Err(Stop::error("Invalid option '-P'.")),
             "x" | "X" | "db-transaction" | "db-log-autoremove" | "c" | "config-file" | "C"
             | "I" | "O" | "Q" | "v" | "d" | "m" | "o" => {}
@@ -258,7 +259,7 @@ impl Options {
         Ok(())
     }
 
-    /// Options that have a long name only.
+    /// Applies an option that has only a long name.
     fn apply_named(&mut self, name: &str, value: &[u8], is_first: bool) -> Result<(), Stop> {
         if self.apply_number(name, value, is_first) {
             return Ok(());
@@ -297,7 +298,7 @@ impl Options {
         Ok(())
     }
 
-    /// Numbers; whether the option is one. What is none is passed by.
+    /// Applies a numeric option. Returns `true` if it was one; invalid numbers are ignored.
     fn apply_number(&mut self, name: &str, value: &[u8], is_first: bool) -> bool {
         let parameters = &mut self.settings.parameters;
         let tokens = &mut self.settings.tokens;
@@ -331,7 +332,7 @@ impl Options {
         true
     }
 
-    /// A configuration file of the command line, in place of the usual ones.
+    /// Reads a configuration file given on the command line, in place of the usual ones.
     fn named_config(&mut self, value: &[u8]) -> Result<(), Stop> {
         let path = path_of(value).to_path_buf();
         let understood = self.config(path, Precedence::UserConfig)?;
@@ -346,7 +347,7 @@ impl Options {
         Ok(())
     }
 
-    /// Up to three numbers with commas: those of `-m`, or the two of `-o`.
+    /// Parses up to three numbers separated by commas for `-m`, or two for `-o`.
     fn three(&mut self, value: &[u8], option: &str) {
         let parameters = &mut self.settings.parameters;
         let mut places: Vec<&mut f64> = match option {
@@ -381,7 +382,7 @@ impl Options {
         Ok(())
     }
 
-    /// A list: kind, name, path and a number, with commas.
+    /// Parses a word list: type, name, path and a number, separated by commas.
     fn word_list(&mut self, value: &[u8]) {
         let mut fields = Vec::new();
         let mut rest = value;
@@ -436,7 +437,7 @@ impl Options {
         Ok(())
     }
 
-    /// What does not go together; what follows from the rest.
+    /// Rejects conflicting options, and derives settings from the others.
     fn check(&mut self) -> Result<(), Stop> {
         let Run { registration, updates, is_normal } = self.run;
         let registers = registration != Registration::default();
@@ -473,7 +474,7 @@ impl Options {
         Ok(())
     }
 
-    /// The lists, in their order.
+    /// Returns the lists in order of precedence.
     pub(crate) fn list_specs(&self) -> Result<Vec<ListSpec>, Stop> {
         let folder = self.folder.path()?;
         if places::ensure(&folder)? && self.settings.verbose > 0 {
@@ -498,14 +499,14 @@ impl Options {
     }
 }
 
-/// A number that is not below zero.
+/// Parses an integer; negative values become 0.
 pub(crate) fn whole(value: &[u8]) -> u32 {
     u32::try_from(integer(value).max(0)).unwrap_or(u32::MAX)
 }
 
-/// A date as YYYYMMDD, or so many days ago.
+/// Parses a date as YYYYMMDD, or as a number of days ago.
 pub(crate) fn date(value: &[u8]) -> Result<u32, Stop> {
-    /// The first date that is one.
+    /// The least number that is a date.
     const FIRST: u32 = 19_990_000;
     match oldest(whole(value), today(&OsVfs)) {
         1..FIRST => Err(Stop::error("Date format for '-y' option is YYYYMMDD")),
@@ -513,7 +514,7 @@ pub(crate) fn date(value: &[u8]) -> Result<u32, Stop> {
     }
 }
 
-/// Sets as many as there are.
+/// Sets as many fields as there are parts.
 fn set_parts(fields: &mut [Vec<u8>; 3], value: &[u8]) {
     for (field, part) in fields.iter_mut().zip(parts(value)) {
         *field = part.to_vec();

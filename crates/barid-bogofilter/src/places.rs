@@ -1,4 +1,4 @@
-//! Where bogofilter's files are: `~`, users, and the folder of word lists.
+//! Paths of bogofilter's files: `~`, users, and the folder of word lists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -9,7 +9,7 @@ use barid::vfs::{FileType, OsVfs, Vfs as _};
 use crate::config::read_all;
 use crate::said::Stop;
 
-/// Who says where word lists are; the later counts.
+/// The source of a setting for the folder of word lists; later ones take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Precedence {
     SiteConfig,
@@ -17,7 +17,7 @@ pub(crate) enum Precedence {
     Command,
 }
 
-/// The folder of word lists, as far as options and files say it.
+/// The folder of word lists, as set by options and configuration files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folder {
     said: Option<(Precedence, PathBuf)>,
@@ -30,7 +30,8 @@ impl Folder {
         }
     }
 
-    /// The folder: what was said, else that of the environment, else the one at home.
+    /// Returns the folder: the one that was set, or that of the environment, or the one in the home
+    /// folder.
     pub(crate) fn path(&self) -> Result<PathBuf, Stop> {
         if let Some((_, path)) = &self.said {
             return Ok(path.clone());
@@ -46,7 +47,7 @@ impl Folder {
     }
 }
 
-/// Makes sure that a folder is there; whether it was made.
+/// Creates a folder unless it exists; returns `true` if it was created.
 pub(crate) fn ensure(folder: &Path) -> Result<bool, Stop> {
     let problem = match OsVfs.metadata(folder) {
         Ok(metadata) if metadata.file_type == FileType::Dir => return Ok(false),
@@ -70,7 +71,7 @@ pub(crate) fn ensure(folder: &Path) -> Result<bool, Stop> {
     )))
 }
 
-/// An error of the system in its words.
+/// Returns the system's message for an error.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {
@@ -79,7 +80,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// A path with `~` and `~user` replaced.
+/// Returns a path with `~` and `~user` replaced.
 pub(crate) fn expanded(path: &[u8]) -> PathBuf {
     let as_it_is = || PathBuf::from(OsStr::from_bytes(path));
     let Some(rest) = path.strip_prefix(b"~") else { return as_it_is() };
@@ -98,13 +99,13 @@ pub(crate) fn expanded(path: &[u8]) -> PathBuf {
     }
 }
 
-/// The home of who runs this: of the user, whatever the environment says of it.
+/// Returns the home of the current user according to the user database, with `$HOME` as a fallback.
 fn home() -> Option<OsString> {
     let found = user(&User::Id(OsVfs.user())).map(|user| user.home);
     found.or_else(|| std::env::var_os("HOME"))
 }
 
-/// The name of who logged in, else of who runs this.
+/// Returns the login name, or the name of the current user.
 pub(crate) fn user_name() -> Vec<u8> {
     let logged_in = read_all(Path::new("/proc/self/loginuid")).ok();
     let logged_in = logged_in.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok());
@@ -124,7 +125,7 @@ struct Found {
     home: OsString,
 }
 
-/// What the system's list of users says.
+/// Looks up a user in the user database.
 fn user(of: &User<'_>) -> Option<Found> {
     let users = read_all(Path::new("/etc/passwd")).ok()?;
     users.split(|byte| *byte == b'\n').find_map(|line| {

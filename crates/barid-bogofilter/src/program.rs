@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::said::Stop;
 use crate::{filter, lexer, util};
 
-/// A program of bogofilter's.
+/// A program of bogofilter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// `bogofilter`: scores, registers and passes through messages.
@@ -21,18 +21,18 @@ pub enum Program {
     Lexer,
 }
 
-/// What to do where a word list is in the database of another, of which there is no library.
+/// The reaction to a word list in a foreign database whose library is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// Say so.
+    /// Report an error.
     Refuse,
-    /// Become `barid`, which may have been built with more.
+    /// Replace this process with `barid`, which may have been built with more libraries.
     HandOver,
 }
 
 impl Program {
-    /// The program that is called by this name, or by one that has more behind a hyphen, as Debian
-    /// names the builds of bogofilter.
+    /// Returns the program with this name. A suffix after a hyphen is ignored, as Debian names the
+    /// builds of bogofilter that way.
     pub fn named(name: &OsStr) -> Option<Self> {
         let name = name.to_str()?;
         let is = |program: &Self| {
@@ -42,7 +42,7 @@ impl Program {
         [Self::Filter, Self::Util, Self::Lexer].into_iter().find(is)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Filter => "bogofilter",
@@ -51,7 +51,7 @@ impl Program {
         }
     }
 
-    /// Runs it with these arguments, the name not among them; its exit code. With
+    /// Runs the program and returns its exit code; `args` does not include the program's name. With
     /// [`Foreign::HandOver`] it may not return.
     pub fn run(self, args: Vec<OsString>, foreign: Foreign) -> u8 {
         let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_vec).collect();
@@ -62,7 +62,7 @@ impl Program {
         };
         match done {
             Ok(code) => code,
-            // Lists are opened before anything is read.
+            // Lists are opened before any message is read.
             Err(stop) if stop.list_is_foreign && foreign == Foreign::HandOver => {
                 self.hand_over(args, stop).tell()
             }
@@ -70,8 +70,8 @@ impl Program {
         }
     }
 
-    /// Becomes `barid`, the one beside this program or else the one of the search path; comes back
-    /// if there is none.
+    /// Replaces this process with `barid`, the one beside this program or else the one in the
+    /// search path; returns only if neither can be executed.
     fn hand_over(self, args: Vec<Vec<u8>>, stop: Stop) -> Stop {
         let beside = current_exe().map(|path| path.with_file_name("barid")).unwrap_or_default();
         let mut failed = String::new();

@@ -1,4 +1,4 @@
-//! `bogofilter -Q`: how all is set.
+//! `bogofilter -Q`: prints the settings.
 
 use std::io::Write as _;
 
@@ -8,10 +8,10 @@ use barid::spam::dropin::{ListSpec, Settings};
 use crate::options::Options;
 use crate::said::Stop;
 
-/// The name of a list that no setting names.
+/// The name of a list that is not named in any setting.
 const DEFAULT_LIST: &[u8] = b"word";
 
-/// What is said.
+/// Returns the report.
 pub(crate) fn text(
     options: &Options,
     settings: &Settings,
@@ -94,7 +94,7 @@ fn parameters(to: &mut Table, settings: &Settings) {
     }
 }
 
-/// Two digits behind the point, and the power of ten.
+/// Formats the mantissa with two digits after the point, and returns it with the power of ten.
 fn exponential(value: f64) -> (String, i32) {
     let text = format!("{value:.2e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -1,4 +1,4 @@
-//! What is said, to whom, and why a run ends before its end.
+//! Output, and the early end of a run.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,28 +12,28 @@ use barid::wordlist;
 /// The exit code of a failure.
 pub(crate) const ERROR: u8 = 3;
 
-/// Why a run ends before its end.
+/// The early end of a run, by an error or as requested.
 #[derive(Debug)]
 pub(crate) struct Stop {
     pub(crate) code: u8,
-    /// For standard error; for standard output if the code is 0.
+    /// The text for standard error, or for standard output if the code is 0.
     pub(crate) said: String,
-    /// Whether a list is of a kind that this program, as it was built, cannot read.
+    /// `true` if a word list has a format that this program was built without.
     pub(crate) list_is_foreign: bool,
 }
 
 impl Stop {
-    /// A failure.
+    /// Creates a failure.
     pub(crate) fn error(said: impl Into<String>) -> Self {
         Self { code: ERROR, said: said.into(), list_is_foreign: false }
     }
 
-    /// An end as it was asked for.
+    /// Creates a successful end.
     pub(crate) fn done(said: impl Into<String>) -> Self {
         Self { code: 0, said: said.into(), list_is_foreign: false }
     }
 
-    /// Says it; the exit code.
+    /// Prints the text and returns the exit code.
     pub(crate) fn tell(self) -> u8 {
         let Self { code, mut said, .. } = self;
         if !said.is_empty() && !said.ends_with('\n') {
@@ -69,7 +69,7 @@ impl From<wordlist::Error> for Stop {
     }
 }
 
-/// Writes to standard error, whoever reads it.
+/// Writes to standard error and ignores errors.
 pub(crate) fn tell(bytes: &[u8]) {
     drop(io::stderr().lock().write_all(bytes));
 }
@@ -81,12 +81,12 @@ pub(crate) fn tell_out(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// What a path is as bytes are.
+/// Returns bytes as a path.
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Bytes as text, for messages.
+/// Returns bytes as text for messages.
 pub(crate) fn shown(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

@@ -1,12 +1,12 @@
-//! Lines for the system's log.
+//! Lines for the system log.
 
 use std::os::unix::net::UnixDatagram;
 
 use barid::vfs::{OsVfs, Vfs as _};
 
-/// Mail, for information.
+/// Facility mail, severity informational.
 const PRIORITY: u8 = 2 << 3 | 6;
-/// Where the log is.
+/// The socket of the system log.
 const LOG: &str = "/dev/log";
 
 /// Writes a line, if there is a log.
@@ -14,7 +14,7 @@ pub(crate) fn write(line: &[u8]) {
     let pid = OsVfs.process().pid;
     let text = [format!("<{PRIORITY}>bogofilter[{pid}]: ").as_bytes(), line].concat();
     if let Ok(socket) = UnixDatagram::unbound() {
-        // Who has no log misses nothing else.
+        // A missing log is not an error.
         drop(socket.send_to(&text, LOG));
     }
 }

@@ -1,4 +1,4 @@
-//! `bogoutil`.
+//! The program `bogoutil`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::said::{Stop, path_of, shown, tell, tell_out};
 
 mod tend;
 
-/// The options that bogoutil knows.
+/// The options of bogoutil.
 const KNOWN: Known = Known {
     letters: ":a:c:Cd:DhH:I:k:l:m:nO:p:r:R:s:u:vVw:x:X:y:",
     longs: &[
@@ -39,10 +39,10 @@ const KNOWN: Known = Known {
     ],
 };
 
-/// Bytes of a line of words.
+/// Longest line of words in bytes.
 const WORD_LINE_LEN: u64 = 511;
 
-/// What is asked for.
+/// The requested task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Dump,
@@ -57,18 +57,18 @@ enum Task {
         is_kept: bool,
     },
     Verify,
-    /// What only Berkeley DB could tell.
+    /// Print something that only Berkeley DB knows.
     Unknown,
-    /// What only environments of Berkeley DB need.
+    /// Do something that only environments of Berkeley DB need.
     Nothing,
 }
 
-/// All that the command line says.
+/// The settings from arguments and configuration files.
 #[derive(Debug)]
 struct Asked {
     tasks: Vec<(Task, PathBuf)>,
     what: Maintain,
-    /// Whether the list is written in UTF-8 from now on.
+    /// `Some(true)` to convert the list to UTF-8, `Some(false)` to convert it from UTF-8.
     is_unicode: Option<bool>,
     date: u32,
     token_len_max: u32,
@@ -81,7 +81,7 @@ struct Asked {
     resets_encoding: bool,
 }
 
-/// Runs it; its exit code.
+/// Runs the program and returns its exit code.
 pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     let mut asked = Asked::new(today(&OsVfs));
     let parsed = KNOWN.parse(args);
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &[Vec<u8>]) -> Result<u8, Stop> {
     asked.run(task, &path, &parsed.others)
 }
 
-/// The list that a file or folder is.
+/// Returns the list in a folder, or the file itself.
 fn place(path: &Path, may_be_new: bool) -> Result<PathBuf, Stop> {
     let exists = |path: &Path| OsVfs.metadata(path).is_ok();
     let list = match OsVfs.metadata(path) {
@@ -117,7 +117,7 @@ fn place(path: &Path, may_be_new: bool) -> Result<PathBuf, Stop> {
 }
 
 impl Asked {
-    /// Nothing yet.
+    /// Creates the settings without any options.
     fn new(date: u32) -> Self {
         Self {
             tasks: Vec::new(),
@@ -196,7 +196,7 @@ impl Asked {
         self.config(&expanded(config::USER))
     }
 
-    /// Reads a configuration file, as far as it says something about word lists.
+    /// Reads the settings for word lists from a configuration file.
     fn config(&mut self, path: &Path) -> Result<(), Stop> {
         config::read(path, &KNOWN, &mut |(_, setting)| match setting {
             Some((key, value)) if !key.starts_with("db-") => self.apply(key, value),
@@ -327,7 +327,7 @@ impl Asked {
         }
     }
 
-    /// The file of `-I`.
+    /// Opens the file given with `-I`.
     fn input(&self) -> Result<Option<BufReader<Stream>>, Stop> {
         let open = |path: &PathBuf| match OsVfs.open_input(path) {
             Ok(stream) => Ok(buffered(stream)),
@@ -336,7 +336,7 @@ impl Asked {
         self.input.as_ref().map(open).transpose()
     }
 
-    /// Standard output, or the file of `-O`.
+    /// Opens the file given with `-O`, or standard output.
     fn out(&self) -> Result<Box<dyn Write>, Stop> {
         let Some(path) = &self.output else { return Ok(Box::new(std::io::stdout().lock())) };
         match OsVfs.open_output(path, 0o666) {
@@ -345,7 +345,7 @@ impl Asked {
         }
     }
 
-    /// Tells what was done, if that was asked for.
+    /// Prints a report if the options ask for it.
     fn report(&self, text: &str) -> Result<u8, Stop> {
         match (self.verbose, self.tells_on_output) {
             (0, _) => Ok(0),
@@ -362,7 +362,7 @@ fn said(done: std::io::Result<()>) -> Result<u8, Stop> {
     done.map(|()| 0).map_err(|error| Stop::error(reason(&error)))
 }
 
-/// The two numbers of `-s`.
+/// Parses the two numbers of `-s`.
 fn lens(value: &[u8]) -> Result<Option<(usize, usize)>, Stop> {
     let numbers = value.split(|byte| *byte == b',').map(integer);
     let numbers: Vec<usize> = numbers.filter_map(|number| usize::try_from(number).ok()).collect();

@@ -1,4 +1,4 @@
-//! `bogofilter` linked statically, and what it hands over to `barid`.
+//! The statically linked `bogofilter`, and its handover to `barid`.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use barid_testkit::{Scratch, disk, skip_or_fail};
 const SPAM: &[u8] = b"Subject: cheap watches\n\nbuy cheap watches now\n";
 const HAM: &[u8] = b"Subject: meeting\n\nthe meeting is on monday\n";
 
-/// A program that is being written cannot be run, and processes that are being started inherit
-/// what is open.
+/// A program that is open for writing cannot be executed, and processes started at the same time
+/// inherit open files.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The folder of the programs, which `cargo xtask test` makes.
+/// Returns the folder with the programs that `cargo xtask test` makes.
 fn dist() -> Option<PathBuf> {
     let found = std::env::var_os("BARID_DIST").map(PathBuf::from);
     if found.is_none() {
@@ -35,7 +35,7 @@ fn it_is_static_and_answers_as_the_large_program() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("dist").unwrap();
     let (filter, barid) = (dist.join("bogofilter"), dist.join("barid"));
-    // The kernel is told of the dynamic linker by its name.
+    // A dynamically linked program contains the name of the dynamic linker.
     let has = |program: &Path| {
         let bytes = disk::read(program).unwrap();
         bytes.windows(8).take(1 << 16).any(|name| name == b"/ld-linu")
@@ -75,7 +75,7 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     let filter = scratch.path().join("bogofilter");
     disk::copy(&dist.join("bogofilter"), &filter).unwrap();
 
-    // Nothing is beside it, and nothing in the search path.
+    // No `barid` is beside the program, nor in the search path.
     let mut command = Command::new(&filter);
     let alone = command.env("PATH", "/nonexistent").args(["-C", "-d"]).arg(&list);
     let alone = feed(alone, HAM).unwrap();
@@ -84,7 +84,7 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     assert!(said.contains("wordlist.db") && said.contains("barid itself"), "{said}");
 
     let barid = scratch.path().join("barid");
-    // Written over a program, it is one.
+    // A script copied over a program has its execute permission.
     disk::copy(&filter, &barid).unwrap();
     disk::write(&barid, b"#!/bin/sh\necho \"$@\"\ncat\nexit 2\n").unwrap();
     let handed = run(&filter, &["-p"], &list, HAM);
@@ -93,8 +93,7 @@ fn a_list_of_another_database_is_handed_over_with_all_that_was_not_read() {
     assert_eq!(handed.stdout, [expected.as_bytes(), HAM].concat());
 }
 
-/// Called in the place of bogofilter, the small program uses the list that bogofilter made, through
-/// the large one.
+/// Started in place of bogofilter, the small program uses bogofilter's list through the large one.
 #[test]
 fn a_list_of_another_database_is_used_in_its_place() {
     let Some(dist) = dist() else { return };
@@ -114,7 +113,7 @@ fn a_list_of_another_database_is_used_in_its_place() {
     }
 }
 
-/// A daemon that goes away once the message was read: whoever took over would have none.
+/// A daemon stops answering after the message was read: another program would have no message.
 #[test]
 fn what_was_read_is_not_handed_over() {
     let Some(dist) = dist() else { return };

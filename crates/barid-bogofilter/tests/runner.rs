@@ -1,4 +1,4 @@
-//! The programs as `cargo xtask dist` makes them.
+//! Tests of the programs that `cargo xtask dist` makes.
 #![expect(clippy::unwrap_used, reason = "tests end at what should not be")]
 
 mod dist;

@@ -1,4 +1,4 @@
-//! `bogoutil -m` and `-u`: words go, are renamed, and a list says what it is written in.
+//! `bogoutil -m` and `-u`: removes and renames words, and records the encoding of a list.
 
 use std::cell::Cell;
 
@@ -8,19 +8,19 @@ use barid::wordlist::{Change, Entry, Error, keys};
 use super::Asked;
 use crate::said::{Stop, tell};
 
-/// What [`keys::ENCODING`] says.
+/// Values of [`keys::ENCODING`].
 const UNKNOWN: u32 = 0;
 const RAW: u32 = 1;
 const UTF8: u32 = 2;
 
-/// How often others may change what words are written in before a change is made.
+/// Attempts at a change while others keep changing the encoding of the list.
 const TRIES: usize = 4;
 
-/// The prefix of IP addresses in lists of old versions, and now.
+/// The prefixes of IP addresses in lists of old versions, and now.
 const OLD_PREFIX: &[u8] = b"url:";
 const PREFIX: &[u8] = b"ip:";
 
-/// Writes a word otherwise.
+/// A conversion of a word to another encoding.
 type Convert = fn(&[u8]) -> Vec<u8>;
 
 impl Asked {
@@ -32,11 +32,11 @@ impl Asked {
             }
             list.refresh()?;
         }
-        Err(Stop::error("bogoutil: others change what words are written in"))
+        Err(Stop::error("bogoutil: other programs keep changing the encoding of the list"))
     }
 
-    /// Tends a list whose words are written in `before`; `false` if they are not any more, and
-    /// nothing was done.
+    /// Maintains a list with the encoding `before`. Returns `false` if the list no longer has that
+    /// encoding and nothing was done.
     fn tend_from(&self, before: u32, list: &mut AnyList, upgrades: bool) -> Result<bool, Stop> {
         let after = match self.is_unicode {
             Some(true) => UTF8,
@@ -72,13 +72,13 @@ impl Asked {
                 }
             }
         };
-        // What words are written in and what says so become others at once.
+        // The words and the record of their encoding change atomically.
         let done = list.rewrite_beside(&mut decide, &mut |batch| {
             is_other.set(found.get() != before);
             if is_other.get() {
-                return Err(Error::Refused { what: "written in something else by now" });
+                return Err(Error::Refused { what: "the encoding of its words has changed" });
             }
-            // bogoutil forgets today where it renames.
+            // bogoutil sets the date to 0 when it renames.
             let date = if is_renamed.get() { 0 } else { self.date };
             let mut set = |key, spam| batch.set(key, Entry { spam, ham: 0, date });
             if before != after {
@@ -101,7 +101,7 @@ impl Asked {
         Ok(true)
     }
 
-    /// What a word is called from now on.
+    /// Returns the new name of a word.
     fn renamed(&self, token: &[u8], convert: Option<Convert>, upgrades: bool) -> Vec<u8> {
         let mut name = token.to_vec();
         if self.what.replace_non_ascii {
@@ -116,13 +116,13 @@ impl Asked {
     }
 }
 
-/// Bytes of ISO-8859-1 in UTF-8.
+/// Converts ISO-8859-1 to UTF-8.
 fn to_utf8(token: &[u8]) -> Vec<u8> {
     let text: String = token.iter().map(|byte| char::from(*byte)).collect();
     text.into_bytes()
 }
 
-/// UTF-8 in ISO-8859-1. Bytes of what is not in that stay.
+/// Converts UTF-8 to ISO-8859-1. Characters outside of it and invalid bytes stay.
 fn to_latin1(token: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(token.len());
     for chunk in token.utf8_chunks() {
@@ -156,7 +156,7 @@ mod tests {
 
     const WORDS: [&[u8]; 2] = ["caf\u{e9}".as_bytes(), b"caf\xe9"];
 
-    /// A list of a word in UTF-8.
+    /// Creates a list of one word in UTF-8.
     fn made() -> MemVfs {
         let disk = MemVfs::new();
         disk.create_dir("/words".as_ref(), 0o700).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         disk
     }
 
-    /// What a list says it is written in, and in which of both its word is there.
+    /// Returns the encoding of a list, and whether its word is there in each of the two encodings.
     fn found(list: &mut AnyList) -> (u32, [bool; 2]) {
         let encoding = list.entry(keys::ENCODING).unwrap().unwrap().spam;
         (encoding, WORDS.map(|word| list.entry(word).unwrap().is_some()))
@@ -178,7 +178,7 @@ mod tests {
         Asked { is_unicode: Some(is_unicode), ..Asked::new(20_261_122) }
     }
 
-    /// A list never says that its words are written in what they are not.
+    /// The recorded encoding of a list always matches its words.
     #[test]
     fn a_crash_leaves_words_and_their_encoding_together() {
         let world = CrashVfs::new(&made());
@@ -194,7 +194,7 @@ mod tests {
         assert!(world.points() > 5 && all.contains(&before) && all.last() == Some(&after));
     }
 
-    /// What two do at once is done once.
+    /// Two concurrent conversions have the effect of one.
     #[test]
     fn words_that_another_converted_are_not_converted_again() {
         let disk = made();
