@@ -82,7 +82,7 @@ fn what_is_wrong_with_a_query_is_told() {
     let (world, mailbox) = world();
     for (query, message) in [
         ("form:ann", "unknown search key `form:`"),
-        ("since:soon", "`soon` is no date"),
+        ("since:soon", "`soon` is not a valid date"),
         ("FROM", "a value is missing behind `FROM`"),
         ("(a", ") is missing"),
     ] {

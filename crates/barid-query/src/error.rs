@@ -1,49 +1,49 @@
-//! What can be wrong with a query; malformed mail is not among it.
+//! The errors of queries; malformed mail does not cause any.
 
-/// Says why a query or a stored state was refused.
+/// The reason why a query or a stored state was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
     /// The columns do not describe the same messages.
     #[error("thread column `{column}` has {found} entries, expected {expected}")]
     ColumnLength {
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
-        /// How many entries it has.
+        /// Number of its entries.
         found: usize,
-        /// How many it should have.
+        /// Number of entries that it should have.
         expected: usize,
     },
-    /// A column holds a number outside its range.
+    /// A column contains a number outside its range.
     #[error("thread column `{column}` holds {value}, the limit is {limit}")]
     ColumnValue {
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
         /// The number found.
         value: u32,
-        /// The first number that is not allowed.
+        /// The first number that is too large.
         limit: u32,
     },
     /// More messages or message ids than [`crate::limits`] allows.
     #[error("{found} {what}, at most {max} are possible")]
     TooMany {
-        /// What is counted.
+        /// The things that are counted.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         found: usize,
-        /// How many there may be.
+        /// The most that are possible.
         max: usize,
     },
     /// A stored thread state or thread list is damaged, or belongs to other messages.
     #[error("stored threads are unusable: {0}")]
     Stored(&'static str),
-    /// A sort key that RFC 5256 and RFC 5957 do not know.
+    /// A sort key that RFC 5256 and RFC 5957 do not define.
     #[error("unknown sort key `{0}`")]
     UnknownSortKey(String),
-    /// A threading algorithm that is not known.
+    /// An unknown threading algorithm.
     #[error("unknown threading algorithm `{0}`")]
     UnknownAlgorithm(String),
-    /// Two different message ids have one hash.
+    /// Two different message ids have the same hash.
     #[error("two message ids have the hash {0:#018x}")]
     Collision(u64),
 }

@@ -1,15 +1,15 @@
-//! Hashed texts to dense numbers.
+//! A mapping from hashed texts to dense numbers.
 //!
-//! A text is known by a 64-bit hash and a 32-bit check from an independent hash. Equal pairs are
-//! taken as equal texts; an equal hash with another check is a [`Collision`], upon which the caller
-//! interns the texts themselves. Open addressing, one 16-byte slot for each entry, so that a
-//! look-up costs one cache line.
+//! A text is identified by a 64-bit hash and a 32-bit check from an independent hash. Texts with
+//! the same pair are treated as equal; an equal hash with another check is a [`Collision`], after
+//! which the caller interns the texts themselves. Open addressing, with one 16-byte slot for each
+//! entry, so that a look-up costs one cache line.
 
-/// Two different texts with one hash.
+/// Two different texts with the same hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two texts have the hash {hash:#018x}")]
 pub struct Collision {
-    /// The hash both have.
+    /// The hash of both.
     pub hash: u64,
 }
 
@@ -30,7 +30,7 @@ struct Slot {
 const EMPTY: Slot = Slot { hash: 0, check: 0, number1: 0 };
 const SLOTS_MIN: usize = 64;
 
-/// Gives dense numbers, in order of first appearance, to hashed texts.
+/// A table that assigns dense numbers, in order of first appearance, to hashed texts.
 pub struct Interner {
     slots: Vec<Slot>,
     shift: u32,
@@ -39,13 +39,13 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// Makes an interner that holds `capacity` texts without growing.
+    /// Creates an interner with room for `capacity` texts.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_seed(capacity, 0)
     }
 
-    /// Makes an interner whose slots depend on `seed`, so that mail written to crowd the slots of
+    /// Creates an interner whose slots depend on `seed`, so that mail written to crowd the slots of
     /// one seed does not crowd those of another.
     #[must_use]
     pub fn with_seed(capacity: usize, seed: u64) -> Self {
@@ -58,22 +58,23 @@ impl Interner {
         }
     }
 
-    /// Counts the texts; their numbers are those below.
+    /// Returns the number of texts; each text has a number below it.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Says whether no text was interned.
+    /// Returns `true` if no text was interned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Gives the number of a text, a new one if it was not seen before.
+    /// Returns the number of a text, a new one if the text is new.
     ///
     /// # Errors
-    /// [`Collision`] when another text with this hash is already there; nothing is changed.
+    /// Returns [`Collision`] if a different text with this hash is already present; the table is
+    /// unchanged.
     #[inline]
     pub fn intern(&mut self, hash: u64, check: u32) -> Result<u32, Collision> {
         if (self.len as usize + 1) * 4 > self.slots.len() * 3 {
@@ -90,10 +91,10 @@ impl Interner {
         Ok(slot.number1 - 1)
     }
 
-    /// Looks a text up without adding it.
+    /// Looks up a text without adding it.
     ///
     /// # Errors
-    /// [`Collision`] when another text with this hash is there.
+    /// Returns [`Collision`] if a different text with this hash is present.
     pub fn get(&self, hash: u64, check: u32) -> Result<Option<u32>, Collision> {
         match self.slots[self.probe(hash)] {
             Slot { number1: 0, .. } => Ok(None),
@@ -102,13 +103,13 @@ impl Interner {
         }
     }
 
-    /// The slot that holds `hash`, or the empty one where it belongs.
+    /// Returns the slot that contains `hash`, or the empty one where it belongs.
     #[inline]
     fn probe(&self, hash: u64) -> usize {
         let mask = self.slots.len() - 1;
         let mixed = (hash ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut at = (mixed >> self.shift) as usize;
-        // Ends: at least a quarter of the slots is empty.
+        // Terminates: at least a quarter of the slots is empty.
         while self.slots[at].number1 != 0 && self.slots[at].hash != hash {
             at = (at + 1) & mask;
         }

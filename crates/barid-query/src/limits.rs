@@ -1,23 +1,22 @@
 //! Named bounds on everything that mail can make long or deep.
 
-/// Most messages one query takes: rows and numbers of containers must fit beside each other in
-/// 32 bits.
+/// Most messages in one query: rows and numbers of containers must fit together into 32 bits.
 pub const MESSAGES_MAX: usize = 1 << 30;
 
-/// Most different message ids of one mailbox, those only referred to included.
+/// Most different message ids of one mailbox, including ids that occur only in references.
 pub const MESSAGE_IDS_MAX: usize = 1 << 30;
 
-/// Most keys of one sort program (Dovecot takes 32 as well).
+/// Most keys of one sort program (also Dovecot's limit).
 pub const SORT_KEYS_MAX: usize = 32;
 
-/// Steps up a thread that a mailbox may spend on looking for loops, for each link made; beyond it
-/// the links are kept in a structure whose cost is logarithmic.
+/// Steps up a thread that a mailbox may spend on detecting loops, for each link made; beyond it the
+/// links are stored in a structure with logarithmic cost.
 pub(crate) const LOOP_STEPS_PER_LINK: u64 = 32;
 
-/// Steps that every mailbox may spend on looking for loops before that.
+/// Steps that every mailbox may spend on detecting loops before that limit applies.
 pub(crate) const LOOP_STEPS_FREE: u64 = 1 << 16;
 
-/// Most nodes of a search program: keys, and how they are joined.
+/// Most nodes of a search program: keys and operators.
 pub const SEARCH_KEYS_MAX: usize = 4096;
 
 /// Most levels of parentheses, NOT and OR that are open at once.

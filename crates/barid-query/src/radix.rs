@@ -1,11 +1,11 @@
-//! Ordering rows by 64-bit keys: a radix sort that skips the digits all keys share.
+//! A radix sort of rows by 64-bit keys that skips the digits all keys share.
 
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Below this many rows a comparison sort is the faster one.
+/// Below this number of rows a comparison sort is faster.
 const RADIX_MIN: usize = 2048;
 
-/// Turns a signed key into one whose unsigned order is the same.
+/// Turns a signed key into an unsigned one with the same order.
 #[inline]
 pub(crate) fn ordered(key: i64) -> u64 {
     (key as u64) ^ (1 << 63)
@@ -13,8 +13,7 @@ pub(crate) fn ordered(key: i64) -> u64 {
 
 /// Sorts (key, row) pairs by key; rows of one key keep their order.
 ///
-/// Linear in the pairs for each digit in which keys differ; nothing is moved when they are in
-/// order already.
+/// Linear in the pairs for each digit in which keys differ; pairs in order already are not moved.
 pub(crate) fn sort_pairs(pairs: &mut Vec<(u64, u32)>) {
     if pairs.is_sorted_by_key(|pair| pair.0) {
         return;
@@ -35,7 +34,7 @@ pub(crate) fn sort_pairs(pairs: &mut Vec<(u64, u32)>) {
     }
 }
 
-/// The least key, and the bits in which the distances from it differ.
+/// Returns the least key, and the bits in which the distances from it differ.
 fn spread(pairs: &[(u64, u32)]) -> (u64, u64) {
     let low = pairs.iter().map(|pair| pair.0).min().unwrap_or(0);
     let differ = pairs.iter().fold(0, |bits, pair| bits | (pair.0 - low));

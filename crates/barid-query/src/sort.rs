@@ -1,7 +1,7 @@
 //! SORT (RFC 5256 §3): rows ordered by a program of keys, whole, by window, or by merging.
 //!
-//! One key at a time: all rows are ordered by the first key, then only those runs that are equal in
-//! it by the next. Keys of a run are asked for in one call. Rows equal in every key stand in
+//! One key at a time: all rows are ordered by the first key, then only the runs that are equal in
+//! it by the next. The keys of a run are requested in one call. Rows equal in every key stay in
 //! ascending order, also under a reversed key.
 
 use std::cmp::Ordering;
@@ -10,25 +10,25 @@ use std::ops::Range;
 use crate::radix;
 use crate::sort_key::{SortKey, SortProgram};
 
-/// Gives the keys of messages to a sort.
+/// The source of sort keys.
 ///
-/// Answers must not depend on when or how often they are asked for.
+/// Answers must not depend on the time or number of requests.
 pub trait SortView {
     /// Appends to `out` one number for each of `rows`, in their order: seconds since 1970 for
     /// [`SortKey::Arrival`] and [`SortKey::Date`], octets for [`SortKey::Size`].
     fn numbers(&self, key: SortKey, rows: &[u32], out: &mut Vec<i64>);
 
-    /// Calls `visit` once for each of `rows`, in their order, with the text that decides under
-    /// `key`, already in the form whose octets are compared (RFC 5051); an absent one is empty.
+    /// Calls `visit` once for each of `rows`, in their order, with the text of `key`, already in
+    /// the form whose octets are compared (RFC 5051); an absent one is empty.
     fn strings(&self, key: SortKey, rows: &[u32], visit: &mut dyn FnMut(&[u8]));
 }
 
-/// Says which end of an order is wanted.
+/// One end of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// So many from the beginning.
+    /// This many from the beginning.
     First(usize),
-    /// So many from the end.
+    /// This many from the end.
     Last(usize),
 }
 
@@ -54,7 +54,7 @@ pub fn sort(rows: &[u32], program: &SortProgram, view: &dyn SortView) -> Vec<u32
     order
 }
 
-/// Gives one end of the order that [`sort`] gives, without ordering the rest.
+/// Returns one end of the order that [`sort`] returns, without ordering the rest.
 ///
 /// The rows that can belong to it are selected by the first key, in linear time; only those are
 /// sorted.
@@ -80,14 +80,14 @@ pub fn sort_window(
     order
 }
 
-/// Puts `added` rows into `order`, which was sorted by the same program.
+/// Inserts `added` rows into `order`, which was sorted by the same program.
 ///
-/// The keys of the old rows are asked for only where a new row is compared with them:
-/// `O(a log n)` comparisons and one copy. A row of `added` must not be in `order`.
+/// The keys of the old rows are requested only if a new row is compared with them: `O(a log n)`
+/// comparisons and one copy. A row of `added` must not be in `order`.
 #[must_use]
 pub fn merge(order: &[u32], added: &[u32], program: &SortProgram, view: &dyn SortView) -> Vec<u32> {
     let mut merged = Vec::with_capacity(order.len() + added.len());
-    // With this many new rows the single look-ups cost more than asking for all keys at once.
+    // With this many new rows, single look-ups cost more than requesting all keys at once.
     if added.len() > order.len() / 8 {
         merged.extend(order.iter().chain(added));
         return sort(&merged, program, view);
@@ -104,7 +104,7 @@ pub fn merge(order: &[u32], added: &[u32], program: &SortProgram, view: &dyn Sor
     merged
 }
 
-/// Orders each run by one key and gives the runs that are equal in it.
+/// Orders each run by one key and returns the runs that are equal in it.
 fn refine(
     order: &mut [u32],
     runs: &[Range<usize>],
@@ -133,7 +133,8 @@ fn refine(
     ties
 }
 
-/// The rows that are no further from the wanted end than its last one, by the first key.
+/// Returns the rows whose first key is no further from the end of the order than that of the
+/// window's last row.
 fn candidates(
     rows: &[u32],
     program: &SortProgram,
@@ -189,7 +190,7 @@ impl Keys {
         }
     }
 
-    /// Fills `sorted` with the numbers of `run` in the order of their keys; `pairs` is room.
+    /// Fills `sorted` with the numbers of `run` in the order of their keys; `pairs` is a buffer.
     fn sort(&self, run: Range<usize>, sorted: &mut Vec<u32>, pairs: &mut Vec<(u64, u32)>) {
         sorted.clear();
         let (start, end) = (run.start as u32, run.end as u32);
@@ -210,7 +211,7 @@ impl Keys {
     }
 }
 
-/// Texts end to end, each with its first eight octets as a number.
+/// Concatenated texts, each with its first eight octets as a number.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
@@ -241,7 +242,7 @@ impl Texts {
     }
 }
 
-/// Room for comparing two rows through a view.
+/// Buffers for comparing two rows through a view.
 #[derive(Default)]
 struct PairKeys {
     numbers: Vec<i64>,
@@ -282,7 +283,7 @@ impl PairKeys {
 mod tests {
     use super::*;
 
-    /// Rows with a few different keys, so that ties are many.
+    /// Rows with few different keys, so that many are equal.
     struct Rows(Vec<(i64, i64, String)>);
 
     impl SortView for Rows {
@@ -307,7 +308,7 @@ mod tests {
         Rows((0..len).map(|_| row()).collect())
     }
 
-    /// The plain comparator that everything must agree with.
+    /// Sorts by the simple comparator with which all results must agree.
     fn expected(view: &Rows, rows: &[u32], program: &SortProgram) -> Vec<u32> {
         let mut order = rows.to_vec();
         order.sort_by(|&left, &right| PairKeys::default().compare(left, right, program, view));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::limits::SORT_KEYS_MAX;
 use crate::{Profile, QueryError};
 
-/// Names what messages are ordered by.
+/// A sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortKey {
     /// The internal date.
@@ -30,7 +30,7 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// Every key, in the order of the RFCs.
+    /// All keys, in the order of the RFCs.
     pub const ALL: [SortKey; 9] = [
         SortKey::Arrival,
         SortKey::Cc,
@@ -43,7 +43,7 @@ impl SortKey {
         SortKey::DisplayTo,
     ];
 
-    /// Names the key as IMAP does, in small letters.
+    /// Returns the name of the key in IMAP, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl SortKey {
         }
     }
 
-    /// Says whether messages compare by a number under this key, not by a text.
+    /// Returns `true` if messages compare by a number under this key, not by a text.
     #[must_use]
     pub fn is_number(self) -> bool {
         matches!(self, SortKey::Arrival | SortKey::Date | SortKey::Size)
@@ -82,14 +82,14 @@ impl FromStr for SortKey {
     }
 }
 
-/// Holds sort keys, the first deciding first, each with whether it is reversed.
+/// Sort keys, the most significant first, each with `true` if it is reversed.
 ///
 /// Messages equal in all keys stay in the order of their sequence numbers, which is never reversed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SortProgram(pub Vec<(SortKey, bool)>);
 
 impl SortProgram {
-    /// Reads keys such as `date` and `reverse:size`.
+    /// Parses keys such as `date` and `reverse:size`.
     ///
     /// # Errors
     /// [`QueryError::UnknownSortKey`]; [`QueryError::TooMany`] beyond [`SORT_KEYS_MAX`] keys.
@@ -105,10 +105,10 @@ impl SortProgram {
         Ok(Self(program))
     }
 
-    /// Gives the program that a server makes of this one.
+    /// Returns the program that a server makes of this one.
     ///
-    /// Dovecot (`get_sort_program`) drops a key that was there before, which changes nothing, but
-    /// keeps its REVERSE, which then turns the next key round.
+    /// Dovecot (`get_sort_program`) drops a repeated key, which changes nothing, but keeps its
+    /// REVERSE, which then reverses the next key.
     #[must_use]
     pub fn read_by(&self, profile: Profile) -> SortProgram {
         if profile != Profile::Dovecot {
@@ -136,7 +136,7 @@ fn parse_key(text: &str) -> Result<(SortKey, bool), QueryError> {
 impl FromStr for SortProgram {
     type Err = QueryError;
 
-    /// Reads keys parted by commas or spaces.
+    /// Parses keys separated by commas or spaces.
     fn from_str(text: &str) -> Result<Self, QueryError> {
         Self::parse(text.split([',', ' ']).filter(|key| !key.is_empty()))
     }

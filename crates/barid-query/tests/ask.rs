@@ -1,10 +1,10 @@
-//! Questions to peers, in IMAP's words: `THREAD REFERENCES`, `SORT REVERSE DATE`.
+//! Questions to peers, in IMAP's syntax: `THREAD REFERENCES`, `SORT REVERSE DATE`.
 
 use std::io;
 
 use barid_testkit::peers::{CClient, Imap};
 
-/// The IMAP command that asks a question.
+/// Returns the IMAP command for a question.
 pub(crate) fn dovecot_command(question: &str) -> String {
     match question.strip_prefix("SORT ") {
         Some(keys) => format!("SORT ({keys}) UTF-8 ALL"),
@@ -18,11 +18,11 @@ pub(crate) fn dovecot_answer(imap: &mut Imap, question: &str) -> io::Result<Stri
     Ok(reply.untagged.iter().find_map(|line| answer(line)).unwrap_or_default())
 }
 
-/// Sends all commands in one go and gives the answers to those of them that are questions, which
-/// must be about mailboxes so small that the server does not go on to the next command meanwhile.
+/// Sends all commands at once and returns the answers to the questions among them. Their mailboxes
+/// must be so small that the server does not start the next command meanwhile.
 pub(crate) fn dovecot_answers(imap: &mut Imap, commands: &[String]) -> io::Result<Vec<String>> {
-    // The session knows one command at a time. This one is answered at once, the others before the
-    // next one.
+    // The session supports one command at a time. This one is answered at once, the others before
+    // the next one.
     let mut text = "NOOP".to_owned();
     for command in commands {
         text.push_str("\r\nq ");

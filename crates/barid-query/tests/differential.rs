@@ -15,10 +15,10 @@ use crate::mailbox_files::{mbox, rfc5322_date, write_maildir, write_mbox};
 const MAILBOXES: usize = 10_000;
 const SEED: u64 = 5256;
 
-/// Mailboxes of which a peer is asked at once, so that neither side waits for the other.
+/// Mailboxes in one batch of questions to a peer, so that neither side waits for the other.
 const BATCH: usize = 25;
 
-/// A mailbox's number and the questions about it, in IMAP's words.
+/// A mailbox's number and the questions about it, in IMAP's syntax.
 type Questions = (usize, Vec<String>);
 
 /// A peer's answers to all questions of a batch, in their order.
@@ -54,7 +54,7 @@ fn c_client() {
     for (number, messages) in mailboxes.iter().enumerate() {
         write_mbox(&peer.folder().join(format!("box{number}")), messages).unwrap();
     }
-    // Gives the folder to the peer's user, which would take too long for each mailbox.
+    // Passes the folder to the peer's user, which would take too long for each mailbox.
     peer.open("box0").unwrap();
     let mut ask = |batch: &[Questions]| {
         let mut answers = Vec::new();
@@ -70,7 +70,7 @@ fn c_client() {
     compare(&mailboxes, Profile::CClient, &mut ask);
 }
 
-/// Asks everything of every mailbox; fails unless all mailboxes are equal in all answers.
+/// Asks all questions of every mailbox; fails unless all answers are equal.
 fn compare(mailboxes: &[Vec<Message>], profile: Profile, ask: &mut Ask<'_>) {
     let mut random = Rng::with_seed(SEED);
     let (mut equal, mut different) = (0, Vec::new());
@@ -107,11 +107,11 @@ fn compare(mailboxes: &[Vec<Message>], profile: Profile, ask: &mut Ask<'_>) {
     assert_eq!((equal, mailboxes.len()), (MAILBOXES, MAILBOXES));
 }
 
-/// The questions for a mailbox, and the library's answers.
+/// Returns the questions for a mailbox, and the library's answers.
 fn questions(mail: &Mail, profile: Profile, random: &mut Rng) -> Vec<(String, String)> {
     let mut questions = Vec::new();
     let mut algorithms = vec![ThreadAlgorithm::References, ThreadAlgorithm::OrderedSubject];
-    // What c-client does not have.
+    // Keys that c-client does not have.
     let mut keys = SortKey::ALL.to_vec();
     if profile == Profile::Dovecot {
         algorithms.push(ThreadAlgorithm::Refs);
@@ -143,7 +143,7 @@ fn mailboxes() -> Vec<Vec<Message>> {
     (0..MAILBOXES).map(|_| mailbox(&mut random)).collect()
 }
 
-/// A mailbox of up to twelve messages that have much in common.
+/// Returns a mailbox of up to twelve messages that have much in common.
 fn mailbox(random: &mut Rng) -> Vec<Message> {
     let ids = random.usize(1..14);
     let days = random.i64(1..8);
@@ -184,7 +184,7 @@ fn message(
     raw.into_bytes()
 }
 
-/// Mostly a valid id, and the same one in different quoting.
+/// Returns an id that is mostly valid, in varying quoting.
 fn id(random: &mut Rng, ids: usize) -> String {
     let number = random.usize(..ids);
     match random.u8(..24) {

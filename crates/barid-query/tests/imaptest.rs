@@ -1,8 +1,8 @@
 //! imaptest's scripts for SORT and THREAD, replayed through the library with their golden answers.
 //!
-//! A script has a header, then groups of commands and the untagged lines they must give. Messages
-//! come from the mbox beside it, all at once or by `append`. Numbers in the answers are sequence
-//! numbers, so an expunge renumbers.
+//! A script has a header, then groups of commands and the untagged lines that must answer them.
+//! Messages come from the mbox beside it, all at once or by `append`. Numbers in the answers are
+//! sequence numbers, so an expunge renumbers.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn scripts_of_sort_and_thread() {
     }
 }
 
-/// Fails at the first answer that is not the golden one; how many there were.
+/// Fails at the first answer that differs from the golden one. Returns the number of answers.
 fn replay(script: &Path, profile: Profile) -> usize {
     let text = String::from_utf8(corpora::read(script).unwrap()).unwrap().to_lowercase();
     let mut waiting = parse_mbox(&corpora::read(&script.with_extension("mbox")).unwrap());
@@ -99,7 +99,7 @@ fn join(order: &[u32]) -> String {
     order.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The answer to `PARTIAL`, or the golden one if it means the same: runs may be joined in it.
+/// Returns the answer to `PARTIAL`, or the golden one if it is equivalent: it may merge runs.
 fn part(order: &[u32], range: &str, golden: &str) -> String {
     let ends: Vec<usize> = range.split(':').map(|end| end.parse().unwrap()).collect();
     let (first, last) = (ends[0].min(ends[1]), ends[0].max(ends[1]));

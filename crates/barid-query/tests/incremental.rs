@@ -1,4 +1,4 @@
-//! Links extended delivery by delivery, kept as octets between, give what one go gives.
+//! Links that are extended delivery by delivery, and stored in between, equal those made in one go.
 
 use barid_query::{Profile, ThreadAlgorithm, ThreadState, threads, threads_from_state};
 

@@ -1,4 +1,4 @@
-//! Messages in text, read by `barid-message`, as columns and sort keys.
+//! Messages in text, parsed by `barid-message`, as columns and sort keys.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use barid_query::{NO_ID, SortKey, SortProgram, SortView, ThreadAlgorithm, sort, 
 
 use crate::random::Mailbox;
 
-/// A message and when it arrived.
+/// A message and its arrival time.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) raw: Vec<u8>,
     pub(crate) arrival: i64,
 }
 
-/// A mailbox that was read in one profile.
+/// A mailbox parsed with one profile.
 #[derive(Debug)]
 pub(crate) struct Mail {
     profile: Profile,
     columns: Mailbox,
-    /// Subjects interned as ORDEREDSUBJECT of c-client compares them.
+    /// Subjects interned in the form that c-client's ORDEREDSUBJECT compares.
     folded_subjects: Vec<u32>,
     rows: Vec<Row>,
 }
@@ -110,7 +110,7 @@ impl Mail {
         mail
     }
 
-    /// The THREAD response.
+    /// Returns the THREAD response.
     pub(crate) fn thread(&self, algorithm: ThreadAlgorithm) -> String {
         let mut columns = self.columns.columns();
         if self.profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject {
@@ -121,20 +121,20 @@ impl Mail {
         String::from_utf8(out).unwrap()
     }
 
-    /// The SORT response.
+    /// Returns the SORT response.
     pub(crate) fn sort(&self, program: &SortProgram) -> Vec<u32> {
         let rows: Vec<u32> = (0..self.rows.len() as u32).collect();
         sort(&rows, program, self).into_iter().map(|row| row + 1).collect()
     }
 
-    /// Says of each message whether another profile reads otherwise what a sort looks at.
+    /// Returns for each message `true` if another profile reads its sort key differently.
     pub(crate) fn differing_keys(&self, other: &Mail, key: SortKey) -> Vec<bool> {
         let rows = self.rows.iter().zip(&other.rows).enumerate();
         let differs = rows.map(|(row, (ours, theirs))| match key {
             SortKey::Arrival => ours.arrival != theirs.arrival,
             SortKey::Size => ours.size != theirs.size,
             SortKey::Date => self.columns.dates[row] != other.columns.dates[row],
-            // In small letters, because c-client compares so.
+            // In lower case, as c-client compares.
             key => {
                 let text = |mail: &Mail| mail.string(key, row).to_ascii_lowercase();
                 text(self) != text(other)
@@ -143,7 +143,7 @@ impl Mail {
         differs.collect()
     }
 
-    /// Says of each message whether another profile reads otherwise what threading looks at.
+    /// Returns for each message `true` if another profile reads its threading data differently.
     pub(crate) fn differing_links(&self, other: &Mail) -> Vec<bool> {
         let subjects = self.differing_keys(other, SortKey::Subject);
         let dates = self.differing_keys(other, SortKey::Date);
@@ -157,7 +157,7 @@ impl Mail {
             .collect()
     }
 
-    /// The text that decides under a key.
+    /// Returns the text of a key.
     pub(crate) fn string(&self, key: SortKey, row: usize) -> &[u8] {
         let at = STRING_KEYS.iter().position(|known| *known == key).unwrap();
         &self.rows[row].strings[at]
@@ -178,7 +178,8 @@ impl SortView for Mail {
     }
 }
 
-/// The first Subject with the white space at its end, which c-client does not always take off.
+/// Returns the first Subject with the white space at its end, which c-client does not always
+/// remove.
 fn untrimmed_subject(raw: &[u8]) -> &[u8] {
     let field = fields(raw).find(|field| field.name.eq_ignore_ascii_case(b"subject"));
     let Some(field) = field else { return b"" };
@@ -188,14 +189,15 @@ fn untrimmed_subject(raw: &[u8]) -> &[u8] {
     value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value))
 }
 
-/// With CRLF. Dovecot counts the fields that mailbox formats own where its format does not use
-/// them.
+/// Returns the size with CRLF. Dovecot counts the fields that mailbox formats own if its format
+/// does not use them.
 fn size(raw: &[u8], profile: Profile) -> i64 {
     let size = if profile == Profile::Dovecot { crlf_size(raw) } else { rfc822_size(raw) };
     size as i64
 }
 
-/// RFC 5256 §2.2; the servers take the first second of 1970 for no date at all.
+/// Returns the sent date (RFC 5256 §2.2); the servers treat the first second of 1970 as a missing
+/// date.
 fn sent_date(fields: &HeaderFields<'_>, arrival: i64, profile: Profile) -> i64 {
     let sent = fields.date.and_then(|date| parse_date_as(date, profile));
     match sent.map(|date| date.unix_seconds) {
@@ -209,7 +211,7 @@ fn strings(fields: &HeaderFields<'_>, subject: Vec<u8>, profile: Profile) -> [Ve
     let mailbox = |field: Option<&[u8]>| {
         let mailbox = first_mailbox_as(field.unwrap_or_default(), profile);
         match profile {
-            // Compared octet by octet, ASCII letters in small.
+            // Compared octet by octet, with ASCII letters in lower case.
             Profile::CClient => mailbox.to_ascii_lowercase(),
             _ => casemap_as(&decode_words(&mailbox), profile).into_bytes(),
         }

@@ -8,7 +8,7 @@ use barid_message::{Profile, parse_date_as};
 
 use crate::mail::Message;
 
-/// Writes messages as a Maildir whose names are in their order; arrival is the files' time.
+/// Writes messages as a Maildir with names in their order; the files' times are the arrival times.
 #[expect(clippy::disallowed_methods, reason = "a mailbox for other programs, not for barid")]
 pub(crate) fn write_maildir(folder: &Path, messages: &[Message]) -> io::Result<()> {
     for name in ["cur", "new", "tmp"] {
@@ -30,7 +30,7 @@ pub(crate) fn write_mbox(path: &Path, messages: &[Message]) -> io::Result<()> {
     std::fs::write(path, mbox(messages))
 }
 
-/// Parts an mbox as simply as test data allows: at every `From ` behind an empty line.
+/// Splits an mbox as simply as test data allows: at every `From ` behind an empty line.
 pub(crate) fn parse_mbox(mbox: &[u8]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut after_empty = true;
@@ -44,7 +44,7 @@ pub(crate) fn parse_mbox(mbox: &[u8]) -> Vec<Message> {
         }
         after_empty = text.is_empty();
     }
-    // The empty line before a separator or the end belongs to that.
+    // The empty line before a separator or the end belongs to the separator.
     for message in &mut messages {
         let raw = message.raw.strip_suffix(b"\r\n").or(message.raw.strip_suffix(b"\n"));
         message.raw.truncate(raw.map_or(0, <[u8]>::len));

@@ -1,4 +1,4 @@
-//! RFC 5256 §3 sentence by sentence, as slow and plain as it reads, to compare with.
+//! A slow and simple transcription of RFC 5256 §3, sentence by sentence, as reference.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use barid_query::{NO_ID, ThreadAlgorithm};
 
 use crate::random::Mailbox;
 
-/// A container: of an id, or of a row that has none.
+/// A container: that of an id, or of a row without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Name {
     Id(u32),
@@ -29,7 +29,7 @@ struct Tree {
     children: Vec<Tree>,
 }
 
-/// The THREAD response by the model, with rows counted from 1.
+/// Returns the THREAD response of the model, with rows counted from 1.
 pub(crate) fn threads(algorithm: ThreadAlgorithm, mailbox: &Mailbox) -> String {
     let mut trees = match algorithm {
         ThreadAlgorithm::References => references(mailbox),
@@ -168,7 +168,7 @@ fn references(mailbox: &Mailbox) -> Vec<Tree> {
     roots
 }
 
-/// The row that represents a tree: its own or its earliest child's.
+/// Returns the row that represents a tree: its own or its earliest child's.
 fn key_row(tree: &Tree, mailbox: &Mailbox) -> usize {
     key(tree, mailbox).1
 }

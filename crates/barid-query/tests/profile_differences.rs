@@ -1,5 +1,5 @@
-//! The places where a server leaves the RFC that come from what it reads and compares; each is
-//! asked of the server as well.
+//! The deviations of servers from the RFC that come from their reading and comparing; each is
+//! compared with the server as well.
 
 use barid_message::Profile;
 use barid_query::SortProgram;

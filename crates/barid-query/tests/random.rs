@@ -45,7 +45,7 @@ impl Mailbox {
         &self.refs[start as usize..self.ref_ends[row] as usize]
     }
 
-    /// The link columns of the rows from `start` to `end`, with the ends counted anew.
+    /// Returns the link columns of the rows from `start` to `end`, with the ends recounted.
     pub(crate) fn links(&self, start: usize, end: usize) -> Mailbox {
         let first = if start == 0 { 0 } else { self.ref_ends[start - 1] };
         let last = if end == 0 { 0 } else { self.ref_ends[end - 1] };

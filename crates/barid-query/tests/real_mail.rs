@@ -1,8 +1,9 @@
 //! Real mail, threaded and sorted by Dovecot, c-client and the library.
 //!
 //! Each server gets the messages of a corpus as one mailbox, Dovecot as a Maildir, c-client as an
-//! mbox whose separators have the times of the Maildir's files. The server's profile must give the
-//! server's answers. The default profile must too, but for messages that it reads otherwise.
+//! mbox whose separators have the times of the Maildir's files. The server's profile must return
+//! the server's answers. The default profile must too, except for messages that it reads
+//! differently.
 
 use barid_message::Profile;
 use barid_query::{SortKey, SortProgram, ThreadAlgorithm};
@@ -14,7 +15,7 @@ use crate::ask::{c_client_answer, dovecot_answer};
 use crate::mail::{Mail, Message};
 use crate::mailbox_files::{write_maildir, write_mbox};
 
-/// A corpus of real mail and how many messages it must have at least.
+/// A corpus of real mail and the least number of its messages.
 const CORPORA: [(&str, usize); 3] =
     [("dev-list-man", 17_885), ("dev-old-mips", 9151), ("torture/notmuch", 100)];
 
@@ -28,8 +29,8 @@ fn unknown_charsets(profile: Profile) -> &'static [&'static [u8]] {
     }
 }
 
-/// The messages with the charsets that the server does not know under names that nobody knows, and
-/// how many those are.
+/// Returns the messages with the server's unknown charsets renamed to names that no program knows,
+/// and the number of those messages.
 fn with_unknown_charsets(messages: &[Message], profile: Profile) -> (Vec<Message>, usize) {
     let mut messages = messages.to_vec();
     let mut count = 0;
@@ -48,7 +49,7 @@ fn with_unknown_charsets(messages: &[Message], profile: Profile) -> (Vec<Message
     (messages, count)
 }
 
-/// Gives the files of a corpus as messages that arrived in another order than they are in.
+/// Returns the files of a corpus as messages with an arrival order that differs from their order.
 fn messages((corpus, messages_min): (&str, usize)) -> Option<Vec<Message>> {
     let files = corpora::files(corpus)?;
     let messages_min = corpora::either(corpus, messages_min, 100);
@@ -90,7 +91,7 @@ fn c_client() {
     }
 }
 
-/// A message as it can stand in an mbox: with LF, and a mark before what looks like a separator.
+/// Returns a message in the form of an mbox: with LF, and a mark before lines like a separator.
 fn for_mbox(mut message: Message) -> Message {
     let mut raw = Vec::with_capacity(message.raw.len());
     for line in message.raw.split_inclusive(|byte| *byte == b'\n') {
@@ -106,13 +107,14 @@ fn for_mbox(mut message: Message) -> Message {
     message
 }
 
-/// What became of the answers to one corpus.
+/// The results for one corpus.
 #[derive(Default)]
 struct Tally {
     compared: usize,
-    /// Answers that the server's profile does not give.
+    /// Answers that the server's profile does not return.
     different: Vec<String>,
-    /// Answers that the default profile gives as well, and why it does not give the others.
+    /// Answers that the default profile returns too, and the reasons why it does not return the
+    /// others.
     equal_by_default: usize,
     explained: Vec<String>,
 }
@@ -203,7 +205,7 @@ fn count(differs: &[bool]) -> usize {
     differs.iter().filter(|differs| **differs).count()
 }
 
-/// An order without the messages that are marked.
+/// Returns an order without the marked messages.
 fn without(order: &str, marked: &[bool]) -> Vec<usize> {
     let numbers = order.split(' ').map(|number| number.parse::<usize>().unwrap());
     numbers.filter(|number| !marked[number - 1]).collect()

@@ -1,5 +1,5 @@
-//! Mailboxes made to be slow or deep; these would not end in a lifetime if the cost were quadratic,
-//! or would exhaust the stack if anything recursed.
+//! Mailboxes designed to be slow or deep; they would take for ever at quadratic cost, or exhaust
+//! the stack if anything recursed.
 
 use barid_query::{NO_ID, Profile, ThreadAlgorithm};
 
@@ -21,7 +21,7 @@ fn mailbox(rows: impl Iterator<Item = (u32, Vec<u32>)>, id_count: u32) -> Mailbo
     mailbox
 }
 
-/// Every profile and algorithm gets through and lists every message once.
+/// Asserts that every profile and algorithm finishes and lists every message once.
 fn check(mailbox: &Mailbox) {
     let all = [ThreadAlgorithm::References, ThreadAlgorithm::Refs, ThreadAlgorithm::OrderedSubject];
     for algorithm in all {
@@ -61,7 +61,7 @@ fn a_chain_of_absent_messages() {
 
 #[test]
 fn trees_joined_at_their_roots_from_their_deepest_leaf() {
-    // A long chain whose root is time and again asked to go under its own end.
+    // A long chain whose root is repeatedly linked under its own end.
     let chain = (1..ROWS / 2).map(|id| (id, vec![id - 1]));
     let tries = (0..ROWS / 2).map(|_| (NO_ID, vec![ROWS / 2 - 1, 0]));
     check(&mailbox(chain.chain(tries), ROWS));

@@ -5,7 +5,7 @@ use barid_query::{Profile, ThreadAlgorithm, threads};
 use crate::model;
 use crate::random::Mailbox;
 
-/// The THREAD response by the library, with rows counted from 1.
+/// Returns the THREAD response of the library, with rows counted from 1.
 pub(crate) fn imap(algorithm: ThreadAlgorithm, mailbox: &Mailbox, profile: Profile) -> String {
     let threads = threads(algorithm, &mailbox.columns(), profile).unwrap();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Days of the calendar, as searches by date count them.
+//! Calendar days for searches by date.
 
 /// Seconds of a day.
 const DAY_SECONDS: i64 = 86_400;
@@ -12,20 +12,20 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 impl Day {
-    /// The day on which a clock of that zone shows a point in time (RFC 9051 §6.4.4 disregards time
+    /// Returns the day of a point in time on a clock of that zone (RFC 9051 §6.4.4 disregards time
     /// and zone).
     #[must_use]
     pub fn shown(unix_seconds: i64, zone_minutes: i16) -> Self {
         Self((unix_seconds.saturating_add(i64::from(zone_minutes) * 60)).div_euclid(DAY_SECONDS))
     }
 
-    /// The day of a date; `None` if there is none such.
+    /// Returns the day of a date; `None` if the date does not exist.
     #[must_use]
     pub fn of(year: i32, month: u32, day: u32) -> Option<Self> {
         if !(1..=12).contains(&month) || !(1..=month_len(year, month)).contains(&day) {
             return None;
         }
-        // Years from March on, so that the leap day is the last.
+        // Years start in March, so that the leap day is the last.
         let shifted = i64::from(year) - i64::from(month <= 2);
         let era = shifted.div_euclid(400);
         let of_era = shifted.rem_euclid(400);
@@ -35,7 +35,7 @@ impl Day {
         Some(Self(era * 146_097 + of_era - 719_468))
     }
 
-    /// Year, month and day.
+    /// Returns year, month and day.
     #[must_use]
     pub fn date(self) -> (i64, u32, u32) {
         let days = self.0 + 719_468;
@@ -50,13 +50,13 @@ impl Day {
         (year, month as u32, day as u32)
     }
 
-    /// The day so many days later.
+    /// Returns the day `days` days later.
     #[must_use]
     pub fn plus(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
     }
 
-    /// Reads `date-text = date-day "-" date-month "-" date-year` (RFC 9051 §9).
+    /// Parses `date-text = date-day "-" date-month "-" date-year` (RFC 9051 §9).
     pub(crate) fn parse_imap(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
@@ -68,7 +68,7 @@ impl Day {
     }
 }
 
-/// Days of a month, which is 1 to 12.
+/// Returns the number of days of a month from 1 to 12.
 pub(crate) fn month_len(year: i32, month: u32) -> u32 {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
@@ -78,7 +78,7 @@ pub(crate) fn month_len(year: i32, month: u32) -> u32 {
     }
 }
 
-/// A number of digits only.
+/// Parses a number that consists of digits only.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()

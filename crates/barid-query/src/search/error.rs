@@ -1,53 +1,53 @@
-//! What can be wrong with a search program.
+//! The errors of search programs.
 
-/// Says why a search program was refused.
+/// The reason why a search program was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// A search key that is not known.
+    /// An unknown search key.
     #[error("unknown search key `{0}`")]
     UnknownKey(String),
-    /// A value of a search key that means nothing there.
-    #[error("`{value}` is no {what} for `{key}`")]
+    /// A value that is invalid for its search key.
+    #[error("`{value}` is not a valid {what} for `{key}`")]
     BadValue {
         /// The search key.
         key: String,
-        /// What is wanted.
+        /// The expected kind of value.
         what: &'static str,
-        /// What was given.
+        /// The value.
         value: String,
     },
-    /// Numbers that may be UIDs, sequence numbers or a text.
+    /// Numbers that could be UIDs, sequence numbers or a text.
     #[error("`{0}` may be UIDs (`uid:{0}`), sequence numbers (`seq:{0}`) or a text (`text:{0}`)")]
     Numbers(String),
-    /// Something is missing.
+    /// A missing part of the program.
     #[error("{what} is missing behind `{behind}`")]
     Missing {
-        /// What.
+        /// The missing part.
         what: &'static str,
-        /// Where.
+        /// The text before it.
         behind: String,
     },
-    /// A byte that cannot be where it is.
+    /// A byte in an invalid place.
     #[error("`{found}` is out of place at byte {at}")]
     OutOfPlace {
-        /// What stands there.
+        /// The byte.
         found: String,
-        /// Where it stands.
+        /// Its offset in the program.
         at: usize,
     },
-    /// A charset that programs cannot be in (RFC 9051 §7.1, BADCHARSET).
-    #[error("charset `{0}` is not known here; US-ASCII and UTF-8 are")]
+    /// An unsupported charset (RFC 9051 §7.1, BADCHARSET).
+    #[error("charset `{0}` is not supported; use US-ASCII or UTF-8")]
     BadCharset(String),
     /// A text that is not in its charset.
     #[error("a text of the program is not UTF-8")]
     NotUtf8,
-    /// More than [`crate::limits`] allows.
+    /// More than one of [`crate::limits`] allows.
     #[error("the search program has too many {what}; at most {max} are possible")]
     TooMuch {
-        /// What is counted.
+        /// The things that are counted.
         what: &'static str,
-        /// How many there may be.
+        /// The most that are possible.
         max: usize,
     },
 }

@@ -1,10 +1,10 @@
-//! Texts in the form in which they are compared (RFC 5051), and what is looked for in them.
+//! Texts in the form in which they are compared (RFC 5051), and search texts.
 
 use barid_message::casemap_foreign;
 use memchr::memmem::{Finder, FinderBuilder};
 
-/// Appends a text in titlecase, decomposed ([`barid_message::casemap`]); stretches of ASCII are
-/// taken at the speed of a copy.
+/// Appends a text in titlecase, decomposed ([`barid_message::casemap`]); runs of ASCII cost as much
+/// as a copy.
 pub(crate) fn fold_into(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     while !rest.is_empty() {
@@ -21,7 +21,7 @@ pub(crate) fn push_upper(text: &[u8], out: &mut Vec<u8>) {
     out[start..].make_ascii_uppercase();
 }
 
-/// How many bytes from the front are ASCII; looks at many at a time.
+/// Returns the number of leading ASCII bytes; checks many at a time.
 fn ascii_len(bytes: &[u8]) -> usize {
     const STRIDE: usize = 64;
     let whole = bytes.chunks(STRIDE).take_while(|chunk| chunk.is_ascii()).count() * STRIDE;
@@ -29,22 +29,22 @@ fn ascii_len(bytes: &[u8]) -> usize {
     from + bytes[from..].iter().take_while(|byte| byte.is_ascii()).count()
 }
 
-/// A text to be looked for.
+/// A text to search for.
 #[derive(Clone, Debug)]
 pub(crate) struct Needle {
     finder: Finder<'static>,
-    /// Only texts with more than ASCII can hold it if it is not ASCII.
+    /// `true` if the text is ASCII; otherwise only texts beyond ASCII can contain it.
     pub(crate) is_ascii: bool,
-    /// It has spaces or tabs, which folded header lines may part otherwise.
+    /// `true` if it has spaces or tabs, which folded header lines may break differently.
     pub(crate) has_blank: bool,
-    /// It has line ends.
+    /// `true` if it has line ends.
     pub(crate) has_break: bool,
 }
 
 impl Needle {
     pub(crate) fn new(text: &str) -> Self {
         let mut folded = Vec::with_capacity(text.len());
-        // Line ends are LF where needles have any.
+        // Texts are searched with LF as line end.
         fold_into(&text.replace("\r\n", "\n"), &mut folded);
         Self {
             is_ascii: folded.is_ascii(),
@@ -54,12 +54,12 @@ impl Needle {
         }
     }
 
-    /// Whether it is nothing.
+    /// Returns `true` if the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.finder.needle().is_empty()
     }
 
-    /// Returns `true` if white space behind a folded text could complete it.
+    /// Returns `true` if white space behind a folded text could complete a match.
     pub(crate) fn may_end_behind(&self, folded: &[u8]) -> bool {
         let needle = self.finder.needle();
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -67,7 +67,7 @@ impl Needle {
         blanks > 0 && folded.ends_with(&needle[..needle.len() - blanks])
     }
 
-    /// Whether a folded text holds it.
+    /// Returns `true` if a folded text contains it.
     pub(crate) fn is_in(&self, folded: &[u8]) -> bool {
         self.finder.find(folded).is_some()
     }

@@ -1,12 +1,12 @@
-//! Texts of header fields as they are searched: on one line, decoded, folded.
+//! Texts of header fields in the form in which they are searched: on one line, decoded, folded.
 
 use barid_message::{decode_words, fields, is_owned_field, parse_addresses};
 use barid_types::Address;
 
 use super::fold::{fold_into, push_upper};
 
-/// Appends a raw field body: line ends taken out, encoded words decoded. A tab that begins a line
-/// counts as a space, as lines were folded by such.
+/// Appends a raw field body without line ends and with encoded words decoded. A tab that begins a
+/// line becomes a space, since some programs fold lines with tabs.
 pub(crate) fn push_value(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     if memchr::memchr(b'\n', raw).is_none() {
         return push_decoded(raw, out);
@@ -25,7 +25,7 @@ pub(crate) fn push_value(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     push_decoded(line, out);
 }
 
-/// Appends a subject: as [`push_value`], and every run of white space as one space.
+/// Appends a subject like [`push_value`], with every run of white space as one space.
 pub(crate) fn push_subject(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
     for byte in raw {
@@ -45,8 +45,8 @@ fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
     fold_into(&decode_words(text), out);
 }
 
-/// Appends an address field as the envelope has it: `Name <mailbox@host>, ...`, with comments gone
-/// and quotes only where a name needs them.
+/// Appends an address field in the form of the envelope: `Name <mailbox@host>, ...`, without
+/// comments, and with quotes only where a name needs them.
 pub(crate) fn push_addresses(raw: &[u8], line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
     // `name:;` of a group without members.
@@ -91,8 +91,8 @@ fn push_address(address: &Address, host: &[u8], line: &mut Vec<u8>) {
     line.push(b'>');
 }
 
-/// Appends a name or a mailbox, in quotes if it has more than atoms. In a name a dot needs them
-/// too; encoded words stand without.
+/// Appends a name or a mailbox, in quotes if it contains more than atoms. A name with a dot is
+/// quoted too; encoded words are not.
 fn push_phrase(text: &[u8], is_name: bool, line: &mut Vec<u8>) {
     let needs_none = |byte: &u8| {
         byte.is_ascii_alphanumeric()
@@ -115,8 +115,8 @@ fn push_phrase(text: &[u8], is_name: bool, line: &mut Vec<u8>) {
     line.push(b'"');
 }
 
-/// Appends all fields of a header with their names, a line each, and the empty line. Of the fields
-/// that mailbox formats own those of the message itself are left out.
+/// Appends all fields of a header with their names, a line each, and the empty line. Fields that
+/// mailbox formats own are left out of the header of the message itself.
 pub(crate) fn push_header(header: &[u8], is_root: bool, line: &mut Vec<u8>, out: &mut Vec<u8>) {
     for field in fields(header) {
         if is_root && is_owned_field(field.name) {
@@ -125,7 +125,7 @@ pub(crate) fn push_header(header: &[u8], is_root: bool, line: &mut Vec<u8>, out:
         let whole = &header[field.offset..field.end];
         let whole = whole.strip_suffix(b"\n").unwrap_or(whole);
         let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
-        // The colon and one blank, as they stand.
+        // Keeps the colon and one blank as written.
         let name_len = field.name.len();
         let value = match memchr::memchr(b':', whole).filter(|_| name_len > 0) {
             Some(colon) => {

@@ -1,4 +1,5 @@
-//! Programs in IMAP's words (RFC 9051 §6.4.4, with RFC 3501, 4731, 5032, 5182 and 7162).
+//! A parser for programs in IMAP's syntax (RFC 9051 §6.4.4, with RFC 3501, 4731, 5032, 5182 and
+//! 7162).
 //!
 //! ```text
 //! search         = [RETURN "(" *option ")"] [CHARSET charset] search-key *(SP search-key)
@@ -17,19 +18,19 @@ use super::{
 };
 use crate::limits::SEARCH_DEPTH_MAX;
 
-/// A SEARCH command: what is wanted and what is to be told of it.
+/// A SEARCH command: the program and the results that the client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchRequest {
     /// The program.
     pub program: SearchProgram,
-    /// RETURN, if it is there.
+    /// The options of RETURN, if it is present.
     pub returns: Option<ReturnOptions>,
 }
 
-/// Reads the arguments of SEARCH; literals stand in them as on the wire.
+/// Parses the arguments of SEARCH; literals have their wire form.
 ///
 /// # Errors
-/// What [`SearchError`] says.
+/// Returns a [`SearchError`] if the arguments are not a valid search.
 pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut returns = None;
@@ -59,8 +60,8 @@ pub fn parse_imap(text: &[u8]) -> Result<SearchRequest, SearchError> {
     Ok(SearchRequest { program: parser.builder.finish(root), returns })
 }
 
-/// Tells whether a text begins as a program in IMAP's words does: with a search key in capitals, or
-/// with RETURN or CHARSET.
+/// Returns `true` if a text begins like a program in IMAP's syntax: with a search key in capitals,
+/// or with RETURN or CHARSET.
 #[must_use]
 pub fn looks_like_imap(text: &str) -> bool {
     let word = text.trim_start_matches(['(', ' ']).split([' ', '(', ')']).next().unwrap_or("");
@@ -185,7 +186,7 @@ impl<'a> Lexer<'a> {
         Ok((Token::Text(bytes.to_vec()), used))
     }
 
-    /// An argument of `key`, as text.
+    /// Reads an argument of `key` as text.
     fn argument(&mut self, key: &str) -> Result<String, SearchError> {
         match self.next()? {
             Token::Atom(bytes) => utf8(bytes.to_vec()),
@@ -203,7 +204,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, SearchError> {
     String::from_utf8(bytes).map_err(|_| SearchError::NotUtf8)
 }
 
-/// `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
+/// Parses `"(" *return-option ")"` (RFC 4731 §3.1, RFC 5182).
 fn parse_returns(lexer: &mut Lexer<'_>) -> Result<ReturnOptions, SearchError> {
     if lexer.next()? != Token::Open {
         return Err(SearchError::Missing { what: "a list", behind: "RETURN".into() });
@@ -229,11 +230,11 @@ fn parse_returns(lexer: &mut Lexer<'_>) -> Result<ReturnOptions, SearchError> {
     Ok(options)
 }
 
-/// What is begun.
+/// An unfinished node.
 enum Frame {
     List(Vec<NodeId>),
     Not,
-    /// The first key of OR, once it is there.
+    /// The first key of OR, if it was already read.
     Or(Option<NodeId>),
 }
 
@@ -291,7 +292,7 @@ impl Parser<'_> {
         self.complete(node)
     }
 
-    /// Hands a complete node to what is begun.
+    /// Adds a complete node to the innermost unfinished one.
     fn complete(&mut self, mut node: NodeId) -> Result<(), SearchError> {
         loop {
             match self.open.last_mut() {
@@ -342,7 +343,7 @@ impl Parser<'_> {
         self.complete(node)
     }
 
-    /// A key that holds no others.
+    /// Reads a key that contains no other keys.
     fn simple(&mut self, key: &str, word: &str) -> Result<SearchKey, SearchError> {
         let lexer = &mut self.lexer;
         let address = |field| move |text| SearchKey::Address(field, text);
@@ -404,8 +405,8 @@ impl Parser<'_> {
         valid.ok_or_else(|| SearchError::bad(key, "number of seconds", seconds.to_string()))
     }
 
-    /// `[entry-name SP entry-type-req SP] mod-sequence-valzer`; mod-sequences are not kept for each
-    /// flag, so those of the message are compared (RFC 7162 §3.1.5 allows it).
+    /// Reads `[entry-name SP entry-type-req SP] mod-sequence-valzer`. barid has no mod-sequence for
+    /// each flag, so the message's is compared (RFC 7162 §3.1.5 allows it).
     fn mod_seq(&mut self) -> Result<u64, SearchError> {
         let mut text = self.lexer.argument("MODSEQ")?;
         if text.to_ascii_lowercase().starts_with("/flags/") {
@@ -420,7 +421,7 @@ impl Parser<'_> {
     }
 }
 
-/// The flag of a key and whether it must be set.
+/// Returns the flag of a key, and `true` if the key requires it to be set.
 fn flag(key: &str) -> Option<(Flag, bool)> {
     Some(match key {
         "ANSWERED" => (Flag::Answered, true),

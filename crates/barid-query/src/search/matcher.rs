@@ -1,7 +1,8 @@
-//! Programs made ready for a mailbox, and their evaluation.
+//! Programs prepared for a mailbox, and their evaluation.
 //!
-//! Keys are asked in the order of what they cost. After each kind the nodes are computed from the
-//! front, unknown ones as unknown, and what the answer cannot depend on any more is not asked.
+//! Keys are evaluated in the order of their cost. After each cost the nodes are computed from the
+//! front, with unevaluated keys as unknown, and keys that can no longer change the answer are
+//! skipped.
 
 use barid_types::{Flag, KeywordTable};
 
@@ -14,16 +15,16 @@ use super::scan::{Buffers, Want, has_attachment, scan};
 use super::view::{CachedField, FieldText, SearchView};
 use super::{AddressField, DateColumn, Day, Facts, Node, SearchKey, SearchProgram};
 
-/// What must be known of a message to answer a key, in ascending order of cost.
+/// The data of a message that a key needs, in ascending order of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cost {
     /// Fixed-size facts.
     Facts,
     /// Header fields that caches keep.
     Fields,
-    /// The message, of which the header decides or the length.
+    /// The message, where its header or its length decides.
     Message,
-    /// The message, all of it.
+    /// The text of the whole message.
     Text,
 }
 
@@ -31,10 +32,10 @@ impl Cost {
     const ALL: [Self; 4] = [Self::Facts, Self::Fields, Self::Message, Self::Text];
 }
 
-/// What a program is asked in: a mailbox at a moment.
+/// The state of the mailbox for which a program is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub struct MatcherContext<'a> {
-    /// Seconds since 1970, from which ages count.
+    /// The current time in seconds since 1970, from which ages count.
     pub now: i64,
     /// The greatest sequence number; 0 for an empty mailbox.
     pub exists: u32,
@@ -42,15 +43,15 @@ pub struct MatcherContext<'a> {
     pub greatest_uid: u32,
     /// The names of the keywords.
     pub keywords: &'a KeywordTable,
-    /// The UIDs that the last search has saved, as ascending ranges.
+    /// The UIDs that the last search saved, as ascending ranges.
     pub saved: &'a [(u32, u32)],
 }
 
-/// A program that is ready for one mailbox.
+/// A program prepared for one mailbox.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     nodes: Vec<Op>,
-    /// The answer, where it is the same for every message.
+    /// The answer, if it is the same for every message.
     constant: Option<bool>,
 }
 
@@ -80,7 +81,7 @@ enum Test {
     Attachment,
 }
 
-/// What is reused from message to message.
+/// Buffers that are reused for each message.
 #[derive(Debug, Default)]
 pub struct Scratch {
     values: Vec<Option<bool>>,
@@ -89,7 +90,7 @@ pub struct Scratch {
 }
 
 impl Matcher {
-    /// Makes a program ready.
+    /// Prepares a program.
     #[must_use]
     pub fn new(program: &SearchProgram, context: &MatcherContext<'_>) -> Self {
         match normal(program) {
@@ -104,16 +105,17 @@ impl Matcher {
         }
     }
 
-    /// Whether there are keys of this cost.
+    /// Returns `true` if there are keys of this cost.
     #[must_use]
     pub fn asks(&self, cost: Cost) -> bool {
         self.nodes.iter().any(|op| matches!(op, Op::Test(test) if test.cost() == cost))
     }
 
-    /// Whether a message matches; `None` if that depends on what the view does not have.
+    /// Returns `true` if a message matches; `None` if that depends on data that the view does not
+    /// have.
     ///
-    /// O(nodes) for each kind of cost that is needed, and one pass over the message where its text
-    /// is searched, however many texts are looked for.
+    /// O(nodes) for each cost that is needed, and one pass over the message if its text is
+    /// searched, for any number of texts.
     pub fn matches(&self, view: &mut dyn SearchView, scratch: &mut Scratch) -> Option<bool> {
         if self.constant.is_some() {
             return self.constant;
@@ -137,7 +139,7 @@ impl Matcher {
         None
     }
 
-    /// Answers the needed keys of one cost; whether there were any.
+    /// Evaluates the needed keys of one cost. Returns `true` if there were any.
     fn ask(
         &self,
         cost: Cost,
@@ -163,7 +165,7 @@ impl Matcher {
         any
     }
 
-    /// Computes what is joined.
+    /// Computes the operators.
     fn join(&self, values: &mut [Option<bool>]) {
         for (at, op) in self.nodes.iter().enumerate() {
             let Op::Join(node) = op else { continue };
@@ -177,7 +179,7 @@ impl Matcher {
         }
     }
 
-    /// Marks the nodes that the answer can still depend on.
+    /// Marks the nodes on which the answer can still depend.
     fn mark_needed(&self, values: &[Option<bool>], needed: &mut [bool]) {
         needed.fill(false);
         if let Some(root) = needed.last_mut() {
@@ -197,7 +199,8 @@ impl Matcher {
     }
 }
 
-/// The value of an And, which is true unless one is false, or of an Or, false unless one is true.
+/// Returns the value of an And, which is true unless one operand is false, or of an Or, which is
+/// false unless one operand is true.
 fn joined(values: impl Iterator<Item = Option<bool>>, neutral: bool) -> Option<bool> {
     let mut joined = Some(neutral);
     for value in values {
@@ -242,7 +245,7 @@ impl Test {
     fn new(key: &SearchKey, context: &MatcherContext<'_>) -> Self {
         let MatcherContext { now, exists, greatest_uid, keywords, saved } = context;
         match key {
-            // All is gone from a program in normal form; no message is smaller than nothing.
+            // A program in normal form contains no `All`; this test is always true.
             SearchKey::All => Self::ArrivedFrom(i64::MIN),
             SearchKey::Flag(flag) => Self::Flag(*flag),
             SearchKey::Keyword(keyword) => {
@@ -278,7 +281,7 @@ impl Test {
         }
     }
 
-    /// The answer for a message, if the view can give it; texts are asked together.
+    /// Returns the answer for a message, if the view can provide it; texts are evaluated together.
     fn ask(&self, view: &mut dyn SearchView, buffers: &mut Buffers) -> Option<bool> {
         let facts = *view.facts();
         match self {
@@ -328,7 +331,7 @@ impl From<AddressField> for CachedField {
     }
 }
 
-/// The day of a message, as the clock showed it that the date was taken from.
+/// Returns the day of a message by the clock of its own time zone.
 fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     let internal = facts.internal_date;
     let internal = Day::shown(internal.unix_seconds, internal.zone_minutes);
@@ -340,7 +343,7 @@ fn day(column: DateColumn, facts: &Facts) -> Option<Day> {
     }
 }
 
-/// Compares RFC822.SIZE; the message is counted only if the bounds do not decide.
+/// Compares RFC822.SIZE; reads the message only if the bounds do not decide.
 fn size_is(view: &mut dyn SearchView, holds: impl Fn(u64) -> bool) -> Option<bool> {
     let facts = *view.facts();
     let (least, most) = (holds(facts.size_least), holds(facts.size_most));
@@ -350,7 +353,7 @@ fn size_is(view: &mut dyn SearchView, holds: impl Fn(u64) -> bool) -> Option<boo
     Some(holds(barid_message::rfc822_size(view.message()?)))
 }
 
-/// Returns `true` if a field holds a text; `None` if that depends on white space that is not here.
+/// Returns `true` if a field contains a text; `None` if that depends on trimmed white space.
 fn is_in_field(
     text: FieldText<'_>,
     needle: &Needle,

@@ -1,14 +1,15 @@
-//! SEARCH (RFC 9051 §6.4.4, RFC 3501, RFC 5032, RFC 7162): programs, two ways to write them, and
-//! what they mean.
+//! SEARCH (RFC 9051 §6.4.4, RFC 3501, RFC 5032, RFC 7162): search programs, their two syntaxes, and
+//! their evaluation.
 //!
-//! - [`parse_imap`] reads the words of IMAP, [`parse_short`] the short form for people; both make a
-//!   [`SearchProgram`].
-//! - A [`Matcher`] is a program made ready for one mailbox. It asks a [`SearchView`] of a message
-//!   for what it needs, the cheap things first, and says `None` where the view does not have it.
-//! - [`ReturnOptions`] and [`SearchResult`] are what is told of the answer (RFC 4731).
+//! - [`parse_imap`] reads the syntax of IMAP, [`parse_short`] the short form for people; both
+//!   return a [`SearchProgram`].
+//! - A [`Matcher`] is a program prepared for one mailbox. It requests the data that it needs from
+//!   the [`SearchView`] of a message, the cheapest first, and returns `None` if the view does not
+//!   have it.
+//! - [`ReturnOptions`] and [`SearchResult`] are the requested results and the answer (RFC 4731).
 //!
-//! Nothing here recurses: programs are arrays in which what is within stands before what it is
-//! within. What texts are compared, and how, is told in `docs/design/search.md`.
+//! Nothing here recurses: programs are arrays in which operands precede their operators.
+//! `docs/design/search.md` describes which texts are compared, and how.
 
 mod day;
 mod error;

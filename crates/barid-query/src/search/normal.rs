@@ -1,16 +1,16 @@
-//! Programs in a normal form: what is constant is gone, what is nested needlessly is flat, and
-//! equal keys are one.
+//! The normal form of programs: no constants, no needless nesting, and no duplicate keys.
 
 use super::{Node, NodeId, ProgramBuilder, SearchError, SearchKey, SearchProgram};
 
-/// What a node has become.
+/// The normal form of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Constant(bool),
     Node(NodeId),
 }
 
-/// The program in normal form, or what it always answers. One pass; O(keys²) where all differ.
+/// Returns the program in normal form, or as an error its constant answer. One pass; O(keys²) if
+/// all keys differ.
 pub(crate) fn normal(program: &SearchProgram) -> Result<SearchProgram, bool> {
     let mut out: Vec<Node> = Vec::new();
     let mut keys: Vec<NodeId> = Vec::new();
@@ -45,7 +45,7 @@ fn push(out: &mut Vec<Node>, node: Node) -> Form {
 fn of_key(key: &SearchKey, out: &mut Vec<Node>, keys: &mut Vec<NodeId>) -> Form {
     match key {
         SearchKey::All => return Form::Constant(true),
-        // An empty text is in every text.
+        // Every text contains the empty text.
         SearchKey::Body(text) | SearchKey::Text(text) if text.is_empty() => {
             return Form::Constant(true);
         }
@@ -60,7 +60,7 @@ fn of_key(key: &SearchKey, out: &mut Vec<Node>, keys: &mut Vec<NodeId>) -> Form 
     form
 }
 
-/// An And, whose neutral value is true, or an Or, whose neutral value is false.
+/// Joins forms with And, whose neutral value is true, or Or, whose neutral value is false.
 fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<Node>, neutral: bool) -> Form {
     let mut parts: Vec<NodeId> = Vec::new();
     for id in ids {
@@ -84,7 +84,7 @@ fn joined(ids: &[NodeId], forms: &[Form], out: &mut Vec<Node>, neutral: bool) ->
     }
 }
 
-/// The nodes that a root refers to, the root last.
+/// Returns the nodes that a root refers to, with the root last.
 fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
     let mut used = vec![false; root as usize + 1];
     used[root as usize] = true;
@@ -110,7 +110,7 @@ fn reachable(nodes: &[Node], root: NodeId) -> SearchProgram {
     builder.finish(last)
 }
 
-/// The nodes that a node refers to.
+/// Returns the nodes to which a node refers.
 pub(crate) fn children(node: &Node) -> &[NodeId] {
     match node {
         Node::Key(_) => &[],

@@ -1,18 +1,19 @@
-//! Sets of message numbers as they are written (RFC 9051 §9, `sequence-set`).
+//! Sets of message numbers in their text form (RFC 9051 §9, `sequence-set`).
 
 use super::SearchError;
 use super::day::number;
 use crate::limits::SEARCH_RANGES_MAX;
 
-/// A set of sequence numbers or UIDs, `*` not yet resolved.
+/// A set of sequence numbers or UIDs, with `*` unresolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NumberSet(Vec<(Option<u32>, Option<u32>)>);
 
 impl NumberSet {
-    /// Reads `1,3:5,7:*`.
+    /// Parses `1,3:5,7:*`.
     ///
     /// # Errors
-    /// [`SearchError::BadValue`]; [`SearchError::TooMuch`] beyond [`SEARCH_RANGES_MAX`] ranges.
+    /// Returns [`SearchError::BadValue`], or [`SearchError::TooMuch`] beyond [`SEARCH_RANGES_MAX`]
+    /// ranges.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let bad = || SearchError::bad("UID", "set of numbers", text);
         let end = |text: &str| match text {
@@ -30,8 +31,8 @@ impl NumberSet {
         Ok(Self(ranges))
     }
 
-    /// Ascending ranges that do not touch, with `*` as `greatest`; of an empty mailbox, where that
-    /// is 0, none.
+    /// Returns ascending ranges that do not touch, with `*` as `greatest`; no ranges for an empty
+    /// mailbox, where `greatest` is 0.
     #[must_use]
     pub fn resolve(&self, greatest: u32) -> Vec<(u32, u32)> {
         if greatest == 0 {
@@ -56,7 +57,7 @@ impl NumberSet {
     }
 }
 
-/// Whether a number is in ranges that [`NumberSet::resolve`] gave; O(log ranges).
+/// Returns `true` if the ranges from [`NumberSet::resolve`] contain a number; O(log ranges).
 pub(crate) fn contains(ranges: &[(u32, u32)], number: u32) -> bool {
     let at = ranges.partition_point(|range| range.1 < number);
     ranges.get(at).is_some_and(|range| range.0 <= number)

@@ -18,18 +18,18 @@ pub enum AddressField {
     Bcc,
 }
 
-/// Which date of a message.
+/// A date of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DateColumn {
     /// The internal date.
     Internal,
-    /// That of its `Date` field; a message without one is in no range.
+    /// The date of its `Date` field; a message without one is in no range.
     Sent,
-    /// That of its `Date` field, or the internal date without one: what lists show.
+    /// The date of its `Date` field, or the internal date without one, as in message lists.
     Shown,
 }
 
-/// Days from `from` on and before `to`.
+/// A range of days from `from` on and before `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DateRange {
     /// The first day; `None` for no beginning.
@@ -39,15 +39,15 @@ pub struct DateRange {
 }
 
 impl DateRange {
-    /// Whether a day is in the range.
+    /// Returns `true` if a day is in the range.
     #[must_use]
     pub fn contains(&self, day: Day) -> bool {
         self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day < to)
     }
 }
 
-/// One search key (RFC 9051 §6.4.4). What the RFC also names as UNANSWERED and the like is the
-/// [`Node::Not`] of it, NEW and OLD are made of \Recent and \Seen (RFC 3501).
+/// A search key (RFC 9051 §6.4.4). The negative keys of the RFC, such as UNANSWERED, are a
+/// [`Node::Not`] of it; NEW and OLD combine \Recent and \Seen (RFC 3501).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchKey {
     /// Every message.
@@ -60,19 +60,19 @@ pub enum SearchKey {
     Seq(NumberSet),
     /// By UID.
     Uid(NumberSet),
-    /// What the last search has saved (`$`, RFC 5182).
+    /// The result of the last search that was saved (`$`, RFC 5182).
     Saved,
     /// By date, disregarding time and zone.
     Date(DateColumn, DateRange),
-    /// OLDER: the internal date is so many seconds ago or longer (RFC 5032).
+    /// OLDER: the internal date is at least this many seconds ago (RFC 5032).
     Older(u32),
-    /// YOUNGER: the internal date is so many seconds ago or less (RFC 5032).
+    /// YOUNGER: the internal date is at most this many seconds ago (RFC 5032).
     Younger(u32),
-    /// LARGER: RFC822.SIZE is above that.
+    /// LARGER: RFC822.SIZE is above this value.
     Larger(u64),
-    /// SMALLER: RFC822.SIZE is below that.
+    /// SMALLER: RFC822.SIZE is below this value.
     Smaller(u64),
-    /// Messages whose mod-sequence is at least that (RFC 7162 §3.1.5).
+    /// Messages whose mod-sequence is at least this value (RFC 7162 §3.1.5).
     ModSeq(u64),
     /// FROM, TO, CC, BCC: an address of the envelope contains a text.
     Address(AddressField, String),
@@ -84,50 +84,50 @@ pub enum SearchKey {
     Body(String),
     /// TEXT: header or body, decoded, contain a text.
     Text(String),
-    /// The message has a part that is to be saved rather than read.
+    /// Messages with a part to be saved rather than read.
     Attachment,
 }
 
-/// The place of a node in its program.
+/// The index of a node in its program.
 pub type NodeId = u32;
 
-/// A search key, or how others are joined.
+/// A search key or an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A search key.
     Key(SearchKey),
-    /// What another node does not match.
+    /// Messages that the other node does not match.
     Not(NodeId),
-    /// What all of these match; with none of them, everything.
+    /// Messages that all of these nodes match; without nodes, all messages.
     And(Vec<NodeId>),
-    /// What one of these matches; with none of them, nothing.
+    /// Messages that one of these nodes matches; without nodes, no messages.
     Or(Vec<NodeId>),
 }
 
 /// A search program.
 ///
-/// Nodes stand behind those that they refer to, the root is the last: one pass from the front
-/// computes everything, whatever the depth.
+/// Nodes follow those that they refer to, and the root is the last: one pass from the front
+/// computes all values, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchProgram {
     nodes: Vec<Node>,
 }
 
 impl SearchProgram {
-    /// The program that matches every message.
+    /// Returns the program that matches every message.
     #[must_use]
     pub fn all() -> Self {
         Self { nodes: vec![Node::Key(SearchKey::All)] }
     }
 
-    /// The nodes; the last is the root.
+    /// Returns the nodes; the last is the root.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 }
 
-/// Builds a program from its leaves up; counts what it is given.
+/// A builder of programs from their leaves up, which enforces the limits.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramBuilder {
     nodes: Vec<Node>,
@@ -164,7 +164,7 @@ impl ProgramBuilder {
         self.push(Node::Not(node))
     }
 
-    /// Joins nodes that must all match; one alone is given back.
+    /// Joins nodes that must all match; a single node is returned unchanged.
     ///
     /// # Errors
     /// As [`ProgramBuilder::key`].
@@ -178,7 +178,7 @@ impl ProgramBuilder {
         }
     }
 
-    /// Joins nodes of which one must match; one alone is given back.
+    /// Joins nodes of which one must match; a single node is returned unchanged.
     ///
     /// # Errors
     /// As [`ProgramBuilder::key`].
@@ -200,7 +200,7 @@ impl ProgramBuilder {
         Ok(self.nodes.len() as NodeId - 1)
     }
 
-    /// The program whose root is `root`; nodes behind it are dropped.
+    /// Returns the program with the root `root`; nodes behind it are dropped.
     #[must_use]
     pub fn finish(mut self, root: NodeId) -> SearchProgram {
         self.nodes.truncate(root as usize + 1);

@@ -1,19 +1,19 @@
-//! What is told of the answer of a search (RFC 4731, RFC 9051 §7.3.4).
+//! The response to a search (RFC 4731, RFC 9051 §7.3.4).
 
 use std::io::Write as _;
 
-/// What a client wants to know (RFC 4731 §3.1).
+/// The results that a client requests (RFC 4731 §3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnOptions {
     /// The lowest number.
     pub min: bool,
     /// The highest number.
     pub max: bool,
-    /// All of them.
+    /// All numbers.
     pub all: bool,
-    /// How many there are.
+    /// The number of matches.
     pub count: bool,
-    /// Keep the result for `$` (RFC 5182).
+    /// Save the result for `$` (RFC 5182).
     pub save: bool,
 }
 
@@ -22,13 +22,13 @@ pub struct ReturnOptions {
 pub struct SearchResult<'a> {
     /// The numbers.
     pub numbers: &'a [u32],
-    /// Whether they are UIDs.
+    /// `true` if they are UIDs.
     pub uid: bool,
 }
 
 impl SearchResult<'_> {
-    /// Appends the ESEARCH response, without line end; `tag` is the tag of the command, if there is
-    /// one. MIN, MAX and ALL are left out where nothing was found (RFC 4731 §3.1).
+    /// Appends the ESEARCH response without its line end; `tag` is the tag of the command, if it
+    /// has one. MIN, MAX and ALL are left out if nothing was found (RFC 4731 §3.1).
     pub fn write_esearch(&self, tag: Option<&str>, options: ReturnOptions, out: &mut Vec<u8>) {
         out.extend_from_slice(b"* ESEARCH");
         if let Some(tag) = tag {
@@ -58,7 +58,7 @@ impl SearchResult<'_> {
         }
     }
 
-    /// Appends the numbers as a `sequence-set`; nothing where there are none.
+    /// Appends the numbers as a `sequence-set`; nothing if there are none.
     pub fn write_set(&self, out: &mut Vec<u8>) {
         let runs = self.numbers.chunk_by(|before, number| before.checked_add(1) == Some(*number));
         for (at, run) in runs.enumerate() {

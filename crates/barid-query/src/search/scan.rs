@@ -1,9 +1,9 @@
-//! Looking for texts in whole messages.
+//! The search for texts in whole messages.
 //!
-//! Searched are, each by itself: the header of every part, with names, decoded; the body of every
-//! part of type text or message, without its transfer encoding and in UTF-8. A part whose transfer
-//! encoding is unknown is no text (RFC 2045 §6.4), nor is what stands between parts. Most messages
-//! are plain: their bytes are looked at as they are.
+//! These are searched separately: the header of every part, with names, decoded; the body of every
+//! part of type text or message, without its transfer encoding and in UTF-8. A part with an unknown
+//! transfer encoding is not text (RFC 2045 §6.4), nor are the bytes between parts. Most messages
+//! are plain: their bytes are searched directly.
 
 use std::borrow::Cow;
 
@@ -16,15 +16,15 @@ use super::fold::{Needle, fold_into, push_upper};
 use super::header::push_header;
 use crate::limits::SEARCH_BUFFER_KEPT_LEN;
 
-/// A text that is looked for in a message.
+/// A text to search for in a message.
 pub(crate) struct Want<'n> {
     pub(crate) needle: &'n Needle,
-    /// Whether it is looked for in headers too.
+    /// `true` to search headers too.
     pub(crate) in_headers: bool,
     pub(crate) is_found: bool,
 }
 
-/// Buffers that one message after the other is folded in.
+/// Buffers for folded text, reused for each message.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) line: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Gives back what a huge message took.
+    /// Frees the memory that a huge message needed.
     pub(crate) fn trim(&mut self) {
         for buffer in [&mut self.line, &mut self.folded] {
             buffer.clear();
@@ -41,7 +41,7 @@ impl Buffers {
     }
 }
 
-/// Finds which texts are in a message.
+/// Marks the texts that a message contains.
 pub(crate) fn scan(message: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
     let root = Root::of(message);
     let body = &message[root.body_at..];
@@ -65,7 +65,7 @@ fn are_found(wants: &[Want<'_>]) -> bool {
     wants.iter().all(|want| want.is_found)
 }
 
-/// Whether a message has a part that is to be saved rather than read.
+/// Returns `true` if a message has a part to be saved rather than read.
 pub(crate) fn has_attachment(message: &[u8]) -> bool {
     let root = Root::of(message);
     if root.kind() == RootKind::Text && !root.has_disposition {
@@ -74,7 +74,7 @@ pub(crate) fn has_attachment(message: &[u8]) -> bool {
     !attachments(&body_structure(message).0).is_empty()
 }
 
-/// What the header of a message says of its body.
+/// The fields of a message's header that describe its body.
 #[derive(Default)]
 struct Root<'a> {
     body_at: usize,
@@ -84,7 +84,7 @@ struct Root<'a> {
 }
 
 impl<'a> Root<'a> {
-    /// One pass over the header.
+    /// Reads the fields in one pass over the header.
     fn of(message: &'a [u8]) -> Self {
         let mut root = Self::default();
         let mut fields = fields(message);
@@ -108,14 +108,14 @@ impl<'a> Root<'a> {
     }
 }
 
-/// What can be told of a message from its own header.
+/// The kind of a message, as far as its own header determines it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RootKind {
-    /// One part of text as it stands, in UTF-8 or ASCII.
+    /// One part of text that is not encoded, in UTF-8 or ASCII.
     Text,
-    /// One part that is no text.
+    /// One part that is not text.
     NoText,
-    /// It is to be looked into.
+    /// The parts must be read.
     Other,
 }
 
@@ -148,7 +148,8 @@ impl Root<'_> {
     }
 }
 
-/// Whether parameters are written in the usual way and name no charset but ASCII or UTF-8, or none.
+/// Returns `true` if parameters are written in the usual way and name no charset but ASCII or
+/// UTF-8.
 fn is_utf8(parameters: &[u8]) -> bool {
     if parameters.iter().any(|byte| matches!(byte, b'(' | b'*' | b'\\')) {
         return false;
@@ -167,7 +168,7 @@ fn is_utf8(parameters: &[u8]) -> bool {
         && [&b"utf-8"[..], b"us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(bare))
 }
 
-/// Looks into all parts but the header of the first.
+/// Searches all parts except the header of the first.
 fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buffers: &mut Buffers) {
     let mut open = vec![root];
     while let Some(part) = open.pop() {
@@ -184,7 +185,7 @@ fn scan_parts(message: &[u8], root: &BodyStructure, wants: &mut [Want<'_>], buff
     }
 }
 
-/// Whether the body of a part is text that is searched.
+/// Returns `true` if the body of a part is text to be searched.
 fn is_text(part: &BodyStructure) -> bool {
     let is = |name: &[u8]| part.media_type.eq_ignore_ascii_case(name);
     part.parts.is_empty() && (is(b"text") || is(b"message")) && is_known_encoding(&part.encoding)
@@ -195,7 +196,7 @@ fn scan_header(header: &[u8], is_root: bool, wants: &mut [Want<'_>], buffers: &m
     let Buffers { line, folded } = buffers;
     let is_plain = header.is_ascii() && memchr::memmem::find(header, b"=?").is_none();
     if is_plain && wants.iter().any(is_wanted) {
-        // What is not in the bytes as they stand is not in the lines that they unfold to.
+        // A text that is not in the raw bytes is not in the unfolded lines either.
         folded.clear();
         push_upper(header, folded);
         let may_be = |want: &&Want<'_>| {
@@ -220,7 +221,7 @@ fn find(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, folded: &
     }
 }
 
-/// A body that is ASCII and not encoded.
+/// Searches a body that is ASCII and not encoded.
 fn scan_ascii(body: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
     let is_wanted = |want: &Want<'_>| want.needle.is_ascii && !want.is_found;
     if !wants.iter().any(is_wanted) {
@@ -231,7 +232,7 @@ fn scan_ascii(body: &[u8], wants: &mut [Want<'_>], buffers: &mut Buffers) {
     finish(wants, is_wanted, buffers);
 }
 
-/// A body in UTF-8.
+/// Searches a body in UTF-8.
 fn scan_text(text: &str, wants: &mut [Want<'_>], buffers: &mut Buffers) {
     if text.is_ascii() {
         return scan_ascii(text.as_bytes(), wants, buffers);
@@ -249,7 +250,7 @@ fn finish(wants: &mut [Want<'_>], is_wanted: impl Fn(&Want<'_>) -> bool, buffers
     }
 }
 
-/// A text with LF for CRLF, as needles have it.
+/// Returns a text with LF for CRLF, as search texts have it.
 fn with_line_feeds(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\r', text).is_none() {
         return Cow::Borrowed(text);

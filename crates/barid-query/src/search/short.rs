@@ -1,4 +1,4 @@
-//! The short form of programs, for people.
+//! A parser for the short form of programs, for people.
 //!
 //! ```text
 //! query   = and *("or" and)
@@ -7,9 +7,9 @@
 //! value   = word / DQUOTE text DQUOTE
 //! ```
 //!
-//! A word or a quoted text without a key is looked for in the whole message; `all` is every
-//! message, and `1:5` or `*` is refused, since it could be UIDs, sequence numbers or a text. Keys
-//! and words such as `or` are read without regard to case; quoted they are text.
+//! A word or a quoted text without a key is searched in the whole message; `all` matches every
+//! message, and `1:5` or `*` is rejected, since it could be UIDs, sequence numbers or a text. Keys
+//! and words such as `or` are case-insensitive; in quotes they are text.
 
 use barid_types::{Flag, Keyword};
 
@@ -21,12 +21,12 @@ use super::{
 };
 use crate::limits::SEARCH_DEPTH_MAX;
 
-/// Reads a query in the short form; `today` is the day that `today` and `7d` count from.
+/// Parses a query in the short form; `today` and `7d` in it count from the day `today`.
 ///
 /// An empty query matches every message.
 ///
 /// # Errors
-/// What [`SearchError`] says.
+/// Returns a [`SearchError`] if the text is not a valid query.
 pub fn parse_short(text: &str, today: Day) -> Result<SearchProgram, SearchError> {
     let mut parser = Parser {
         lexer: Lexer { text, at: 0, depth: 0 },
@@ -44,8 +44,8 @@ enum Token {
     Open,
     Close,
     Minus,
-    /// A word with its quotes taken off; what stands before its first colon outside of quotes, if
-    /// that can be a key; whether any of it was quoted.
+    /// A word without its quotes; the text before its first colon outside of quotes, if that can be
+    /// a key; `true` if any of it was quoted.
     Word {
         key: Option<String>,
         text: String,
@@ -56,7 +56,7 @@ enum Token {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Parentheses that are open; a closing one is part of a word where none is.
+    /// Number of open parentheses; a closing one without an open one is part of a word.
     depth: usize,
 }
 
@@ -112,8 +112,8 @@ impl Lexer<'_> {
     }
 }
 
-/// Tells whether a word is what IMAP takes for a set of messages. A number alone, or several with
-/// commas, is more often a text.
+/// Returns `true` if a word is a set of messages in IMAP. A single number, or several with commas,
+/// is more often a text.
 fn is_range(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_digit() || b":,*".contains(&byte);
     text.bytes().all(is_part) && text.contains([':', '*'])
@@ -126,13 +126,13 @@ fn is_key(text: &str) -> bool {
 /// A query or a part of it in parentheses.
 #[derive(Default)]
 struct Level {
-    /// What is joined by `or` so far.
+    /// Operands of `or` so far.
     ors: Vec<NodeId>,
-    /// What follows the last `or`.
+    /// Terms behind the last `or`.
     ands: Vec<NodeId>,
-    /// Whether what comes next is negated.
+    /// `true` if the next term is negated.
     is_negated: bool,
-    /// Whether the whole, once complete, is negated in the level around it.
+    /// `true` if the level, once complete, is negated in the level around it.
     was_negated: bool,
 }
 
@@ -225,7 +225,7 @@ impl Parser<'_> {
         self.builder.or(level.ors)
     }
 
-    /// Adds a node to what is joined, negated if it is to be.
+    /// Adds a node to the current terms, negated if `not` precedes it.
     fn add(&mut self, mut node: NodeId) -> Result<(), SearchError> {
         if std::mem::take(&mut self.level().is_negated) {
             node = self.builder.not(node)?;
@@ -239,7 +239,7 @@ impl Parser<'_> {
             let node = self.builder.key(SearchKey::Text(text))?;
             return self.add(node);
         };
-        // An address of the web is a text.
+        // A web address is a text.
         if text.starts_with("//") {
             let node = self.builder.key(SearchKey::Text(format!("{key}:{text}")))?;
             return self.add(node);
@@ -256,12 +256,12 @@ impl Parser<'_> {
     }
 }
 
-/// An empty text asks whether there is such a field.
+/// Returns `true` for a key with which an empty text tests whether the field exists.
 fn may_be_empty(key: &str) -> bool {
     matches!(key, "from" | "to" | "cc" | "bcc" | "subject")
 }
 
-/// The key of `key:text`, and whether it must hold or must not.
+/// Returns the key of `key:text`, and `true` if it must match, `false` if it must not.
 fn simple(key: &str, text: String, today: Day) -> Result<(SearchKey, bool), SearchError> {
     let address = |field| move |text| SearchKey::Address(field, text);
     let header = |name: &str, text| SearchKey::Header(name.to_owned(), text);
@@ -343,8 +343,8 @@ enum Kind {
     On,
 }
 
-/// `2024`, `2024-05`, `2024-05-17`, `today`, `yesterday`, `7d`, and for [`Kind::On`] two of them
-/// with `..` between.
+/// Parses `2024`, `2024-05`, `2024-05-17`, `today`, `yesterday`, `7d`, and for [`Kind::On`] two of
+/// them with `..` between.
 fn dates(key: &str, kind: Kind, text: &str, today: Day) -> Result<DateRange, SearchError> {
     let bad = || SearchError::bad(key, "date such as 2024-05-17, 2024-05, 2024, today or 7d", text);
     let one = |text: &str| period(text, today).ok_or_else(bad);
@@ -363,7 +363,7 @@ fn dates(key: &str, kind: Kind, text: &str, today: Day) -> Result<DateRange, Sea
     })
 }
 
-/// The first day of a period and the day behind its last.
+/// Returns the first day of a period and the day behind its last.
 fn period(text: &str, today: Day) -> Option<(Day, Day)> {
     let day = |day: Day| Some((day, day.plus(1)));
     match &*text.to_ascii_lowercase() {
@@ -392,7 +392,7 @@ fn period(text: &str, today: Day) -> Option<(Day, Day)> {
     }
 }
 
-/// `7d`, `2w`, `3m`, `1y`, in days.
+/// Parses `7d`, `2w`, `3m`, `1y`. Returns days.
 fn days_ago(text: &str) -> Option<i64> {
     let unit = text.chars().last().filter(char::is_ascii)?;
     let count: i64 = number(&text[..text.len() - 1]).filter(|count| *count < 1_000_000)?;
@@ -406,7 +406,7 @@ fn days_ago(text: &str) -> Option<i64> {
     Some(count * days)
 }
 
-/// `90s`, `15min`, `2h`, `7d`, `2w`, `3m`, `1y`, or seconds alone.
+/// Parses `90s`, `15min`, `2h`, `7d`, `2w`, `3m`, `1y`, or seconds alone.
 fn seconds(key: &str, text: &str) -> Result<u32, SearchError> {
     let bad = || SearchError::bad(key, "span of time such as 2h, 7d or 1y", text);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -425,7 +425,7 @@ fn seconds(key: &str, text: &str) -> Result<u32, SearchError> {
     seconds.filter(|seconds| *seconds > 0).ok_or_else(bad)
 }
 
-/// `1M`, `500k`, `2G`, or bytes alone.
+/// Parses `1M`, `500k`, `2G`, or bytes alone.
 fn size(key: &str, text: &str) -> Result<u64, SearchError> {
     let bad = || SearchError::bad(key, "size such as 20000, 500k or 1M", text);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

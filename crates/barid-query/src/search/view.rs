@@ -1,9 +1,9 @@
-//! What a search is told of a message, as it asks for it.
+//! The data of a message that a search requests, on demand.
 
 use barid_message::{HeaderFields, RawField, fields};
 use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
-/// The fixed-size facts of a message; they cost nothing.
+/// The fixed-size facts of a message, which cost nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Its sequence number.
@@ -14,15 +14,15 @@ pub struct Facts {
     pub flags: FlagSet,
     /// Its keywords, by slots of [`super::MatcherContext::keywords`].
     pub keywords: KeywordMask,
-    /// When it last changed.
+    /// Mod-sequence of its last change.
     pub modseq: ModSeq,
-    /// When it arrived.
+    /// Its arrival time.
     pub internal_date: InternalDate,
-    /// When it was sent, if it says so.
+    /// Its sent date, if it has one.
     pub sent_date: Option<SentDate>,
-    /// The least that RFC822.SIZE can be.
+    /// The lower bound of RFC822.SIZE.
     pub size_least: u64,
-    /// The most that it can be; both are equal where it is known.
+    /// The upper bound; both are equal if the size is known.
     pub size_most: u64,
 }
 
@@ -68,7 +68,7 @@ impl CachedField {
         ("references", Self::References),
     ];
 
-    /// The field of a name, in any case.
+    /// Returns the field with a name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -79,7 +79,7 @@ impl CachedField {
         Self::ALL[self as usize].0
     }
 
-    /// The first such field of a header.
+    /// Returns the first such field of a header.
     fn of<'a>(self, fields: &HeaderFields<'a>) -> Option<&'a [u8]> {
         match self {
             Self::Date => fields.date,
@@ -100,22 +100,22 @@ impl CachedField {
 /// The raw body of a header field.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldText<'a> {
-    /// Without white space around it, as caches keep it.
+    /// Without white space around it, as in caches.
     Trimmed(&'a [u8]),
     /// With the white space behind it.
     Padded(&'a [u8]),
 }
 
-/// One message as a search sees it. Columns are asked for only where the answer depends on them,
-/// facts first, the message last; what a view does not have it leaves unknown.
+/// A view of one message for a search. Columns are requested only if the answer depends on them,
+/// facts first, the message last; a view reports data that it does not have as unknown.
 ///
-/// All views of one message give the same answers as far as they give any.
+/// All views of one message return the same answers, except for unknown ones.
 pub trait SearchView {
-    /// The fixed-size facts.
+    /// Returns the fixed-size facts.
     fn facts(&self) -> &Facts;
 
-    /// Returns `true` if `holds` says so of a field, or of one of them where it occurs more than
-    /// once; `None` if that is not known here. Of a padded text `holds` knows the answer.
+    /// Returns `true` if `holds` returns `true` for the field, or for one of its occurrences;
+    /// `None` if that is unknown. `holds` always knows the answer for a padded text.
     fn any_field(
         &mut self,
         field: CachedField,
@@ -125,13 +125,13 @@ pub trait SearchView {
         None
     }
 
-    /// All bytes of the message; `None` if they are not here.
+    /// Returns all bytes of the message; `None` if they are not available.
     fn message(&mut self) -> Option<&[u8]> {
         None
     }
 }
 
-/// A message of which nothing but the facts is at hand.
+/// A view with the facts of a message only.
 #[derive(Clone, Copy, Debug)]
 pub struct FactsView(pub Facts);
 
@@ -141,7 +141,7 @@ impl SearchView for FactsView {
     }
 }
 
-/// A message that was read.
+/// A view with all bytes of a message.
 #[derive(Debug)]
 pub struct MessageView<'a> {
     facts: Facts,
@@ -150,8 +150,8 @@ pub struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// A view of these bytes. The fields that mailbox formats own may still be there; they are not
-    /// searched.
+    /// Creates a view of these bytes. The fields that mailbox formats own may still be present;
+    /// they are not searched.
     #[must_use]
     pub fn new(facts: Facts, bytes: &'a [u8]) -> Self {
         Self { facts, bytes, fields: None }

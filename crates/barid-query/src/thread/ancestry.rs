@@ -1,22 +1,22 @@
-//! Trees that are linked and cut, asked for the root of a node in logarithmic time.
+//! A forest whose trees are linked and cut, and which finds the root of a node in logarithmic time.
 //!
-//! Sleator and Tarjan's link-cut trees without evert: each tree is cut into paths, each path is a
-//! splay tree keyed by depth. Used only for mailboxes whose references make plain walks up too
-//! long, which honest mail does not.
+//! Sleator and Tarjan's link-cut trees without evert: each tree is divided into paths, and each
+//! path is a splay tree keyed by depth. Used only for mailboxes whose references make plain walks
+//! to the root too long, which ordinary mail does not.
 
 const NONE: u32 = u32::MAX;
 
-/// The forest of containers, for asking who is an ancestor of whom.
+/// The forest of containers, for detecting ancestors.
 #[derive(Debug)]
 pub(super) struct Ancestry {
     left: Vec<u32>,
     right: Vec<u32>,
-    /// The parent in the splay tree, or of its topmost node the parent of the path.
+    /// The parent in the splay tree, or for its topmost node the parent of the path.
     up: Vec<u32>,
 }
 
 impl Ancestry {
-    /// Takes over trees given by each node's parent; every node is a path of its own at first.
+    /// Creates trees from each node's parent; every node is a path of its own at first.
     pub(super) fn new(parents: &[u32]) -> Self {
         let alone = vec![NONE; parents.len()];
         Self { left: alone.clone(), right: alone, up: parents.to_vec() }
@@ -40,13 +40,13 @@ impl Ancestry {
         root
     }
 
-    /// Hangs the root `child` under `parent`, which is in another tree.
+    /// Makes the root `child` a child of `parent`, which is in another tree.
     pub(super) fn link(&mut self, child: u32, parent: u32) {
         self.access(child);
         self.up[child as usize] = parent;
     }
 
-    /// Parts a node that is no root from its parent.
+    /// Separates a node that is not a root from its parent.
     pub(super) fn cut(&mut self, child: u32) {
         self.access(child);
         let above = std::mem::replace(&mut self.left[child as usize], NONE);
@@ -55,7 +55,7 @@ impl Ancestry {
         }
     }
 
-    /// Makes the way from the root to `node` one path with `node` on top of its splay tree.
+    /// Joins the nodes from the root to `node` into one path, with `node` on top of its splay tree.
     fn access(&mut self, node: u32) {
         self.splay(node);
         self.right[node as usize] = NONE;
@@ -84,7 +84,7 @@ impl Ancestry {
         }
     }
 
-    /// Turns `node` over its parent in the splay tree.
+    /// Rotates `node` over its parent in the splay tree.
     fn rotate(&mut self, node: u32) {
         let up = self.up[node as usize];
         let top = self.up[up as usize];

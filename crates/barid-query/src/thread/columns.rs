@@ -1,48 +1,48 @@
-//! What threading reads: columns of numbers, one entry for each message or reference.
+//! The input of threading: columns of numbers, one entry for each message or reference.
 
 use crate::QueryError;
 use crate::limits::{MESSAGE_IDS_MAX, MESSAGES_MAX};
 
-/// Stands in a column of message ids for a message that has none.
+/// The entry of a message without an id in a column of message ids.
 pub const NO_ID: u32 = u32::MAX;
 
-/// Holds what links messages (RFC 5256 §3, REFERENCES step 1), for rows that follow each other.
+/// The columns that link messages (RFC 5256 §3, REFERENCES step 1), for consecutive rows.
 ///
-/// Message ids are interned: equal numbers below `id_count` for equal ids. Numbers should be given
-/// in the order in which ids appear (of each message its own id, then its references), because
-/// THREAD=REFS lists threads of absent first messages with equal dates in that order.
+/// Message ids are interned: equal ids have equal numbers below `id_count`. Numbers should be
+/// assigned in the order in which ids appear (for each message its own id, then its references),
+/// because THREAD=REFS lists threads of absent first messages with equal dates in that order.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkColumns<'a> {
-    /// Each message's own id, or [`NO_ID`] when it has no valid one.
+    /// Each message's own id, or [`NO_ID`] if it has no valid one.
     pub ids: &'a [u32],
-    /// For each message the end of its references in `refs`; they begin where the previous end.
+    /// For each message the end of its references in `refs`; they begin at the end of the previous ones.
     pub ref_ends: &'a [u32],
-    /// The references of all messages in their order: the ids of the References field, or if that
+    /// The references of all messages in their order: the ids of the References field, or if it
     /// has none the first of In-Reply-To.
     pub refs: &'a [u32],
-    /// The first number that is no message id.
+    /// The first number that is not a message id.
     pub id_count: u32,
 }
 
-/// Holds what orders and merges threads, for every row of the mailbox.
+/// The columns that order and merge threads, for every row of the mailbox.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyColumns<'a> {
     /// Interned base subjects below `subject_count`; 0 is the empty one.
     pub subjects: &'a [u32],
-    /// The first number that is no base subject.
+    /// The first number that is not a base subject.
     pub subject_count: u32,
-    /// Whether the subject was that of a reply or forward (RFC 5256 §2.1).
+    /// `true` if the subject is that of a reply or forward (RFC 5256 §2.1).
     pub replies: &'a [bool],
     /// The sent date in seconds since 1970, or the internal date without one (RFC 5256 §2.2).
     pub dates: &'a [i64],
 }
 
-/// Holds all columns of a mailbox.
+/// All columns of a mailbox.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadColumns<'a> {
-    /// What links messages, from row 0 on.
+    /// The columns that link messages, from row 0 on.
     pub links: LinkColumns<'a>,
-    /// What orders and merges threads.
+    /// The columns that order and merge threads.
     pub keys: KeyColumns<'a>,
 }
 
@@ -62,7 +62,7 @@ impl LinkColumns<'_> {
         below("refs", self.refs.iter().copied().max(), self.id_count)
     }
 
-    /// The references of the message at `at`.
+    /// Returns the references of the message at `at`.
     #[inline]
     pub(crate) fn refs_of(&self, at: usize) -> &[u32] {
         let start = if at == 0 { 0 } else { self.ref_ends[at - 1] };

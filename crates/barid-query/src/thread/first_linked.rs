@@ -1,8 +1,8 @@
-//! Where c-client leaves step 4: the date of a dummy.
+//! c-client's deviation in step 4: the date of a dummy.
 //!
-//! RFC 5256 has the children of a dummy sorted before its date is taken from the first. c-client
-//! takes that child which stands first in its own lists: links from References put a child in
-//! front, a message's own link puts it at the end, and a dummy's children take its place.
+//! In RFC 5256 the children of a dummy are sorted before the first of them determines its date.
+//! c-client uses the child that is first in its own lists: links from References insert a child at
+//! the front, a message's own link appends it, and a dummy's children replace it.
 
 use super::link::{NONE, ThreadState};
 use super::prune::Forest;
@@ -10,7 +10,7 @@ use super::prune::Forest;
 /// A child of a dummy in c-client's lists: an id, or after the ids a nameless message.
 type Entry = (u32, i64, u32);
 
-/// Finds for each dummy of the forest the row that stands first under it.
+/// Returns for each dummy of the forest the first row below it.
 pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
     let ids = state.parents.len() as u32;
     let entries = children_of_dummies(state);
@@ -40,7 +40,7 @@ pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
     first
 }
 
-/// Everything that hangs from a dummy, by dummy and place.
+/// Returns all descendants of dummies, by dummy and place.
 fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
     let is_dummy = |parent: u32| parent != NONE && state.row_of[parent as usize] == NONE;
     let mut entries: Vec<Entry> = Vec::new();
@@ -62,7 +62,7 @@ fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
 mod tests {
     use crate::{KeyColumns, LinkColumns, NO_ID, Profile, ThreadAlgorithm, ThreadColumns, threads};
 
-    /// Messages 2 and 3 answer one that is absent; 2 has the subject of 1, but 3 is older.
+    /// Messages 2 and 3 answer an absent one; 2 has the subject of 1, but 3 is older.
     fn check(profile: Profile, expected: &str) {
         let columns = ThreadColumns {
             links: LinkColumns {

@@ -1,11 +1,11 @@
 //! REFERENCES step 1 (RFC 5256 §3): containers and their links, row by row.
 //!
 //! A container is a message id; a message without a valid id, or with that of an earlier message,
-//! has one of its own that nothing can refer to, and so never gets children. Only parents are kept:
-//! children are listed when the threads are made.
+//! has a container of its own that nothing can refer to, and so never has children. Only parents
+//! are stored: children are listed when the threads are built.
 //!
 //! A link that would close a loop is not made. Links are made only for containers without a parent,
-//! so a loop would be closed exactly when the child is the root of the parent's tree.
+//! so a loop would be closed exactly if the child is the root of the parent's tree.
 
 use super::ancestry::Ancestry;
 use super::columns::{LinkColumns, NO_ID};
@@ -20,42 +20,42 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Nameless {
     pub(super) row: u32,
     pub(super) parent: u32,
-    /// As in [`ThreadState::stamps`]; 0 where those are not kept.
+    /// As in [`ThreadState::stamps`]; 0 where those are not stored.
     pub(super) stamp: i64,
 }
 
-/// Keeps the links between messages, to be extended by those that arrive (RFC 5256 §3, step 1).
+/// The links between messages, which new messages extend (RFC 5256 §3, step 1).
 ///
-/// Extending by rows in several calls gives the same as in one. An expunged message cannot be taken
-/// out, since it may have hidden links of others: make a new state then.
+/// Extending by rows in several calls gives the same result as in one. An expunged message cannot
+/// be removed, since it may have hidden links of others: create a new state in that case.
 #[derive(Debug)]
 pub struct ThreadState {
     pub(super) profile: Profile,
-    /// How many rows were linked.
+    /// Number of rows linked.
     pub(super) rows: u32,
     /// For each id its parent's id.
     pub(super) parents: Vec<u32>,
     /// For each id the row of its message; without one it is a dummy.
     pub(super) row_of: Vec<u32>,
     pub(super) nameless: Vec<Nameless>,
-    /// For each id its place among the children of its parent, in c-client's lists; empty for other
-    /// profiles.
+    /// For each id its position among the children of its parent, in c-client's lists; empty for
+    /// other profiles.
     pub(super) stamps: Vec<i64>,
-    /// How many links were made.
+    /// Number of links made.
     pub(super) links: u64,
     pub(super) loops: LoopCheck,
 }
 
-/// What the search for loops keeps; all of it follows from the parents.
+/// The data of loop detection; all of it can be derived from the parents.
 #[derive(Debug, Default)]
 pub(super) struct LoopCheck {
-    /// Whether an id may have children.
+    /// For each id, `true` if it may have children.
     pub(super) has_child: Vec<bool>,
     steps: u64,
     ancestry: Option<Ancestry>,
 }
 
-/// Where c-client's list of children takes a new one.
+/// The end of c-client's list of children at which a new one is inserted.
 #[derive(Clone, Copy)]
 enum Place {
     First,
@@ -63,7 +63,7 @@ enum Place {
 }
 
 impl ThreadState {
-    /// Makes a state without messages.
+    /// Creates a state without messages.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         Self {
@@ -78,24 +78,25 @@ impl ThreadState {
         }
     }
 
-    /// Counts the rows linked so far; the next to come has this number.
+    /// Returns the number of rows linked so far, which is the number of the next row.
     #[must_use]
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Counts the message ids known so far.
+    /// Returns the number of message ids known so far.
     #[must_use]
     pub fn id_count(&self) -> u32 {
         self.parents.len() as u32
     }
 
-    /// Links the messages that follow those already linked; `columns` holds only them.
+    /// Links the messages that follow those already linked; `columns` contains only the new ones.
     ///
-    /// Near linear in the references; `O(n log n)` for references made to be slow.
+    /// Near linear in the references; `O(n log n)` for references designed to be slow.
     ///
     /// # Errors
-    /// [`QueryError`] when the columns do not fit together; then nothing is changed.
+    /// Returns [`QueryError`] if the columns do not fit together; the state is unchanged in that
+    /// case.
     pub fn extend(&mut self, columns: &LinkColumns<'_>) -> Result<(), QueryError> {
         columns.check()?;
         let rows = self.rows as usize + columns.ids.len();
@@ -125,7 +126,8 @@ impl ThreadState {
         }
     }
 
-    /// Step 1A: each reference becomes the parent of the next, unless that has one. Gives the last.
+    /// Step 1A: makes each reference the parent of the next, unless that has a parent. Returns the
+    /// last.
     #[inline]
     fn link_references(&mut self, refs: &[u32]) -> u32 {
         let mut previous = NONE;
@@ -138,7 +140,7 @@ impl ThreadState {
         previous
     }
 
-    /// Step 1B: the last reference becomes the message's parent, whatever was taken for it before.
+    /// Step 1B: makes the last reference the message's parent, replacing an earlier parent.
     #[inline]
     fn link_message(&mut self, id: u32, parent: u32) {
         let row = self.rows;
@@ -185,7 +187,7 @@ impl ThreadState {
         }
     }
 
-    /// Says whether `root`, which has no parent, is at the top of the tree of `node`.
+    /// Returns `true` if `root`, which has no parent, is the root of the tree of `node`.
     #[inline]
     fn is_root_of(&mut self, root: u32, node: u32) -> bool {
         if !self.loops.has_child[root as usize] {

@@ -7,10 +7,10 @@
 //! | `prune.rs` | steps 2 and 3: dummies |
 //! | `order.rs` | steps 4 and 6: dates |
 //! | `subject.rs` | step 5: subjects |
-//! | `first_linked.rs` | where c-client leaves step 4 |
+//! | `first_linked.rs` | c-client's deviation in step 4 |
 //!
 //! `refs.rs` and `ordered_subject.rs` are the other two algorithms, `output.rs` the result,
-//! `state.rs` the links in octets. Nothing recurses, and nothing is allocated for a message alone.
+//! `state.rs` the stored form of the links. Nothing recurses, and nothing is allocated per message.
 
 mod ancestry;
 mod columns;
@@ -33,7 +33,7 @@ use std::str::FromStr;
 
 use crate::{Profile, QueryError};
 
-/// Names how messages are threaded.
+/// A threading algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ThreadAlgorithm {
     /// By references, then by subject (RFC 5256 §3).
@@ -46,7 +46,7 @@ pub enum ThreadAlgorithm {
 }
 
 impl ThreadAlgorithm {
-    /// Names the algorithm as IMAP does, in small letters.
+    /// Returns the name of the algorithm in IMAP, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl FromStr for ThreadAlgorithm {
 /// Threads a mailbox; near linear in its messages and references.
 ///
 /// # Errors
-/// [`QueryError`] when the columns do not fit together.
+/// Returns [`QueryError`] if the columns do not fit together.
 pub fn threads(
     algorithm: ThreadAlgorithm,
     columns: &ThreadColumns<'_>,
@@ -90,19 +90,19 @@ pub fn threads(
     threads_from_state(algorithm, &state, &columns.keys)
 }
 
-/// Threads a mailbox by subject alone, for which no links are needed.
+/// Threads a mailbox by subject alone, which needs no links.
 ///
 /// # Errors
-/// [`QueryError`] when the columns do not fit together.
+/// Returns [`QueryError`] if the columns do not fit together.
 pub fn threads_by_subject(keys: &KeyColumns<'_>) -> Result<Threads, QueryError> {
     keys.check(keys.dates.len())?;
     Ok(ordered_subject::ordered_subject(keys, &order::rows_by_date(keys.dates)))
 }
 
-/// Threads a mailbox whose messages are linked already; linear.
+/// Threads a mailbox whose messages are already linked; linear.
 ///
 /// # Errors
-/// [`QueryError`] when the columns do not fit together or to the state.
+/// Returns [`QueryError`] if the columns do not fit together or do not fit the state.
 pub fn threads_from_state(
     algorithm: ThreadAlgorithm,
     state: &ThreadState,

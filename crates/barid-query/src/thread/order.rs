@@ -1,7 +1,7 @@
 //! REFERENCES steps 4 and 6 (RFC 5256 §3): siblings and threads by sent date.
 //!
-//! All rows are ordered once by sent date and row; whatever must be ordered is then met in that
-//! order, so nothing else is sorted. A dummy has the date of its first child.
+//! All rows are ordered once by sent date and row; everything else is then visited in that order,
+//! so that nothing else is sorted. A dummy has the date of its first child.
 
 use super::link::NONE;
 use super::output::{Threads, ThreadsBuilder};
@@ -24,9 +24,9 @@ pub(super) struct Roots {
     pub(super) representatives: Vec<u32>,
 }
 
-/// Step 4. `represent` names for each dummy another row than its earliest child.
+/// Step 4. `represent` contains for each dummy a row other than its earliest child.
 ///
-/// Dummies with one child give way to it here, which is the end of step 3.
+/// Replaces dummies that have one child by that child, which completes step 3.
 pub(super) fn roots(forest: &mut Forest, by_date: &[u32], represent: Option<Vec<u32>>) -> Roots {
     let mut children = vec![0u32; forest.dummies.len()];
     let mut earliest = vec![NONE; forest.dummies.len()];
@@ -54,7 +54,7 @@ pub(super) fn roots(forest: &mut Forest, by_date: &[u32], represent: Option<Vec<
     Roots { vertices, representatives }
 }
 
-/// Lists of children, each in the order of dates.
+/// Lists of children, each ordered by date.
 #[derive(Debug)]
 pub(super) struct Children {
     first: Vec<u32>,
@@ -79,7 +79,7 @@ impl Children {
     }
 }
 
-/// Step 6: gives the threads in the order of their dates, and their messages.
+/// Step 6: returns the threads in the order of their dates, with their messages.
 pub(super) fn order(forest: &Forest, by_date: &[u32]) -> Threads {
     let children = Children::of(forest, by_date);
     let mut threads = ThreadsBuilder::with_capacity(forest.up.len());
@@ -94,7 +94,7 @@ pub(super) fn order(forest: &Forest, by_date: &[u32]) -> Threads {
     threads.finish(forest.rows())
 }
 
-/// Writes one thread from its root on; a dummy with one child gives way to it.
+/// Writes one thread from its root on; a dummy with one child is replaced by that child.
 pub(super) fn write_thread(
     forest: &Forest,
     children: &Children,
@@ -119,7 +119,7 @@ pub(super) fn write_thread(
             depth += 1;
             threads.child(next, depth, !children.is_alone(next));
         } else {
-            // Up to the nearest ancestor with a younger sister; every step is taken once.
+            // Up to the nearest ancestor with a younger sibling; every step is taken once.
             while vertex != root && children.next[vertex as usize] == NONE {
                 vertex = forest.up[vertex as usize];
                 depth -= 1;

@@ -6,7 +6,7 @@ use super::order;
 use super::output::Threads;
 use super::prune::Forest;
 
-/// Gives the earliest message of each subject with the others as its children, all by sent date.
+/// Returns the earliest message of each subject with the others as its children, all by sent date.
 pub(super) fn ordered_subject(keys: &KeyColumns<'_>, by_date: &[u32]) -> Threads {
     let mut table = vec![NONE; keys.subject_count as usize];
     let mut forest = Forest { up: vec![NONE; by_date.len()], dummies: Vec::new() };

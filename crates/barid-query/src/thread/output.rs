@@ -1,11 +1,11 @@
-//! Threads as a flat list: rows in the order in which a reader meets them, each with its depth.
+//! Threads as a flat list: rows in reading order, each with its depth.
 
 use super::link::NONE;
 use crate::QueryError;
 
 /// The row of a dummy.
 const DUMMY: u32 = NONE;
-/// Set in a depth when the message has brothers or sisters.
+/// Bit in a depth for a message with siblings.
 const HAS_SIBLINGS: u32 = 1 << 31;
 const DEPTH: u32 = HAS_SIBLINGS - 1;
 
@@ -14,14 +14,14 @@ const VERSION: u32 = 1;
 /// Magic, version, rows, threads, nodes.
 const HEADER_LEN: usize = 20;
 
-/// Holds the threads of a mailbox, in their order.
+/// The threads of a mailbox, in their order.
 ///
-/// Nodes stand in pre-order, so a parent comes before its children and the children of one parent
-/// in their order. A dummy, a thread's absent first message, occurs only at depth 0 and has at
-/// least two children.
+/// Nodes are in pre-order, so a parent precedes its children and the children of one parent are in
+/// their order. A dummy, a thread's absent first message, occurs only at depth 0 and has at least
+/// two children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// How many messages the mailbox had.
+    /// Number of messages in the mailbox.
     rows: u32,
     /// For each thread the index of its first node.
     roots: Vec<u32>,
@@ -35,40 +35,40 @@ struct Node {
     depth: u32,
 }
 
-/// Names a message or dummy in its thread.
+/// A message or dummy in its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadNode {
-    /// The row of the message; nothing for a dummy.
+    /// The row of the message; `None` for a dummy.
     pub row: Option<u32>,
-    /// How far below the thread's root it is.
+    /// Distance from the thread's root.
     pub depth: u32,
 }
 
 impl Threads {
-    /// Counts the threads.
+    /// Returns the number of threads.
     #[must_use]
     pub fn len(&self) -> usize {
         self.roots.len()
     }
 
-    /// Says whether there are none.
+    /// Returns `true` if there are no threads.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roots.is_empty()
     }
 
-    /// Counts the messages that the mailbox had.
+    /// Returns the number of messages in the mailbox.
     #[must_use]
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Gives all nodes in pre-order, thread after thread; a node of depth 0 begins a thread.
+    /// Returns all nodes in pre-order, thread after thread; a node of depth 0 begins a thread.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = ThreadNode> + '_ {
         Self::iterate(&self.nodes)
     }
 
-    /// Gives the nodes of the last `count` threads: the newest by the order of the algorithm.
+    /// Returns the nodes of the last `count` threads: the newest by the order of the algorithm.
     pub fn newest(&self, count: usize) -> impl ExactSizeIterator<Item = ThreadNode> + '_ {
         let first = self.roots.len().saturating_sub(count);
         let start = self.roots.get(first).map_or(self.nodes.len(), |&root| root as usize);
@@ -82,7 +82,7 @@ impl Threads {
         })
     }
 
-    /// Writes the threads as a THREAD response has them after `* THREAD ` (RFC 5256 §4):
+    /// Writes the threads in the form of a THREAD response behind `* THREAD ` (RFC 5256 §4):
     ///
     /// ```text
     /// thread-list     = "(" (thread-members / thread-nested) ")"
@@ -90,9 +90,9 @@ impl Threads {
     /// thread-nested   = 2*thread-list
     /// ```
     ///
-    /// `number` gives the sequence number or UID of a row.
+    /// `number` returns the sequence number or UID of a row.
     pub fn write_imap(&self, number: impl Fn(u32) -> u32, out: &mut Vec<u8>) {
-        // For each open depth whether a parenthesis was opened there.
+        // For each open depth, `true` if a parenthesis was opened there.
         let mut open: Vec<bool> = Vec::new();
         let mut room = [0u8; 10];
         let mut parent_is_dummy = true;
@@ -120,7 +120,7 @@ impl Threads {
         out.extend(open.iter().filter(|opened| **opened).map(|_| b')'));
     }
 
-    /// Writes the threads in a form of our own, for [`Threads::from_bytes`].
+    /// Writes the threads in barid's own form, for [`Threads::from_bytes`].
     ///
     /// `docs/formats/threads.md` has the byte map.
     #[must_use]
@@ -139,10 +139,10 @@ impl Threads {
         bytes
     }
 
-    /// Reads what [`Threads::to_bytes`] wrote. Linear; one look at each node.
+    /// Reads the form that [`Threads::to_bytes`] writes. Linear; one look at each node.
     ///
     /// # Errors
-    /// [`QueryError::Stored`] when the bytes are not whole threads.
+    /// Returns [`QueryError::Stored`] if the bytes are not complete threads.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
         let (header, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(CUT)?;
         let header: Vec<u32> = words(header).collect();
@@ -209,7 +209,7 @@ fn decimal(mut number: u32, room: &mut [u8; 10]) -> &[u8] {
     }
 }
 
-/// Takes nodes in pre-order.
+/// A builder that takes nodes in pre-order.
 #[derive(Debug)]
 pub(super) struct ThreadsBuilder {
     threads: Threads,
@@ -242,7 +242,7 @@ impl ThreadsBuilder {
 mod tests {
     use super::*;
 
-    /// Builds threads from (number, depth), 0 being a dummy.
+    /// Builds threads from (number, depth); number 0 is a dummy.
     fn threads(nodes: &[(u32, u32)]) -> Threads {
         let mut builder = ThreadsBuilder::with_capacity(nodes.len());
         for (at, &(number, depth)) in nodes.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! REFERENCES steps 2 and 3 (RFC 5256 §3): from containers to rows and the dummies that remain.
 //!
-//! A dummy without children goes; one with a parent gives its children to that; one at the root
-//! stays, until it is known whether it has several children. So each row's parent is the nearest
-//! ancestor that is a message, or the topmost dummy.
+//! A dummy without children is removed; one with a parent passes its children to that parent; one
+//! at the root stays until it is known whether it has several children. So each row's parent is the
+//! nearest ancestor that is a message, or the topmost dummy.
 
 use super::link::{NONE, ThreadState};
 
@@ -11,35 +11,35 @@ use super::link::{NONE, ThreadState};
 pub(super) struct Forest {
     /// For each row its parent.
     pub(super) up: Vec<u32>,
-    /// For each dummy the id that stands for it.
+    /// For each dummy the id that it stands for.
     pub(super) dummies: Vec<u32>,
 }
 
 impl Forest {
-    /// Counts the rows; vertices from here on are dummies.
+    /// Returns the number of rows; vertices from here on are dummies.
     pub(super) fn rows(&self) -> u32 {
         self.up.len() as u32
     }
 
-    /// Counts rows and dummies.
+    /// Returns the number of rows and dummies.
     pub(super) fn vertices(&self) -> usize {
         self.up.len() + self.dummies.len()
     }
 
-    /// Adds a dummy that no id stands for.
+    /// Adds a dummy without an id.
     pub(super) fn add_dummy(&mut self) -> u32 {
         self.dummies.push(NONE);
         self.vertices() as u32 - 1
     }
 
-    /// Finds the number of a dummy among the dummies; nothing for a row.
+    /// Returns the index of a dummy among the dummies; `None` for a row.
     #[inline]
     pub(super) fn dummy(&self, vertex: u32) -> Option<usize> {
         if vertex == NONE { None } else { (vertex as usize).checked_sub(self.up.len()) }
     }
 }
 
-/// Makes the forest of a state; linear in the containers.
+/// Builds the forest of a state; linear in the containers.
 pub(super) fn prune(state: &ThreadState) -> Forest {
     let rows = state.rows as usize;
     let mut forest = Forest { up: vec![NONE; rows], dummies: Vec::new() };
@@ -59,7 +59,8 @@ pub(super) fn prune(state: &ThreadState) -> Forest {
     forest
 }
 
-/// Finds the vertex that the children of `id` hang from, and notes it for all dummies on the way.
+/// Returns the vertex that is the parent of the children of `id`, and stores it for all dummies on
+/// the way.
 #[inline]
 fn vertex(
     state: &ThreadState,

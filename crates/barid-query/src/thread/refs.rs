@@ -1,8 +1,9 @@
-//! THREAD=REFS (draft-ietf-morg-inthread, as Dovecot has it): steps 1 to 3 of REFERENCES, siblings
-//! by sent date, threads by the latest date of any message in them.
+//! THREAD=REFS (draft-ietf-morg-inthread, as in Dovecot): steps 1 to 3 of REFERENCES, siblings by
+//! sent date, threads by the latest date of any message in them.
 //!
-//! Threads with equal dates: first those whose first message is absent, in the order in which their
-//! ids appeared, then the others by row. Dates before 1970 count as 1970 for the order of threads.
+//! Among threads with equal dates, those whose first message is absent come first, in the order in
+//! which their ids appeared, then the others by row. Dates before 1970 count as 1970 for the order
+//! of threads.
 
 use super::link::NONE;
 use super::order::{Children, write_thread};
@@ -12,7 +13,7 @@ use super::prune::Forest;
 /// Orders by latest date, absent first messages first, then by id or row.
 type RootKey = (i64, bool, u32, u32);
 
-/// Gives the threads of a forest as THREAD=REFS orders them.
+/// Returns the threads of a forest in the order of THREAD=REFS.
 pub(super) fn order(forest: &Forest, by_date: &[u32], dates: &[i64]) -> Threads {
     let children = Children::of(forest, by_date);
     let latest = latest_dates(forest, by_date, dates);
@@ -33,8 +34,8 @@ pub(super) fn order(forest: &Forest, by_date: &[u32], dates: &[i64]) -> Threads 
     threads.finish(forest.rows())
 }
 
-/// For each root the latest date in its thread. Linear: each row is passed a second time only on
-/// the way from a row not yet known.
+/// Returns for each root the latest date in its thread. Linear: each row is visited a second time
+/// only on the path from an unknown row.
 fn latest_dates(forest: &Forest, by_date: &[u32], dates: &[i64]) -> Vec<i64> {
     let mut latest = vec![i64::MIN; forest.vertices()];
     let mut root_of = vec![NONE; forest.up.len()];

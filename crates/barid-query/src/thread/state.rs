@@ -1,4 +1,4 @@
-//! Links in octets, so that they can be kept between runs (`docs/formats/threads.md`).
+//! The stored form of links, so that they can be kept between runs (`docs/formats/threads.md`).
 
 use super::link::{NONE, Nameless, ThreadState};
 use super::output::words;
@@ -21,7 +21,7 @@ fn profile_number(profile: Profile) -> u32 {
 }
 
 impl ThreadState {
-    /// Writes the state in a form of our own, for [`ThreadState::from_bytes`].
+    /// Writes the state in barid's own form, for [`ThreadState::from_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = [
@@ -48,10 +48,10 @@ impl ThreadState {
         bytes
     }
 
-    /// Reads what [`ThreadState::to_bytes`] wrote; linear.
+    /// Reads the form that [`ThreadState::to_bytes`] writes; linear.
     ///
     /// # Errors
-    /// [`QueryError::Stored`] when the bytes are not a whole state without loops.
+    /// Returns [`QueryError::Stored`] if the bytes are not a complete state without loops.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
         let (header, rest) = bytes.split_at_checked(HEADER_WORDS * 4).ok_or(CUT)?;
         let header: Vec<u32> = words(header).collect();
@@ -67,7 +67,7 @@ impl ThreadState {
         let (ids, nameless) = (ids as usize, nameless as usize);
         let stamps = if profile == Profile::CClient { ids } else { 0 };
         let expected = (ids * 2 + nameless * NAMELESS_WORDS + stamps * 2) * 4;
-        // More than 2^56 links were never made; what counts them has room beyond.
+        // More than 2^56 links are impossible; the counter has room beyond.
         if rest.len() != expected
             || high >> 24 != 0
             || ids > MESSAGE_IDS_MAX
@@ -92,8 +92,8 @@ impl ThreadState {
         Ok(state)
     }
 
-    /// Checks that every number is in range, every row is there once and nothing is its own
-    /// ancestor; fills in what follows from the parents.
+    /// Checks that every number is in range, every row occurs once and nothing is its own ancestor;
+    /// fills in the data derived from the parents.
     fn check(&mut self) -> Result<(), QueryError> {
         let ids = self.parents.len();
         self.loops.has_child = vec![false; ids];
@@ -127,7 +127,7 @@ fn stamp(numbers: &mut impl Iterator<Item = u32>) -> Result<i64, QueryError> {
     Ok((u64::from(low) | u64::from(high) << 32) as i64)
 }
 
-/// Walks up from every node, stopping where an earlier walk was.
+/// Walks up from every node, stopping at nodes of an earlier walk.
 fn has_loop(parents: &[u32]) -> bool {
     let mut walked_by = vec![NONE; parents.len()];
     for start in 0..parents.len() as u32 {

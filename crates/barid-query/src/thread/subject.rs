@@ -1,11 +1,11 @@
-//! REFERENCES step 5 (RFC 5256 §3): threads with one base subject become one.
+//! REFERENCES step 5 (RFC 5256 §3): merging of threads with the same base subject.
 
 use super::columns::KeyColumns;
 use super::link::NONE;
 use super::order::Roots;
 use super::prune::Forest;
 
-/// Merges threads whose roots have one base subject.
+/// Merges threads whose roots have the same base subject.
 pub(super) fn merge(forest: &mut Forest, roots: &Roots, keys: &KeyColumns<'_>) {
     let mut merge = Merge {
         table: vec![NONE; keys.subject_count as usize],
@@ -19,9 +19,9 @@ pub(super) fn merge(forest: &mut Forest, roots: &Roots, keys: &KeyColumns<'_>) {
 }
 
 struct Merge<'a> {
-    /// For each base subject the vertex that stands for its thread.
+    /// For each base subject the vertex of its thread.
     table: Vec<u32>,
-    /// Dummies that went, and where their children go.
+    /// Removed dummies, and the new parents of their children.
     moved: Vec<(u32, u32)>,
     forest: &'a mut Forest,
     roots: &'a Roots,
@@ -45,7 +45,7 @@ impl Merge<'_> {
         self.keys.replies[row as usize]
     }
 
-    /// Step 5B: the subject table.
+    /// Step 5B: fills the subject table.
     fn gather(&mut self) {
         for &root in &self.roots.vertices {
             let subject = self.subject(root) as usize;
@@ -60,13 +60,13 @@ impl Merge<'_> {
         }
     }
 
-    /// Step 5C.
+    /// Step 5C: merges the threads.
     fn merge(&mut self) {
         for &root in &self.roots.vertices {
             let subject = self.subject(root) as usize;
             let entry = self.table[subject];
             let is_dummy = self.is_dummy(root);
-            // A root that is no longer one went under a new dummy with a later one.
+            // A former root was put under a new dummy, together with a later root.
             if subject == 0 || entry == root || !is_dummy && self.forest.up[root as usize] != NONE {
                 continue;
             }
@@ -85,7 +85,7 @@ impl Merge<'_> {
         self.move_children();
     }
 
-    /// Gives the children of the dummies that went to those that stay.
+    /// Moves the children of the removed dummies to the remaining ones.
     fn move_children(&mut self) {
         if self.moved.is_empty() {
             return;

@@ -32,7 +32,7 @@ fn matcher(program: &str) -> Matcher {
     Matcher::new(&parse_imap(program.as_bytes()).unwrap().program, &context)
 }
 
-/// What the facts alone tell, and what the message tells.
+/// Checks the answers from the facts alone and from the message.
 fn check(program: &str, by_facts: Option<bool>, by_message: bool) {
     let (matcher, mut scratch) = (matcher(program), Scratch::default());
     let found = matcher.matches(&mut FactsView(facts()), &mut scratch);
@@ -124,7 +124,7 @@ fn what_need_not_be_asked_is_not() {
     assert!(!asks("OR ALL BODY y", Cost::Text));
 }
 
-/// The plain meaning of a program.
+/// Evaluates a program directly.
 fn naive(program: &SearchProgram, of: &dyn Fn(&SearchKey) -> bool) -> bool {
     let mut values: Vec<bool> = Vec::new();
     for node in program.nodes() {

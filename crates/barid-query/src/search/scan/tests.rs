@@ -1,7 +1,7 @@
 use super::*;
 use barid_message::body_offset;
 
-/// Looks for a text in a message, in LF and in CRLF: in header and body, and in the body.
+/// Searches a message for a text, in LF and in CRLF: in header and body, and in the body.
 fn check(message: &str, needle: &str, in_text: bool, in_body: bool) {
     let needle_of = Needle::new(needle);
     for message in [message.to_owned(), message.replace('\n', "\r\n")] {

@@ -10,7 +10,7 @@ fn check(text: &str, expected: &str) {
     assert_eq!(found, expected, "{text}");
 }
 
-/// The dates of a key, as they are written in IMAP.
+/// Checks the dates of a key, in IMAP's form.
 fn check_dates(text: &str, from: &str, to: &str) {
     let today = Day::of(2024, 5, 17).unwrap();
     let program = parse_short(text, today).unwrap();
@@ -107,15 +107,15 @@ fn what_is_wrong_is_told() {
     check("()", "error: a search key is missing behind `(`");
     check("\"a", "error: a closing quote is missing behind `a`");
     check("larger:", "error: a value is missing behind `larger:`");
-    check("larger:x", "error: `x` is no size such as 20000, 500k or 1M for `larger`");
+    check("larger:x", "error: `x` is not a valid size such as 20000, 500k or 1M for `larger`");
     check(
         "since:soon",
-        "error: `soon` is no date such as 2024-05-17, 2024-05, 2024, today or 7d \
+        "error: `soon` is not a valid date such as 2024-05-17, 2024-05, 2024, today or 7d \
         for `since`",
     );
     check(
         "is:odd",
-        "error: `odd` is no state (unread, read, flagged, answered, deleted, draft, \
+        "error: `odd` is not a valid state (unread, read, flagged, answered, deleted, draft, \
         recent) for `is`",
     );
     let deep = "(".repeat(SEARCH_DEPTH_MAX + 1);
