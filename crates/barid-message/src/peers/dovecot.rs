@@ -120,8 +120,8 @@ pub(crate) fn packs_oddly(raw: &[u8]) -> bool {
     raw.windows(2).any(|pair| matches!(pair, [b' ', b'\n' | b'\r']))
 }
 
-/// Appends `from` with its white space packed as `pack_whitespace` does it: from the first place on
-/// that needs it, for which a space before a line end is none, so that two spaces are left there.
+/// Appends `from` with its white space packed as `pack_whitespace` does: from the first place that
+/// needs it. A space before a line end is not such a place, so that two spaces are left there.
 pub(crate) fn pack_white_space(from: &[u8], text: &mut Vec<u8>) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let needs_packing = |at: &usize| match from[*at] {
