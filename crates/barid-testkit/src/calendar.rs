@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Names of the days, Thursday first: 1970-01-01 was one.
+/// Names of the days, starting with Thursday, the day of 1970-01-01.
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
 const MONTHS: [&str; 12] =
@@ -21,11 +21,11 @@ pub(crate) struct Calendar {
 }
 
 impl Calendar {
-    /// The date in UTC.
+    /// Returns the date in UTC.
     pub(crate) fn new(unix_seconds: i64) -> Self {
         let days = unix_seconds.div_euclid(86_400);
         let second = unix_seconds.rem_euclid(86_400);
-        // Years are counted from March, in eras of 400 years that begin on 0000-03-01.
+        // Years start in March, in eras of 400 years that begin on 0000-03-01.
         let from_era = days + 719_468;
         let era = from_era.div_euclid(146_097);
         let day_of_era = from_era.rem_euclid(146_097);

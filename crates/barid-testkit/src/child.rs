@@ -1,7 +1,7 @@
 //! The test program again as another process, which may be killed or crash.
 //!
-//! A test program that has children has a table of their [`Job`]s, and a test of its own that does
-//! them: `child::entry`, which calls [`run`]. What a child tells its parent is lines.
+//! A test program with children has a table of their [`Job`]s, and a test that runs them:
+//! `child::entry`, which calls [`run`]. A child reports to its parent in lines.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,20 +10,20 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Names the job of a child, and its arguments, one a line.
+/// Environment variable with the job of a child and its arguments, one per line.
 const JOB: &str = "BARID_TEST_JOB";
-/// The test that does it.
+/// The test that runs the job.
 const ENTRY: &str = "child::entry";
-/// What begins a line that is meant for the parent; the test harness writes others.
+/// First character of a line for the parent; the test harness writes other lines.
 const MARK: char = '\u{1}';
 
-/// Does something with its arguments.
+/// A function that a child runs, with its arguments.
 pub type Job = fn(&[&str]);
 
-/// Does the job of a child; in a test run, nothing.
+/// Runs the job of a child; does nothing in a test run.
 ///
 /// # Panics
-/// If there is no such job.
+/// If the job does not exist.
 pub fn run(jobs: &[(&str, Job)]) {
     let Ok(job) = std::env::var(JOB) else { return };
     let args: Vec<&str> = job.lines().collect();
@@ -32,10 +32,10 @@ pub fn run(jobs: &[(&str, Job)]) {
     run(&args[1..]);
 }
 
-/// Tells the parent a line; called in a child.
+/// Sends a line to the parent; called in a child.
 pub fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Without a parent there is nobody to tell.
+    // Without a parent nobody reads it.
     drop(out.write_all(format!("{MARK}{line}\n").as_bytes()).and_then(|()| out.flush()));
 }
 
@@ -46,22 +46,22 @@ pub struct Child {
     lines: Receiver<String>,
 }
 
-/// What a child says next.
+/// The next event of a child.
 #[derive(Debug)]
 pub enum Said {
     /// A line.
     Line(String),
-    /// It said nothing more and ended.
+    /// It ended without another line.
     Ended(ExitStatus),
-    /// It neither said anything nor ended in time, and was killed.
+    /// It neither sent a line nor ended in time, and was killed.
     Hangs,
 }
 
 impl Child {
-    /// Starts a job. Its arguments hold no line ends.
+    /// Starts a job. Its arguments must not contain line ends.
     ///
     /// # Panics
-    /// If there can be no other process.
+    /// If the process cannot be started.
     pub fn spawn(job: &str, args: &[&str]) -> Self {
         Self::spawn_by(&[], job, args)
     }
@@ -69,7 +69,7 @@ impl Child {
     /// As [`Child::spawn`], through another program, given with its arguments.
     ///
     /// # Panics
-    /// If there can be no other process.
+    /// If the process cannot be started.
     pub fn spawn_by(through: &[&str], job: &str, args: &[&str]) -> Self {
         let here = std::env::current_exe().expect("because a program knows its path");
         let words = through.iter().map(|word| OsStr::new(*word)).chain([here.as_os_str()]);
@@ -85,7 +85,7 @@ impl Child {
         std::thread::spawn(move || {
             let (mut out, mut line) = (BufReader::new(out), String::new());
             while out.read_line(&mut line).is_ok_and(|len| len > 0) {
-                // Of a line that a kill cut short nothing counts.
+                // Ignores a line that a kill cut short.
                 if let Some((_, said)) = line.split_once(MARK)
                     && let Some(said) = said.strip_suffix('\n')
                 {
@@ -109,10 +109,10 @@ impl Child {
         }
     }
 
-    /// Waits for a line, which must be this.
+    /// Waits for the next line, which must be `line`.
     ///
     /// # Panics
-    /// If it says something else, or nothing.
+    /// If another line or none arrives.
     pub fn says(&mut self, line: &str, timeout: Duration) {
         match self.next(timeout) {
             Said::Line(said) if said == line => {}
@@ -120,7 +120,7 @@ impl Child {
         }
     }
 
-    /// All lines that it says; it may be silent for so long.
+    /// Returns all remaining lines. The child may be silent for `silence` at a time.
     ///
     /// # Panics
     /// If it hangs or fails.
@@ -135,13 +135,13 @@ impl Child {
         }
     }
 
-    /// Kills it at once, waits, and gives the lines that it said and nobody read.
+    /// Kills the child at once, waits for its end, and returns the lines that nobody has read.
     ///
     /// # Panics
     /// If it has failed before.
     pub fn kill(mut self) -> Vec<String> {
         let status = self.end();
-        // One that has ended already is as good.
+        // One that has already ended is fine too.
         let is_killed = status.success() || status.signal() == Some(KILLED);
         assert!(is_killed, "a child: {}", ended(status));
         self.lines.iter().collect()
@@ -166,7 +166,7 @@ impl Drop for Child {
 /// SIGKILL.
 const KILLED: i32 = 9;
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 pub fn ended(status: ExitStatus) -> String {
     status.signal().map_or_else(|| status.to_string(), |signal| format!("signal {signal}"))
 }

@@ -1,12 +1,12 @@
 //! Corpora of mail for tests.
 //!
-//! Those of real mail are not part of the repository. They are looked for in the folder that the
-//! environment variable `BARID_CORPORA` names (the packs unpacked side by side), else in
-//! `../shared/corpora/*.tar.zst` beside the repository, which are unpacked once, each when it is
-//! first asked for, to `barid-corpora` in the build folder.
+//! Corpora of real mail are not part of the repository. They are read from the folder in the
+//! environment variable `BARID_CORPORA` (with the packs unpacked side by side), else from
+//! `../shared/corpora/*.tar.zst` beside the repository. Each of these is unpacked once, on first
+//! use, to `barid-corpora` in the build folder.
 //!
-//! Where one is missing, a test gets a small one of our own making in its place (`own.rs`), with
-//! the same folders; with `CI=true` it fails. What a test expects of each, [`either`] tells apart.
+//! If one is missing, a test gets a small generated one in its place (`own.rs`), with the same
+//! folders; with `CI=true` it fails. [`either`] returns the value that a test expects from each.
 
 mod hostile;
 mod own;
@@ -31,7 +31,7 @@ const PACKS: &[(&str, &[&str])] = &[
     ("dev-trec07p-first8000", &["dev-trec07p-first8000"]),
 ];
 
-/// Short names of what tests ask for most.
+/// Short names of the corpora that tests use most.
 const ALIASES: &[(&str, &str)] = &[
     ("dev-list-man", "linux-man/msgs"),
     ("dev-old-mips", "linux-mips/msgs"),
@@ -43,8 +43,8 @@ const ALIASES: &[(&str, &str)] = &[
 /// Finds a folder or file of the corpora: `name` is its path inside them (`linux-man/msgs`) or the
 /// name of a pack (`dev-list-man`, `dev-old-mips`, `dev-rich`, `dev-formats`, `dev-torture`).
 ///
-/// Returns `None` after [`skip_or_fail`] if it is missing and there is no small one in its place
-/// (mailboxes that other programs wrote, the test suites of others); the test returns then.
+/// Returns `None` after [`skip_or_fail`] if it is missing and has no small replacement (mailboxes
+/// written by other programs, the test suites of others); the test then returns.
 ///
 /// # Panics
 ///
@@ -67,18 +67,18 @@ pub fn find(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Returns `in_real` if the corpus of real mail is there, and `in_own` if the small one takes its
-/// place.
+/// Returns `in_real` if the corpus of real mail is present, and `in_own` if the small one replaces
+/// it.
 pub fn either<T>(name: &str, in_real: T, in_own: T) -> T {
     if is_real(name) { in_real } else { in_own }
 }
 
-/// Returns `true` if the corpus of real mail is there.
+/// Returns `true` if the corpus of real mail is present.
 pub fn is_real(name: &str) -> bool {
     real(name).is_ok()
 }
 
-/// Returns the path of a corpus of real mail, or why there is none.
+/// Returns the path of a corpus of real mail, or why it is missing.
 fn real(name: &str) -> Result<PathBuf, String> {
     let inner = inner(name);
     let root = match std::env::var_os("BARID_CORPORA").filter(|folder| !folder.is_empty()) {
@@ -89,12 +89,12 @@ fn real(name: &str) -> Result<PathBuf, String> {
     if disk::exists(&path) { Ok(path) } else { Err(format!("no {}", path.display())) }
 }
 
-/// Returns the path of a corpus inside the folder of all.
+/// Returns the path of a corpus relative to the folder of all corpora.
 fn inner(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, inner)| inner)
 }
 
-/// The paths of all files under a corpus folder, sorted; see [`find`].
+/// Returns the paths of all files under a corpus folder, sorted; see [`find`].
 ///
 /// # Panics
 ///
@@ -115,13 +115,13 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     disk::read(path)
 }
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub fn repository() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_folder.ancestors().nth(2).expect("because this crate is in crates/").to_path_buf()
 }
 
-/// The folder of build results.
+/// Returns the folder of build results.
 pub fn target_folder() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => repository().join(folder),
@@ -129,8 +129,8 @@ pub fn target_folder() -> PathBuf {
     }
 }
 
-/// Unpacks the pack that holds the path `inner` unless that was done, and returns the folder of the
-/// unpacked corpora.
+/// Unpacks the pack that contains the path `inner`, unless it is already unpacked, and returns the
+/// folder of the unpacked corpora.
 fn unpacked(inner: &str) -> io::Result<PathBuf> {
     static UNPACKING: Mutex<()> = Mutex::new(());
     let first = inner.split('/').next().unwrap_or(inner);

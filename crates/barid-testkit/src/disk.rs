@@ -1,5 +1,5 @@
-//! The one place of the development crates that touches the disk: mail is made here for programs of
-//! others, which know no `Vfs`, and sources are read here.
+//! The only place of the development crates that touches the disk: mail is written here for other
+//! programs, which know no `Vfs`, and sources are read here.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Reads a whole file as text, bytes that are no UTF-8 replaced.
+/// Reads a whole file as text; bytes that are not UTF-8 are replaced.
 pub fn read_text(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
@@ -29,8 +29,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Brings the files of a directory to the disk: from then on a file system that allocates late
-/// counts the same blocks.
+/// Writes the files of a directory to the disk: from then on a file system with delayed allocation
+/// reports the same number of blocks.
 pub fn settle(dir: &Path) -> io::Result<()> {
     for path in list(dir)? {
         File::open(path)?.sync_all()?;
@@ -63,17 +63,17 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Whether there is anything at a path.
+/// Returns `true` if anything exists at a path.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Whether a path leads to a file: no folder, socket or device.
+/// Returns `true` if a path leads to a regular file, not a folder, socket or device.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
-/// The paths in a directory, sorted by their names.
+/// Returns the paths in a directory, sorted by their names.
 pub fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(path)?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -82,14 +82,15 @@ pub fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Gives a tree to a user; what is theirs already is left alone, so that its ctime stays.
+/// Changes the owner of a tree; files that the user already owns are unchanged, so that their ctime
+/// stays.
 pub fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     let mut folders = vec![path.to_path_buf()];
     while let Some(path) = folders.pop() {
         match chown_one(&path, uid, gid) {
             Ok(true) => folders.extend(list(&path)?),
             Ok(false) => {}
-            // A lock file, say, that was there when its folder was listed.
+            // For example a lock file that existed when its folder was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -97,7 +98,7 @@ pub fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives one away; whether it is a folder.
+/// Changes the owner of one file. Returns `true` if it is a folder.
 fn chown_one(path: &Path, uid: u32, gid: u32) -> io::Result<bool> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.uid() != uid {
@@ -127,7 +128,7 @@ pub fn set_mtime(file: &File, unix_seconds: i64) -> io::Result<()> {
     file.set_modified(SystemTime::UNIX_EPOCH + since)
 }
 
-/// The files under a directory, at any depth, sorted by path.
+/// Returns the files under a directory, at any depth, sorted by path.
 pub fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![path.to_path_buf()];
@@ -142,7 +143,7 @@ pub fn list_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The entries of a directory that are directories, sorted.
+/// Returns the entries of a directory that are directories, sorted.
 pub fn list_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(list(path)?.into_iter().filter(|path| path.is_dir()).collect())
 }
@@ -152,7 +153,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     fs::copy(from, to)
 }
 
-/// Makes a symbolic link to a target, in place of one that may be there.
+/// Creates a symbolic link to a target, replacing an existing one.
 pub fn link_to(target: &Path, path: &Path) -> io::Result<()> {
     if exists(path) {
         remove_file(path)?;
@@ -160,7 +161,7 @@ pub fn link_to(target: &Path, path: &Path) -> io::Result<()> {
     symlink(target, path)
 }
 
-/// Copies a file; `text` is put in after its first `offset` bytes.
+/// Copies a file with `text` inserted after its first `offset` bytes.
 pub fn copy_with(from: &Path, to: &Path, offset: u64, text: &[u8]) -> io::Result<()> {
     let (mut from, mut to) = (File::open(from)?, create(to)?);
     io::copy(&mut io::Read::take(&mut from, offset), &mut to)?;
@@ -168,18 +169,19 @@ pub fn copy_with(from: &Path, to: &Path, offset: u64, text: &[u8]) -> io::Result
     io::copy(&mut from, &mut to).map(drop)
 }
 
-/// The bytes that are free for this user on the file system of a path.
+/// Returns the bytes that are free for this user on the file system of a path.
 pub fn free(path: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(path)?;
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
-/// The size of a file in bytes.
+/// Returns the size of a file in bytes.
 pub fn size(path: &Path) -> io::Result<u64> {
     Ok(fs::metadata(path)?.len())
 }
 
-/// The bytes that the file system has allocated for a tree, its folders too; 0 if nothing is there.
+/// Returns the bytes that the file system has allocated for a tree, including its folders; 0 if it
+/// does not exist.
 pub fn allocated(path: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let mut paths = vec![path.to_path_buf()];
@@ -196,19 +198,19 @@ pub fn allocated(path: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Puts what was written to the file system of `path` on its disk.
+/// Writes all pending changes of the file system of `path` to its disk.
 pub fn sync_file_system(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(path)?)?)
 }
 
-/// Makes the kernel forget the clean pages and names that it keeps of all file systems; what was
-/// written must be on the disk before. Needs the right to write `/proc/sys/vm/drop_caches`.
+/// Makes the kernel drop its clean pages and names of all file systems; changes must already be on
+/// disk. Needs permission to write `/proc/sys/vm/drop_caches`.
 pub fn drop_caches() -> io::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")
 }
 
-/// Appends to a file that exists.
+/// Appends to an existing file.
 pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut OpenOptions::new().append(true).open(path)?, bytes)
 }
@@ -218,7 +220,7 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Cuts or extends a file.
+/// Truncates or extends a file.
 pub fn set_len(path: &Path, len: u64) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.set_len(len)
 }

@@ -1,7 +1,7 @@
-//! What barid's tests and benchmarks stand on: generated mail, the corpora of real mail, and the
-//! peers, that is the other mail programs whose answers are compared with ours.
+//! The foundation of barid's tests and benchmarks: generated mail, the corpora of real mail, and
+//! the peers, which are other mail programs whose answers are compared with barid's.
 //!
-//! A test that needs a peer or a corpus asks for it and returns when it gets `None`: the reason was
+//! A test that needs a peer or a corpus requests it and returns if it gets `None`: the reason was
 //! printed as `skipped: ...`, and with `CI=true` the test has already failed ([`skip_or_fail`]).
 //!
 //! Development only: nothing that is shipped depends on this crate.

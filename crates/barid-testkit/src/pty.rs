@@ -1,4 +1,4 @@
-//! A terminal that nobody looks at, for programs that refuse to run without one.
+//! A terminal without a viewer, for programs that refuse to run without one.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::disk::{self, File};
 
-/// The most of a program's screen output that is kept, in bytes.
+/// The most bytes of a program's screen output that are stored.
 const OUTPUT_LEN_MAX: usize = 1 << 20;
 
 /// The master side of a pseudo-terminal, drained by a thread of its own.
@@ -25,7 +25,7 @@ impl Pty {
     /// Opens a terminal and makes it the standard input, output and error of `command`.
     ///
     /// The command must be dropped after it was started, or [`Pty::output`] waits for ever: it
-    /// holds the terminal open.
+    /// keeps the terminal open.
     pub(crate) fn attach(command: &mut Command) -> io::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
@@ -38,7 +38,7 @@ impl Pty {
         Ok(Self { reader })
     }
 
-    /// What was printed, once every program that has the terminal has ended.
+    /// Returns the output, after every program on the terminal has ended.
     pub(crate) fn output(self) -> Vec<u8> {
         self.reader.join().expect("because the reader does not panic")
     }

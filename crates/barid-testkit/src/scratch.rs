@@ -1,4 +1,4 @@
-//! Folders of tests.
+//! Temporary folders for tests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::peers::PeerUser;
 
 /// A fresh folder under the temporary folder of the system, removed when dropped.
 ///
-/// It lies outside the build folder, so that the unprivileged user as whom peers run can reach it.
+/// It lies outside the build folder, so that the unprivileged user of the peers can reach it.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Creates a folder whose name holds `label`.
+    /// Creates a folder with `label` in its name.
     pub fn new(label: &str) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
@@ -31,12 +31,12 @@ impl Scratch {
         }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives everything in the folder to the user as whom peers run; without effect unless the
+    /// Makes the user of the peers the owner of everything in the folder; has no effect unless the
     /// test runs as root. Peers call it before they start.
     pub fn hand_over(&self) -> io::Result<()> {
         PeerUser::get()?.take(&self.path)

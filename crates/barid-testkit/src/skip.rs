@@ -1,8 +1,8 @@
-//! What happens when a test lacks something.
+//! The handling of tests whose requirements are missing.
 
 /// Reports that a test cannot run because `what` is missing.
 ///
-/// Prints `skipped: ...`; the caller then returns. With the environment variable `CI` set to `true`
+/// Prints `skipped: ...`; the caller then returns. If the environment variable `CI` is `true`,
 /// nothing may be missing.
 ///
 /// # Panics
@@ -14,7 +14,7 @@ pub fn skip_or_fail(what: &str) {
     eprintln!("skipped: {what}");
 }
 
-/// Returns `true` if the environment says `CI=true`.
+/// Returns `true` if the environment has `CI=true`.
 pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }

@@ -1,14 +1,14 @@
-//! What a process used, from the kernel's accounting.
+//! The resource usage of a process, from the kernel's accounting.
 //!
-//! Time, CPU and the peak of all resident memory come from `wait4`, exact, at no cost to the
-//! measured process; faults and blocks from what `getrusage` says of all children before and after
-//! it was reaped, which is exact as long as no other thread reaps a child meanwhile. The peak is at
-//! least that of the measuring process, which therefore must be small. Anonymous memory (`RssAnon`,
-//! what DESIGN.md calls peak memory) has no peak counter in the kernel, so it is sampled from
-//! `/proc/PID/status`; that disturbs short runs, so it is asked for separately
-//! ([`Sampling::Every`]) and such runs are not used for times. Samples are taken once the process
-//! executes the command: before, it has the memory of the measuring process. A run shorter than the
-//! interval has no sample, and [`Usage::anon_peak`] is `None`.
+//! Time, CPU and the peak of all resident memory come from `wait4`: exact, at no cost to the
+//! measured process. Faults and blocks are differences of `getrusage` over all children before and
+//! after it was reaped, which is exact as long as no other thread reaps a child meanwhile. The peak
+//! is at least that of the measuring process, which therefore must be small. Anonymous memory
+//! (`RssAnon`, the peak memory of DESIGN.md) has no peak counter in the kernel, so it is sampled
+//! from `/proc/PID/status`; that disturbs short runs, so it must be requested ([`Sampling::Every`])
+//! and such runs are not used for times. Samples start when the process executes the command:
+//! before that, it has the memory of the measuring process. A run shorter than the interval has no
+//! sample, and [`Usage::anon_peak`] is `None`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use wait4::Wait4;
 
 use crate::disk;
 
-/// What a finished process used.
+/// The resource usage of a finished process.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// From just before it was started until it was reaped.
+    /// Time from just before it was started until it was reaped.
     pub wall: Duration,
     /// CPU time in user mode.
     pub user: Duration,
@@ -38,7 +38,7 @@ pub struct Usage {
     pub sys: Duration,
     /// The peak of all resident memory in bytes, file pages included (`ru_maxrss`).
     pub maxrss: u64,
-    /// The highest sample of anonymous memory in bytes, if sampling was asked for.
+    /// The highest sample of anonymous memory in bytes, if sampling was requested.
     pub anon_peak: Option<u64>,
     /// Page faults that needed no reading (`ru_minflt`).
     pub minor_faults: u64,
@@ -48,11 +48,11 @@ pub struct Usage {
     pub blocks_in: u64,
     /// Blocks of 512 bytes that a file system was given to write (`ru_oublock`).
     pub blocks_out: u64,
-    /// What was read and written, that of children which it waited for included.
+    /// Its reads and writes, including those of children that it waited for.
     pub io: Io,
 }
 
-/// What a process read and wrote (`/proc/PID/io`).
+/// The reads and writes of a process (`/proc/PID/io`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Io {
     /// Bytes returned by calls that read, of pipes and sockets as well.
@@ -66,8 +66,8 @@ pub struct Io {
 }
 
 impl Io {
-    /// Of a process, also of one that has ended and was not reaped; zeroes where the kernel does
-    /// not tell.
+    /// Reads the counters of a process, which may have ended but must not be reaped; zeroes if the
+    /// kernel does not report them.
     pub(crate) fn of(pid: u32) -> Self {
         let text = disk::read_text(Path::new(&format!("/proc/{pid}/io"))).unwrap_or_default();
         let value = |name: &str| {
@@ -83,7 +83,7 @@ impl Io {
         }
     }
 
-    /// What was added since `before`.
+    /// Returns the difference from `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             read_chars: self.read_chars.saturating_sub(before.read_chars),
@@ -95,14 +95,14 @@ impl Io {
 }
 
 impl Usage {
-    /// The peak of anonymous memory in bytes as sampled; of a run too short for a sample
+    /// Returns the peak of anonymous memory in bytes as sampled; for a run too short for a sample
     /// [`Usage::maxrss`], which is never less.
     pub fn memory(&self) -> u64 {
         self.anon_peak.unwrap_or(self.maxrss)
     }
 }
 
-/// Whether to look at the memory of a running process.
+/// A choice whether to sample the memory of a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// No: nothing disturbs the run.
@@ -111,12 +111,12 @@ pub enum Sampling {
     Every(Duration),
 }
 
-/// Runs a command to its end and tells what it used.
+/// Runs a command to its end and returns its resource usage.
 ///
 /// # Errors
 ///
-/// When it cannot be started. A command that runs longer than `deadline` is killed; its status
-/// then says so.
+/// If it cannot be started. A command that runs longer than `deadline` is killed, which its status
+/// shows.
 pub fn measure(command: &mut Command, deadline: Duration, sampling: Sampling) -> io::Result<Usage> {
     let start = Instant::now();
     let child = command.spawn()?;
@@ -134,7 +134,7 @@ pub fn finish(
     let (done, watch) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || watch_process(pid, deadline, sampling, &watch));
     let before = Counters::of_children();
-    // Once it has been reaped nobody knows what it read and wrote.
+    // After it has been reaped its reads and writes are unknown.
     let ended = await_end(pid);
     let wall = start.elapsed();
     let io = Io::of(pid);
@@ -161,7 +161,7 @@ pub fn finish(
     })
 }
 
-/// Waits for the end of a child, and leaves it to be reaped.
+/// Waits for the end of a child without reaping it.
 fn await_end(pid: u32) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(pid as i32) else { return Ok(()) };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -173,7 +173,7 @@ fn await_end(pid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What all children that were reaped so far have used together.
+/// The total usage of all children reaped so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     minor_faults: u64,
@@ -183,7 +183,7 @@ struct Counters {
 }
 
 impl Counters {
-    /// Zeroes where the kernel does not tell.
+    /// Reads the counters; zeroes if the kernel does not report them.
     fn of_children() -> Self {
         let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Self::default() };
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
@@ -196,15 +196,15 @@ impl Counters {
     }
 }
 
-/// Samples and enforces the deadline until the other end of `watch` is dropped; the peak of the
-/// samples in bytes.
+/// Samples and enforces the deadline until the other end of `watch` is dropped. Returns the peak of
+/// the samples in bytes.
 fn watch_process(
     pid: u32,
     deadline: Duration,
     sampling: Sampling,
     watch: &mpsc::Receiver<()>,
 ) -> u64 {
-    // A descriptor of the process cannot come to mean another one, as its number can.
+    // A descriptor always refers to the same process; a number can be reused.
     let process = Pid::from_raw(pid as i32).and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
     let mut memory = Memory::of(pid);
     let start = Instant::now();
@@ -219,7 +219,7 @@ fn watch_process(
         };
         match watch.recv_timeout(pause) {
             Err(RecvTimeoutError::Timeout) if start.elapsed() >= deadline => {
-                // It may have ended just now, which is as good.
+                // It may have ended just now, which is fine.
                 process.map(|process| pidfd_send_signal(process, Signal::KILL));
                 return memory.peak;
             }
@@ -229,11 +229,11 @@ fn watch_process(
     }
 }
 
-/// The peak of a process's anonymous memory as far as it was looked at.
+/// The peak of a process's anonymous memory in the samples.
 #[derive(Debug)]
 struct Memory {
     folder: PathBuf,
-    /// The command line of this process, which the other one has until it executes the command.
+    /// The command line of this process, which the child shares until it executes the command.
     own_cmdline: Vec<u8>,
     is_command: bool,
     /// In bytes.
@@ -249,7 +249,7 @@ impl Memory {
 
     fn look(&mut self) {
         if !self.is_command {
-            // While the command is being executed there is none.
+            // It is empty while the command is being executed.
             let cmdline = disk::read(&self.folder.join("cmdline")).unwrap_or_default();
             self.is_command = !cmdline.is_empty() && cmdline != self.own_cmdline;
         }

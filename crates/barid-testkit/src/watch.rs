@@ -1,9 +1,8 @@
-//! What a running process uses for one of many things that it does.
+//! The resource usage of a running process for one of many requests.
 //!
-//! A session with a peer is asked for one thing after the other. Time, CPU, reads and writes of one
-//! of them are the differences of the kernel's counters; the peak of resident memory is reset
-//! before (`/proc/PID/clear_refs`), where that is allowed. CPU times are counted by the kernel in
-//! ticks, usually of 10 ms.
+//! A session with a peer gets one request after the other. Time, CPU, reads and writes of one of
+//! them are differences of the kernel's counters; the peak of resident memory is reset before
+//! (`/proc/PID/clear_refs`), if permitted. The kernel counts CPU times in ticks, usually of 10 ms.
 
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -13,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::disk;
 use crate::usage::{Io, Sampling, rss_anon};
 
-/// What was used between two moments.
+/// The usage between two moments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
-    /// How long it took.
+    /// Elapsed time.
     pub wall: Duration,
     /// CPU time in user mode.
     pub user: Duration,
@@ -24,13 +23,13 @@ pub struct Watched {
     pub sys: Duration,
     /// The peak of all resident memory in bytes, file pages included.
     pub maxrss: u64,
-    /// The highest sample of anonymous memory in bytes, if sampling was asked for.
+    /// The highest sample of anonymous memory in bytes, if sampling was requested.
     pub anon_peak: Option<u64>,
-    /// What was read and written.
+    /// Its reads and writes.
     pub io: Io,
 }
 
-/// A process that is looked at.
+/// A process being observed.
 #[derive(Debug)]
 pub struct Watch {
     pid: u32,
@@ -41,9 +40,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look at a process, which runs already.
+    /// Begins to observe a process that is already running.
     pub fn start(pid: u32, sampling: Sampling) -> Self {
-        // Where it is not allowed, the peak is that of the whole life of the process.
+        // If that is not permitted, the peak is that of the whole life of the process.
         drop(disk::write(Path::new(&format!("/proc/{pid}/clear_refs")), b"5"));
         let sampler = match sampling {
             Sampling::Off => None,
@@ -56,7 +55,7 @@ impl Watch {
         Self { pid, io, cpu, sampler, start: Instant::now() }
     }
 
-    /// Ends it; the process must still run.
+    /// Ends the observation; the process must still be running.
     pub fn end(self) -> Watched {
         let wall = self.start.elapsed();
         let (user, sys) = cpu(self.pid);
@@ -75,7 +74,7 @@ impl Watch {
     }
 }
 
-/// What a running process has used in its whole life, `wall` left out.
+/// Returns the usage of a running process in its whole life, without `wall`.
 pub fn so_far(pid: u32) -> Watched {
     let (user, sys) = cpu(pid);
     let (maxrss, io) = (peak(pid), Io::of(pid));
@@ -104,7 +103,7 @@ fn peak(pid: u32) -> u64 {
 /// CPU times in user mode and in the kernel, of all threads.
 fn cpu(pid: u32) -> (Duration, Duration) {
     let text = disk::read_text(Path::new(&format!("/proc/{pid}/stat"))).unwrap_or_default();
-    // The name of the program, in brackets, may hold anything.
+    // The name of the program, in brackets, may contain anything.
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let per_s = rustix::param::clock_ticks_per_second().max(1) as f64;

@@ -1,4 +1,4 @@
-//! The peers read generated mailboxes as what they were meant to be.
+//! The peers read generated mailboxes as intended.
 
 use barid_testkit::Scratch;
 use barid_testkit::boxes::{MboxOptions, MboxVariant};
@@ -7,7 +7,7 @@ use barid_testkit::peers::{CClient, Dovecot};
 
 const COUNT: u64 = 400;
 
-/// The subjects in the order of the mailbox, as the raw lines of the headers say.
+/// Returns the subjects in the order of the mailbox, from the raw lines of the headers.
 fn subjects(dovecot: &Dovecot, location: &str) -> Vec<String> {
     let mut imap = dovecot.imap(location, &[]).unwrap();
     assert_eq!(imap.command("SELECT INBOX").unwrap().number("EXISTS"), Some(COUNT as u32));

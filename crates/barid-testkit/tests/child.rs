@@ -1,4 +1,4 @@
-//! Children of tests: what they say, how they end.
+//! Children of tests: their lines and their ends.
 
 use std::time::{Duration, Instant};
 

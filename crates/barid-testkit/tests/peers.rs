@@ -109,7 +109,7 @@ fn barriers_are_counted() {
     let location = dovecot.mbox_location(&path);
     let mut imap = dovecot.imap_counted(&location, &[("mbox_lazy_writes", "no")]).unwrap();
     imap.command("SELECT INBOX").unwrap();
-    // Dovecot synchronises what it appends, and no rewrite.
+    // Dovecot syncs appends, but not rewrites.
     assert_eq!(imap.barriers(), Some(0));
     imap.append("INBOX", "", MESSAGES[0].replace('\n', "\r\n").as_bytes()).unwrap();
     assert!(imap.barriers().unwrap() > 0);

@@ -32,8 +32,8 @@ impl MaildirWriter {
         Ok(Self { path: path.to_path_buf() })
     }
 
-    /// Writes a message under a unique name without flags (`SECONDS.UNIQUE.HOST`). A \Recent one
-    /// goes to `new`, others to `cur` with their flags; the modification time is its date.
+    /// Writes a message under a unique name without flags (`SECONDS.UNIQUE.HOST`). A \Recent
+    /// message goes to `new`, others to `cur` with their flags; the modification time is its date.
     pub fn deliver(&self, name: &str, message: &GeneratedMessage) -> io::Result<()> {
         let path = if message.flags.contains(Flag::Recent) {
             self.path.join("new").join(name)
@@ -48,9 +48,8 @@ impl MaildirWriter {
     }
 }
 
-/// The unique part of the name of a message's file: two of three as Dovecot delivers them, with
-/// both sizes, the others as qmail does. In the order of the dates, and for equal seconds of the
-/// numbers.
+/// Returns the unique part of the name of a message's file: one in three as Dovecot delivers them,
+/// with both sizes, the others as qmail does. Names sort by date, and within a second by number.
 pub fn maildir_name(number: u64, message: &GeneratedMessage) -> String {
     let date = message.date;
     // A corpus has less than a million messages in a second.

@@ -9,17 +9,17 @@ use crate::calendar::Calendar;
 use crate::corpus::GeneratedMessage;
 use crate::disk::{self, File};
 
-/// How messages are told apart in one file.
+/// The rule that separates messages in one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MboxVariant {
-    /// Lines that start with `From ` get a `>`; which lines had one already is lost.
+    /// Lines that start with `From ` get a `>`; it is lost which lines already had one.
     #[default]
     Mboxo,
     /// Lines of any number of `>` and `From ` get one more.
     Mboxrd,
     /// Like mboxo, with `Content-Length`.
     Mboxcl,
-    /// Nothing is quoted; `Content-Length` tells.
+    /// Nothing is quoted; `Content-Length` determines the end.
     Mboxcl2,
     /// Messages between lines of four ^A.
     Mmdf,
@@ -29,7 +29,7 @@ impl MboxVariant {
     /// All variants.
     pub const ALL: [Self; 5] = [Self::Mboxo, Self::Mboxrd, Self::Mboxcl, Self::Mboxcl2, Self::Mmdf];
 
-    /// The name in lower case.
+    /// Returns the name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mboxo => "mboxo",
@@ -40,7 +40,7 @@ impl MboxVariant {
         }
     }
 
-    /// The variant with a name.
+    /// Returns the variant with a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|variant| variant.name() == name)
     }
@@ -49,7 +49,8 @@ impl MboxVariant {
         matches!(self, Self::Mboxcl | Self::Mboxcl2)
     }
 
-    /// Whether a line, which starts with `From ` after `quotes` times `>`, gets a `>` more.
+    /// Returns `true` if the variant quotes a line that starts with `From ` after `quotes` times
+    /// `>`.
     fn quotes(self, quotes: usize) -> bool {
         match self {
             Self::Mboxo | Self::Mboxcl => quotes == 0,
@@ -59,13 +60,13 @@ impl MboxVariant {
     }
 }
 
-/// How a message is put into an mbox.
+/// The options for writing messages to an mbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MboxOptions {
     /// The variant.
     pub variant: MboxVariant,
-    /// Write `Status` and `X-Status`, which hold the flags; otherwise a reader takes every message
-    /// for a new one.
+    /// Write `Status` and `X-Status`, which contain the flags; otherwise readers treat every
+    /// message as new.
     pub status: bool,
     /// End lines with CRLF.
     pub crlf: bool,
@@ -127,7 +128,7 @@ impl MboxOptions {
         }
     }
 
-    /// Appends lines, those quoted that the variant quotes.
+    /// Appends lines, quoting those that the variant quotes.
     fn quote(&self, mut bytes: &[u8], out: &mut Vec<u8>) {
         const FROM: &[u8] = b"From ";
         // Copies up to each such line; they are rare.
@@ -161,7 +162,7 @@ pub struct MboxWriter {
 }
 
 impl MboxWriter {
-    /// Bytes that are gathered before they are written.
+    /// Bytes that are buffered before they are written.
     const BUFFER_LEN: usize = 1 << 20;
 
     /// Creates the file or empties it.
@@ -180,13 +181,13 @@ impl MboxWriter {
         if self.buffer.len() >= Self::BUFFER_LEN { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left; how many bytes were written.
+    /// Writes the buffered bytes. Returns the number of bytes written in all.
     pub fn finish(mut self) -> io::Result<u64> {
         self.flush()?;
         Ok(self.written)
     }
 
-    /// Adds what [`MboxOptions::render`] made.
+    /// Appends the output of [`MboxOptions::render`].
     pub(super) fn write_rendered(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.written += bytes.len() as u64;
@@ -202,7 +203,7 @@ impl MboxWriter {
     }
 }
 
-/// The header with its last line's LF, and the body.
+/// Returns the header with its last line's LF, and the body.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     if let Some(body) = bytes.strip_prefix(b"\n") {
         return (b"", body);
@@ -223,7 +224,7 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("because writing to memory does not fail");
 }
 
-/// Where `needle` starts.
+/// Returns the offset of `needle`.
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, needle)
 }

@@ -1,4 +1,4 @@
-//! Mailboxes on the disk: Maildir, mbox in its variants, MMDF; from generated mail and from any.
+//! Mailboxes on disk: Maildir, mbox in its variants, MMDF; from generated or other mail.
 
 mod maildir;
 mod mbox;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::corpus::Corpus;
 
-/// What was written.
+/// Size of the written mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Messages.
@@ -26,8 +26,8 @@ pub struct Written {
 impl Corpus {
     /// Writes all messages as a new Maildir, from all cores.
     ///
-    /// Names are those of Dovecot's and of qmail's delivery, modification times the dates of
-    /// arrival; what is \Recent is in `new`. Nothing is synced.
+    /// Names are those of Dovecot's and of qmail's delivery, modification times are the dates of
+    /// arrival; \Recent messages are in `new`. Nothing is synced.
     pub fn write_maildir(&self, path: &Path) -> io::Result<Written> {
         let writer = MaildirWriter::create(path)?;
         parallel::for_each_chunk(self, |number, message| {
@@ -41,8 +41,8 @@ impl Corpus {
         self.write_to(MboxWriter::create(path, options)?, options)
     }
 
-    /// Adds all messages to an mbox file, which is created if it is missing; `bytes` are those that
-    /// were added. Nothing is synced.
+    /// Appends all messages to an mbox file, which is created if it is missing; `bytes` counts the
+    /// appended bytes. Nothing is synced.
     pub fn append_mbox(&self, path: &Path, options: MboxOptions) -> io::Result<Written> {
         self.write_to(MboxWriter::append_to(path, options)?, options)
     }

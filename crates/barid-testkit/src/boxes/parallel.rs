@@ -8,7 +8,7 @@ use std::thread;
 use super::Written;
 use crate::corpus::{Corpus, GeneratedMessage};
 
-/// Messages that a thread takes at once.
+/// Messages that a thread processes at once.
 const CHUNK_LEN: u64 = 256;
 /// Finished chunks that may wait for each thread.
 const CHUNKS_WAITING_MAX: usize = 4;
@@ -47,7 +47,7 @@ pub(super) fn for_each_chunk(
     Ok(Written { messages: corpus.len(), bytes })
 }
 
-/// Renders every message on all cores and hands the bytes to `write` in the order of the messages.
+/// Renders every message on all cores and passes the bytes to `write` in the order of the messages.
 pub(super) fn in_order(
     corpus: &Corpus,
     render: impl Fn(&GeneratedMessage, &mut Vec<u8>) + Sync,
@@ -71,7 +71,7 @@ pub(super) fn in_order(
     })
 }
 
-/// Renders the chunks `first`, `first + step`, ... below `end` until nobody wants them.
+/// Renders the chunks `first`, `first + step`, ... below `end` until the receiver is gone.
 fn render_chunks(
     corpus: &Corpus,
     (first, step, end): (u64, u64, u64),

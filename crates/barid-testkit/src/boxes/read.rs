@@ -1,7 +1,7 @@
-//! Reading an mbox back, to see what programs made of it. It shares no code with what is tested.
+//! A reader of mbox files, to check what programs wrote. It shares no code with the tested crates.
 //!
-//! For mail whose bodies hold no line that looks like a From_ line, as
-//! [`super::MboxVariant::Mboxo`] writes it; LF line ends.
+//! It reads mail whose bodies contain no line like a From_ line, as [`super::MboxVariant::Mboxo`]
+//! writes it; LF line ends.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,19 +17,19 @@ const READ_LEN: usize = 4 << 20;
 /// The largest message that is read.
 const MESSAGE_LEN_MAX: usize = 1 << 30;
 
-/// The headers that an mbox keeps for itself, and the one that may say a wrong length.
+/// The headers that an mbox owns, and the one whose length may be wrong.
 const OWN: [&str; 7] =
     ["status", "x-status", "x-keywords", "x-uid", "x-imap", "x-imapbase", "content-length"];
 
-/// A message as it stands in an mbox.
+/// A message as stored in an mbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Where its From_ line starts.
+    /// Offset of its From_ line.
     pub offset: u64,
     /// Bytes from its From_ line to the next one.
     pub len: u64,
     /// The hash of the message: without the From_ line, the blank line that ends it, and the
-    /// headers that the mailbox keeps for itself.
+    /// headers that the mailbox owns.
     pub hash: u64,
     /// `X-UID`.
     pub uid: Option<u32>,
@@ -39,19 +39,19 @@ pub struct StoredMessage {
     pub keywords: Vec<String>,
 }
 
-/// Hands each message of an mbox to `visit`, in order; the pseudo-message of c-client and Dovecot
-/// is left out. Tells how many there were. Takes memory for a few megabytes and the largest
+/// Passes each message of an mbox to `visit`, in order, without the pseudo-message of c-client and
+/// Dovecot. Returns the number of messages. Takes memory for a few megabytes and the largest
 /// message.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, does not begin with a From_ line, or has a message of more than a
+/// If the file cannot be read, does not begin with a From_ line, or has a message of more than a
 /// gigabyte.
 pub fn read_mbox(path: &Path, mut visit: impl FnMut(StoredMessage)) -> io::Result<u64> {
     let mut file = disk::open(path)?;
     let mut buffer: Vec<u8> = Vec::new();
     let (mut offset, mut count, mut is_end) = (0_u64, 0, false);
-    // Before `searched` no message begins except at the start of the buffer.
+    // No message begins before `searched`, except at the start of the buffer.
     let mut searched = 1;
     while !is_end {
         let had = buffer.len();
@@ -81,7 +81,7 @@ fn invalid(path: &Path, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()))
 }
 
-/// Where the next From_ line starts, from `from` on; it is whole, or the file ends.
+/// Returns the offset of the next From_ line from `from` on; it is complete, or the file ends.
 fn separator(bytes: &[u8], from: usize, is_end: bool) -> Option<usize> {
     let mut search = from.saturating_sub(1);
     while let Some(found) = memmem::find(bytes.get(search..)?, b"\nFrom ") {
@@ -98,14 +98,14 @@ fn separator(bytes: &[u8], from: usize, is_end: bool) -> Option<usize> {
     None
 }
 
-/// Whether a line that starts with `From ` has a time and a year.
+/// Returns `true` if a line that starts with `From ` has a time and a year.
 fn is_from_line(line: &[u8]) -> bool {
     let digits = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
     let has_time = line.windows(5).any(|w| w[2] == b':' && digits(&w[..2]) && digits(&w[3..]));
     has_time && line.windows(5).any(|window| window[0] == b' ' && digits(&window[1..]))
 }
 
-/// Hands over a message; whether it is one.
+/// Passes a message to `visit`. Returns `false` for the pseudo-message.
 fn message(bytes: &[u8], offset: u64, visit: &mut impl FnMut(StoredMessage)) -> io::Result<bool> {
     if !bytes.starts_with(b"From ") {
         let text = format!("no From_ line at offset {offset}");
@@ -150,7 +150,8 @@ fn message(bytes: &[u8], offset: u64, visit: &mut impl FnMut(StoredMessage)) -> 
     Ok(true)
 }
 
-/// The header without From_ line and blank line, and the body without the blank line at its end.
+/// Returns the header without From_ line and blank line, and the body without the blank line at its
+/// end.
 fn split(message: &[u8]) -> (&[u8], &[u8]) {
     let first = memchr::memchr(b'\n', message).map_or(message.len(), |at| at + 1);
     let rest = &message[first..];
@@ -165,7 +166,7 @@ fn split(message: &[u8]) -> (&[u8], &[u8]) {
     (&rest[..end], &body[..body.len() - usize::from(has_blank)])
 }
 
-/// The fields of a header: name, and all lines.
+/// Returns the fields of a header: name, and all lines.
 fn fields(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = header;
     std::iter::from_fn(move || {

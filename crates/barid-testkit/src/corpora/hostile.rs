@@ -10,7 +10,7 @@ const DAMAGED: u64 = 240;
 /// Seed of the damage.
 const SEED: u64 = 110;
 
-/// Messages of a few lines, each with one thing that no program may trip over.
+/// Messages of a few lines, each with one thing that programs must survive.
 const CASES: [(&str, &[u8]); 36] = [
     ("empty", b""),
     ("blank-line", b"\n"),
@@ -56,7 +56,7 @@ const CASES: [(&str, &[u8]); 36] = [
     ("from-line", b"From a@example.org Tue Mar  5 12:22:10 2024\nSubject: from line\n\nx\n"),
 ];
 
-/// Pieces that damage puts anywhere.
+/// Pieces that random damage inserts.
 const PIECES: [&[u8]; 12] = [
     b"\0",
     b"\r\n",
@@ -86,7 +86,7 @@ pub(super) fn files(corpus: &Corpus) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Returns multiparts in multiparts, more than any parser goes down.
+/// Returns multiparts nested deeper than any parser descends.
 fn deep() -> Vec<u8> {
     let mut bytes = b"Subject: deep\n".to_vec();
     for depth in 0..200 {
@@ -131,7 +131,7 @@ fn damaged(corpus: &Corpus, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Returns a message of a circle of up to nine, each of which answers the next and quotes all ids.
+/// Returns a message of a circle of up to nine, each of which answers the next and lists all ids.
 fn in_circles(number: usize) -> Vec<u8> {
     let (circle, size) = (number / 10, number / 10 % 8 + 2);
     let id = |at: usize| format!("<{circle}.{}@loop.example.org>", at % size);
@@ -149,7 +149,8 @@ fn in_circles(number: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Returns mailboxes: whole, cut, with CRLF, and with lines that only look like separators.
+/// Returns mailboxes: complete, truncated, with CRLF, and with lines that only look like
+/// separators.
 fn mailboxes(corpus: &Corpus) -> Vec<(String, Vec<u8>)> {
     let from = "From a@example.org Tue Mar  5 12:22:10 2024\n";
     let (mut mbox, mut mmdf) = (Vec::new(), Vec::new());

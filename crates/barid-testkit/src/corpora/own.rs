@@ -1,8 +1,8 @@
-//! Small corpora of our own making, for a machine without those of real mail.
+//! Small generated corpora, for machines without those of real mail.
 //!
-//! They have the folders that tests ask for, and everywhere the same messages: mail of [`Corpus`],
-//! spam, and in `torture` mail that is broken on purpose. They are written to
-//! `barid-corpora-own` in the build folder, under a name that follows from their content.
+//! They have the folders that tests use, and the same messages everywhere: mail of [`Corpus`],
+//! spam, and in `torture` mail that is broken on purpose. They are written to `barid-corpora-own`
+//! in the build folder, under a name derived from their content.
 
 use std::io;
 use std::path::PathBuf;
@@ -58,8 +58,8 @@ fn name(folder: &str, number: u64) -> String {
     format!("{folder}/{number:04}.eml")
 }
 
-/// Returns a message of a list: now and then with lines that an mbox quotes, or without the end of
-/// its last line.
+/// Returns a message of a list: sometimes with lines that an mbox quotes, or without the end of its
+/// last line.
 fn list_message(corpus: &Corpus, number: u64) -> Vec<u8> {
     let mut bytes = corpus.message(number).bytes;
     let is_encoded = bytes.windows(6).any(|part| part == b"base64");
@@ -72,8 +72,8 @@ fn list_message(corpus: &Corpus, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes the files to a folder of this process, which then gets its name; where another process
-/// was faster, its folder has the same content.
+/// Writes the files to a folder of this process, which is then renamed; if another process was
+/// faster, its folder has the same content.
 fn write(files: &[(String, Vec<u8>)]) -> io::Result<PathBuf> {
     let mut hash = Xxh3::new();
     for (name, bytes) in files {

@@ -1,4 +1,4 @@
-//! Generated spam: what filters look at, in every encoding and half a dozen charsets.
+//! Generated spam: the features that filters examine, in every encoding and half a dozen charsets.
 
 use crate::calendar::Calendar;
 use crate::corpus::{Corpus, Random, WORDS, base64_encode};
@@ -65,7 +65,7 @@ const FOREIGN: [(&str, &[u8]); 2] = [
     ),
 ];
 
-/// Returns a message: a function of the seed and the number.
+/// Returns a message, which depends only on the seed and the number.
 pub(super) fn message(seed: u64, number: u64) -> Vec<u8> {
     let mut random = Random::new(seed, number, 0);
     let random = &mut random;
@@ -150,7 +150,7 @@ fn plain(random: &mut Random) -> String {
     text
 }
 
-/// Returns a page with what spammers put between the letters of words.
+/// Returns a page with the markup that spammers insert between the letters of words.
 fn html(random: &mut Random) -> String {
     let mut page = String::from("<html><body bgcolor=\"#ffffff\">\n");
     for line in 0..3 + random.below(15) {

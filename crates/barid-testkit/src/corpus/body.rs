@@ -1,13 +1,13 @@
-//! What follows the header.
+//! Bodies of generated messages.
 
 use std::io::Write;
 
 use super::random::Random;
 use super::text::{Lines, Texts};
 
-/// The longest body, in bytes: the tail of the distribution is cut here.
+/// The longest body, in bytes: the tail of the distribution is cut off here.
 const BODY_LEN_MAX: f64 = 1_000_000.0;
-/// Of the logarithm of the length: with it the mean is 1.6 times the median.
+/// Standard deviation of the logarithm of the length: with it the mean is 1.6 times the median.
 const LEN_SIGMA: f64 = 0.9695;
 
 /// The structure of a message.
@@ -15,11 +15,11 @@ const LEN_SIGMA: f64 = 0.9695;
 enum Kind {
     /// ASCII text without MIME headers or with them.
     Plain,
-    /// UTF-8 as it is.
+    /// Unencoded UTF-8.
     Utf8,
     QuotedPrintable,
     Base64,
-    /// 8-bit text whose charset nobody states.
+    /// 8-bit text without a declared charset.
     Undeclared,
     /// A patch.
     Patch,
@@ -29,11 +29,11 @@ enum Kind {
     Mixed,
     /// Text and a detached signature.
     Signed,
-    /// A message that holds another.
+    /// A message that contains another.
     Forwarded,
 }
 
-/// A body that is decided on but not yet written.
+/// A body whose content is chosen but not yet written.
 #[derive(Debug)]
 pub(crate) struct Body {
     kind: Kind,
@@ -200,8 +200,9 @@ fn fill(lines: &Lines, random: &mut Random, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends paragraphs and quoted ones until `end`, and sometimes a signature; at least a line. One
-/// body in fifty has a line that starts with `From `, which mbox variants treat differently.
+/// Appends paragraphs, some of them quoted, until `end`, and sometimes a signature; at least a
+/// line. One body in fifty has a line that starts with `From `, which mbox variants treat
+/// differently.
 fn prose(lines: &Lines, reply: bool, random: &mut Random, end: usize, out: &mut Vec<u8>) {
     if reply {
         put(out, format_args!("On a day like this, somebody wrote:\n"));

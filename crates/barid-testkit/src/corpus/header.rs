@@ -8,10 +8,10 @@ use super::text::push_base64;
 use super::threads::Threads;
 use crate::calendar::Calendar;
 
-/// The most ids that `References` lists: the first and the nearest ones, as many programs do.
+/// The most ids in `References`: the first and the nearest ones, as many programs do.
 const REFERENCES_MAX: usize = 20;
 
-/// What is known of a message when its header is written.
+/// Data of a message that its header needs.
 pub(crate) struct Facts {
     pub(crate) threads: Threads,
     pub(crate) number: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Facts {
     pub(crate) list: &'static str,
 }
 
-/// Somebody's names.
+/// A person's names.
 #[derive(Clone, Copy)]
 struct Person {
     name: &'static str,
@@ -34,7 +34,8 @@ impl Person {
         Self { name, local, host: random.pick(&HOSTS) }
     }
 
-    /// The author of a message: a function of its number, for answers name whom they answer.
+    /// Returns the author of a message, which depends only on its number, so that answers can name
+    /// the author of the message that they answer.
     fn author(threads: Threads, number: u64) -> Self {
         Self::choose(&mut Random::new(threads.seed, number, random::AUTHOR))
     }
@@ -58,7 +59,7 @@ pub(crate) fn write(facts: &Facts, body: &Body, random: &mut Random, out: &mut V
     sender
 }
 
-/// What relays put before the message's own header.
+/// Appends the fields that relays put before the message's own header.
 fn trace(facts: &Facts, author: Person, random: &mut Random, out: &mut Vec<u8>) {
     let list = facts.list;
     put(out, format_args!("Delivered-To: reader+{list}@example.org\n"));
@@ -85,7 +86,7 @@ fn trace(facts: &Facts, author: Person, random: &mut Random, out: &mut Vec<u8>) 
     }
 }
 
-/// Signatures of hosts: ARC on a quarter of the mail, DKIM on most.
+/// Appends signatures of hosts: ARC on a quarter of the mail, DKIM on most.
 fn authentication(facts: &Facts, author: Person, random: &mut Random, out: &mut Vec<u8>) {
     let (date, host) = (facts.date, author.host);
     put(
@@ -135,7 +136,7 @@ fn digits(random: &mut Random, len: usize) -> String {
     text
 }
 
-/// What the author's program wrote.
+/// Appends the fields that the author's program writes.
 fn message_headers(facts: &Facts, author: Person, random: &mut Random, out: &mut Vec<u8>) {
     let Facts { threads, number, list, .. } = *facts;
     date(facts, random, out);
@@ -165,8 +166,8 @@ fn message_headers(facts: &Facts, author: Person, random: &mut Random, out: &mut
     put(out, format_args!("{}\n", random.pick(&AGENTS)));
 }
 
-/// `Date`, nearly always: a little before arrival, in some zone; sometimes late, obsolete or
-/// broken.
+/// Appends `Date`, nearly always: a little before arrival, in some zone; sometimes late, obsolete
+/// or broken.
 fn date(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     let delay = match random.below(200) {
         0 => random.below(400_000) as i64,
@@ -193,7 +194,7 @@ fn date(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// An address list, folded after every second address.
+/// Appends an address list, folded after every second address.
 fn recipients(name: &str, count: u64, list: Option<&str>, random: &mut Random, out: &mut Vec<u8>) {
     put(out, format_args!("{name}: "));
     for i in 0..count {
@@ -208,7 +209,7 @@ fn recipients(name: &str, count: u64, list: Option<&str>, random: &mut Random, o
     out.push(b'\n');
 }
 
-/// A mailbox; the name as encoded words where it needs them, rarely as raw 8-bit text.
+/// Appends a mailbox; the name as encoded words where it needs them, rarely as raw 8-bit text.
 fn address(person: Person, random: &mut Random, out: &mut Vec<u8>) {
     let Person { name, local, host } = person;
     if name.is_empty() {
@@ -231,7 +232,7 @@ fn address(person: Person, random: &mut Random, out: &mut Vec<u8>) {
     put(out, format_args!("<{local}@{host}>"));
 }
 
-/// `Subject`, encoded where it must be, folded where it is long, broken now and then.
+/// Appends `Subject`, encoded where necessary, folded where long, sometimes broken.
 fn subject(subject: &str, random: &mut Random, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Subject: ");
     if !subject.is_ascii() && !random.per_mille(30) {
@@ -252,7 +253,7 @@ fn subject(subject: &str, random: &mut Random, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Encoded words (RFC 2047) of at most 75 characters, as B or as Q.
+/// Appends encoded words (RFC 2047) of at most 75 characters, as B or as Q.
 fn encoded_words(text: &str, random: &mut Random, out: &mut Vec<u8>) {
     let base64 = random.per_mille(500);
     let mut rest = text;
@@ -294,7 +295,7 @@ pub(crate) fn base64_encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// How an answer names what it answers: both fields mostly, one of them, or none at all.
+/// Appends the reference fields of an answer: mostly both, one of them, or neither.
 fn references(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     let ancestors = facts.threads.ancestors(facts.number);
     let Some(parent) = ancestors.first() else { return };
@@ -325,7 +326,7 @@ fn references(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// What the list adds.
+/// Appends the fields that the list adds.
 fn list_headers(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     let list = facts.list;
     put(
@@ -349,7 +350,7 @@ fn list_headers(facts: &Facts, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// Lines that should not be there.
+/// Appends invalid lines.
 fn oddities(random: &mut Random, out: &mut Vec<u8>) {
     match random.below(500) {
         0 => out.extend_from_slice(b"this line is no header\n"),

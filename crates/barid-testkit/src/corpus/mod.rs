@@ -1,12 +1,12 @@
-//! Generated mail: any number of messages, each a function of the seed and its number alone.
+//! Generated mail: any number of messages, each determined by the seed and its number alone.
 //!
-//! A message can be asked for at random, and a box of the first n messages of a corpus is a prefix
-//! of a longer one with the same [`Corpus::new`] arguments. Nothing is kept between messages, so
-//! boxes of any size are written with little memory and from many threads.
+//! Messages can be generated in any order, and a box of the first n messages of a corpus is a
+//! prefix of a longer one with the same [`Corpus::new`] arguments. Nothing is kept between
+//! messages, so boxes of any size are written with little memory and from many threads.
 //!
-//! What it imitates was counted in mailing lists of 1996 to 2026: three of four messages are
+//! The proportions were measured in mailing lists of 1996 to 2026: three of four messages are
 //! replies, trees are up to 30 deep, a header is 2.4 KB in today's mail, a third of the messages is
-//! multipart, some have no date or a broken one, raw 8-bit headers, lines that are no header.
+//! multipart, some have no date or a broken one, raw 8-bit headers, or invalid header lines.
 
 mod body;
 mod header;
@@ -25,7 +25,7 @@ pub(crate) use random::Random;
 use text::Texts;
 use threads::Threads;
 
-/// How large messages are.
+/// The sizes of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Mail of today: headers of 2.4 KB, bodies with a median of 2.5 KB and a mean of 4 KB;
@@ -37,7 +37,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The median length of the content; the mean is 1.6 times this.
+    /// Returns the median length of the content; the mean is 1.6 times this.
     fn body_len_median(self) -> f64 {
         match self {
             Profile::Modern => 2_500.0,
@@ -46,14 +46,14 @@ impl Profile {
     }
 }
 
-/// A message, as it was delivered.
+/// A message as delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GeneratedMessage {
     /// Header, blank line and body; LF line ends, the last line ended.
     pub bytes: Vec<u8>,
-    /// When it arrived: seconds since 1970. Rises with the number of the message.
+    /// Its arrival time: seconds since 1970. Rises with the number of the message.
     pub date: i64,
-    /// Its flags; \Recent says that no client has seen it (the Maildir's `new`).
+    /// Its flags; \Recent means that no client has seen it (the Maildir's `new`).
     pub flags: FlagSet,
     /// The envelope sender.
     pub sender: String,
@@ -69,42 +69,42 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// When the first message arrived: 2019-01-01 00:00:00 UTC.
+    /// The arrival time of the first message: 2019-01-01 00:00:00 UTC.
     pub const FIRST_DATE: i64 = 1_546_300_800;
     /// The years over which a corpus spreads, in seconds, unless it is small.
     const SPAN_S: u64 = 6 * 365 * 86_400;
-    /// The most time between two messages, in seconds.
+    /// The longest time between two messages, in seconds.
     const STEP_MAX_S: u64 = 3_600;
 
-    /// A corpus of `count` messages. Equal arguments give equal mail.
+    /// Creates a corpus of `count` messages. Equal arguments give equal mail.
     pub fn new(seed: u64, count: u64) -> Self {
         Self::with_profile(seed, count, Profile::Modern)
     }
 
-    /// A corpus with messages of other sizes.
+    /// Creates a corpus with messages of other sizes.
     pub fn with_profile(seed: u64, count: u64, profile: Profile) -> Self {
         Self { seed, count, profile, texts: Arc::new(Texts::new(seed)) }
     }
 
-    /// How many messages it has.
+    /// Returns the number of messages.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether it has none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The message with a number, counted from 0. Numbers from [`Corpus::len`] on go on with mail
-    /// that arrives later.
+    /// Returns the message with a number, counted from 0. Numbers from [`Corpus::len`] on give
+    /// further mail that arrives later.
     pub fn message(&self, number: u64) -> GeneratedMessage {
         let mut message = GeneratedMessage::default();
         self.write_message(number, &mut message);
         message
     }
 
-    /// Like [`Corpus::message`], into a message whose buffers are used again.
+    /// Like [`Corpus::message`], into a message whose buffers are reused.
     pub fn write_message(&self, number: u64, message: &mut GeneratedMessage) {
         let mut random = Random::new(self.seed, number, random::MESSAGE);
         message.bytes.clear();
@@ -130,7 +130,7 @@ impl Corpus {
         Self::FIRST_DATE + (number * step + jitter) as i64
     }
 
-    /// The newest hundredth is new, the newest twentieth largely unread.
+    /// Returns flags: the newest hundredth is new, the newest twentieth largely unread.
     fn flags(&self, number: u64) -> FlagSet {
         let mut random = Random::new(self.seed, number, random::FLAGS);
         if number >= self.count - self.count / 100 {

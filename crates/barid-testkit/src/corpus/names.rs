@@ -1,4 +1,4 @@
-//! The tables from which mail is made.
+//! Tables of names and words for generated mail.
 
 use super::random::{self, Random};
 
@@ -67,12 +67,12 @@ pub(crate) const ID_HOSTS: [&str; 8] = [
 /// Mailing lists.
 pub(crate) const LISTS: [&str; 5] = ["dev", "users", "announce", "linux-stuff", "committee"];
 
-/// The list on which a thread runs.
+/// Returns the list of a thread.
 pub(crate) fn list(seed: u64, root: u64) -> &'static str {
     Random::new(seed, root, random::AUTHOR).pick(&LISTS)
 }
 
-/// Whether a list puts its name before subjects.
+/// Returns `true` if a list puts its name before subjects.
 pub(crate) fn tags_subjects(list: &str) -> bool {
     matches!(list, "users" | "committee")
 }

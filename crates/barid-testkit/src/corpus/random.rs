@@ -1,6 +1,6 @@
-//! Seeded randomness by purpose, so that one choice does not move another.
+//! Seeded randomness by purpose, so that one choice does not affect another.
 
-/// Everything in a message that has no purpose of its own.
+/// All choices in a message without a purpose of their own.
 pub(crate) const MESSAGE: u64 = 1;
 /// The time of arrival.
 pub(crate) const DATE: u64 = 2;
@@ -25,7 +25,7 @@ impl Random {
         Self(fastrand::Rng::with_seed(key))
     }
 
-    /// A number below `end`; 0 if that is 0.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.0.u64(..end) }
     }
@@ -42,19 +42,19 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// A number above 0 and at most 1.
+    /// Returns a number above 0 and at most 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         1.0 - self.0.f64()
     }
 
-    /// A number from the standard normal distribution (Box and Muller).
+    /// Returns a number from the standard normal distribution (Box and Muller).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.fraction().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.fraction()).cos()
     }
 }
 
-/// The finaliser of splitmix64: neighbours get unrelated seeds.
+/// Mixes with the finaliser of splitmix64: neighbours get unrelated seeds.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Prepared text, from which bodies are cut.
+//! Prepared text for bodies.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const TEXT_LEN: usize = 1 << 18;
 /// Lines are broken at about this width.
 const LINE_LEN: u64 = 68;
 
-/// A text and where its lines start.
+/// A text and the offsets of its lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ impl Lines {
         Self { bytes, starts }
     }
 
-    /// A run of `count` lines, or a little less at the end of the text.
+    /// Returns a run of `count` lines, or a little less at the end of the text.
     pub(crate) fn run(&self, random: &mut Random, count: usize) -> &[u8] {
         let first = random.below(self.starts.len() as u64 - 1) as usize;
         let last = (first + count).min(self.starts.len() - 1);
@@ -102,7 +102,7 @@ fn quoted_printable(text: &str) -> String {
     quoted
 }
 
-/// Lines of 76 characters, each decoding to 57 bytes.
+/// Returns lines of 76 characters, each decoding to 57 bytes.
 fn base64(random: &mut Random) -> String {
     let mut text = String::with_capacity(TEXT_LEN + 128);
     while text.len() < TEXT_LEN {

@@ -1,15 +1,15 @@
-//! Who answers whom, and under which ids and subjects.
+//! The thread structure of generated mail, with ids and subjects.
 
 use super::Profile;
 use super::names::{self, ID_HOSTS};
 use super::random::{self, Random};
 
-/// The deepest message below the start of its thread is at this depth, the start being at 0.
+/// The greatest depth of a message below the start of its thread, which is at depth 0.
 pub(crate) const DEPTH_MAX: usize = 30;
-/// How far back a chain is followed before it is taken as begun.
+/// Length at which a chain of ancestors is cut off.
 const CHAIN_MAX: usize = 4096;
 
-/// The thread trees of a corpus, a function of the seed.
+/// The thread trees of a corpus, determined by the seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Threads {
     pub(crate) seed: u64,
@@ -17,19 +17,19 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// The message that this one answers, were there no greatest depth.
+    /// Returns the message that this one answers, without the limit on depth.
     fn raw_parent(self, number: u64) -> Option<u64> {
         let mut random = Random::new(self.seed, number, random::PARENT);
         if random.per_mille(240) {
             return None;
         }
-        // Most answers follow soon; a tenth wakes an old thread.
+        // Most answers follow soon; a tenth revives an old thread.
         let mean = if random.per_mille(100) { 400.0 } else { 10.0 };
         let distance = 1 + (-random.fraction().ln() * mean) as u64;
         number.checked_sub(distance)
     }
 
-    /// The messages above this one, the nearest first; at most [`DEPTH_MAX`].
+    /// Returns the messages above this one, the nearest first; at most [`DEPTH_MAX`].
     pub(crate) fn ancestors(self, number: u64) -> Vec<u64> {
         let mut chain = Vec::new();
         let mut current = number;
@@ -40,7 +40,7 @@ impl Threads {
                 break;
             }
         }
-        // Every so many generations a new thread begins, whatever the chain says.
+        // A new thread begins after this many generations, whatever the chain says.
         chain.truncate(chain.len() % (DEPTH_MAX + 1));
         chain
     }
@@ -53,7 +53,7 @@ impl Threads {
         self.ancestors(number).last().copied().unwrap_or(number)
     }
 
-    /// The Message-ID with its brackets. One in a thousand was used before.
+    /// Returns the Message-ID with its brackets. One in a thousand is a duplicate.
     pub(crate) fn message_id(self, number: u64) -> String {
         let mut random = Random::new(self.seed, number, random::ID);
         if random.per_mille(1) && number >= 3 {
@@ -76,8 +76,8 @@ impl Threads {
         }
     }
 
-    /// The subject, decoded. An answer carries its thread's with a prefix; one in a hundred changes
-    /// it.
+    /// Returns the subject, decoded. An answer has its thread's subject with a prefix; one in a
+    /// hundred changes it.
     pub(crate) fn subject(self, number: u64, list: &str) -> String {
         let root = self.root(number);
         let subject = self.base_subject(root);
@@ -127,13 +127,13 @@ impl Threads {
         subject
     }
 
-    /// Whether headers are those of today's mail.
+    /// Returns `true` if headers are those of today's mail.
     pub(crate) fn modern(self) -> bool {
         self.profile == Profile::Modern
     }
 }
 
-/// A host that joins the local part in git's style of ids.
+/// Host part that is joined to the local part, in git's style of ids.
 const ID_AT: &str = "1-git@patches";
 
 fn base64ish(value: u64) -> String {

@@ -1,4 +1,4 @@
-//! Counting what a program asks of the disk: the calls that return when data is on it.
+//! A count of the calls of a program that wait until data is on disk.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,8 +14,8 @@ const CALLS: [&str; 5] = ["fsync", "fdatasync", "msync", "sync_file_range", "syn
 
 /// A log of strace with the barriers of a program, one a line.
 ///
-/// strace lets the program run at its speed except for these calls, and is no parent of it: the
-/// process that is started is the program itself.
+/// strace slows down only these calls, and is not the parent of the program: the started process is
+/// the program itself.
 #[derive(Debug)]
 pub struct BarrierLog {
     path: PathBuf,
@@ -23,11 +23,11 @@ pub struct BarrierLog {
 }
 
 impl BarrierLog {
-    /// Creates an empty log in a folder; its owner is to be the user as whom the program will run.
+    /// Creates an empty log in a folder; its owner must be the user that the program will run as.
     ///
     /// # Errors
     ///
-    /// Also when strace is not installed.
+    /// Also fails if strace is not installed.
     pub fn create(folder: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let missing = || io::Error::other("strace (Debian package strace) is missing");
@@ -38,7 +38,7 @@ impl BarrierLog {
         Ok(Self { path, strace })
     }
 
-    /// The command that runs a program and writes the log.
+    /// Returns the command that runs a program and writes the log.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.strace);
         command.args(["-D", "-f", "-qq", "--seccomp-bpf", "-e", "signal=none", "-e"]);
@@ -47,7 +47,7 @@ impl BarrierLog {
         command
     }
 
-    /// How many barriers there were so far.
+    /// Returns the number of barriers so far.
     pub fn count(&self) -> u64 {
         count(&disk::read_text(&self.path).unwrap_or_default())
     }
@@ -60,7 +60,8 @@ impl Drop for BarrierLog {
     }
 }
 
-/// A call that another thread interrupts has two lines, of which the first counts.
+/// Counts the calls of a log. A call that another thread interrupts has two lines; the first
+/// counts.
 fn count(log: &str) -> u64 {
     let is_call = |line: &&str| {
         let call = line.split_once(' ').map_or("", |(_, call)| call.trim_start());

@@ -1,7 +1,7 @@
 //! bogofilter (Debian `bogofilter-bdb`): its filter, its lexer and its word list tool.
 //!
-//! No configuration file is read. Every run is a process of its own with the message on its
-//! standard input; word lists are in a folder of the test's.
+//! No configuration file is read. Every run is a separate process with the message on its standard
+//! input; word lists are in a folder of the test.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use super::program;
 use crate::skip_or_fail;
 
-/// Where bogofilter's programs are.
+/// The paths of bogofilter's programs.
 #[derive(Clone, Debug)]
 pub struct Bogofilter {
     filter: PathBuf,
@@ -38,25 +38,25 @@ impl Bogofilter {
     }
 
     /// Finds the programs of another build, by the names that Debian gives them
-    /// (`bogofilter-tokyocabinet`). Packages of two builds cannot be installed together, so that
-    /// nothing is said or fails where they are missing.
+    /// (`bogofilter-tokyocabinet`). Packages of two builds cannot be installed together, so a
+    /// missing one is neither reported nor a failure.
     pub fn of_build(build: &str) -> Option<Self> {
         let name = |tool: &str| program(&format!("{tool}-{build}"));
         let [filter, lexer, util] = ["bogofilter", "bogolexer", "bogoutil"].map(name);
         Some(Self { filter: filter?, lexer: lexer?, util: util? })
     }
 
-    /// The command `bogofilter`, with nothing said to it.
+    /// Returns the command `bogofilter` without arguments.
     pub fn filter_command(&self) -> Command {
         Command::new(&self.filter)
     }
 
-    /// The command `bogoutil`, with nothing said to it.
+    /// Returns the command `bogoutil` without arguments.
     pub fn util_command(&self) -> Command {
         Command::new(&self.util)
     }
 
-    /// The command `bogolexer`, with nothing said to it.
+    /// Returns the command `bogolexer` without arguments.
     pub fn lexer_command(&self) -> Command {
         Command::new(&self.lexer)
     }
@@ -65,7 +65,7 @@ impl Bogofilter {
     ///
     /// # Errors
     ///
-    /// When it cannot be run; its exit status is left to the caller.
+    /// If it cannot be run; the caller checks its exit status.
     pub fn filter(&self, folder: &Path, args: &[&str], input: &[u8]) -> io::Result<Output> {
         let mut command = self.filter_command();
         command.arg("-C").arg("-d").arg(folder).args(args);
@@ -76,7 +76,7 @@ impl Bogofilter {
     ///
     /// # Errors
     ///
-    /// When it cannot be run; its exit status is left to the caller.
+    /// If it cannot be run; the caller checks its exit status.
     pub fn lexer(&self, args: &[&str], input: &[u8]) -> io::Result<Output> {
         feed(self.lexer_command().arg("-C").args(args), input)
     }
@@ -85,17 +85,17 @@ impl Bogofilter {
     ///
     /// # Errors
     ///
-    /// When it cannot be run; its exit status is left to the caller.
+    /// If it cannot be run; the caller checks its exit status.
     pub fn util<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> io::Result<Output> {
         feed(Command::new(&self.util).arg("-C").args(args), input)
     }
 }
 
-/// Runs a program with `input` on its standard input, whatever it says meanwhile.
+/// Runs a program with `input` on its standard input, and reads its output at the same time.
 ///
 /// # Errors
 ///
-/// When it cannot be run; its exit status is left to the caller.
+/// If it cannot be run; the caller checks its exit status.
 pub fn feed(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;

@@ -11,11 +11,11 @@ use super::{ANSWER_TIMEOUT_S, BarrierLog, PeerUser, program};
 use crate::usage::{Sampling, Usage, finish};
 use crate::{Scratch, corpora, disk, skip_or_fail};
 
-/// A running driver, and the home folder that holds its mailboxes.
+/// A running driver, and the home folder that contains its mailboxes.
 ///
-/// c-client takes the format from the file: put an mbox into [`CClient::folder`] and open it by its
-/// file name; other formats by name as well, `#driver.mbx/box`. It knows no Maildir. Opening an
-/// mbox rewrites it; [`CClient::command`] with `examine` does not.
+/// c-client detects the format from the file: put an mbox into [`CClient::folder`] and open it by
+/// its file name; other formats by name as well, `#driver.mbx/box`. It has no Maildir support.
+/// Opening an mbox rewrites it; [`CClient::command`] with `examine` does not.
 #[derive(Debug)]
 pub struct CClient {
     scratch: Scratch,
@@ -25,7 +25,7 @@ pub struct CClient {
     child: Option<Arc<Mutex<Child>>>,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// What the library has logged since this was last cleared.
+    /// Messages that the library has logged since this was last cleared.
     pub messages: Vec<String>,
     log: Option<BarrierLog>,
 }
@@ -40,13 +40,13 @@ impl CClient {
         Self::new_in(None, false)
     }
 
-    /// Like [`CClient::new`] with a folder that exists as its home, which it gets; with
-    /// `is_counted` strace counts the driver's barriers ([`CClient::barriers`]), which makes it
-    /// slower.
+    /// Like [`CClient::new`] with an existing folder as its home, whose owner is changed. With
+    /// `is_counted` strace counts the driver's barriers ([`CClient::barriers`]), which slows it
+    /// down.
     ///
     /// # Panics
     ///
-    /// As [`CClient::new`].
+    /// As for [`CClient::new`].
     pub fn new_in(home: Option<&Path>, is_counted: bool) -> Option<Self> {
         match Self::start(home, is_counted, &mut || Ok(())) {
             Ok(peer) => Some(peer),
@@ -57,12 +57,12 @@ impl CClient {
         }
     }
 
-    /// Like [`CClient::new_in`]; `ready` is called when everything is prepared, just before the
-    /// driver is started.
+    /// Like [`CClient::new_in`]; calls `ready` after all preparations, just before the driver is
+    /// started.
     ///
     /// # Errors
     ///
-    /// When the driver cannot be built or started; what `ready` says.
+    /// If the driver cannot be built or started, or `ready` fails.
     pub fn new_when(home: &Path, ready: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
         Self::start(Some(home), false, ready)
     }
@@ -103,28 +103,28 @@ impl CClient {
         Ok(Self { scratch, home, user, started, child, input, output, messages, log })
     }
 
-    /// The process id of the driver.
+    /// Returns the process id of the driver.
     pub fn pid(&self) -> Option<u32> {
         let child = self.child.as_ref()?.lock().ok()?;
         Some(child.id())
     }
 
-    /// How long ago the driver was started.
+    /// Returns the time since the driver was started.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// How many barriers the driver has asked for so far, if they are counted.
+    /// Returns the number of the driver's barriers so far, if they are counted.
     pub fn barriers(&self) -> Option<u64> {
         self.log.as_ref().map(BarrierLog::count)
     }
 
-    /// The home folder of the process: mailboxes in it are opened by their names.
+    /// Returns the home folder of the process: mailboxes in it are opened by their names.
     pub fn folder(&self) -> PathBuf {
         self.home.clone()
     }
 
-    /// Opens a mailbox, in place of the one that was open; how many messages it holds.
+    /// Opens a mailbox in place of the one that was open. Returns the number of its messages.
     pub fn open(&mut self, name: &str) -> io::Result<u32> {
         self.scratch.hand_over()?;
         self.user.take(&self.home)?;
@@ -133,12 +133,13 @@ impl CClient {
         count.ok_or_else(|| io::Error::other(format!("open {name}: {:?}", self.messages)))
     }
 
-    /// `THREAD` over all messages, by `REFERENCES` or `ORDEREDSUBJECT`: the text after `* THREAD `.
+    /// Sends `THREAD` over all messages, by `REFERENCES` or `ORDEREDSUBJECT`. Returns the text
+    /// behind `* THREAD `.
     pub fn thread(&mut self, algorithm: &str) -> io::Result<String> {
         Ok(self.command(&format!("thread {algorithm}"))?.concat())
     }
 
-    /// `SORT` over all messages by keys as on the wire (`REVERSE DATE SUBJECT`).
+    /// Sends `SORT` over all messages by keys as on the wire (`REVERSE DATE SUBJECT`).
     pub fn sort(&mut self, keys: &str) -> io::Result<Vec<u32>> {
         let text = self.command(&format!("sort {keys}"))?.concat();
         let numbers = text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>();
@@ -170,7 +171,7 @@ impl CClient {
         Ok(lines)
     }
 
-    /// Closes the mailbox, ends the process, and tells what it used in all.
+    /// Closes the mailbox, ends the process, and returns its resource usage.
     pub fn quit(mut self) -> io::Result<Usage> {
         self.command("close")?;
         self.input = None;
@@ -180,11 +181,12 @@ impl CClient {
         finish(child, self.started, Duration::from_secs(ANSWER_TIMEOUT_S), Sampling::Off)
     }
 
-    /// `mailutil` (Debian `uw-mailutils`) with a folder as its home, which it gets, to be run.
+    /// Returns the command `mailutil` (Debian `uw-mailutils`) with a folder as its home, whose
+    /// owner is changed.
     ///
     /// # Errors
     ///
-    /// When it is missing.
+    /// If it is missing.
     pub fn mailutil_command(home: &Path, args: &[&str]) -> io::Result<Command> {
         let mailutil = program("mailutil").ok_or_else(|| io::Error::other("no mailutil"))?;
         let mut command = Command::new(mailutil);
@@ -195,8 +197,8 @@ impl CClient {
         Ok(command)
     }
 
-    /// Runs `mailutil` (Debian `uw-mailutils`) with [`CClient::folder`] as its home; what it
-    /// prints.
+    /// Runs `mailutil` (Debian `uw-mailutils`) with [`CClient::folder`] as its home. Returns its
+    /// output.
     pub fn mailutil(&self, args: &[&str]) -> io::Result<String> {
         self.scratch.hand_over()?;
         let output = Self::mailutil_command(&self.folder(), args)?.output()?;
@@ -211,7 +213,7 @@ impl Drop for CClient {
         if let Some(child) = self.child.take()
             && let Ok(mut child) = child.lock()
         {
-            // It may have ended by itself; either way it is reaped.
+            // It may have ended by itself; it is reaped in both cases.
             drop(child.kill());
             drop(child.wait());
         }
@@ -232,7 +234,7 @@ impl Deadline {
             if in_time == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
                 && let Some(Ok(mut child)) = child.as_ref().map(|child| child.lock())
             {
-                // If it has just ended, so much the better.
+                // It may have just ended, which is fine.
                 drop(child.kill());
             }
         });
@@ -255,7 +257,7 @@ fn compile(to: &Path) -> io::Result<()> {
     let mut compiled = COMPILED.lock().expect("because compiling does not panic");
     if compiled.is_none() {
         let source = corpora::repository().join("peers/cclient.c");
-        // Called by a bare name without PATH, gcc does not find its parts.
+        // Started by a bare name without PATH, gcc does not find its parts.
         let mut cc = Command::new(program("cc").unwrap_or_else(|| "cc".into()));
         cc.args(["-O1", "-w", "-o"]).arg(to).arg(source).arg("-lc-client");
         let output = cc.output()?;
@@ -264,8 +266,8 @@ fn compile(to: &Path) -> io::Result<()> {
         }
         *compiled = Some(disk::read(to)?);
     }
-    // A program that another thread holds open for writing cannot be started (ETXTBSY), so each
-    // has its own copy, written by a process that is gone by then.
+    // A program that another thread has open for writing cannot be started (ETXTBSY), so each
+    // driver has its own copy, written by a process that has ended by then.
     let bytes = compiled.as_deref().expect("because it was filled above");
     disk::write(&to.with_extension("new"), bytes)?;
     let mut install = Command::new("install");

@@ -71,13 +71,13 @@ impl Dovecot {
         Ok(Self { scratch, config, user })
     }
 
-    /// A folder for mailboxes, removed with this value. Mailboxes may be elsewhere too.
+    /// Returns a folder for mailboxes, removed with this value. Mailboxes may be elsewhere too.
     pub fn folder(&self) -> PathBuf {
         self.scratch.path().join("mail")
     }
 
-    /// The location of an mbox file as INBOX, with the folders that Dovecot wants: its indexes go
-    /// to a folder of this value, named after the file.
+    /// Returns the location of an mbox file as INBOX, with the folders that Dovecot needs: its
+    /// indexes are in a folder of this value, named after the file.
     pub fn mbox_location(&self, mbox: &Path) -> String {
         let own = self.index_folder(mbox);
         format!(
@@ -87,8 +87,8 @@ impl Dovecot {
         )
     }
 
-    /// The location of a Maildir into which Dovecot writes nothing: its indexes and its UID list go
-    /// to a folder of this value, named after the Maildir.
+    /// Returns the location of a Maildir to which Dovecot writes nothing: its indexes and its UID
+    /// list are in a folder of this value, named after the Maildir.
     pub fn maildir_location(&self, maildir: &Path) -> String {
         let own = self.index_folder(maildir);
         let (own, maildir) = (own.display(), maildir.display());
@@ -96,20 +96,20 @@ impl Dovecot {
     }
 
     /// Removes the indexes that belong to [`Dovecot::mbox_location`] or
-    /// [`Dovecot::maildir_location`], so that the next session is the first.
+    /// [`Dovecot::maildir_location`], so that the next session starts without them.
     pub fn clear_indexes(&self, mailbox: &Path) -> io::Result<()> {
         let folder = self.index_folder(mailbox);
         if disk::exists(&folder) { disk::remove_tree(&folder) } else { Ok(()) }
     }
 
-    /// The folder of the indexes that belong to [`Dovecot::mbox_location`] or
+    /// Returns the folder of the indexes that belong to [`Dovecot::mbox_location`] or
     /// [`Dovecot::maildir_location`].
     pub fn index_folder(&self, mailbox: &Path) -> PathBuf {
         let name = mailbox.file_name().unwrap_or_default().to_string_lossy();
         self.scratch.path().join("home").join(format!("{name}.own"))
     }
 
-    /// The version, as Dovecot prints it.
+    /// Returns the version, as Dovecot prints it.
     pub fn version(&self) -> String {
         let dovecot = program("dovecot").unwrap_or_else(|| "dovecot".into());
         let output = Command::new(dovecot).arg("--version").output();
@@ -119,13 +119,13 @@ impl Dovecot {
 
     /// Starts an IMAP session; `options` are settings such as `("mbox_lazy_writes", "no")`.
     ///
-    /// The mailbox is given to the peers' user first when the test runs as root.
+    /// If the test runs as root, the mailbox's owner is first changed to the peers' user.
     pub fn imap(&self, location: &str, options: &[(&str, &str)]) -> io::Result<Imap> {
         self.imap_when(location, options, &mut || Ok(()))
     }
 
-    /// Like [`Dovecot::imap`]; `ready` is called when everything is prepared, just before the
-    /// server is started.
+    /// Like [`Dovecot::imap`]; calls `ready` after all preparations, just before the server is
+    /// started.
     pub fn imap_when(
         &self,
         location: &str,
@@ -141,7 +141,7 @@ impl Dovecot {
     }
 
     /// Like [`Dovecot::imap`]; strace counts the server's barriers ([`Imap::barriers`]), which
-    /// makes it slower.
+    /// slows it down.
     pub fn imap_counted(&self, location: &str, options: &[(&str, &str)]) -> io::Result<Imap> {
         let log = BarrierLog::create(self.scratch.path())?;
         let mut command = log.command(Path::new(IMAP));
@@ -156,7 +156,7 @@ impl Dovecot {
     ///
     /// # Errors
     ///
-    /// Also when it fails; the error holds what it said.
+    /// Also if it fails; the error contains its output.
     pub fn doveadm(
         &self,
         location: &str,
@@ -171,11 +171,11 @@ impl Dovecot {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// `doveadm` with `args`, to be run.
+    /// Returns the command `doveadm` with `args`.
     ///
     /// # Errors
     ///
-    /// When the mailbox cannot be given to the user as whom it runs.
+    /// If the owner of the mailbox cannot be changed to the user that it runs as.
     pub fn doveadm_command(
         &self,
         location: &str,
@@ -188,7 +188,7 @@ impl Dovecot {
         Ok(command)
     }
 
-    /// What Dovecot has logged.
+    /// Returns Dovecot's log.
     pub fn log(&self) -> String {
         disk::read_text(&self.log_path()).unwrap_or_default()
     }
@@ -219,7 +219,7 @@ impl Dovecot {
     }
 }
 
-/// The absolute paths in a `mail_location`.
+/// Returns the absolute paths in a `mail_location`.
 fn paths_of(location: &str) -> impl Iterator<Item = PathBuf> {
     let values = location.split(':').map(|part| part.split_once('=').map_or(part, |(_, v)| v));
     values.filter(|value| value.len() > 1 && value.starts_with('/')).map(PathBuf::from)

@@ -12,16 +12,16 @@ use crate::usage::{Sampling, Usage, finish};
 /// The answer to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// The untagged responses without `* ` and the final CRLF; literals stand inside as on the
-    /// wire, that is `{n}`, CRLF and n bytes.
+    /// The untagged responses without `* ` and the final CRLF; literals have their wire form, that
+    /// is `{n}`, CRLF and n bytes.
     pub untagged: Vec<Vec<u8>>,
     /// The tagged line without its tag: `OK Select completed`.
     pub status: String,
 }
 
 impl Reply {
-    /// The rest of the first untagged response that starts with `name` and a space, as text; `""`
-    /// for a response that is nothing but the name (`* SORT` of an empty result).
+    /// Returns the rest of the first untagged response that starts with `name` and a space, as
+    /// text; `""` for a response that consists of the name only (`* SORT` of an empty result).
     pub fn find(&self, name: &str) -> Option<String> {
         self.untagged.iter().find_map(|line| {
             let text = String::from_utf8_lossy(line);
@@ -30,7 +30,7 @@ impl Reply {
         })
     }
 
-    /// The number of an untagged response such as `17 EXISTS`.
+    /// Returns the number of an untagged response such as `17 EXISTS`.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.untagged.iter().find_map(|line| {
             let text = String::from_utf8_lossy(line);
@@ -39,13 +39,13 @@ impl Reply {
         })
     }
 
-    /// The numbers of a `SORT` or `SEARCH` response.
+    /// Returns the numbers of a `SORT` or `SEARCH` response.
     pub fn numbers(&self, name: &str) -> Option<Vec<u32>> {
         let text = self.find(name)?;
         text.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
     }
 
-    /// The value of a response code in the untagged `OK`s, such as `UIDVALIDITY`.
+    /// Returns the value of a response code in the untagged `OK`s, such as `UIDVALIDITY`.
     pub fn code(&self, name: &str) -> Option<String> {
         self.untagged.iter().find_map(|line| {
             let text = String::from_utf8_lossy(line);
@@ -76,7 +76,8 @@ impl Imap {
         let output: OwnedFd = theirs.try_clone()?.into();
         let started = Instant::now();
         let child = command.stdin(OwnedFd::from(theirs)).stdout(output).spawn()?;
-        // The command holds the server's end too; while it does, the server's death goes unseen.
+        // The command owns the server's end too; until it is dropped, the server's death is not
+        // noticed.
         drop(command);
         let reader = BufReader::with_capacity(1 << 16, ours);
         let child = Some(child);
@@ -90,17 +91,17 @@ impl Imap {
         Ok(imap)
     }
 
-    /// The process id of the server.
+    /// Returns the process id of the server.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// How many barriers the server has asked for so far, if they are counted.
+    /// Returns the number of the server's barriers so far, if they are counted.
     pub fn barriers(&self) -> Option<u64> {
         self.log.as_ref().map(BarrierLog::count)
     }
 
-    /// How long ago the server was started.
+    /// Returns the time since the server was started.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -109,12 +110,12 @@ impl Imap {
     ///
     /// # Errors
     ///
-    /// Also when the server answers `NO` or `BAD`: the error holds its words.
+    /// Also if the server answers `NO` or `BAD`: the error contains its text.
     pub fn command(&mut self, text: &str) -> io::Result<Reply> {
         self.command_bytes(text.as_bytes())
     }
 
-    /// Like [`Imap::command`] for bytes, which may hold non-synchronising literals (`{n+}`).
+    /// Like [`Imap::command`] for bytes, which may contain non-synchronising literals (`{n+}`).
     pub fn command_bytes(&mut self, text: &[u8]) -> io::Result<Reply> {
         let tag = format!("t{}", self.next_tag);
         self.next_tag += 1;
@@ -136,11 +137,11 @@ impl Imap {
         }
     }
 
-    /// Like [`Imap::command`] for an answer that is not kept; how many bytes it has.
+    /// Like [`Imap::command`], but discards the answer. Returns the number of its bytes.
     ///
     /// # Errors
     ///
-    /// As [`Imap::command`].
+    /// As for [`Imap::command`].
     pub fn drain(&mut self, text: &str) -> io::Result<u64> {
         let tag = format!("t{} ", self.next_tag);
         self.next_tag += 1;
@@ -184,7 +185,7 @@ impl Imap {
         self.command_bytes(&text)
     }
 
-    /// Logs out and waits for the server's end; what it used in all.
+    /// Logs out and waits for the server's end. Returns its resource usage.
     pub fn logout(mut self) -> io::Result<Usage> {
         self.command("LOGOUT")?;
         let child = self.child.take().expect("because only this and drop take it");
@@ -192,7 +193,7 @@ impl Imap {
         finish(child, self.started, deadline, Sampling::Off)
     }
 
-    /// A response without its CRLF, literals included.
+    /// Reads a response without its CRLF, literals included.
     fn read_response(&mut self) -> io::Result<Vec<u8>> {
         let mut response = Vec::new();
         loop {
@@ -213,14 +214,14 @@ impl Imap {
 impl Drop for Imap {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself; either way it is reaped.
+            // It may have ended by itself; it is reaped in both cases.
             drop(child.kill());
             drop(child.wait());
         }
     }
 }
 
-/// The length of the literal that a line announces at its end.
+/// Returns the length of the literal that a line announces at its end.
 fn literal_len(line: &[u8]) -> Option<usize> {
     let line = line.strip_suffix(b"}\r\n")?;
     let open = line.iter().rposition(|byte| *byte == b'{')?;

@@ -1,8 +1,8 @@
 //! The peers: other mail programs, run as processes of their own.
 //!
-//! Each is started without a daemon, in a folder of the test's, with a deadline on everything, and
-//! ended by its own process id. Some refuse to work as root: when the test runs as root, peers run
-//! as an unprivileged user ([`PeerUser`]), to whom the folders are given first.
+//! Each is started without a daemon, in a folder of the test, with a deadline on everything, and
+//! ended by its own process id. Some refuse to run as root: if the test runs as root, peers run as
+//! an unprivileged user ([`PeerUser`]), who first becomes the owner of the folders.
 
 mod barriers;
 mod bogofilter;
@@ -22,12 +22,13 @@ pub use user::PeerUser;
 
 use std::path::{Path, PathBuf};
 
-/// How long a peer may take for one answer before the test gives up, in seconds. Generous: the
-/// slowest thing measured is c-client's expunge of every third message of a 1.4 GB mbox, which
-/// takes four minutes when nothing else runs.
+/// The time limit for one answer of a peer, in seconds. Generous: the slowest case measured is
+/// c-client's expunge of every third message of a 1.4 GB mbox, which takes four minutes on an idle
+/// machine.
 pub const ANSWER_TIMEOUT_S: u64 = 900;
 
-/// Where a program is, searched in `PATH` and in the folders for administrators' programs.
+/// Returns the path of a program, searched in `PATH` and in the folders for administrators'
+/// programs.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

@@ -22,24 +22,24 @@ pub struct NeoMutt {
 /// One start of NeoMutt.
 #[derive(Clone, Debug)]
 pub struct NeoMuttRun {
-    /// What the process used.
+    /// Resource usage of the process.
     pub usage: Usage,
-    /// How many messages it says the mailbox holds, if it was asked ([`NeoMuttEnd::Count`]).
+    /// Number of messages that it shows, if requested ([`NeoMuttEnd::Count`]).
     pub messages: Option<u32>,
-    /// What it printed on its terminal, escape sequences included.
+    /// Its output on the terminal, escape sequences included.
     pub screen: String,
 }
 
-/// What NeoMutt does once the mailbox is open.
+/// The last action of NeoMutt, after it has opened the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeoMuttEnd {
     /// It leaves at once.
     Leave,
-    /// It shows how many messages there are, and leaves.
+    /// It shows the number of messages, and leaves.
     Count,
 }
 
-/// What a start of NeoMutt is told.
+/// The settings of a start of NeoMutt.
 #[derive(Clone, Debug)]
 pub struct NeoMuttSettings<'a> {
     /// The mailbox, as an absolute path.
@@ -50,12 +50,12 @@ pub struct NeoMuttSettings<'a> {
     pub store: &'a str,
     /// The compression of each record, by NeoMutt's name, and its level.
     pub compression: Option<(&'a str, u8)>,
-    /// What it does at the end.
+    /// Its last action.
     pub end: NeoMuttEnd,
 }
 
 impl NeoMuttSettings<'_> {
-    /// The configuration file.
+    /// Returns the text of the configuration file.
     pub fn text(&self) -> String {
         let maildir = quoted(self.maildir);
         let mut text = format!(
@@ -83,7 +83,7 @@ impl NeoMuttSettings<'_> {
         text
     }
 
-    /// Writes the configuration to `rc` and makes the command that starts `program` with it.
+    /// Writes the configuration to `rc` and returns the command that starts `program` with it.
     pub fn command(&self, program: &Path, rc: &Path) -> io::Result<Command> {
         disk::write(rc, self.text().as_bytes())?;
         let mut command = Command::new(program);
@@ -92,7 +92,7 @@ impl NeoMuttSettings<'_> {
     }
 }
 
-/// A path as a word of a configuration file.
+/// Quotes a path as a word of a configuration file.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for c in path.to_string_lossy().chars() {
@@ -106,11 +106,11 @@ fn quoted(path: &Path) -> String {
 }
 
 impl NeoMuttRun {
-    /// Runs a command that starts NeoMutt to its end, however that is, on a terminal of its own.
+    /// Runs a command that starts NeoMutt, on a terminal of its own, until it ends in any way.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn of(mut command: Command, sampling: Sampling) -> io::Result<Self> {
         let pty = Pty::attach(&mut command)?;
         let started = Instant::now();
@@ -144,14 +144,14 @@ impl NeoMutt {
         }
     }
 
-    /// The version line.
+    /// Returns the version line.
     pub fn version(&self) -> String {
         let output = Command::new(&self.program).arg("-v").output();
         let text = output.map(|output| output.stdout).unwrap_or_default();
         String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned()
     }
 
-    /// The file of the header cache.
+    /// Returns the file of the header cache.
     pub fn cache(&self) -> PathBuf {
         self.scratch.path().join("hcache")
     }
@@ -167,7 +167,7 @@ impl NeoMutt {
         self.run(maildir, NeoMuttEnd::Leave, sampling)
     }
 
-    /// Opens a Maildir like [`NeoMutt::open`] and tells how many messages it shows.
+    /// Opens a Maildir like [`NeoMutt::open`] and returns the number of messages that it shows.
     pub fn count(&self, maildir: &Path) -> io::Result<NeoMuttRun> {
         self.run(maildir, NeoMuttEnd::Count, Sampling::Off)
     }

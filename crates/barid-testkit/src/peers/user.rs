@@ -1,4 +1,4 @@
-//! The user as whom peers run.
+//! The user that peers run as.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,8 @@ use crate::disk;
 
 /// An unprivileged user.
 ///
-/// The test's own user, or, when that is root, `games`: every Debian has it, nothing runs as it,
-/// and c-client, which treats `nobody` as anonymous and shuts it out, accepts it.
+/// The test's own user, or, if that is root, `games`: every Debian has it, no service runs as it,
+/// and c-client accepts it, while it treats `nobody` as anonymous and rejects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerUser {
     /// The login name.
@@ -23,10 +23,10 @@ pub struct PeerUser {
 }
 
 impl PeerUser {
-    /// The names that are tried, when the test runs as root.
+    /// The candidates if the test runs as root.
     const CANDIDATES: [&str; 3] = ["games", "daemon", "bin"];
 
-    /// The user of this test run.
+    /// Returns the user of this test run.
     pub fn get() -> io::Result<&'static Self> {
         static USER: OnceLock<Option<PeerUser>> = OnceLock::new();
         let user = USER.get_or_init(|| Self::choose(&disk::read_text(Path::new(PASSWD)).ok()?));
@@ -62,7 +62,8 @@ impl PeerUser {
             .env("TZ", "UTC");
     }
 
-    /// Gives a tree to this user, if the test runs as root; files that are theirs are left alone.
+    /// Makes this user the owner of a tree, if the test runs as root; files that they already own
+    /// are unchanged.
     pub fn take(&self, path: &Path) -> io::Result<()> {
         if rustix::process::getuid().is_root() {
             disk::chown_tree(path, self.uid, self.gid)?;
