@@ -1,10 +1,10 @@
-//! Command lines: a verb, then options in any order, then what is left.
+//! Command lines: a verb, then options in any order, then other words.
 
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
-/// What has not been asked for yet.
+/// The arguments that have not been taken yet.
 #[derive(Debug)]
 pub(crate) struct Args {
     verb: Option<String>,
@@ -54,18 +54,18 @@ impl Args {
         value.parse().map(Some).with_context(|| format!("{name} {value}"))
     }
 
-    /// Takes the next word that is no option.
+    /// Takes the next word that is not an option.
     pub(crate) fn word(&mut self) -> Option<String> {
         let at = self.rest.iter().position(|word| !word.starts_with('-'))?;
         Some(self.rest.remove(at))
     }
 
-    /// Takes all that is left.
+    /// Takes all remaining words.
     pub(crate) fn rest(self) -> Vec<String> {
         self.rest
     }
 
-    /// Fails if anything is left.
+    /// Returns an error if any word is left.
     pub(crate) fn finish(self) -> Result<()> {
         match self.rest.first() {
             Some(word) => bail!("unknown argument {word}; cargo xtask help tells which there are"),

@@ -1,4 +1,4 @@
-//! `cargo xtask corpus`: generated mail for whoever wants some.
+//! `cargo xtask corpus`: writes generated mail.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

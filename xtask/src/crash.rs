@@ -7,15 +7,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 
-/// The variable in which tests with `crash` in their names find how many seeds to try.
+/// The variable with the number of seeds for tests with `crash` in their names.
 const SEEDS: &str = "BARID_CRASH_SEEDS";
-/// The variable in which the crash worlds of the writers find how many crash points to visit.
+/// The variable with the number of crash points that the writers' crash tests visit.
 const POINTS: &str = "BARID_CRASH_POINTS";
-/// What stands before the number of crash points in the output of a test.
+/// The text before the number of crash points in the output of a test.
 const MARK: &str = "crash points visited: ";
-/// Crash points of a writer below which the run has failed.
+/// Least number of crash points for each writer; fewer fail the run.
 const POINTS_MIN: u64 = 100_000;
-/// The writers, as their tests call themselves before [`MARK`].
+/// The writers, by the names that their tests print before [`MARK`].
 const WRITERS: [&str; 3] = ["mbox", "mbx", "mix"];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -57,7 +57,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The crash points of a writer that a line of a test tells of.
+/// Returns the number of crash points of a writer reported in a line of output.
 fn visited_in(line: &str, writer: &str) -> u64 {
     let (who, rest) = line.split_once(MARK).unwrap_or_default();
     let is_its = who.split_whitespace().next_back() == Some(writer);

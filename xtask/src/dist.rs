@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the programs as they are installed.
+//! `cargo xtask dist`: builds the programs as installed.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use barid_testkit::{corpora, disk};
 use crate::args::Args;
 use crate::shell::cargo;
 
-/// Where the three programs of bogofilter differ is their name.
+/// The other names of the program `bogofilter`, which select its other functions.
 const OTHER_NAMES: [&str; 2] = ["bogoutil", "bogolexer"];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -21,11 +21,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Builds all programs and puts them into a folder.
+/// Builds all programs and copies them into a folder.
 pub(crate) fn build(profile: &str, folder: &Path) -> Result<()> {
     let with = ["--profile", profile];
     cargo(&[&["build", "-p", "barid-cli"], &with[..]].concat(), &[])?;
-    // One process a message: what the dynamic linker takes is a third of what such a process does.
+    // One process runs per message, and the dynamic linker takes a third of its time.
     let statically = ["--", "-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
     let bogofilter = ["rustc", "-p", "barid-bogofilter", "--bin", "bogofilter"];
     cargo(&[&bogofilter, &with[..], &statically].concat(), &[])

@@ -1,4 +1,4 @@
-//! What tests need besides Rust and a C compiler: Debian packages.
+//! Debian packages that tests need besides Rust and a C compiler.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use barid_testkit::disk;
 use barid_testkit::peers::program;
 
-/// A package and what tells whether it is there: a file, a library (`lib...`) or a program.
+/// A package and a sign that it is installed: a file, a library (`lib...`) or a program.
 const PACKAGES: &[(&str, &str)] = &[
     ("dovecot-imapd", "/usr/lib/dovecot/imap"),
     ("uw-mailutils", "mailutil"),
@@ -33,11 +33,11 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libsqlite3-0", "libsqlite3.so.0"),
     ("librocksdb7.8", "librocksdb.so.7.8"),
 ];
-/// Where libraries are, beside the folder of the machine's kind below each.
+/// Folders with libraries; each may have a subfolder for the architecture.
 const LIBRARY_FOLDERS: [&str; 3] = ["/usr/lib", "/lib", "/usr/local/lib"];
 
-/// Installs what is missing, as root on a Debian; otherwise tells what is missing. Then tests
-/// report what they skip, and with `CI=true` they fail.
+/// Installs missing packages, as root on Debian; otherwise prints which are missing. Tests then
+/// report what they skip, and fail with `CI=true`.
 pub(crate) fn packages() -> Result<()> {
     let missing = missing();
     if missing.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn packages() -> Result<()> {
         return Ok(());
     }
     println!("installing {list}");
-    // A package list that is out of date is brought up to date only when the first try fails.
+    // The package lists are updated only if the first attempt fails.
     if !apt_get(&["install"], &missing)? {
         apt_get(&["update"], &[])?;
         if !apt_get(&["install"], &missing)? && std::env::var_os("CI").is_some() {
@@ -78,13 +78,13 @@ fn has_library(name: &str) -> bool {
     })
 }
 
-/// Adds the parts of the Rust tool chain that the checks use, where rustup can.
+/// Adds the parts of the Rust tool chain that the checks use, if rustup can.
 pub(crate) fn components() {
     for (component, sub) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         let found = Command::new("cargo").args([sub, "--version"]).output();
         if !found.is_ok_and(|output| output.status.success()) {
             println!("adding {component}");
-            // Where this fails, the check that needs it says so.
+            // If this fails, the check that needs the component reports it.
             drop(Command::new("rustup").args(["component", "add", component]).status());
         }
     }

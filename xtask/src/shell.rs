@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::process::Command;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(crate) fn cargo(args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a step under a heading, and says how long it took.
+/// Runs a step under a heading, and prints how long it took.
 pub(crate) fn step(name: &str, run: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
     let start = Instant::now();

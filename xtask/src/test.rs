@@ -35,11 +35,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     })?;
     let dist = corpora::target_folder().join("dist-dev");
     step("dist", || dist::build("dev", &dist))?;
-    // Last, so that the output ends with what the tests say.
+    // The tests run last, so that the output ends with their results.
     cargo(&with(&["test"], &["--no-fail-fast"]), &[("BARID_DIST", &dist.to_string_lossy())])
 }
 
-/// Runs the tests that use corpora as on a machine that has none of real mail.
+/// Runs the tests that use corpora as on a machine without real mail.
 fn with_own_corpora() -> Result<()> {
     let modules = modules_with_corpora()?;
     ensure!(modules.len() > 10, "only {modules:?} use corpora");
@@ -50,10 +50,10 @@ fn with_own_corpora() -> Result<()> {
     cargo(&[&args[..], &modules].concat(), &variables)
 }
 
-/// Calls that ask for a corpus.
+/// Calls that load a corpus.
 const CALLS: [&str; 3] = ["corpora::files(", "corpora::find(", "Mail::of("];
 
-/// Returns the modules that use corpora, as names of tests begin.
+/// Returns the modules that use corpora, as prefixes of test names.
 fn modules_with_corpora() -> Result<Vec<String>> {
     let mut modules = Vec::new();
     for path in disk::list_files(&corpora::repository().join("crates"))? {
@@ -69,7 +69,7 @@ fn modules_with_corpora() -> Result<Vec<String>> {
     Ok(modules)
 }
 
-/// Returns the path of a file below `src` or `tests` as that of a module.
+/// Returns the module path of a file below `src` or `tests`.
 fn module_of(path: &Path) -> String {
     let path = path.with_extension("");
     let names = path.components().filter_map(|component| match component {

@@ -10,19 +10,19 @@ use barid_testkit::usage::{Sampling, Usage, measure};
 
 use super::world::World;
 
-/// No run may take longer.
+/// Deadline for a run.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// How often memory is looked at, in runs that are not timed.
+/// Memory sampling, for runs that are not timed.
 pub(crate) const SAMPLING: Sampling = Sampling::Every(Duration::from_micros(500));
 
-/// The list that a person looks at first.
+/// The arguments that list the newest 50 messages by date.
 pub(crate) const NEWEST_50: &[&str] = &["ls", "--sort", "date", "--limit", "50"];
-/// Everything.
+/// The arguments that list all messages.
 pub(crate) const ALL: &[&str] = &["ls"];
-/// The threads as a server prints them.
+/// The arguments that print the threads in the form of IMAP.
 pub(crate) const THREADS: &[&str] = &["thread", "--imap"];
 
-/// barid on one mailbox, with cache and state of its own.
+/// barid on one mailbox, with its own cache and state.
 #[derive(Debug)]
 pub(crate) struct Barid<'a> {
     world: &'a World,
@@ -39,7 +39,8 @@ impl<'a> Barid<'a> {
         self.world.options.folder.join(format!("barid-{kind}-{}", self.name))
     }
 
-    /// Forgets everything: the next run is the first. In a Maildir that includes the UID list.
+    /// Removes cache and state, so that the next run is a first one; in a Maildir also the UID
+    /// list.
     pub(crate) fn forget(&self) -> Result<()> {
         for kind in ["cache", "state"] {
             self.world.fresh_folder(&format!("barid-{kind}-{}", self.name))?;
@@ -60,7 +61,7 @@ impl<'a> Barid<'a> {
         command
     }
 
-    /// Runs it with its output thrown away.
+    /// Runs the program and discards its output.
     pub(crate) fn measure(&self, words: &[&str], sampling: Sampling) -> Result<Usage> {
         let mut command = self.command(words);
         let usage = measure(command.stdout(Stdio::null()), DEADLINE, sampling)
@@ -69,7 +70,7 @@ impl<'a> Barid<'a> {
         Ok(usage)
     }
 
-    /// What it prints.
+    /// Returns the output of the program.
     pub(crate) fn output(&self, words: &[&str]) -> Result<String> {
         let output = self.command(words).output()?;
         if !output.status.success() {
@@ -79,14 +80,14 @@ impl<'a> Barid<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How many messages it sees.
+    /// Returns the number of messages.
     pub(crate) fn count(&self) -> Result<u64> {
         let status = self.output(&["status", "--json"])?;
         let count = field(&status, "messages").and_then(|text| text.parse().ok());
         count.with_context(|| format!("no count in {status}"))
     }
 
-    /// The sequence numbers of the newest 50 by date, oldest first.
+    /// Returns the sequence numbers of the newest 50 by date, oldest first.
     pub(crate) fn newest_50(&self) -> Result<Vec<u32>> {
         let lines = self.output(&[NEWEST_50, &["--json"]].concat())?;
         let number = |line: &str| field(line, "seq")?.parse().ok();
@@ -94,7 +95,7 @@ impl<'a> Barid<'a> {
     }
 }
 
-/// The value of a number's or a plain string's field of a JSON object.
+/// Returns the value of a field of a JSON object that is a number or a plain string.
 fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let rest = json.split(&format!("\"{name}\":")).nth(1)?.trim_start();
     match rest.strip_prefix('"') {

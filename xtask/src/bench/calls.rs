@@ -1,5 +1,5 @@
-//! System calls and bytes, counted by strace in runs that are not timed: on a disk or a kernel that
-//! is not this one, they say more than seconds.
+//! System calls and bytes, counted by strace in runs that are not timed: for other disks and
+//! kernels they are more meaningful than seconds.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::barid::Barid;
 use super::figures::{Figures, megabytes};
 use super::world::World;
 
-/// What a process asked of the kernel.
+/// Counts of a process's system calls and of the bytes read and written.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     calls: u64,
@@ -20,7 +20,7 @@ struct Counts {
     written: u64,
 }
 
-/// Notes the calls of one run of barid; without strace, nothing.
+/// Notes the system calls of one run of barid; does nothing without strace.
 pub(crate) fn note(
     world: &World,
     barid: &Barid<'_>,
@@ -48,8 +48,8 @@ fn count(log: &Path) -> Result<Counts> {
     Ok(parse(&disk::read_text(log)?))
 }
 
-/// Lines look like `4711 pread64(3, ""..., 4096, 0) = 4096`; a call that another thread interrupts
-/// has its result in a second line, `4711 <... read resumed>...) = 10`.
+/// Counts the calls of a log. Lines look like `4711 pread64(3, ""..., 4096, 0) = 4096`; a call that
+/// another thread interrupts has its result in a second line, `4711 <... read resumed>...) = 10`.
 fn parse(log: &str) -> Counts {
     let mut counts = Counts::default();
     for line in log.lines() {

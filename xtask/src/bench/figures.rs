@@ -1,4 +1,4 @@
-//! What was measured, and how it stands to the bars.
+//! Measurements, and their comparison with the bars.
 
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use barid_testkit::usage::Usage;
 pub(crate) struct Sample {
     pub(crate) work: &'static str,
     pub(crate) side: &'static str,
-    /// What is compared: the process from start to end, or what [`Figures::add_time`] was given.
+    /// The time to compare: of the process from start to end, or the one given to
+    /// [`Figures::add_time`].
     pub(crate) wall: Duration,
-    /// The accounting of the whole process, where there is one.
+    /// The accounting of the whole process, if measured.
     pub(crate) usage: Option<Usage>,
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct Bar {
     pub(crate) note: String,
 }
 
-/// Everything of one `bench` call.
+/// All measurements of one `bench` run.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) samples: Vec<Sample>,
@@ -38,7 +39,7 @@ impl Figures {
         self.add_sample(Sample { work, side, wall: usage.wall, usage: Some(usage) });
     }
 
-    /// Adds a time that is a part of a process's.
+    /// Adds the time of a part of a process.
     pub(crate) fn add_time(&mut self, work: &'static str, side: &'static str, wall: Duration) {
         self.add_sample(Sample { work, side, wall, usage: None });
     }
@@ -53,13 +54,13 @@ impl Figures {
         self.notes.push(text);
     }
 
-    /// Median, least and most of the wall times.
+    /// Returns median, least and most of the wall times.
     pub(crate) fn wall(&self, work: &str, side: &str) -> Spread {
         let of_both = self.samples.iter().filter(|s| s.work == work && s.side == side);
         Spread::new(of_both.map(|sample| sample.wall).collect())
     }
 
-    /// A bar on the ratio of two medians.
+    /// Adds a bar for the ratio of two medians.
     pub(crate) fn bar_ratio(
         &mut self,
         work: &str,
@@ -77,7 +78,7 @@ impl Figures {
         });
     }
 
-    /// A bar on a time.
+    /// Adds a bar for a time.
     pub(crate) fn bar_time(&mut self, work: &str, ours: Spread, most: Duration) {
         self.bars.push(Bar {
             work: work.to_owned(),
@@ -88,7 +89,7 @@ impl Figures {
         });
     }
 
-    /// A bar on memory; `ratio` compares with a peer's, else `most` is in bytes.
+    /// Adds a bar for memory; `ours` and `most` are in bytes, `bar` describes the limit.
     pub(crate) fn bar_memory(&mut self, work: &str, ours: u64, bar: String, most: u64) {
         self.bars.push(Bar {
             work: work.to_owned(),
@@ -100,7 +101,7 @@ impl Figures {
     }
 }
 
-/// Median, least and most.
+/// Median, least and most of some times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: Duration,
@@ -115,14 +116,14 @@ impl Spread {
         Self { median: at(times.len() / 2), least: at(0), most: at(times.len().max(1) - 1) }
     }
 
-    /// `0.350 s (0.340-0.360)`.
+    /// Formats the spread as `0.350 s (0.340-0.360)`.
     pub(crate) fn text(&self) -> String {
         let bare = |time| seconds(time).trim_end_matches(" s").to_owned();
         format!("{} ({}-{})", seconds(self.median), bare(self.least), bare(self.most))
     }
 }
 
-/// Seconds with as many digits as make sense.
+/// Formats seconds, with four decimals below 0.1 s and three otherwise.
 pub(crate) fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 0.1 { format!("{seconds:.4} s") } else { format!("{seconds:.3} s") }
@@ -132,7 +133,7 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// A ratio below 1 as `1/n`.
+/// Formats a ratio below 0.75 as `1/n`.
 fn fraction(ratio: f64) -> String {
     if ratio >= 0.75 { format!("{ratio:.2}") } else { format!("1/{:.1}", 1.0 / ratio) }
 }

@@ -1,4 +1,4 @@
-//! The machine's own limits: the bare work that no mail program can avoid, on the same files.
+//! The limits of the machine: the work on the same files that no mail program can avoid.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -10,12 +10,12 @@ use barid_testkit::disk;
 
 use super::figures::Figures;
 
-/// Bytes that are read of each message's file: its header and more.
+/// Bytes read of each message's file: its header and more.
 const HEAD_LEN: usize = 16 << 10;
-/// Bytes of an mbox that are read at once.
+/// Bytes of an mbox read at once.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// Opening, reading and closing each file, from all cores.
+/// Measures opening, reading and closing each file, on all cores.
 pub(crate) fn maildir(path: &Path, runs: usize, figures: &mut Figures) -> Result<()> {
     const WORK: &str = "limit: read every head";
     for _ in 0..runs {
@@ -29,7 +29,7 @@ pub(crate) fn maildir(path: &Path, runs: usize, figures: &mut Figures) -> Result
     Ok(())
 }
 
-/// Reading the file once and looking at every byte, from all cores.
+/// Measures reading the file once and inspecting every byte, on all cores.
 pub(crate) fn mbox(path: &Path, runs: usize, figures: &mut Figures) -> Result<()> {
     const WORK: &str = "limit: read the mbox";
     let windows = disk::size(path)? as usize / WINDOW_LEN + 1;

@@ -1,4 +1,4 @@
-//! The Maildir of 100,000 messages, against NeoMutt with its header cache.
+//! The Maildir of 100,000 messages, compared with NeoMutt and its header cache.
 
 use anyhow::{Result, ensure};
 use barid_testkit::usage::Sampling;

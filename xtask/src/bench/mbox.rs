@@ -1,8 +1,8 @@
-//! The mbox of 361,052 messages, against Dovecot.
+//! The mbox of 361,052 messages, compared with Dovecot.
 //!
-//! Dovecot works on a copy of its own, in which it has written its headers before: despite its
-//! default setting, which writes late, it rewrites a file without any UID at the first SELECT. That
-//! first one is noted, once, and not compared.
+//! Dovecot works on its own copy, which already contains its headers: despite its default of lazy
+//! writes, it rewrites a file without any UID at the first SELECT. That first SELECT is noted once,
+//! and not compared.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use super::figures::{Figures, megabytes};
 use super::world::{World, settle};
 use super::{calls, limits};
 
-/// The most memory that opening again may take, in bytes.
+/// Memory limit for opening again, in bytes.
 const AGAIN_MEMORY_MAX: u64 = 24_000_000;
-/// The most time that the first threading may take.
+/// Time limit for the first threading.
 const THREAD_MAX: Duration = Duration::from_millis(500);
 
 const AGAIN: &str = "mbox again, newest 50";
@@ -44,7 +44,7 @@ pub(crate) fn open(world: &World, figures: &mut Figures) -> Result<()> {
     limits::mbox(&path, world.options.runs, figures)
 }
 
-/// barid's mbox, without what an earlier run has appended to it.
+/// Returns barid's mbox, without the messages that an earlier run appended.
 fn pristine(world: &World) -> Result<(PathBuf, Corpus)> {
     let (path, corpus) = world.mbox("")?;
     let folder = path.parent().context("the box is in a folder")?;
@@ -61,7 +61,7 @@ fn pristine(world: &World) -> Result<(PathBuf, Corpus)> {
     Ok((path, corpus))
 }
 
-/// Dovecot's copy, with its headers in it.
+/// Returns Dovecot's copy, which contains Dovecot's headers.
 fn dovecots(world: &World, figures: &mut Figures) -> Result<PathBuf> {
     let (path, corpus) = world.mbox("-dovecot")?;
     if !has_uids(&path)? {
@@ -75,14 +75,14 @@ fn dovecots(world: &World, figures: &mut Figures) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether a program has written UIDs into the first message.
+/// Returns `true` if a program has written UIDs into the first message.
 fn has_uids(path: &Path) -> Result<bool> {
     let mut head = vec![0; 8192];
     let len = disk::open(path)?.read(&mut head)?;
     Ok(String::from_utf8_lossy(&head[..len]).contains("\nX-IMAPbase:"))
 }
 
-/// A SELECT in a new process, from its start to the answer.
+/// Times a SELECT in a new process, from its start to the answer.
 fn select(world: &World, path: &Path, count: u64) -> Result<Duration> {
     let mut imap = world.dovecot.imap(&world.dovecot.mbox_location(path), &[])?;
     let reply = imap.command("SELECT INBOX")?;
@@ -92,7 +92,7 @@ fn select(world: &World, path: &Path, count: u64) -> Result<Duration> {
     Ok(time)
 }
 
-/// The newest 50 by date must be the same, in the same order.
+/// Checks that barid and Dovecot have the same newest 50 by date, in the same order.
 pub(crate) fn equal_newest(world: &World, barid: &Barid<'_>, location: &str) -> Result<()> {
     let ours = barid.newest_50()?;
     let mut imap = world.dovecot.imap(location, &[])?;
@@ -146,7 +146,7 @@ fn again(world: &World, barid: &Barid<'_>, location: &str, figures: &mut Figures
     Ok(())
 }
 
-/// One message delivered, then opened at once; in turn with opens without change.
+/// Times opening directly after one delivery, in turn with opening without a change.
 fn delivered(
     world: &World,
     barid: &Barid<'_>,
@@ -216,9 +216,9 @@ pub(crate) fn thread(world: &World, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Both replies must hold the same threads. Their order is not required to be the same, since it
-/// follows dates that one side may not read (Dovecot takes the arrival for a `Date` in the form of
-/// asctime, and one such message is enough); how many stand elsewhere is noted.
+/// Checks that both replies contain the same threads. Their order may differ, since it follows
+/// dates that one side may not parse (Dovecot uses the arrival for a `Date` in the form of asctime,
+/// and one such message is enough); the number of threads in a different position is noted.
 fn equal_threads(ours: &str, theirs: &str, count: u64, figures: &mut Figures) -> Result<()> {
     let ours = ours.trim().trim_start_matches("* THREAD").trim_start();
     if ours == theirs.trim() {
@@ -246,7 +246,7 @@ fn equal_threads(ours: &str, theirs: &str, count: u64, figures: &mut Figures) ->
     Ok(())
 }
 
-/// The threads of a reply.
+/// Returns the threads of a reply.
 fn split(reply: &str) -> Vec<&str> {
     let mut threads = Vec::new();
     let (mut depth, mut start) = (0, 0);

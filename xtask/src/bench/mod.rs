@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: barid against the programs that people use, on one machine, in turn.
+//! `cargo xtask bench`: barid and widely used programs, in turn on one machine.
 
 mod barid;
 mod calls;
@@ -18,10 +18,10 @@ use crate::args::Args;
 use figures::Figures;
 use world::{Options, World};
 
-/// A part of `bench open`: the name for `--only`, and what it does.
+/// A part of `bench open`: the name for `--only`, and its function.
 type Part = (&'static str, fn(&World, &mut Figures) -> Result<()>);
 
-/// In the order in which they run.
+/// The parts in the order in which they run.
 const PARTS: [Part; 4] = [
     ("maildir", maildir::run),
     ("mbox", mbox::open),
@@ -29,7 +29,7 @@ const PARTS: [Part; 4] = [
     ("million", million::run),
 ];
 
-/// Opening mailboxes: the table of README.md.
+/// Measures opening mailboxes: the table of README.md.
 pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.word().as_deref() != Some("open") {
         bail!("bench what? cargo xtask bench open");

@@ -1,4 +1,4 @@
-//! The table, and the folder in which a run is kept.
+//! The table, and the folder in which the results of a run are kept.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use barid_testkit::{corpora, disk};
 use super::figures::{Figures, Spread};
 use super::world::{SEED, World};
 
-/// Every bar with what was measured, then all medians, then notes.
+/// Returns every bar with its measurement, then all medians, then the notes.
 pub(crate) fn summary(figures: &Figures) -> String {
     let mut text = String::from("| work | bar | measured | |\n| --- | --- | --- | --- |\n");
     for bar in &figures.bars {
@@ -64,7 +64,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// `bench/runs/DATE-CORES-core-linux`, with a number if there is one already.
+/// Returns `bench/runs/DATE-CORES-core-linux`, with a number appended if it exists.
 fn new_folder() -> PathBuf {
     let runs = corpora::repository().join("bench/runs");
     let name = format!("{}-{}-core-linux", said("date", &["-u", "+%Y-%m-%d"]), cores());
@@ -131,7 +131,7 @@ Median (least-most), wall time of the whole process unless README.md says otherw
 | --- | --- | --- | --- | --- | --- |
 ";
 
-/// How every run is measured.
+/// Description of the measurements.
 const METHOD: &str = "- Page cache: warm. Output: thrown away.
 
 barid: `barid --cache-dir C --state-dir S ls --sort date --limit 50 MAILBOX`, `ls MAILBOX`,
@@ -152,7 +152,7 @@ the same answers before anything is timed: summary.md says which, and what was n
 NeoMutt only the number of messages is.
 ";
 
-/// What a program prints.
+/// Returns the output of a program.
 fn said(program: &str, args: &[&str]) -> String {
     let mut command = Command::new(program);
     let output = command.args(args).current_dir(corpora::repository()).output();

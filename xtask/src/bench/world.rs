@@ -1,4 +1,4 @@
-//! What all parts share: the folder with the mail, the program under test, the peers.
+//! Shared by all parts: the folder with the mail, the program under test, the peers.
 
 use std::path::{Path, PathBuf};
 
@@ -19,16 +19,16 @@ pub(crate) const MBOX_LEN: u64 = 361_052;
 /// Messages of the large Maildir.
 pub(crate) const MILLION: u64 = 1_000_000;
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// Where mail is made and kept for the next time.
+    /// The folder in which mail is made and kept for the next run.
     pub(crate) folder: PathBuf,
-    /// The program, instead of a release build.
+    /// The program to measure instead of a release build.
     pub(crate) barid: Option<PathBuf>,
     /// Runs of each side.
     pub(crate) runs: usize,
-    /// Divides the number of messages, for trying things out.
+    /// Divisor of the number of messages, for trials.
     pub(crate) scale: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) options: Options,
-    /// The program under test, where the peers' user can read it.
+    /// The program under test, at a path that the peers' user can read.
     pub(crate) program: PathBuf,
     pub(crate) user: &'static PeerUser,
     pub(crate) dovecot: Dovecot,
@@ -63,12 +63,12 @@ impl World {
         Ok(Self { options, program, user, dovecot, neomutt })
     }
 
-    /// How many messages stand for `full` at the scale of this run.
+    /// Returns the number of messages for `full` at the scale of this run.
     pub(crate) fn scaled(&self, full: u64) -> u64 {
         full / self.options.scale
     }
 
-    /// The Maildir with `full` messages (scaled), made if it is not there.
+    /// Returns the Maildir with `full` messages (scaled); makes it if it does not exist.
     pub(crate) fn maildir(&self, full: u64) -> Result<(PathBuf, Corpus)> {
         let corpus = Corpus::new(SEED, self.scaled(full));
         let path = self.options.folder.join(format!("maildir-{}", corpus.len()));
@@ -76,7 +76,8 @@ impl World {
         Ok((path, corpus))
     }
 
-    /// An mbox (mboxo, no Status headers), made if it is not there; `name` tells copies apart.
+    /// Returns an mbox (mboxo, no Status headers); makes it if it does not exist. `name`
+    /// distinguishes copies.
     pub(crate) fn mbox(&self, name: &str) -> Result<(PathBuf, Corpus)> {
         let corpus = Corpus::with_profile(SEED, self.scaled(MBOX_LEN), Profile::Classic);
         let folder = self.options.folder.join(format!("mbox-{}{name}", corpus.len()));
@@ -89,8 +90,8 @@ impl World {
         Ok((path, corpus))
     }
 
-    /// Makes a mailbox at `path` unless a note beside it says that it is complete. Fresh mail is
-    /// given time to become old: a stamp of the last two seconds proves nothing.
+    /// Makes a mailbox at `path` unless a note beside it marks it as complete. Waits until new mail
+    /// is older than the racy interval.
     fn make(&self, path: &Path, make: impl FnOnce() -> std::io::Result<Written>) -> Result<()> {
         let note = path.with_extension("complete");
         if disk::exists(&note) {
@@ -107,7 +108,7 @@ impl World {
         Ok(())
     }
 
-    /// A folder of this run's, empty, that belongs to the peers' user.
+    /// Returns a new empty folder of this run, owned by the peers' user.
     pub(crate) fn fresh_folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.options.folder.join(name);
         if disk::exists(&path) {
@@ -119,7 +120,7 @@ impl World {
     }
 }
 
-/// Waits until what was just written is older than the racy interval.
+/// Waits until recent writes are older than the racy interval.
 pub(crate) fn settle() {
     std::thread::sleep(std::time::Duration::from_millis(2_500));
 }

@@ -1,4 +1,4 @@
-//! What must be left.
+//! Checks of the mailbox after a power failure.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use barid_testkit::disk as files;
 use super::Place;
 use super::work::{Message, Model, Record, World};
 
-/// A message as it was found: its bytes in the file, UID and flags as barid says.
+/// A message of the mailbox: its bytes in the file, UID and flags according to barid.
 #[derive(Clone, Debug)]
 struct Found {
     hash: u64,
@@ -17,17 +17,17 @@ struct Found {
     flags: BTreeSet<String>,
 }
 
-/// What was found besides.
+/// Other observations of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// There was a journal.
+    /// `true` if there was a journal.
     pub(crate) had_work: bool,
-    /// At the end there were pieces of messages whose appending was not acknowledged.
+    /// `true` if there were pieces of unacknowledged messages at the end.
     pub(crate) had_pieces: bool,
 }
 
-/// Makes sure that a mounted image holds all that was acknowledged when `position` events had
-/// happened; with `is_again` the mailbox is changed once more.
+/// Checks that a mounted image contains all changes acknowledged up to event `position`; with
+/// `is_again` the mailbox is changed once more.
 pub(crate) fn image(
     world: &World<'_>,
     record: &Record,
@@ -55,20 +55,20 @@ pub(crate) fn image(
     Ok(Seen { had_work, had_pieces: pieces > 0 })
 }
 
-/// Removes the lock file of a program that died with the machine. It goes stale with time, which
-/// does not pass here.
+/// Removes the lock file of a program that died with the machine. It would become stale only with
+/// time, which does not pass here.
 fn remove_lock(world: &World<'_>) -> Result<()> {
     let lock = world.mailbox().with_extension("lock");
     if files::exists(&lock) { files::remove_file(&lock).context("the lock file") } else { Ok(()) }
 }
 
-/// Whether there is a journal beside the mailbox.
+/// Returns `true` if there is a journal beside the mailbox.
 fn has_journal(world: &World<'_>) -> Result<bool> {
     let names = files::list(&world.root.join("mail"))?;
     Ok(names.iter().any(|path| path.to_string_lossy().contains("barid-journal")))
 }
 
-/// What is there once barid has recovered the mailbox.
+/// Returns the messages after barid has recovered the mailbox.
 fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     let mailbox = world.mailbox().display().to_string();
     let status = world.run(&["status", &mailbox, "--json"].map(str::to_owned))?;
@@ -77,7 +77,7 @@ fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     read_mbox(&world.mailbox(), |message| stored.push(message))?;
     let listing = world.run(&["ls", &mailbox, "--json"].map(str::to_owned))?;
     let mut lines: Vec<&str> = listing.lines().collect();
-    // They are listed by date.
+    // The listing is ordered by date.
     lines.sort_by_cached_key(|line| number(line, "seq"));
     ensure!(
         lines.len() == stored.len(),
@@ -89,7 +89,7 @@ fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     let mut all = Vec::with_capacity(lines.len());
     for (line, stored) in lines.iter().zip(&stored) {
         let uid = number(line, "uid").with_context(|| (*line).to_owned())?;
-        // Before the first sync is complete the file has no UIDs.
+        // The file has no UIDs before the first sync is complete.
         let is_same = stored.uid.is_none_or(|stored| stored == uid);
         ensure!(is_same, "barid says UID {uid}, the file {:?}", stored.uid);
         let mut flags = strings(line, "flags");
@@ -100,8 +100,9 @@ fn found(world: &World<'_>, record: &Record) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Every message of both models is there once, every other one at most once; flags are old or new.
-/// Of messages whose appending was not acknowledged there may be pieces at the end; how many.
+/// Checks that every message in both models exists once and every other one at most once, with old
+/// or new flags. Returns the number of pieces of unacknowledged messages, which are allowed at the
+/// end.
 fn compare(found: &[Found], before: &Model, after: &Model) -> Result<usize> {
     let index = |model: &Model| -> HashMap<u64, Message> {
         model.iter().map(|message| (message.hash, message.clone())).collect()
@@ -133,7 +134,8 @@ fn compare(found: &[Found], before: &Model, after: &Model) -> Result<usize> {
     Ok(pieces)
 }
 
-/// The mailbox can be changed: one flag on the last message, all others as they were.
+/// Checks that the mailbox can be changed: sets a flag on the last message; all others must not
+/// change.
 fn again(world: &World<'_>, record: &Record, found: &[Found]) -> Result<()> {
     let Some(last) = found.last() else { return Ok(()) };
     let mailbox = world.mailbox().display().to_string();
@@ -152,8 +154,8 @@ fn again(world: &World<'_>, record: &Record, found: &[Found]) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that the check finds what is missing: the disk as it was before a change must not
-/// pass for the one after it.
+/// Checks that the comparison detects lost changes: the disk as it was before a change must not
+/// pass as the one after it.
 pub(crate) fn can_fail(place: &Place<'_>, record: &Record) -> Result<()> {
     let mut disk = record.before.clone();
     record.log[..record.work_began].iter().for_each(|event| event.apply(&mut disk));
@@ -168,13 +170,13 @@ pub(crate) fn can_fail(place: &Place<'_>, record: &Record) -> Result<()> {
     mounted.unmount().map(drop)
 }
 
-/// The value of a number's field of a JSON object.
+/// Returns the value of a number field of a JSON object.
 fn number(json: &str, name: &str) -> Option<u32> {
     let rest = json.split(&format!("\"{name}\":")).nth(1)?;
     rest.split([',', '}']).next()?.trim().parse().ok()
 }
 
-/// The plain strings of an array's field of a JSON object.
+/// Returns the plain strings of an array field of a JSON object.
 fn strings(json: &str, name: &str) -> BTreeSet<String> {
     let rest = json.split(&format!("\"{name}\":[")).nth(1).unwrap_or_default();
     let array = rest.split(']').next().unwrap_or_default();

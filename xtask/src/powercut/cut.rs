@@ -1,15 +1,15 @@
-//! What a power failure may leave of a disk.
+//! Disk contents after a power failure.
 
 use super::image::{Event, Image};
 
-/// The unit in which a disk writes, whole or not at all.
+/// The unit that a disk writes atomically, in bytes.
 pub(crate) const SECTOR_LEN: usize = 512;
-/// The unit in which file systems count.
+/// The unit of allocation of file systems, in bytes.
 pub(crate) const BLOCK_LEN: usize = 4096;
-/// How often the state of the disk is kept, so that an image is made from the nearest one.
+/// Number of events between stored states of the disk; an image is made from the nearest one.
 const KEEP_EVERY: usize = 64;
 
-/// Numbers that look like chance and can be had again.
+/// A reproducible pseudo-random number generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -26,35 +26,35 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 }
 
-/// An image.
+/// An image of the disk after a power failure.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub(crate) image: Image,
-    /// How much of the log had happened when the power failed.
+    /// Number of events of the log before the power failed.
     pub(crate) position: usize,
-    /// Writes of which only a part is there.
+    /// Number of writes of which only a part is in the image.
     pub(crate) torn: usize,
     pub(crate) what: String,
 }
 
-/// All that may be left.
+/// All possible images after a power failure.
 #[derive(Debug)]
 pub(crate) struct Cuts<'a> {
     log: &'a [Event],
-    /// No cut is before this position.
+    /// The earliest position of a cut.
     first: usize,
     /// The disk after each [`KEEP_EVERY`] events.
     kept: Vec<Image>,
 }
 
 impl<'a> Cuts<'a> {
-    /// Of a disk that was `before` when the log began.
+    /// Creates the cuts of a disk that was `before` when the log began.
     pub(crate) fn new(before: &Image, log: &'a [Event], first: usize) -> Self {
         let mut image = before.clone();
         let mut kept = vec![before.clone()];
@@ -67,7 +67,7 @@ impl<'a> Cuts<'a> {
         Self { log, first, kept }
     }
 
-    /// The disk after the first `position` events.
+    /// Returns the disk after the first `position` events.
     fn at(&self, position: usize) -> Image {
         let mut image = self.kept[position / KEEP_EVERY].clone();
         let rest = &self.log[position / KEEP_EVERY * KEEP_EVERY..position];
@@ -75,7 +75,7 @@ impl<'a> Cuts<'a> {
         image
     }
 
-    /// Cut just after each flush, nothing missing.
+    /// Returns cuts directly after each flush, with nothing missing.
     pub(crate) fn after_flushes(&self) -> impl Iterator<Item = Cut> {
         let flushes = (self.first..self.log.len()).filter(|i| matches!(self.log[*i], Event::Flush));
         flushes.map(|index| Cut {
@@ -86,14 +86,14 @@ impl<'a> Cuts<'a> {
         })
     }
 
-    /// Cut anywhere; of the writes since the last flush some are there, some are not, some are torn
-    /// between units of `unit` bytes.
+    /// Cuts at a random position. Of the writes since the last flush some are complete, some are
+    /// missing, some are torn between units of `unit` bytes.
     pub(crate) fn random(&self, random: &mut Random, unit: usize) -> Cut {
         let position = self.first + random.below(self.log.len() - self.first + 1);
         let is_flush = |event: &Event| matches!(event, Event::Flush);
         let flushed = self.log[..position].iter().rposition(is_flush).map_or(0, |flush| flush + 1);
         let mut image = self.at(flushed);
-        // Of a hundred writes, so many arrive whole.
+        // Percentage of writes that arrive whole.
         let whole = [0, 10, 50, 90, 100][random.below(5)];
         let (mut arrived, mut torn) = (0, 0);
         for event in &self.log[flushed..position] {
@@ -119,7 +119,7 @@ impl<'a> Cuts<'a> {
     }
 }
 
-/// Writes some of the units: those before one, those after it, or any.
+/// Writes some of the units: those before a random one, those from it on, or a random subset.
 fn tear(image: &mut Image, offset: u64, bytes: &[u8], unit: usize, random: &mut Random) {
     let (how, middle) = (random.below(3), random.below(bytes.len().div_ceil(unit) + 1));
     for (index, piece) in bytes.chunks(unit).enumerate() {

@@ -1,9 +1,9 @@
-//! Disks whose every write and flush is known: files of a FUSE file system of this process, to be
-//! attached to loop devices.
+//! Disks that record every write and flush: files of a FUSE file system served by this process, to
+//! be attached to loop devices.
 //!
-//! The loop driver writes a block device's writes to the file in the order in which it gets them
-//! and answers each when the file has it; a flush becomes a synchronisation of the file. So the
-//! order in which requests arrive here is the order of the device.
+//! The loop driver passes the writes of a block device to the file in order and answers each one
+//! when the file has it; a flush becomes an fsync of the file. So requests arrive here in the order
+//! of the device.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,20 +20,20 @@ use fuser::{
 
 use super::image::{Event, Image};
 
-/// Names and sizes of files never change.
+/// Cache time of names and sizes of files, which never change.
 const FOREVER: Duration = Duration::from_secs(1 << 20);
 /// The inode of the root folder.
 const ROOT: u64 = 1;
 
-/// A disk in memory, and what was written to it.
+/// A disk in memory, with a log of its writes.
 #[derive(Debug)]
 struct Disk {
     image: Image,
-    /// `None` if nobody wants to know.
+    /// `None` if the disk is not logged.
     log: Option<Vec<Event>>,
 }
 
-/// The disks of a mounted file system, by their numbers, which are never used again.
+/// The disks of a mounted file system, by their numbers, which are never reused.
 #[derive(Debug, Default)]
 struct Table {
     disks: HashMap<u64, Disk>,
@@ -57,7 +57,7 @@ impl Disks {
         Ok(Self { table, session: Some(session) })
     }
 
-    /// Adds a disk; its number, which is the name of its file.
+    /// Adds a disk and returns its number, which is the name of its file.
     pub(crate) fn add(&self, image: Image, is_logged: bool) -> u64 {
         let mut table = lock(&self.table);
         table.last += 1;
@@ -66,13 +66,13 @@ impl Disks {
         number
     }
 
-    /// How many writes and flushes a disk has seen.
+    /// Returns the number of writes and flushes to a disk.
     pub(crate) fn position(&self, number: u64) -> usize {
         let table = lock(&self.table);
         table.disks.get(&number).and_then(|disk| disk.log.as_ref()).map_or(0, Vec::len)
     }
 
-    /// Takes a disk away: what is on it now, and its log.
+    /// Removes a disk; returns its contents and its log.
     pub(crate) fn take(&self, number: u64) -> Option<(Image, Vec<Event>)> {
         let disk = lock(&self.table).disks.remove(&number)?;
         Some((disk.image, disk.log.unwrap_or_default()))
@@ -82,7 +82,7 @@ impl Disks {
 impl Drop for Disks {
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
-            // What is still mounted goes with the process's mount namespace.
+            // Remaining mounts end with the process's mount namespace.
             drop(session.umount_and_join());
         }
     }

@@ -1,37 +1,37 @@
-//! What is on a disk, and what happened to it.
+//! Contents of a disk, and changes to them.
 
 use std::sync::Arc;
 
-/// Bytes of a block; what was never written takes no memory.
+/// Bytes of a block; unwritten blocks use no memory.
 const BLOCK_LEN: usize = 4096;
 
-/// What a disk was asked to do.
+/// A request to a disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// Bytes were written.
+    /// Writes bytes.
     Write { offset: u64, bytes: Arc<[u8]> },
-    /// Everything that was written before is to last.
+    /// Makes all earlier writes durable.
     Flush,
 }
 
-/// The content of a disk. A copy shares its blocks.
+/// The contents of a disk. A copy shares its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     blocks: Vec<Option<Arc<[u8; BLOCK_LEN]>>>,
 }
 
 impl Image {
-    /// Zeros; `len` is rounded up to whole blocks.
+    /// Creates a disk of zeros; `len` is rounded up to whole blocks.
     pub(crate) fn new(len: u64) -> Self {
         Self { blocks: vec![None; (len as usize).div_ceil(BLOCK_LEN)] }
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub(crate) fn len(&self) -> u64 {
         (self.blocks.len() * BLOCK_LEN) as u64
     }
 
-    /// At most `len` bytes from `offset`, fewer at the end.
+    /// Returns at most `len` bytes from `offset`, fewer at the end.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Vec<u8> {
         let end = (offset + len as u64).min(self.len());
         let mut bytes = Vec::with_capacity(len);
@@ -48,7 +48,7 @@ impl Image {
         bytes
     }
 
-    /// Writes; what would be beyond the end is dropped.
+    /// Writes bytes; those beyond the end are dropped.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let (mut at, mut rest) = (offset as usize, bytes);
         while !rest.is_empty() {
@@ -64,7 +64,7 @@ impl Image {
 }
 
 impl Event {
-    /// Does it to a disk.
+    /// Applies the event to a disk.
     pub(crate) fn apply(&self, image: &mut Image) {
         if let Self::Write { offset, bytes } = self {
             image.write(*offset, bytes);

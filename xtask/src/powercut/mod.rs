@@ -1,15 +1,14 @@
-//! `cargo xtask powercut`: what is left of a mailbox when the power fails, on real file systems.
+//! `cargo xtask powercut`: tests a mailbox after a power failure, on real file systems.
 //!
-//! A file system is made on a disk of our own ([`disk`]) that notes every write and every flush,
-//! and barid changes an mbox in it. From the notes come images of the disk as a power failure may
+//! The test makes a file system on a disk ([`disk`]) that records every write and every flush, and
+//! barid changes an mbox in it. From the log it makes images of the disk as a power failure may
 //! leave it: cut after each flush, and cut anywhere, with any of the writes since the last flush
-//! missing or torn at 512 bytes. Each is mounted, so that the file system recovers, then barid
-//! opens the mailbox and recovers; every message whose change was acknowledged before the cut must
-//! be there once, byte for byte, with the flags that were acknowledged. Some recoveries are cut as
-//! well.
+//! missing or torn at 512 bytes. It mounts each image, so that the file system recovers; then barid
+//! opens the mailbox and recovers. Every message whose change was acknowledged before the cut must
+//! exist once, byte for byte, with the acknowledged flags. Some recoveries are cut as well.
 //!
-//! Needs root, FUSE, loop devices and the tools of the file systems. Mounts are made in a mount
-//! namespace of its own and go with it.
+//! Needs root, FUSE, loop devices and the tools of the file systems. Mounts are made in a separate
+//! mount namespace and end with it.
 
 mod check;
 mod cut;
@@ -38,34 +37,34 @@ use image::{Event, Image};
 use mount::{FileSystem, Mounted};
 use work::{Record, World};
 
-/// Images that a run must have had.
+/// Least number of images in a run.
 const IMAGES_MIN: usize = 300;
-/// Every so many images, the recovery is cut as well.
+/// Number of images between those whose recovery is cut as well.
 const RECUT_EVERY: usize = 10;
-/// Cuts of such a recovery.
+/// Number of cuts of such a recovery.
 const RECUTS: usize = 3;
-/// Every so many images, the mailbox is changed again after it was recovered.
+/// Number of images between those whose mailbox is changed again after its recovery.
 const AGAIN_EVERY: usize = 7;
-/// Says that this process is the one in the namespace.
+/// The variable that marks the process inside the namespace.
 const INSIDE: &str = "BARID_POWERCUT_INSIDE";
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Clone, Copy, Debug)]
 struct Options {
     seed: u64,
-    /// Images of each file system beside those cut after a flush.
+    /// Number of images of each file system besides those cut after a flush.
     random: usize,
     messages: u64,
 }
 
-/// What came of a file system.
+/// The results for a file system.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     images: usize,
     recovered: usize,
     pieces: usize,
     recuts: usize,
-    /// Images torn between sectors that the file system could not bear.
+    /// Images torn between sectors that the file system could not recover.
     unsound: usize,
 }
 
@@ -82,7 +81,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     };
     args.finish()?;
     let scratch = Scratch::new("powercut")?;
-    // Whatever is built meanwhile, the program stays the same.
+    // A copy, so that a concurrent build does not change the program.
     let barid = scratch.path().join("barid");
     files::copy(&program_under_test(built)?, &barid)?;
     let mut images = 0;
@@ -109,7 +108,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Runs this program again in a mount namespace of its own, if all that is needed is there.
+/// Runs this program again in a separate mount namespace, or skips the test if something is
+/// missing.
 fn enter() -> Result<()> {
     if let Some(missing) = missing() {
         skip_or_fail(&format!("powercut: {missing}"));
@@ -118,8 +118,9 @@ fn enter() -> Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
     command.args(std::env::args_os().skip(1)).env(INSIDE, "1");
-    // A signal ends this process alone: killed with a disk mounted, the other one would wait for
-    // itself to write that, and with it every `sync` on the machine.
+    // The child has its own process group, so that a signal ends only this process. A child killed
+    // with a disk mounted would wait for itself to write that disk, and block every `sync` on the
+    // machine.
     let mut child = command.process_group(0).stdin(Stdio::piped()).spawn()?;
     let alive = child.stdin.take();
     let status = child.wait()?;
@@ -127,12 +128,12 @@ fn enter() -> Result<()> {
     if status.success() { Ok(()) } else { bail!("powercut failed: {status}") }
 }
 
-/// Whether the process outside has gone, so that this one is to end.
+/// Returns a flag that is set when the outer process has ended; this process must then end.
 fn stop() -> &'static AtomicBool {
     static STOP: AtomicBool = AtomicBool::new(false);
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        // The pipe from the other process ends with it.
+        // The pipe from the outer process closes when that ends.
         std::thread::spawn(|| {
             drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
             STOP.store(true, Ordering::Relaxed);
@@ -162,7 +163,7 @@ fn program_under_test(built: Option<PathBuf>) -> Result<PathBuf> {
     Ok(corpora::target_folder().join("release/barid"))
 }
 
-/// One file system: records the work, then looks at every image.
+/// Tests one file system: records the changes, then checks every image.
 fn file_system(kind: FileSystem, barid: &Path, folder: &Path, options: Options) -> Result<Tally> {
     let folder = folder.join(kind.name());
     let (disks_folder, mount_point) = (folder.join("disks"), folder.join("mnt"));
@@ -189,7 +190,7 @@ fn file_system(kind: FileSystem, barid: &Path, folder: &Path, options: Options) 
     Ok(tally)
 }
 
-/// Where disks are mounted.
+/// The file system, folders and program of a test.
 #[derive(Debug)]
 struct Place<'a> {
     kind: FileSystem,
@@ -200,7 +201,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Puts a disk into the file system of disks, and mounts it.
+    /// Adds a disk to the file system of disks, and mounts it.
     fn mount(&self, image: Image, is_logged: bool) -> Result<Mounted<'_>> {
         Mounted::new(self.disks, image, is_logged, &self.disks_folder, &self.mount_point)
     }
@@ -209,7 +210,7 @@ impl Place<'_> {
         World { root: &self.mount_point, barid: self.barid }
     }
 
-    /// Does the work on a fresh file system.
+    /// Makes the changes on a fresh file system.
     fn record(&self, options: Options) -> Result<Record> {
         let image = Image::new(self.kind.len());
         let number = self.disks.add(image, false);
@@ -225,9 +226,10 @@ impl Place<'_> {
         Ok(record)
     }
 
-    /// Looks at a random image, torn between sectors. No file system bears that everywhere: the
-    /// superblock of ext4 has two sectors, and XFS believes the first sector of a block of its own
-    /// that the block is whole. Where it is unsound for that, writes are torn between its blocks.
+    /// Checks a random image, torn between sectors. No file system tolerates that everywhere: the
+    /// superblock of ext4 has two sectors, and XFS takes the first sector of one of its blocks as
+    /// proof that the block is whole. If the file system is unsound for that reason, an image torn
+    /// between blocks replaces it.
     fn random_image(
         &self,
         record: &Record,
@@ -246,8 +248,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Looks at an image, and at some cuts of its recovery. False if the file system is not sound,
-    /// because of writes that are torn.
+    /// Checks an image, and some cuts of its recovery. Returns `false` if torn writes made the file
+    /// system unsound.
     fn image(
         &self,
         record: &Record,
@@ -279,8 +281,8 @@ impl Place<'_> {
         Ok(true)
     }
 
-    /// Mounts an image, lets barid recover the mailbox, and checks it; what was found, and what was
-    /// written meanwhile. `None` if the file system is not sound, because of writes that are torn.
+    /// Mounts an image, lets barid recover the mailbox, and checks it. Returns the observations and
+    /// the log of writes, or `None` if torn writes made the file system unsound.
     fn look(
         &self,
         record: &Record,
@@ -310,11 +312,11 @@ impl Place<'_> {
     }
 }
 
-/// How an image is looked at.
+/// The options for checking an image.
 #[derive(Clone, Copy, Debug)]
 struct How {
-    /// Whether the mailbox is changed once more.
+    /// `true` if the mailbox is changed once more.
     is_again: bool,
-    /// Whether what is written is noted.
+    /// `true` if writes are logged.
     is_logged: bool,
 }

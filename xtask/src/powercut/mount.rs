@@ -1,4 +1,4 @@
-//! File systems on disks of our own.
+//! File systems on recorded disks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ pub(crate) enum FileSystem {
     Xfs,
 }
 
-/// No writes in the background.
+/// Options that prevent background writes.
 const EXT4: &str = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
 
 impl FileSystem {
@@ -29,16 +29,16 @@ impl FileSystem {
         }
     }
 
-    /// Bytes of a disk; what is not written takes no memory.
+    /// Returns the size of the disk in bytes; unwritten blocks use no memory.
     pub(crate) fn len(self) -> u64 {
         match self {
             Self::Ext4 => 128 << 20,
-            // The least that mkfs.xfs takes.
+            // The smallest size that mkfs.xfs accepts.
             Self::Xfs => 304 << 20,
         }
     }
 
-    /// Makes an empty one.
+    /// Makes an empty file system.
     pub(crate) fn make(self, device: &Path) -> Result<()> {
         let mut command = match self {
             Self::Ext4 => command("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", EXT4]),
@@ -49,7 +49,7 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Whether one that was unmounted is as it should be, as its own tool says.
+    /// Returns `true` if an unmounted file system is sound according to its own tool.
     pub(crate) fn is_sound(self, device: &Path) -> Result<bool> {
         let mut command = match self {
             Self::Ext4 => command("e2fsck", &["-f", "-n"]),
@@ -70,7 +70,7 @@ pub(crate) struct Mounted<'a> {
 }
 
 impl<'a> Mounted<'a> {
-    /// Adds a disk and mounts it; the file system completes what its journal says.
+    /// Adds a disk and mounts it; the file system replays its journal.
     pub(crate) fn new(
         disks: &'a Disks,
         image: Image,
@@ -89,12 +89,12 @@ impl<'a> Mounted<'a> {
         Ok(mounted)
     }
 
-    /// How many writes and flushes there were so far.
+    /// Returns the number of writes and flushes so far.
     pub(crate) fn position(&self) -> usize {
         self.disks.position(self.number)
     }
 
-    /// Unmounts it; the disk as it is now, and its log.
+    /// Unmounts the disk; returns its contents and its log.
     pub(crate) fn unmount(mut self) -> Result<(Image, Vec<Event>)> {
         unmount(&self.point)?;
         self.is_mounted = false;
@@ -105,7 +105,7 @@ impl<'a> Mounted<'a> {
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
         if self.is_mounted {
-            // What stays goes with the namespace.
+            // A remaining mount ends with the namespace.
             drop(unmount(&self.point));
         }
         self.disks.take(self.number);
@@ -117,12 +117,12 @@ fn detach(device: &Path) {
     let mut find = command("losetup", &["--noheadings", "--output", "NAME", "--associated"]);
     let Ok(found) = find.arg(device).output() else { return };
     for name in String::from_utf8_lossy(&found.stdout).split_ascii_whitespace() {
-        // A device that stays is litter, not a failure.
+        // A device that cannot be detached stays behind; that is not a failure.
         drop(run(&mut command("losetup", &["--detach", name])));
     }
 }
 
-/// A process that has just ended may still hold a file for a moment.
+/// Unmounts a file system. Retries, as a process that has just ended may keep a file open briefly.
 fn unmount(point: &Path) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let start = Instant::now();

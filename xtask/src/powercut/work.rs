@@ -1,4 +1,4 @@
-//! The changes that are made, and what each must leave.
+//! The changes to the mailbox, and its expected contents after each.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use barid_testkit::disk as files;
 use super::image::{Event, Image};
 use super::mount::Mounted;
 
-/// Bytes of a message that is large enough to be collapsed.
+/// Size in bytes of a message that is large enough to be collapsed.
 const LARGE_LEN: usize = 300 << 10;
-/// Messages that are appended at a time.
+/// Number of messages appended at a time.
 const APPEND_LEN: u64 = 20;
 
 /// A mounted file system with a mailbox, its cache and its state.
@@ -24,45 +24,45 @@ pub(crate) struct World<'a> {
     pub(crate) barid: &'a Path,
 }
 
-/// A message that must be there.
+/// A message that must exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// The hash of its bytes.
     pub(crate) hash: u64,
     pub(crate) uid: u32,
-    /// Flags as barid names them, without \Recent, and keywords.
+    /// The flags by barid's names, without \Recent, and keywords.
     pub(crate) flags: BTreeSet<String>,
 }
 
-/// All messages, in their order.
+/// All messages, in mailbox order.
 pub(crate) type Model = Vec<Message>;
 
-/// A change that was acknowledged.
+/// An acknowledged change.
 #[derive(Clone, Debug)]
 pub(crate) struct Acknowledged {
     pub(crate) what: String,
-    /// How much of the log there was before it.
+    /// Length of the log when the change began.
     pub(crate) began: usize,
-    /// How much there was when it was acknowledged.
+    /// Length of the log when the change was acknowledged.
     pub(crate) ended: usize,
-    /// What the mailbox holds since.
+    /// The contents of the mailbox after the change.
     pub(crate) after: Model,
 }
 
-/// Everything that happened.
+/// The log of all writes, and the changes.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// The disk before the log.
     pub(crate) before: Image,
     pub(crate) log: Vec<Event>,
-    /// Where in the log the mailbox is complete and the changes begin.
+    /// Position in the log where the mailbox is complete and the changes begin.
     pub(crate) work_began: usize,
-    /// What the mailbox held then.
+    /// The contents of the mailbox at that position.
     pub(crate) at_first: Model,
     pub(crate) acknowledged: Vec<Acknowledged>,
 }
 
-/// A change: the words of the command, and what it does to a mailbox.
+/// A change: the words of the command, and its effect on a mailbox.
 struct Change {
     words: Vec<String>,
     apply: Box<dyn Fn(&mut Model)>,
@@ -73,7 +73,7 @@ impl World<'_> {
         self.root.join("mail/box")
     }
 
-    /// The program with cache and state in the same file system.
+    /// Returns the program with cache and state in the same file system.
     pub(crate) fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(self.barid);
         command.arg("--cache-dir").arg(self.root.join("cache"));
@@ -82,7 +82,7 @@ impl World<'_> {
         command
     }
 
-    /// Runs the program; what it prints.
+    /// Runs the program and returns its output.
     pub(crate) fn run(&self, words: &[String]) -> Result<String> {
         let output = self.command(words).output().context("barid")?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -94,7 +94,7 @@ impl World<'_> {
     }
 }
 
-/// Makes a mailbox, and changes it.
+/// Makes a mailbox, and changes it. The log in the result is still empty.
 pub(crate) fn record(
     world: &World<'_>,
     mounted: &Mounted<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn record(
     Ok(Record { before: Image::new(0), log: Vec::new(), work_began, at_first, acknowledged })
 }
 
-/// An mbox without status headers whose first and fifth messages are large.
+/// Makes an mbox without status headers; the first and the sixth message are large.
 fn make(corpus: &Corpus, mailbox: &Path) -> Result<()> {
     let options = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
     let mut text = Vec::new();
@@ -140,7 +140,7 @@ fn make(corpus: &Corpus, mailbox: &Path) -> Result<()> {
     files::write(mailbox, &text).context("the mailbox")
 }
 
-/// Files of messages to be appended, with their hashes.
+/// Writes messages to append into files, and returns these with the messages' hashes.
 fn batch(corpus: &Corpus, root: &Path) -> Result<Vec<(PathBuf, u64)>> {
     let options = MboxOptions { variant: MboxVariant::Mboxo, status: false, crlf: false };
     let folder = root.join("new");
@@ -161,7 +161,7 @@ fn batch(corpus: &Corpus, root: &Path) -> Result<Vec<(PathBuf, u64)>> {
     Ok(batch)
 }
 
-/// The changes, in their order.
+/// Returns the changes, in their order.
 fn changes(world: &World<'_>, count: u32, batch: &[(PathBuf, u64)]) -> Vec<Change> {
     let mailbox = world.mailbox().display().to_string();
     let flag = |uids: &str, flag: &str, is_now: bool| Change {
@@ -202,7 +202,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Whether a list of UIDs names one.
+/// Returns `true` if a list of UIDs contains a UID.
 fn names(uids: &str, uid: u32) -> bool {
     uids == "all"
         || uids.split(',').any(|range| {

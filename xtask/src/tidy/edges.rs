@@ -1,4 +1,4 @@
-//! Which crate may use which: ARCHITECTURE.md against the manifests.
+//! Checks the dependencies between crates: ARCHITECTURE.md against the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::Problems;
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// Edges of the same kind of crate: development crates' tests are not looked at.
+/// Checks the dependencies of every crate except those of its tests.
 pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
     let allowed = allowed(&disk::read_text(&root.join("ARCHITECTURE.md"))?);
     let mut manifests = disk::list_folders(&root.join("crates"))?;
@@ -19,17 +19,17 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let used = dependencies(&disk::read_text(&folder.join("Cargo.toml"))?);
         let Some(allowed) = allowed.get(&name) else {
-            problems.push(format!("ARCHITECTURE.md: no edges of {name} are listed"));
+            problems.push(format!("ARCHITECTURE.md: the edges of {name} are not listed"));
             continue;
         };
         for other in used.difference(allowed) {
-            problems.push(format!("{name}/Cargo.toml: {other} is no allowed edge"));
+            problems.push(format!("{name}/Cargo.toml: {other} is not an allowed edge"));
         }
     }
     Ok(())
 }
 
-/// The list under `## Allowed edges`: lines of "- `crate`: `other`, `other`".
+/// Parses the list under `## Allowed edges`: lines of "- `crate`: `other`, `other`".
 fn allowed(text: &str) -> Edges {
     let section = text.split("## Allowed edges").nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -40,12 +40,12 @@ fn allowed(text: &str) -> Edges {
         .collect()
 }
 
-/// The words between backticks.
+/// Returns the words between backticks.
 fn ticked(text: &str) -> impl Iterator<Item = String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned)
 }
 
-/// The workspace's crates among the dependencies of a manifest, those of tests aside.
+/// Returns the workspace's crates among the dependencies of a manifest, except those of tests.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut counts = false;

@@ -1,4 +1,4 @@
-//! Files that must be there, and test modules that must not be forgotten.
+//! Checks that required files exist, and that no test module is forgotten.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use barid_testkit::disk;
 
 use super::Problems;
 
-/// What a reader or a lawyer looks for.
+/// Files that readers and lawyers expect.
 const NEEDED: [&str; 8] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -39,7 +39,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
     Ok(())
 }
 
-/// The root file of a crate begins with what the crate is.
+/// Checks that the root file of a crate begins with a description of it.
 fn described(folder: &Path, problems: &mut Problems) -> Result<()> {
     let roots = ["src/lib.rs", "src/main.rs"].map(|name| folder.join(name));
     let Some(root) = roots.iter().find(|path| disk::exists(path)) else {
@@ -55,8 +55,7 @@ fn described(folder: &Path, problems: &mut Problems) -> Result<()> {
     Ok(())
 }
 
-/// Every file and folder in `tests` is a module of `tests/runner.rs`, and cargo makes no other
-/// test program.
+/// Checks that every Rust file and module folder in `tests` is a module of `tests/runner.rs`.
 fn tests_are_run(folder: &Path, problems: &mut Problems) -> Result<()> {
     let tests = folder.join("tests");
     if !disk::exists(&tests) {
@@ -79,7 +78,7 @@ fn tests_are_run(folder: &Path, problems: &mut Problems) -> Result<()> {
         let declared =
             runner.lines().any(|line| line.trim_start_matches("pub ") == format!("mod {name};"));
         if is_rust && name != "runner" && !declared {
-            problems.push(format!("{}: no module of runner.rs", entry.display()));
+            problems.push(format!("{}: not a module of runner.rs", entry.display()));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what the compiler does not check.
+//! `cargo xtask tidy`: checks that the compiler does not make.
 
 mod edges;
 mod files;
@@ -9,7 +9,7 @@ use barid_testkit::corpora::repository;
 
 use crate::args::Args;
 
-/// What is wrong, each with its place.
+/// The problems, each with its place.
 type Problems = Vec<String>;
 
 pub(crate) fn run(args: Args) -> Result<()> {

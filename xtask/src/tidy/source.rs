@@ -1,4 +1,4 @@
-//! What every source file keeps to.
+//! Rules for every source file.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use barid_testkit::disk;
 
 use super::Problems;
 
-/// Lines of a file without its tests.
+/// Most lines of a file without its tests.
 const FILE_LINES_MAX: usize = 700;
-/// Lines of a function.
+/// Most lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Columns of a line.
+/// Most columns of a line.
 const WIDTH_MAX: usize = 100;
-/// Texts that belong to one machine, or to unfinished work. Split, so that this file has none.
+/// Texts specific to one machine, or to unfinished work. They are split so that this file contains
+/// none.
 const FORBIDDEN: [&str; 6] = [
     concat!("/wo", "rk/"),
     concat!("/tmp/cor", "pora"),
@@ -22,7 +23,7 @@ const FORBIDDEN: [&str; 6] = [
     concat!("to", "do!("),
     concat!("unimple", "mented!("),
 ];
-/// The folder that is the only door to the disk.
+/// The folder of the only crate that accesses the disk.
 const DISK_FOLDER: &str = "crates/barid-vfs/";
 
 pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
@@ -39,7 +40,7 @@ pub(super) fn check(root: &Path, problems: &mut Problems) -> Result<()> {
     Ok(())
 }
 
-/// The text files of the repository.
+/// Returns the text files of the repository.
 fn tracked(root: &Path) -> Result<Vec<std::path::PathBuf>> {
     let mut files = Vec::new();
     for folder in ["crates", "xtask", "peers", "docs", ".ci", ".cargo"] {
@@ -64,7 +65,7 @@ fn forbidden(name: &str, text: &str, problems: &mut Problems) {
     }
 }
 
-/// Whether a line holds a text, or goes on with one.
+/// Returns `true` if a line contains a string literal or the continuation of one.
 fn is_text(line: &str) -> bool {
     line.contains('"') || line.ends_with('\\')
 }
@@ -77,7 +78,7 @@ fn lengths(name: &str, text: &str, problems: &mut Problems) {
         problems.push(format!("{name}: {tests_at} lines, at most {FILE_LINES_MAX}"));
     }
     for (number, line) in lines.iter().enumerate() {
-        // A text cannot be broken by the formatter, and breaking it by hand makes it hard to find.
+        // The formatter cannot break a string, and one broken by hand is hard to search for.
         if line.chars().count() > WIDTH_MAX && !is_text(line) {
             problems.push(format!("{name}:{}: wider than {WIDTH_MAX}", number + 1));
         }
@@ -89,8 +90,8 @@ fn lengths(name: &str, text: &str, problems: &mut Problems) {
     }
 }
 
-/// The lines of the function that starts in the first line; 0 if none does. Relies on rustfmt: the
-/// end is a `}` as far to the right as the start.
+/// Returns the number of lines of the function that starts in the first line, or 0 if none does.
+/// Relies on rustfmt: the end is a `}` with the same indentation as the start.
 fn function_len(lines: &[&str]) -> usize {
     let start = lines[0].trim_start();
     let words = start.split(' ').take_while(|word| !word.contains('('));
@@ -114,7 +115,8 @@ fn function_len(lines: &[&str]) -> usize {
     if on_one_line { 1 } else { lines.iter().position(ends).map_or(0, |at| at + 1) }
 }
 
-/// Only the door's crate names the standard library's file functions, unless the file says why.
+/// Checks that only `barid-vfs` names the standard library's file functions, unless the file states
+/// a reason.
 fn disk_is_behind_its_door(name: &str, text: &str, problems: &mut Problems) {
     let used = concat!("std::", "fs");
     let excused = text.contains("clippy::disallowed_");
@@ -127,7 +129,8 @@ fn disk_is_behind_its_door(name: &str, text: &str, problems: &mut Problems) {
     }
 }
 
-/// Lints are silenced with `expect`, and an `expect` of a value names the invariant.
+/// Checks that lints are silenced with `expect`, and that an `expect` of a value states the
+/// invariant.
 fn reasons_are_given(name: &str, text: &str, problems: &mut Problems) {
     let (call, because) = (concat!(".exp", "ect(\""), concat!(".exp", "ect(\"because "));
     for (number, line) in text.lines().enumerate() {
