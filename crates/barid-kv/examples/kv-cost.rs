@@ -74,7 +74,7 @@ fn key(number: u32) -> [u8; 5] {
     key
 }
 
-/// About 500 bytes each, half of them random.
+/// Returns a source of values of about 500 bytes each, half of them random.
 fn values() -> impl Fn(u32) -> &'static [u8] {
     let mut rng = fastrand::Rng::with_seed(7);
     let bytes: Vec<u8> =

@@ -1,26 +1,26 @@
-//! Changes that are made together.
+//! Changes that are applied together.
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
-    /// Gives `key` the value, whatever it had.
+    /// Sets the value of `key`, replacing an old one.
     Put {
         /// The key.
         key: &'a [u8],
         /// The value.
         value: &'a [u8],
     },
-    /// Removes `key`, if it is there.
+    /// Removes `key`, if it exists.
     Delete {
         /// The key.
         key: &'a [u8],
     },
 }
 
-/// Changes that are made together, in the order in which they were added.
+/// Changes that are applied together, in the order in which they were added.
 ///
-/// All bytes lie in one buffer that is kept by [`Batch::clear`], so that filling a batch again
-/// allocates nothing.
+/// All bytes are in one buffer that [`Batch::clear`] keeps, so that filling a batch again allocates
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ struct Lens {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,7 +45,7 @@ impl Batch {
         self.put_with(key, |bytes| bytes.extend_from_slice(value));
     }
 
-    /// Adds a [`Op::Put`] whose value is what `fill` appends to the buffer it is given.
+    /// Adds a [`Op::Put`] whose value is the bytes that `fill` appends to its buffer.
     pub fn put_with<T>(&mut self, key: &[u8], fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         self.bytes.extend_from_slice(key);
         let start = self.bytes.len();
@@ -61,28 +61,28 @@ impl Batch {
         self.ops.push(Lens { key: key.len() as u32, value: None });
     }
 
-    /// Forgets all changes, and keeps the memory.
+    /// Removes all changes, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ops.clear();
     }
 
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the number of bytes of all keys and values.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The changes, in order.
+    /// Returns the changes, in order.
     pub fn iter(&self) -> impl Iterator<Item = Op<'_>> {
         let mut rest = &self.bytes[..];
         self.ops.iter().map(move |lens| {

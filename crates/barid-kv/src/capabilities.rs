@@ -1,21 +1,21 @@
-//! What a store can do, as data.
+//! The capabilities of a store, as data.
 
-/// What a store can and cannot do.
+/// The capabilities and limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether a scan gives keys in the order of their bytes.
+    /// `true` if a scan visits keys in the order of their bytes.
     pub ordered: bool,
-    /// Whether a batch is there whole or not at all if the process is killed while it is applied.
+    /// `true` if a batch is applied completely or not at all when the process is killed meanwhile.
     pub atomic: bool,
-    /// Whether a process may have a place open only once at a time.
+    /// `true` if a process can have a path open only once at a time.
     pub one_handle: bool,
-    /// Whether a store is a folder of files.
+    /// `true` if a store is a folder of files.
     pub folder: bool,
-    /// The longest key.
+    /// The longest key, in bytes.
     pub key_len_max: usize,
-    /// The longest value.
+    /// The longest value, in bytes.
     pub value_len_max: usize,
-    /// The compressions of its own, the usual one first; empty if it has none.
+    /// The built-in compressions, the default first; empty if there are none.
     pub builtin: &'static [&'static str],
 }
 
@@ -24,6 +24,6 @@ pub struct Capabilities {
 pub struct Library {
     /// Its file names, the preferred one first.
     pub names: &'static [&'static str],
-    /// The Debian package that has it.
+    /// The Debian package that contains it.
     pub package: &'static str,
 }

@@ -1,10 +1,10 @@
-//! `NAME[:builtin]`, as a user writes it.
+//! The text form `NAME[:BUILTIN]` of a store.
 
 use std::fmt;
 
 use crate::{Error, Kv, Result, registry};
 
-/// A store and its own compression.
+/// A store and its built-in compression.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     /// The store.
@@ -14,10 +14,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Reads `NAME` or `NAME:BUILTIN`.
+    /// Parses `NAME` or `NAME:BUILTIN`.
     ///
     /// # Errors
-    /// [`Error::Choice`], naming what there is.
+    /// Returns [`Error::Choice`], which lists the possible values.
     pub fn parse(text: &str) -> Result<Self> {
         let (name, builtin) = match text.split_once(':') {
             Some((name, builtin)) => (name, Some(builtin)),

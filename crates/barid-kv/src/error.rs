@@ -1,8 +1,8 @@
-//! What can go wrong with a store.
+//! The errors of stores.
 
 use std::path::{Path, PathBuf};
 
-/// The result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of a store.
@@ -14,50 +14,50 @@ pub enum Error {
     Unavailable {
         /// The store.
         store: &'static str,
-        /// Why, and what to install.
+        /// The reason, and what to install.
         why: String,
     },
-    /// There is no store of this name, or it has no such compression.
+    /// No store has this name, or it has no such compression.
     #[error("{0}")]
     Choice(String),
-    /// Nothing is there.
+    /// The store does not exist.
     #[error("{}: no such store", path.display())]
     NotFound {
-        /// Where.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// What is there is not what was written.
+    /// The stored bytes differ from those that were written.
     #[error("{}: damaged: {what}", path.display())]
     Damaged {
-        /// Where.
+        /// Path of the store.
         path: PathBuf,
-        /// What is wrong, as the library puts it.
+        /// The damage, as reported by the library.
         what: String,
     },
-    /// A key or value longer than the store can keep.
+    /// A key or value that is too long for the store.
     #[error("{}: {what} of {len} bytes, at most {max} can be kept", path.display())]
     TooLong {
-        /// Where.
+        /// Path of the store.
         path: PathBuf,
         /// `key` or `value`.
         what: &'static str,
         /// Its length.
         len: usize,
-        /// The most.
+        /// The longest possible.
         max: usize,
     },
-    /// Another process is using it.
+    /// Another process is using the store.
     #[error("{}: in use by another process", path.display())]
     Busy {
-        /// Where.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// An operation of the file system failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Where.
+        /// Path of the operation.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
 }
@@ -71,7 +71,7 @@ impl Error {
         }
     }
 
-    /// What a library says is wrong with the bytes it found.
+    /// Creates an error from a library's report about the bytes that it read.
     pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), what: what.into() }
     }

@@ -13,23 +13,23 @@ use crate::{Error, Result};
 /// A file of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// What follows the store's path in its own: empty, a suffix, or `/` and a name.
+    /// The rest of its path behind the store's: empty, a suffix, or `/` and a name.
     pub(crate) suffix: Vec<u8>,
     pub(crate) metadata: Metadata,
 }
 
-/// `path` with `suffix`.
+/// Returns `path` with `suffix` appended.
 pub(crate) fn beside(path: &Path, suffix: &[u8]) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(OsStr::from_bytes(suffix));
     PathBuf::from(name)
 }
 
-/// All files of the store `path`, in the order of their suffixes; a folder comes before what is in
-/// it. Folders in its folder are looked into, deeper ones are an error.
+/// Returns all files of the store `path`, in the order of their suffixes; a folder precedes its
+/// content. Folders in the store's folder are listed too; deeper ones are an error.
 ///
 /// # Errors
-/// [`Error::Io`]; what is not there is none.
+/// Returns [`Error::Io`]; missing files are not an error.
 pub(crate) fn list(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut folders = Vec::new();
@@ -102,9 +102,9 @@ fn refused(path: &Path, why: &'static str) -> Error {
 /// Removes all files of the store `path`.
 ///
 /// # Errors
-/// [`Error::Io`]; what is gone already is none.
+/// Returns [`Error::Io`]; files that are already gone are not an error.
 pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<()> {
-    // What is in a folder goes before the folder.
+    // The content of a folder precedes the folder.
     for found in list(vfs, path, companions)?.iter().rev() {
         let at = beside(path, &found.suffix);
         let removed = match found.metadata.file_type {
@@ -116,8 +116,8 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, companions: &[&str]) -> Result<
     Ok(())
 }
 
-/// Gives the files of the store `from` the names of those of `to`, which go. A store of one file is
-/// there at every moment, as it was or as it is to be.
+/// Renames the files of the store `from` to those of `to`, which are removed. A store of one file
+/// exists at every moment, in its old or its new state.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -131,7 +131,7 @@ pub(crate) fn replace(vfs: &dyn Vfs, from: &Path, to: &Path, companions: &[&str]
         }
     }
     let new = list(vfs, from, companions)?;
-    // What is in a folder goes with it.
+    // The content of a folder is renamed with it.
     for new in new.iter().filter(|new| !new.suffix.contains(&b'/')) {
         let (from, to) = (beside(from, &new.suffix), beside(to, &new.suffix));
         vfs.rename(&from, &to).map_err(Error::at(&to))?;
@@ -139,13 +139,13 @@ pub(crate) fn replace(vfs: &dyn Vfs, from: &Path, to: &Path, companions: &[&str]
     Ok(())
 }
 
-/// The folder that `path` is in.
+/// Returns the folder of `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
-/// Brings the name `path` to stable storage.
+/// Writes the name `path` to stable storage.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -154,7 +154,7 @@ pub(crate) fn sync_folder_of(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     vfs.sync_dir(folder).map_err(Error::at(folder))
 }
 
-/// What is gone already is no error.
+/// Returns the result of a removal; a file that is already gone is not an error.
 pub(crate) fn gone(path: &Path, removed: std::io::Result<()>) -> Result<()> {
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at(path)(error)),

@@ -1,8 +1,8 @@
 //! Key-value stores behind one trait, and compressors of single records.
 //!
-//! A [`Store`] is a place and the [`Kv`] that keeps pairs there. [`Store::read`] and
-//! [`Store::write`] give short sessions under a lock of our own, whatever the library's own rules
-//! are; [`registry`] lists what there is. Libraries are loaded when first used.
+//! A [`Store`] is a path with the [`Kv`] that stores pairs there. [`Store::read`] and
+//! [`Store::write`] open short sessions under barid's own lock, whatever the rules of the library
+//! are; [`registry`] lists the stores. Libraries are loaded on first use.
 
 mod batch;
 mod capabilities;

@@ -1,4 +1,4 @@
-//! The functions of a library that is loaded when it is first used.
+//! The functions of a library that is loaded on first use.
 //!
 //! ```text
 //! crate::library::functions! {
@@ -17,10 +17,10 @@
 //! gives `Api::get() -> Result<&'static Api>`. The fields of `Api` are `unsafe extern "C" fn`
 //! pointers, those of `optional` are `Option`s of such, those of `variables`
 //! [`Variable`](crate::ffi::library::Variable)s. Both extra blocks may be left out, but not change
-//! places. The first call loads the library and looks up every symbol, and what came of it stays
-//! for ever. A missing library or symbol is [`crate::Error::Unavailable`], naming the package.
+//! places. The first call loads the library and looks up every symbol, and its result stays for
+//! ever. A missing library or symbol is [`crate::Error::Unavailable`], which names the package.
 //!
-//! To be used in `ffi/` only: the types that are written there are promises, and calls are unsafe.
+//! Use it only in `ffi/`: the types written there are promises, and calls are unsafe.
 
 /// Declares the functions of a library; see the head of this file.
 macro_rules! functions {
@@ -45,10 +45,10 @@ macro_rules! functions {
         }
 
         impl $api {
-            /// The functions; loads the library at the first call.
+            /// Returns the functions; loads the library at the first call.
             ///
             /// # Errors
-            /// [`crate::Error::Unavailable`], saying what to install.
+            /// Returns [`crate::Error::Unavailable`], which names the package to install.
             $vis fn get() -> $crate::Result<&'static Self> {
                 static LOADED: $crate::library::Slot<$api> = $crate::library::Slot::new();
                 LOADED.get($store, $library, |loaded| {
@@ -72,16 +72,16 @@ use std::sync::OnceLock;
 use crate::ffi::library::Loaded;
 use crate::{Error, Library, Result};
 
-/// Where the functions of a library are kept once it is loaded.
+/// A slot for the functions of a library, filled on first use.
 pub(crate) struct Slot<T>(OnceLock<std::result::Result<T, String>>);
 
 impl<T> Slot<T> {
-    /// An empty one.
+    /// Creates an empty slot.
     pub(crate) const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// What `look_up` found at the first call.
+    /// Returns the result of `look_up` from the first call.
     pub(crate) fn get(
         &'static self,
         store: &'static str,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// The longest key that every store keeps.
+/// The longest key that every store accepts, in bytes.
 pub const KEY_LEN_MAX: usize = 1_023;
-/// The longest value that every store keeps.
+/// The longest value that every store accepts, in bytes.
 pub const VALUE_LEN_MAX: usize = 16 * 1024 * 1024;
 /// The longest record that is encoded or decoded; the longest header record has 2.8 MB.
 pub const RECORD_LEN_MAX: usize = 4 * 1024 * 1024;
@@ -16,17 +16,17 @@ pub const TRAINING_LEN_MAX: usize = 2 * 1024 * 1024;
 pub const STORE_FILES_MAX: usize = 10_000;
 /// The longest seal of a store.
 pub const SEAL_LEN_MAX: u64 = 1024 * 1024;
-/// How often a lock file may be gone, or another, when it is locked.
+/// Number of attempts to lock a lock file that is removed or replaced meanwhile.
 pub const LOCK_FILES_MAX: usize = 100;
-/// How long the probe of a store may take, however small it is.
+/// The shortest time limit for the probe of a store, for small ones.
 pub const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
-/// How long a session of SQLite waits for others, bogofilter among them.
+/// The longest time that a session of SQLite waits for others, such as bogofilter.
 pub const SQLITE_WAIT_MAX: Duration = Duration::from_secs(120);
-/// How much of a store a probe reads in a second at the least.
+/// The slowest acceptable speed of a probe.
 pub const PROBE_BYTES_PER_SECOND: u64 = 20_000_000;
-/// Address space that a library may use beyond twice the size of the store.
+/// Address space in bytes that a library may use beyond twice the size of the store.
 pub const PROBE_SLACK_LEN: u64 = 2 << 30;
-/// How many times as long a probe may take where the store compresses.
+/// Factor by which the time limit of a probe grows if the store compresses.
 pub const PROBE_BUILTIN_FACTOR: u32 = 8;
-/// Bytes of the keys that a probe keeps in memory to look them up.
+/// Bytes of keys that a probe keeps in memory for look-ups.
 pub const PROBE_KEYS_LEN_MAX: usize = 64 * 1024 * 1024;

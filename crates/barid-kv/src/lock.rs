@@ -1,7 +1,8 @@
-//! Who may have a place open: one writer, or any number of readers.
+//! The lock of a store: one writer, or any number of readers.
 //!
-//! Between processes this is a `flock` of `<path>.lock`, which conflicts between two descriptors of
-//! one process just as well. Libraries that allow a process but one handle get a queue before it.
+//! Between processes this is a `flock` of `<path>.lock`, which also conflicts between two
+//! descriptors of one process. For libraries that allow only one handle per process, sessions of
+//! the process also take turns.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,20 +15,20 @@ use crate::files::folder_of;
 use crate::limits::LOCK_FILES_MAX;
 use crate::{Error, Result};
 
-/// How long a session waits for another to end.
+/// The longest time that a session waits for another to end.
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The right to have a place open; given back when dropped.
+/// The right to have a store open; returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Dropped first: who comes next in this process finds the file unlocked.
+    /// Dropped first: the next session of this process then finds the file unlocked.
     _file: Box<dyn File>,
     _turn: Option<Turn>,
 }
 
 impl Lock {
-    /// Waits for the right to have `path` open, but not for long; `alone` among the sessions of
-    /// this process whatever the mode.
+    /// Waits at most [`LOCK_TIMEOUT`] for the right to have `path` open; with `alone` only one
+    /// session of this process has it, whatever the mode.
     pub(crate) fn take(
         vfs: &dyn Vfs,
         path: &Path,
@@ -43,7 +44,7 @@ impl Lock {
                 Err(LockError::Io { path, source }) => return Err(Error::Io { path, source }),
                 Err(_) => return Err(Error::Busy { path: path.to_owned() }),
             }
-            // Whoever removes a store removes its lock: what was locked must still be there.
+            // Removing a store removes its lock: the locked file must still exist.
             let locked = file.metadata().map_err(Error::at(lock_path))?;
             match vfs.metadata(lock_path) {
                 Ok(there) if there.inode == locked.inode => {
@@ -58,7 +59,7 @@ impl Lock {
     }
 }
 
-/// Opens the lock file; a reader makes do with one that it may only read.
+/// Opens the lock file; a reader also accepts a read-only one.
 fn open(vfs: &dyn Vfs, path: &Path, mode: LockMode) -> std::io::Result<Box<dyn File>> {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     match vfs.open(path, OpenOptions::create(0o600)) {
@@ -75,7 +76,7 @@ fn open(vfs: &dyn Vfs, path: &Path, mode: LockMode) -> std::io::Result<Box<dyn F
 static TAKEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
 static GIVEN_BACK: Condvar = Condvar::new();
 
-/// The right of one session of this process to have a place open.
+/// The right of one session of this process to have a store open.
 #[derive(Debug)]
 struct Turn {
     name: PathBuf,

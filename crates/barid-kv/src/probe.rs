@@ -1,7 +1,7 @@
-//! Whether a store that nobody vouches for can be read at all.
+//! A test whether a store without a valid seal can be read at all.
 //!
-//! What a library does with a damaged file is up to it: some crash, some turn in circles, some
-//! answer. So a child reads the whole store first, and what becomes of the child is the answer.
+//! Libraries treat damaged files differently: some crash, some loop for ever, some answer. So a
+//! child process reads the whole store first, and its end is the result.
 
 use std::io;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::limits::{
 };
 use crate::{Error, Kv, Place, Result};
 
-/// Held while a library opens or closes a store, and alone while a child is made: so a child never
-/// finds a lock of a library taken for ever by a thread that it does not have.
+/// Locked in shared mode while a library opens or closes a store, and exclusively while a child is
+/// created: so a child never inherits a library lock from a thread that it does not have.
 static OPENING: RwLock<()> = RwLock::new(());
 
-/// Runs `work`, which opens or closes a store, while no child is made.
+/// Runs `work`, which opens or closes a store, while no child is created.
 pub(crate) fn opening<T>(work: impl FnOnce() -> T) -> T {
     let _opening = OPENING.read().unwrap_or_else(PoisonError::into_inner);
     work()
@@ -31,12 +31,12 @@ pub(crate) fn opening<T>(work: impl FnOnce() -> T) -> T {
 /// Reads every pair of the store at `place`, whose files have `size` bytes.
 ///
 /// # Errors
-/// [`Error::Damaged`] if that cannot be done, [`Error::Unavailable`], [`Error::Io`].
+/// Returns [`Error::Damaged`] if that fails, [`Error::Unavailable`], [`Error::Io`].
 pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
     if kv.trusted() {
         return kv.read(place).map(drop);
     }
-    // What is loaded here need not be loaded there.
+    // The child then need not load the library.
     kv.version()?;
     let time = PROBE_TIME_MIN + Duration::from_secs(size / PROBE_BYTES_PER_SECOND);
     let time = time * if place.builtin.is_some() { PROBE_BUILTIN_FACTOR } else { 1 };
@@ -58,14 +58,14 @@ pub(crate) fn probe(kv: &dyn Kv, place: &Place<'_>, size: u64) -> Result<()> {
     }
 }
 
-/// Reads every pair in turn, and then each by its key: the ways to them need not be the same.
+/// Reads every pair in turn, and then each by its key: a library may find them in different ways.
 fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
     let can = kv.capabilities();
     let (mut keys, mut lens) = (Vec::new(), Vec::new());
     let (mut sum, mut last, mut wrong) = (0_u64, Vec::new(), false);
     let mut reader = kv.read(place)?;
     reader.scan(b"", &mut |key, value| {
-        // Every byte is looked at: what is mapped but not there shows only then.
+        // Reads every byte: missing pages of a mapping show only then.
         sum ^= xxh3_64(value);
         wrong |= key.is_empty() || key.len() > can.key_len_max;
         wrong |= can.ordered && key <= &last[..];
@@ -88,7 +88,7 @@ fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
         if !reader.get(key, &mut |value| sum ^= xxh3_64(value))? {
             return Err(Error::damaged(place.path, "a key that leads to nothing"));
         }
-        // A scan may pass by leaves that are lost, into which who looks for their keys is led.
+        // A scan may skip lost leaves; a look-up of a neighbouring key can lead into them.
         for step in [1_u8, u8::MAX].into_iter().filter(|_| can.ordered) {
             beside.clear();
             beside.extend_from_slice(key);
@@ -105,7 +105,7 @@ fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What this process has mapped, in bytes.
+/// Returns the size of this process's address space in bytes.
 fn address_space() -> Option<u64> {
     let file = OsVfs.open(Path::new("/proc/self/status"), OpenOptions::READ).ok()?;
     let mut status = vec![0; 4096];
@@ -122,7 +122,7 @@ const SYSTEM: u8 = 2;
 const OTHER: u8 = 3;
 const BUSY: u8 = 4;
 
-/// What a child says about what it found.
+/// Encodes the result of a child.
 fn tell(found: Result<()>) -> Vec<u8> {
     let with = |tag: u8, text: &[u8]| [&[tag], text].concat();
     match found {
@@ -130,7 +130,7 @@ fn tell(found: Result<()>) -> Vec<u8> {
         Err(Error::Damaged { what, .. }) => with(DAMAGED, what.as_bytes()),
         Err(Error::Busy { .. }) => vec![BUSY],
         Err(Error::Io { source, .. }) => match (source.kind(), source.raw_os_error()) {
-            // It was given all that an undamaged store could ask for.
+            // The child had enough memory for any undamaged store.
             (io::ErrorKind::OutOfMemory, _) => with(DAMAGED, b"it asks for too much memory"),
             (_, Some(code)) => with(SYSTEM, &code.to_le_bytes()),
             (_, None) => with(OTHER, source.to_string().as_bytes()),
@@ -139,7 +139,7 @@ fn tell(found: Result<()>) -> Vec<u8> {
     }
 }
 
-/// What a child has said.
+/// Decodes the result of a child.
 fn hear(path: &Path, answer: &[u8]) -> Result<()> {
     let io = |source| Err(Error::at(path)(source));
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();

@@ -1,11 +1,11 @@
-//! The stores there are.
+//! The list of stores.
 
 use crate::stores::{
     bdb, gdbm, kyotocabinet, lmdb, memory, qdbm, rocksdb, sqlite, tdb, tokyocabinet,
 };
 use crate::{Capabilities, Kv, Library, Result};
 
-/// All stores that a user may choose, in order of preference: lmdb, tokyocabinet, qdbm,
+/// All stores that users can choose, in order of preference: lmdb, tokyocabinet, qdbm,
 /// kyotocabinet, rocksdb, gdbm, bdb, tdb.
 pub static STORES: &[&dyn Kv] = &[
     &lmdb::Lmdb,
@@ -18,17 +18,17 @@ pub static STORES: &[&dyn Kv] = &[
     &tdb::Tdb,
 ];
 
-/// The store of the tests: one file, written whole at every commit through the file system given.
+/// The store for tests: one file, written whole at every commit through the given file system.
 pub static MEMORY: &dyn Kv = &memory::Memory;
 
-/// The table of a word list of bogofilter's SQLite build. It is nothing that a user chooses, so
-/// that no name leads to it: [`crate::Choice`] is made of it by whoever found such a file.
+/// The table of a word list of bogofilter's SQLite build. Users cannot choose it, so it has no
+/// name: code that finds such a file creates a [`crate::Choice`] from it.
 pub static SQLITE: &dyn Kv = &sqlite::Sqlite;
 
-/// The store of that name.
+/// Returns the store of that name.
 ///
 /// # Errors
-/// [`crate::Error::Choice`], naming those there are.
+/// Returns [`crate::Error::Choice`], which lists the stores.
 pub fn find(name: &str) -> Result<&'static dyn Kv> {
     let all = || STORES.iter().copied().chain([MEMORY]);
     all().find(|store| store.name() == name).ok_or_else(|| {
@@ -37,20 +37,20 @@ pub fn find(name: &str) -> Result<&'static dyn Kv> {
     })
 }
 
-/// What is known about a store, and whether it can be used here.
+/// Data about a store, and whether it can be used here.
 #[derive(Clone, Debug)]
 pub struct StoreSurvey {
     /// Its name.
     pub name: &'static str,
-    /// The version of its library, or why that cannot be used and what to install.
+    /// The version of its library, or the reason why it cannot be used and what to install.
     pub available: std::result::Result<String, String>,
     /// The library that it loads; `None` if it is built in.
     pub library: Option<&'static Library>,
-    /// What it can and cannot do.
+    /// Its capabilities.
     pub capabilities: &'static Capabilities,
 }
 
-/// All stores that a user may choose, in order of preference. Loads their libraries.
+/// Returns all stores that users can choose, in order of preference. Loads their libraries.
 pub fn survey() -> Vec<StoreSurvey> {
     let survey = |store: &&'static dyn Kv| StoreSurvey {
         name: store.name(),

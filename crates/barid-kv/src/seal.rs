@@ -1,8 +1,8 @@
-//! The seal of a store: what its files looked like when the last writer closed it.
+//! The seal of a store: a description of its files when the last writer closed it.
 //!
-//! While somebody writes, `<path>.seal` only says so. A store whose files are as the seal says was
-//! closed cleanly, or read whole without harm, and not touched since. Any other is probed first.
-//! Nothing of a store is ever synced, so a seal counts only until the machine is started again.
+//! During a write, `<path>.seal` only marks that. A store whose files match the seal was closed
+//! cleanly, or read completely without harm, and has not been changed since. Any other store is
+//! probed first. A store is never synced, so a seal is valid only until the machine restarts.
 //! `docs/formats/kv-seal.md` has the bytes.
 
 use std::path::Path;
@@ -18,26 +18,26 @@ use crate::{Error, Purpose, Result};
 const MAGIC: &[u8; 8] = b"baridSEA";
 const VERSION: u32 = 1;
 const SUFFIX: &[u8] = b".seal";
-/// What stands there while a new store is written, and while an old one is.
+/// The content of the seal while a new store is written, and while an existing one is.
 const CREATING: &[u8] = b"baridNEW";
 const UPDATING: &[u8] = b"baridUPD";
-/// Tells one start of the machine from another. File systems that do not have it do not need it.
+/// The file that identifies a start of the machine. File systems without it do not need it.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// How often the clock of the file system is looked at until it has moved on; with pauses of
-/// [`TICK_PAUSE`] longer than every tick of Linux (10 ms at most).
+/// Number of checks of the file system's clock until it has advanced; with pauses of [`TICK_PAUSE`]
+/// longer than every tick of Linux (10 ms at most).
 const TICK_TRIES: usize = 20;
 const TICK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What is known of the files.
+/// The verified state of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// The library closed them when it had written: it may read and write them.
+    /// The library closed them after writing: it may read and write them.
     Closed = 1,
-    /// The library has read all that is in them: it may read them again.
+    /// The library has read all of their content: it may read them again.
     Readable = 2,
 }
 
-/// The seal that says this of the files of the store `name`.
+/// Returns the seal for this state of the files of the store `name`.
 pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[Found]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128 + 64 * files.len());
     bytes.extend_from_slice(MAGIC);
@@ -49,7 +49,7 @@ pub(crate) fn describe(vfs: &dyn Vfs, name: &str, known: Known, files: &[Found])
     for Found { suffix, metadata } in files {
         put(&mut bytes, suffix);
         bytes.extend_from_slice(&metadata.inode.to_le_bytes());
-        // The size of a folder is the file system's affair.
+        // The size of a folder depends on the file system.
         let is_dir = metadata.file_type == FileType::Dir;
         let size = if is_dir { u64::MAX } else { metadata.size };
         bytes.extend_from_slice(&size.to_le_bytes());
@@ -73,18 +73,19 @@ fn boot(vfs: &dyn Vfs) -> u64 {
     xxh3_64(&id[..len])
 }
 
-/// What the seal of `path` says of its `files`, as they are now; `None` if it says nothing of them.
+/// Returns the state that the seal of `path` confirms for its `files` as they are now; `None` if it
+/// does not match them.
 pub(crate) fn read(vfs: &dyn Vfs, path: &Path, name: &str, files: &[Found]) -> Option<Known> {
     let bytes = vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).ok()?;
     let says = |known: &Known| describe(vfs, name, *known, files) == bytes;
     [Known::Closed, Known::Readable].into_iter().find(says)
 }
 
-/// Makes `described` the seal of `path`, whose files last changed at `newest`; `false` if they
-/// could change again without showing it.
+/// Writes `described` as the seal of `path`, whose files last changed at `newest`; returns `false`,
+/// without a seal, if another change could go unnoticed.
 ///
-/// A change shows in the times of a file only if the clock that the file system stamps files with
-/// has moved on. The time of the seal itself tells.
+/// A change shows in the times of a file only if the clock of the file system has advanced. The
+/// time of the seal itself shows that.
 pub(crate) fn write(
     vfs: &dyn Vfs,
     path: &Path,
@@ -98,7 +99,7 @@ pub(crate) fn write(
     let seal = beside(path, SUFFIX);
     let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
     let file = vfs.open(&seal, options).map_err(Error::at(&seal))?;
-    // What is written in part is no seal, so nothing is renamed into place.
+    // A partly written seal is invalid, so no rename is needed.
     for _ in 0..TICK_TRIES {
         file.write_all_at(&[0], 0).map_err(Error::at(&seal))?;
         if file.metadata().map_err(Error::at(&seal))?.changed > newest {
@@ -111,7 +112,7 @@ pub(crate) fn write(
     Ok(false)
 }
 
-/// Puts in place of the seal that somebody writes, until [`write`] or [`remove`].
+/// Replaces the seal with the mark of a write, until [`write`] or [`remove`].
 pub(crate) fn begin(vfs: &dyn Vfs, path: &Path, purpose: Purpose) -> Result<()> {
     let seal = beside(path, SUFFIX);
     let options = OpenOptions { truncate: true, ..OpenOptions::create(0o600) };
@@ -120,7 +121,7 @@ pub(crate) fn begin(vfs: &dyn Vfs, path: &Path, purpose: Purpose) -> Result<()> 
     file.write_all_at(says, 0).map_err(Error::at(&seal))
 }
 
-/// What a writer was about that neither closed the store nor said that it failed.
+/// Returns the purpose of a writer that neither closed the store nor reported a failure.
 pub(crate) fn unfinished(vfs: &dyn Vfs, path: &Path) -> Option<Purpose> {
     match &vfs.read(&beside(path, SUFFIX), SEAL_LEN_MAX).ok()?[..] {
         CREATING => Some(Purpose::Create),

@@ -1,9 +1,9 @@
-//! A place and its store: sessions under one rule for all.
+//! A path and its store, with the same session rules for all stores.
 //!
-//! Each library has rules of its own for who may have a file open beside whom, some of them unsafe
-//! (two handles in one process) and some none at all. So none of them is asked: `<path>.lock` is
-//! locked by us, shared by readers and exclusively by a writer, and sessions are short. Nor is a
-//! library trusted with a file that it did not close itself: see `docs/design/stores.md`.
+//! Each library has its own rules for concurrent access to a file; some are unsafe (two handles in
+//! one process) and some libraries have none. So none of them is used: barid locks `<path>.lock`,
+//! shared by readers and exclusively by a writer, and sessions are short. Nor is a library trusted
+//! with a file that it did not close itself: see `docs/design/stores.md`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use crate::probe::{opening, probe};
 use crate::seal::{self, Known};
 use crate::{Batch, Choice, Error, KvRead, KvWrite, Op, Place, Purpose, Result};
 
-/// What a store's lock is called, after its path.
+/// Suffix of a store's lock.
 const LOCK: &[u8] = b".lock";
-/// What a copy of it is called while it is made.
+/// Suffix of the copy of a store while it is written.
 const COPY: &[u8] = b".copy";
-/// Bytes of pairs that are copied at once.
+/// Bytes of pairs that are copied in one batch.
 const COPY_BATCH_LEN: usize = 256 * 1024;
 
-/// A place where a store keeps pairs. Opens nothing by itself.
+/// A path where a store keeps pairs. Creating it opens nothing.
 #[derive(Clone, Debug)]
 pub struct Store {
     vfs: Arc<dyn Vfs>,
@@ -34,16 +34,16 @@ pub struct Store {
     durable: bool,
 }
 
-/// What a store takes on the disk.
+/// The disk space of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// Bytes of all its files.
     pub size: u64,
-    /// Bytes of the blocks that are allocated for them.
+    /// Bytes of the blocks allocated for them.
     pub allocated: u64,
 }
 
-/// A session of reading: the pairs as they were when it began.
+/// A read session: the pairs in their state at its beginning.
 #[derive(Debug)]
 pub struct Reader {
     kv: Closing<dyn KvRead>,
@@ -51,35 +51,35 @@ pub struct Reader {
     _lock: Lock,
 }
 
-/// A session of writing.
+/// A write session.
 #[derive(Debug)]
 pub struct Writer {
     kv: Closing<dyn KvWrite>,
     store: Store,
-    /// Whether a batch that could not be applied left nothing behind.
+    /// `true` if the store rolls back a failed batch.
     takes_back: bool,
-    /// Whether there may be a part of a batch.
+    /// `true` if a part of a batch may have been applied.
     torn: bool,
     _lock: Lock,
 }
 
 impl Store {
-    /// The store of `choice` at `path`.
+    /// Returns the store of `choice` at `path`.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf, choice: Choice) -> Self {
         Self { vfs, path, choice, durable: false }
     }
 
-    /// As [`Store::new`], with commits that are on stable storage before they are acknowledged.
+    /// As [`Store::new`], with commits on stable storage before they are acknowledged.
     pub fn durable(self) -> Self {
         Self { durable: true, ..self }
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it is.
+    /// Returns its kind and compression.
     pub fn choice(&self) -> Choice {
         self.choice
     }
@@ -89,16 +89,16 @@ impl Store {
         Place { vfs, path, builtin: choice.builtin, durable: *durable }
     }
 
-    /// Begins to read; waits for a writer to end, but not for long.
+    /// Begins to read; waits a few seconds at most for a writer to end.
     ///
-    /// Whatever was not closed cleanly, or was touched since, is read whole in a child first; that
-    /// it can be read so is remembered.
+    /// A store that was not closed cleanly, or was changed since, is first read completely in a
+    /// child; a successful result is stored in the seal.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Damaged`], [`Error::Busy`], [`Error::Unavailable`],
     /// [`Error::Io`].
     pub fn read(&self) -> Result<Reader> {
-        // Looking for what is not there leaves nothing behind.
+        // A look-up of a missing store leaves nothing behind.
         self.vfs.symlink_metadata(&self.path).map_err(Error::at(&self.path))?;
         let lock = self.lock(LockMode::Shared)?;
         self.vouch_for_reading()?;
@@ -107,18 +107,18 @@ impl Store {
         Ok(Reader { kv: Closing(Some(kv)), key_len_max, _lock: lock })
     }
 
-    /// Makes a new store and begins to write it.
+    /// Creates a new store and begins to write it.
     ///
     /// # Errors
-    /// As [`Store::read`]; also if something is there.
+    /// As [`Store::read`]; also if the store exists.
     pub fn create(&self) -> Result<Writer> {
         self.writer(Purpose::Create)
     }
 
-    /// Begins to write; waits for others to end, but not for long.
+    /// Begins to write; waits a few seconds at most for others to end.
     ///
-    /// Whatever was not closed cleanly, or was touched since, is probed as for [`Store::read`], and
-    /// a copy of it takes its place.
+    /// A store that was not closed cleanly, or was changed since, is probed as for [`Store::read`],
+    /// and replaced by a copy.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -149,8 +149,8 @@ impl Store {
         Lock::take(&*self.vfs, &self.path, &beside(&self.path, LOCK), mode, alone)
     }
 
-    /// Makes sure that the library may read what is there: by the seal, or by a probe, which is
-    /// remembered. A reader's lock is enough: a probe only reads.
+    /// Makes sure that the library can read the store: by the seal, or by a probe, whose result is
+    /// stored in the seal. A reader's lock is sufficient: a probe only reads.
     fn vouch_for_reading(&self) -> Result<()> {
         let looks = self.look()?;
         if self.sealed(&looks).is_none() {
@@ -165,8 +165,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes sure that the library may write what is there. Lists of free space and the like are
-    /// followed by nobody who reads, so what can only be read is copied.
+    /// Makes sure that the library can write the store. Reading does not check free lists and the
+    /// like, so a store that is only known to be readable is copied.
     fn vouch_for_writing(&self) -> Result<()> {
         let looks = self.look()?;
         let known = self.sealed(&looks);
@@ -180,7 +180,7 @@ impl Store {
         self.copy()
     }
 
-    /// Refuses what a writer left half way, unless the library takes half a batch back.
+    /// Rejects a store whose writer did not finish, unless the library rolls back half a batch.
     fn was_finished(&self) -> Result<()> {
         let what = match seal::unfinished(&*self.vfs, &self.path) {
             Some(Purpose::Create) => "it was never closed",
@@ -192,7 +192,7 @@ impl Store {
         Err(Error::damaged(&self.path, what))
     }
 
-    /// Replaces what is there by a new store of the same pairs.
+    /// Replaces the store by a new one with the same pairs.
     fn copy(&self) -> Result<()> {
         let (vfs, companions) = (&*self.vfs, self.choice.kv.companions());
         let copy = Self { path: beside(&self.path, COPY), ..self.clone() };
@@ -226,7 +226,7 @@ impl Store {
         opening(|| to.close())
     }
 
-    /// What the seal says.
+    /// Returns the state that the seal confirms.
     fn sealed(&self, looks: &Looks) -> Option<Known> {
         seal::read(&*self.vfs, &self.path, self.choice.kv.name(), &looks.found)
     }
@@ -235,10 +235,10 @@ impl Store {
         seal::describe(&*self.vfs, self.choice.kv.name(), known, &looks.found)
     }
 
-    /// Seals what looks so. Where that cannot be done the next session probes.
+    /// Seals files in this state. If that fails the next session probes.
     fn seal(&self, looks: &Looks, known: Known) {
         let seal = self.describe(looks, known);
-        // A store that finds damage by itself need not show when it was done.
+        // A store that detects damage itself need not show when it changed.
         let newest = looks.found.iter().map(|found| found.metadata.changed).max();
         let newest = newest.filter(|_| !self.choice.kv.trusted());
         let newest = newest.unwrap_or(Timestamp { unix_nanos: i64::MIN });
@@ -247,7 +247,7 @@ impl Store {
         }
     }
 
-    /// What the files look like now.
+    /// Returns the state of the files now.
     fn look(&self) -> Result<Looks> {
         let found = files::list(&*self.vfs, &self.path, self.choice.kv.companions())?;
         let files = found.iter().filter(|found| found.metadata.file_type != FileType::Dir);
@@ -255,7 +255,7 @@ impl Store {
         Ok(Looks { found, size })
     }
 
-    /// What it takes on the disk; nothing if it is not there. Its lock and seal do not count.
+    /// Returns its disk space; 0 if it does not exist. Its lock and seal do not count.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -269,10 +269,10 @@ impl Store {
         }))
     }
 
-    /// Removes it with all its files. Sessions that are open may fail from then on.
+    /// Removes the store with all its files. Open sessions may fail from then on.
     ///
     /// # Errors
-    /// What the file system says; what is gone already is none.
+    /// Returns an error of the file system; files that are already gone are not an error.
     pub fn remove(&self) -> Result<()> {
         let (vfs, path) = (&*self.vfs, &*self.path);
         seal::remove(vfs, path)?;
@@ -284,14 +284,14 @@ impl Store {
     }
 }
 
-/// What the files of a store look like.
+/// The state of a store's files.
 struct Looks {
     found: Vec<Found>,
     size: u64,
 }
 
 impl Reader {
-    /// Shows the value of `key`; `false` if there is none.
+    /// Passes the value of `key` to `visit`; `false` if there is none.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`].
@@ -302,7 +302,7 @@ impl Reader {
         self.kv.get_mut().get(key, visit)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, as [`KvRead::scan`].
+    /// Visits all pairs whose key begins with `prefix`, as [`KvRead::scan`] does.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -315,7 +315,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// As [`Reader::get`]; sees what was written.
+    /// As [`Reader::get`]; includes the session's own writes.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -326,7 +326,7 @@ impl Writer {
         self.kv.get_mut().get(key, visit)
     }
 
-    /// As [`Reader::scan`]; sees what was written.
+    /// As [`Reader::scan`]; includes the session's own writes.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -337,10 +337,10 @@ impl Writer {
         self.kv.get_mut().scan(prefix, visit)
     }
 
-    /// Does what the batch says, as [`KvWrite::apply`].
+    /// Applies a batch, as [`KvWrite::apply`] does.
     ///
     /// # Errors
-    /// As [`KvWrite::apply`]; [`Error::TooLong`], and then nothing of the batch is done.
+    /// As [`KvWrite::apply`]; with [`Error::TooLong`] nothing of the batch is applied.
     pub fn apply(&mut self, batch: &Batch) -> Result<()> {
         self.check(batch)?;
         let applied = self.kv.get_mut().apply(batch);
@@ -373,13 +373,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the session; what a new store holds counts from now on. Dropped without it, a new
-    /// store is damaged, as is one without [`crate::Capabilities::atomic`], and any other is probed
-    /// before it is opened again.
+    /// Ends the session and commits a new store. Dropped without it, a new store is damaged, as is
+    /// one without [`crate::Capabilities::atomic`], and any other is probed before it is opened
+    /// again.
     ///
     /// # Errors
-    /// As [`KvWrite::close`]; [`Error::Damaged`] if a batch failed that the store does not take
-    /// back, and then it is as if this was dropped.
+    /// As [`KvWrite::close`]; [`Error::Damaged`] if a batch failed that the store does not roll
+    /// back: the session then ends as if dropped.
     pub fn close(self) -> Result<()> {
         if self.torn {
             return Err(Error::damaged(&self.store.path, "a batch was not written whole"));
@@ -392,7 +392,7 @@ impl Writer {
     }
 }
 
-/// What is open; it is closed while no child is made.
+/// An open handle; it is closed while no child is created.
 #[derive(Debug)]
 struct Closing<T: ?Sized>(Option<Box<T>>);
 

@@ -1,4 +1,4 @@
-//! Every store, with each of its own compressions, against a model.
+//! Every store, with each built-in compression, against a model.
 
 use barid_kv::{Batch, Choice, Error, Store, Writer, limits};
 
@@ -10,7 +10,7 @@ for_each_store!(batches, crate::conformance::random_batches);
 for_each_store!(values, crate::conformance::odd_values);
 for_each_store!(limit, crate::conformance::limits_are_told);
 
-/// A store beside its model.
+/// A store with its model.
 struct Twins {
     store: Store,
     pairs: Pairs,
@@ -27,7 +27,7 @@ impl Twins {
         Self { store, pairs, ordered, rng, batch: Batch::new() }
     }
 
-    /// Keys collide often, share prefixes, and have all bytes.
+    /// Returns a key. Keys collide often, share prefixes, and contain all bytes.
     fn key(&mut self) -> Vec<u8> {
         let rng = &mut self.rng;
         match rng.u32(0..10) {
@@ -78,7 +78,7 @@ impl Twins {
         compare(session, &self.pairs, self.ordered, &mut self.rng);
     }
 
-    /// What is committed is what a reader finds.
+    /// Asserts that a reader finds what is committed.
     fn read(&mut self) {
         let mut reader = self.store.read().unwrap();
         self.compare(&mut reader);
@@ -131,7 +131,7 @@ fn update(twins: &mut Twins) {
         apply(&mut twins.pairs, &twins.batch);
         twins.compare(&mut writer);
     }
-    // A batch counts when it is applied, whether the session ends well or not.
+    // A batch is committed when it is applied, however the session ends.
     if twins.rng.u32(0..3) > 0 || !twins.store.choice().kv.capabilities().atomic {
         writer.close().unwrap();
     }
@@ -155,7 +155,7 @@ fn odd_values(name: &str) {
             writer.close().unwrap();
             twins.read();
         }
-        // Nothing is left, and a store of nothing is a store.
+        // An empty store is a valid store.
         twins.batch.clear();
         for key in twins.pairs.keys() {
             twins.batch.delete(key);
@@ -213,7 +213,8 @@ fn odd_batch(twins: &mut Twins, step: u32) {
     }
 }
 
-/// What is too long is an error that names the most, and nothing of the batch is kept.
+/// A key or value that is too long gives an error that names the limit, and nothing of the batch is
+/// stored.
 fn limits_are_told(name: &str) {
     for choice in choices(name).into_iter().take(1) {
         let capabilities = choice.kv.capabilities();

@@ -1,4 +1,4 @@
-//! Places that are strange: taken, missing, somebody else's, not to be written, oddly named.
+//! Unusual paths: taken, missing, owned by others, read-only, oddly named.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ for_each_store!(foreign, crate::places::foreign_file);
 for_each_store!(names, crate::places::odd_names);
 for_each_store!(read_only, crate::places::folder_of_another);
 
-/// How long a child may be silent.
+/// The longest silence of a child.
 const SILENCE: Duration = Duration::from_secs(60);
 
 fn some_pairs() -> (Batch, Pairs) {
@@ -43,13 +43,13 @@ fn holds(store: &Store, pairs: &Pairs) {
     compare(&mut store.read().unwrap(), pairs, ordered, &mut rng);
 }
 
-/// Names of a folder, and what files hold.
+/// Returns the names in a folder, and the content of files.
 fn listing(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = disk::list_files(folder).unwrap().into_iter();
     files.map(|path| (path.clone(), disk::read(&path).unwrap())).collect()
 }
 
-/// A store is not made over another, which stays as it was.
+/// Asserts that an existing store is not replaced by creating another, and stays unchanged.
 fn taken_place(name: &str) {
     for choice in choices(name) {
         let world = World::new();
@@ -60,10 +60,10 @@ fn taken_place(name: &str) {
         holds(&store, &pairs);
         store.remove().unwrap();
         assert_eq!(disk::list(world.scratch.path()).unwrap(), Vec::<PathBuf>::new(), "{choice}");
-        // And again where it was.
+        // And again at the same path.
         assert_eq!(fill(&store), pairs);
         holds(&store, &pairs);
-        // One that was not closed is void, and can be removed.
+        // A store that was not closed is void, and can be removed.
         store.remove().unwrap();
         let mut writer = store.create().unwrap();
         writer.apply(&some_pairs().0).unwrap();
@@ -77,7 +77,7 @@ fn taken_place(name: &str) {
     }
 }
 
-/// Nothing is there, and nothing is made; in a folder that is missing, too.
+/// Asserts that opening a missing store fails and creates nothing, also in a missing folder.
 fn missing_place(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();
@@ -96,7 +96,7 @@ fn missing_place(name: &str) {
     assert_eq!(disk::list(world.scratch.path()).unwrap(), Vec::<PathBuf>::new(), "{choice}");
 }
 
-/// What is no store of this kind is an error, and left as it is.
+/// Asserts that a file of another kind is an error, and stays unchanged.
 fn foreign_file(name: &str) {
     let Some(choice) = choice(name) else { return };
     let mbox = "From a@example.org Mon Mar  2 10:00:00 2020\nSubject: one\n\ntext\n\n".repeat(200);
@@ -134,7 +134,7 @@ fn foreign_file(name: &str) {
     a_folder(choice);
 }
 
-/// A folder with files of somebody else's is no store, and none of its files is touched.
+/// Asserts that a folder with other files is not a store, and that its files stay unchanged.
 fn a_folder(choice: Choice) {
     let world = World::new();
     let store = world.store(choice);
@@ -145,7 +145,7 @@ fn a_folder(choice: Choice) {
     assert_eq!(listing(store.path()), before, "{choice}");
 }
 
-/// Names are bytes to us, and must be to the library: no options, no drives, no expansion.
+/// Asserts that names are plain bytes: no options, no drives, no expansion.
 fn odd_names(name: &str) {
     let names: [&[u8]; 9] = [
         b"with space",
@@ -194,7 +194,7 @@ pub(crate) fn child_looks(args: &[&str]) {
     }
 }
 
-/// A store in a folder that one may not write can be read, and is not written.
+/// Asserts that a store in a read-only folder can be read, and is not written.
 fn folder_of_another(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();
@@ -208,7 +208,8 @@ fn folder_of_another(name: &str) {
     };
     modes("a+rX,a-w");
     let args = [name, store.path().to_str().unwrap()];
-    // Root may write everywhere, so it becomes somebody else, if that one can run this program.
+    // Root can write everywhere, so the child runs as another user, if that user can run this
+    // program.
     let through: &[&str] = match rustix::process::geteuid().is_root() {
         true => &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
         false => &[],

@@ -13,9 +13,9 @@ for_each_store!(one_writes, crate::processes::one_writes_three_read);
 for_each_store!(two_write, crate::processes::two_write_at_once);
 for_each_store!(threads, crate::processes::threads_of_one_process);
 
-/// How long a child may be silent.
+/// The longest silence of a child.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often a session may find the store in use before that is a failure.
+/// Number of times that a session may find the store in use before that is a failure.
 const BUSY_MAX: u32 = 20;
 const KEYS: u32 = 50;
 const SESSIONS: u32 = 15;
@@ -27,14 +27,14 @@ fn key(n: u32) -> Vec<u8> {
     [&b"r"[..], &n.to_be_bytes()].concat()
 }
 
-/// Every key gets a value of this step.
+/// Sets every key to the value of this step.
 fn step(batch: &mut Batch, step: u32) {
     batch.clear();
     let content = step.to_le_bytes().repeat(3 + step as usize % 200);
     (0..KEYS).for_each(|n| batch.put(&key(n), &framed(&key(n), &content)));
 }
 
-/// The step that every key has.
+/// Returns the step that all keys have.
 fn found_step(reader: &mut Reader) -> u32 {
     let pairs = reader.pairs(b"r").unwrap();
     assert_eq!(pairs.len(), KEYS as usize, "pairs found");
@@ -50,7 +50,7 @@ fn found_step(reader: &mut Reader) -> u32 {
     found
 }
 
-/// Tries again while another session takes its time.
+/// Retries while another session is open.
 fn patient<T>(open: impl Fn() -> Result<T>) -> T {
     for _ in 0..BUSY_MAX {
         match open() {
@@ -82,7 +82,7 @@ fn writes(store: &Store) {
     }
 }
 
-/// Reads until the last step is there; tells how many it saw.
+/// Reads until the last step; returns the number of steps seen.
 fn reads(store: &Store) -> u32 {
     let (mut last, mut seen) = (0, 0);
     while last < LAST {
@@ -112,7 +112,7 @@ pub(crate) fn child_reads(args: &[&str]) {
     tell(&reads(&opened(args)).to_string());
 }
 
-/// Adds keys of its own, and to a counter that it reads in the same session.
+/// Adds keys of its own, and increments a counter that it reads in the same session.
 pub(crate) fn child_counts(args: &[&str]) {
     let store = opened(args);
     let mut batch = Batch::new();
@@ -129,7 +129,7 @@ pub(crate) fn child_counts(args: &[&str]) {
     }
 }
 
-/// Readers see states of the writer, whole, and none older than before.
+/// Asserts that readers see complete states of the writer, never an older one than before.
 fn one_writes_three_read(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();
@@ -147,7 +147,7 @@ fn one_writes_three_read(name: &str) {
     assert_eq!(found_step(&mut store.read().unwrap()), LAST);
 }
 
-/// No batch is lost, and none is made from what was there before the other's.
+/// Asserts that no batch is lost, and none is based on a state before the other's.
 fn two_write_at_once(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();
@@ -173,7 +173,7 @@ fn two_write_at_once(name: &str) {
     assert!(counts.iter().copied().eq(1..=2 * LAST), "each session saw the one before");
 }
 
-/// As processes, so threads; whether a library allows two handles in one process or not.
+/// Asserts the same for threads, whether a library allows two handles in one process or not.
 fn threads_of_one_process(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();

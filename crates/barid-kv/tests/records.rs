@@ -26,7 +26,7 @@ fn every_compression(name: &str) {
     }
 }
 
-/// A header record as caches keep them, more or less; the n-th in some version.
+/// Returns a record like a cache's header records; the n-th in some version.
 fn record(n: u32, version: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(u64::from(n) << 8 | version);
     match n {
@@ -54,7 +54,7 @@ fn key(n: u32) -> Vec<u8> {
     [&b"r"[..], &n.to_be_bytes()].concat()
 }
 
-/// Trains a dictionary from what will be written and puts it into the batch.
+/// Trains a dictionary on the records to be written and adds it to the batch.
 fn train(batch: &mut Batch, compression: Compression, id: u8, version: u64) -> Arc<Dictionary> {
     let samples: Vec<Vec<u8>> = (4..RECORDS).map(|n| record(n, version)).collect();
     let lens: Vec<usize> = samples.iter().map(Vec::len).collect();
@@ -64,7 +64,7 @@ fn train(batch: &mut Batch, compression: Compression, id: u8, version: u64) -> A
     Arc::new(Dictionary::new(id, &bytes, compression.level).unwrap())
 }
 
-/// Writes every `step`-th record in a version, with a dictionary of its own where one is wanted.
+/// Writes every `step`-th record in a version, with a new dictionary if the method uses one.
 fn write(batch: &mut Batch, compression: Compression, (version, step): (u64, usize)) -> usize {
     batch.clear();
     let id = version as u8 + 1;
@@ -113,7 +113,7 @@ fn round(choice: Choice, compression: Compression) {
     check(&store, &versions);
 }
 
-/// The dictionaries that are in the store.
+/// Returns the dictionaries in the store.
 fn dictionaries(reader: &mut Reader) -> BTreeMap<u8, Arc<Dictionary>> {
     let pairs = reader.pairs(b"d").unwrap();
     let parse = |(key, bytes): (Vec<u8>, Vec<u8>)| {

@@ -1,4 +1,4 @@
-//! The stores under test, pairs that prove themselves, and the model.
+//! The stores under test, self-verifying pairs, and the model.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ pub(crate) use for_each_store;
 
 pub(crate) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The store of that name without compression; `None`, and said so, if it cannot be used here.
+/// Returns the store of that name without compression; `None`, with a report, if it cannot be used
+/// here.
 pub(crate) fn choice(name: &str) -> Option<Choice> {
     let choice = Choice::parse(name).unwrap();
     match choice.kv.version() {
@@ -49,7 +50,7 @@ pub(crate) fn choice(name: &str) -> Option<Choice> {
 /// The compression that takes minutes for long runs of one byte; it has a test of its own.
 pub(crate) const SLOW_BUILTIN: &str = "tcbs";
 
-/// The store of that name, without compression and with each of its own but the slow one.
+/// Returns the store of that name, without compression and with each built-in one but the slow one.
 pub(crate) fn choices(name: &str) -> Vec<Choice> {
     let plain = choice(name);
     let with = plain.iter().flat_map(|plain| {
@@ -83,12 +84,12 @@ pub(crate) fn store(choice: Choice, path: &Path) -> Store {
     Store::new(Arc::new(OsVfs), path.to_owned(), choice)
 }
 
-/// What [`Reader`] and [`Writer`] have in common.
+/// The methods common to [`Reader`] and [`Writer`].
 pub(crate) trait Session {
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;
     fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()>;
 
-    /// A copy of the value.
+    /// Returns a copy of the value.
     fn value(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut found = None;
         let there = self.get(key, &mut |value| {
@@ -99,7 +100,7 @@ pub(crate) trait Session {
         Ok(found)
     }
 
-    /// Copies of the pairs with a prefix, in the order of the scan.
+    /// Returns copies of the pairs with a prefix, in the order of the scan.
     fn pairs(&mut self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut found = Vec::new();
         self.scan(prefix, &mut |key, value| {
@@ -128,7 +129,7 @@ impl Session for Writer {
     }
 }
 
-/// Does to the model what a batch does to a store.
+/// Applies a batch to the model.
 pub(crate) fn apply(pairs: &mut Pairs, batch: &Batch) {
     for op in batch.iter() {
         match op {
@@ -138,7 +139,7 @@ pub(crate) fn apply(pairs: &mut Pairs, batch: &Batch) {
     }
 }
 
-/// Everything that a session must answer about these pairs.
+/// Compares all answers of a session with these pairs.
 pub(crate) fn compare(
     session: &mut dyn Session,
     pairs: &Pairs,
@@ -151,7 +152,7 @@ pub(crate) fn compare(
     }
     scanned(session, pairs, b"", ordered);
     let keys: Vec<&Vec<u8>> = pairs.keys().collect();
-    // Every look into a large store with its own compression costs.
+    // Every look-up in a large compressed store is slow.
     let len: usize = pairs.values().map(Vec::len).sum();
     for _ in 0..if len > 1 << 20 { 2 } else { 8 } {
         let Some(key) = rng.choice(&keys) else { break };
@@ -190,7 +191,7 @@ fn scanned(session: &mut dyn Session, pairs: &Pairs, prefix: &[u8], ordered: boo
     }
 }
 
-/// A scan ends when it is told to, and the session can be used after that.
+/// Asserts that a scan ends on request, and that the session can be used after that.
 fn stopped(session: &mut dyn Session, pairs: &Pairs, ordered: bool, rng: &mut fastrand::Rng) {
     let after = rng.usize(0..5).min(pairs.len().saturating_sub(1));
     let mut seen = Vec::new();
@@ -217,19 +218,20 @@ fn differ(found: Option<Vec<u8>>, expected: &[u8]) -> String {
     format!("{} bytes, not {}; they differ at {at:?}", found.len(), expected.len())
 }
 
-/// A value that tells whether it is what was written, and under this key: the frame of a record.
+/// Returns a value that proves its content and key: the frame of a record.
 pub(crate) fn framed(key: &[u8], content: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(content.len() + 8);
     Encoder::new(Compression::NONE, None).encode(xxh3_64(key), content, &mut value);
     value
 }
 
-/// Whether a value is one that [`framed`] gave for this key; then its content.
+/// Returns the content of a value that [`framed`] returned for this key; `None` for any other
+/// value.
 pub(crate) fn content(key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     Decoder::new().decode(xxh3_64(key), value, &|_| None).ok().map(<[u8]>::to_vec)
 }
 
-/// A value as header records are: words that repeat, and some bytes that do not.
+/// Returns a value like header records: words that repeat, and some bytes that do not.
 pub(crate) fn text(rng: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     const WORDS: [&str; 8] =
         ["Received", "example.org", "Subject: Re: ", "list", "\r\n", "<", "20", "a@b.example"];
@@ -242,7 +244,7 @@ pub(crate) fn text(rng: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// How many seeds to try: `usual`, or what the environment says.
+/// Returns the number of seeds to try: `usual`, or the value in the environment.
 pub(crate) fn seeds(usual: usize) -> usize {
     let given = std::env::var("BARID_CRASH_SEEDS").ok();
     given.and_then(|given| given.parse().ok()).unwrap_or(usual)
@@ -253,7 +255,8 @@ mod names {
 
     for_each_store!(each, crate::world::usable);
 
-    /// No store is forgotten in the list above: what is not there fails, what is missing here too.
+    /// Asserts that the list above contains every store: a missing library fails, and so does a
+    /// missing entry.
     #[test]
     fn every_store_is_tested() {
         let listed = include_str!("world.rs").split("@tests $check;").nth(1).unwrap();
@@ -265,7 +268,7 @@ mod names {
     }
 }
 
-/// A store and each compression that it claims can be made and read.
+/// Asserts that a store and each of its built-in compressions can be created and read.
 fn usable(name: &str) {
     for choice in choices(name) {
         let world = World::new();
@@ -280,7 +283,7 @@ fn usable(name: &str) {
     }
 }
 
-/// The names of all stores that may be there.
+/// Returns the names of all stores that may be installed.
 pub(crate) fn usable_names() -> impl Iterator<Item = &'static str> {
     registry::STORES.iter().map(|store| store.name()).chain(["memory"])
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::codec::{Coding, Compressor, Decompressor, Defect};
 use super::{Compression, Dictionary, Method, varint};
 
-/// Set in the first byte where rows were transposed; the row length follows.
+/// Bit in the first byte of a block whose rows were transposed; the row length follows.
 const TRANSPOSED: u8 = 0x80;
 
-/// Packs blocks; one per thread.
+/// A compressor of blocks; one per thread.
 #[derive(Debug)]
 pub struct Packer {
     compressor: Compressor,
@@ -16,7 +16,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// A packer; `zstd+dict` packs as `zstd` does.
+    /// Creates a packer; it treats `zstd+dict` as `zstd`.
     pub fn new(compression: Compression) -> Self {
         let compressor = Compressor::new(compression, None::<&Arc<Dictionary>>);
         debug_assert!(compression.method != Method::ZstdDict || compressor.dictionary().is_none());
@@ -24,7 +24,7 @@ impl Packer {
     }
 
     /// Appends the packed `raw`. Rows of `stride` bytes are transposed before compressing: all
-    /// first bytes, then all second bytes, and so on; 0 leaves the bytes as they are.
+    /// first bytes, then all second bytes, and so on; 0 leaves the bytes unchanged.
     pub fn pack(&mut self, stride: u8, raw: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         out.push(0);
@@ -53,7 +53,7 @@ impl Packer {
     }
 }
 
-/// Unpacks blocks; one per thread.
+/// A decompressor of blocks; one per thread.
 #[derive(Debug, Default)]
 pub struct Unpacker {
     decompressor: Decompressor,
@@ -61,16 +61,16 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
-    /// An unpacker for every coding.
+    /// Creates an unpacker for every coding.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends the block, of at most `raw_len_max` bytes.
+    /// Unpacks a block and appends its bytes, at most `raw_len_max`.
     ///
     /// # Errors
-    /// What is wrong with it; a damaged block may also come out as a wrong one, as it has no
-    /// checksum of its own.
+    /// Returns the [`Defect`] of the block. A damaged block may also unpack to wrong bytes, since
+    /// it has no checksum of its own.
     pub fn unpack(
         &mut self,
         stored: &[u8],
@@ -108,7 +108,7 @@ fn check_len(len: usize, max: usize) -> Result<(), Defect> {
     if len > max { Err(Defect::TooLong { len, max }) } else { Ok(()) }
 }
 
-/// Rows to columns; what is left after the last whole row stays at the end.
+/// Transposes rows to columns; bytes behind the last whole row stay at the end.
 fn transpose(rows: &[u8], stride: usize, columns: &mut [u8]) {
     let count = rows.len() / stride;
     let (rows_by_8, bytes_by_8) = (count / 8 * 8, stride / 8 * 8);
@@ -131,7 +131,7 @@ fn transpose(rows: &[u8], stride: usize, columns: &mut [u8]) {
     columns[count * stride..].copy_from_slice(&rows[count * stride..]);
 }
 
-/// Columns to rows.
+/// Transposes columns to rows.
 fn restore(columns: &[u8], stride: usize, rows: &mut [u8]) {
     let count = rows.len() / stride;
     let (rows_by_8, bytes_by_8) = (count / 8 * 8, stride / 8 * 8);
@@ -154,7 +154,7 @@ fn restore(columns: &[u8], stride: usize, rows: &mut [u8]) {
     rows[count * stride..].copy_from_slice(&columns[count * stride..]);
 }
 
-/// Eight runs of eight bytes, `step` bytes apart.
+/// Loads eight runs of eight bytes, `step` bytes apart.
 fn load(bytes: &[u8], start: usize, step: usize) -> [u64; 8] {
     let bytes = &bytes[start..start + 7 * step + 8];
     std::array::from_fn(|index| {

@@ -1,14 +1,14 @@
-//! `METHOD[:LEVEL]`, as a user writes it.
+//! The text form `METHOD[:LEVEL]` of a compression.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::{Error, Result};
 
-/// A way to compress.
+/// A compression method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4 blocks.
     Lz4,
@@ -20,16 +20,16 @@ pub enum Method {
     Zlib,
 }
 
-/// What there is to know of a [`Method`] before choosing it.
+/// A [`Method`] with its name and levels.
 #[derive(Clone, Debug)]
 pub struct MethodInfo {
     /// The method.
     pub method: Method,
-    /// Its name, as a user writes it.
+    /// Its name, as the user writes it.
     pub name: &'static str,
-    /// Its levels; from 0 to 0 if there are none to choose from.
+    /// Its levels; from 0 to 0 if it has no choice of levels.
     pub levels: RangeInclusive<i32>,
-    /// The level that is taken when none is given.
+    /// The level used if none is given.
     pub level_default: i32,
 }
 
@@ -60,15 +60,15 @@ impl Compression {
         MethodInfo { method: Method::Zlib, name: "zlib", levels: 1..=9, level_default: 6 },
     ];
 
-    /// The method at its default level.
+    /// Returns the method at its default level.
     pub fn new(method: Method) -> Self {
         Self { method, level: method.info().level_default }
     }
 
-    /// Reads `METHOD` or `METHOD:LEVEL`.
+    /// Parses `METHOD` or `METHOD:LEVEL`.
     ///
     /// # Errors
-    /// [`Error::Choice`], naming what there is.
+    /// Returns [`Error::Choice`], which lists the possible values.
     pub fn parse(text: &str) -> Result<Self> {
         let (name, level) = match text.split_once(':') {
             Some((name, level)) => (name, Some(level)),
@@ -89,14 +89,14 @@ impl Compression {
 }
 
 impl Method {
-    /// What there is to know of it.
+    /// Returns its name and levels.
     pub fn info(self) -> &'static MethodInfo {
         let found = Compression::METHODS.iter().find(|info| info.method == self);
         found.expect("because every method is listed")
     }
 }
 
-/// As a help text has it: `zstd[:1-22]`.
+/// The form of help texts: `zstd[:1-22]`.
 impl fmt::Display for MethodInfo {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.levels.start(), self.levels.end());
@@ -108,7 +108,7 @@ impl fmt::Display for MethodInfo {
     }
 }
 
-/// As a user writes it, the level left out where it is the default.
+/// The form that users write, without the level if it is the default.
 impl fmt::Display for Compression {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = self.method.info();

@@ -1,4 +1,4 @@
-//! Compression and decompression of byte strings whose length is kept elsewhere.
+//! Compression and decompression of byte strings whose length is stored elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::dictionary::Dictionary;
 use super::zstd_body;
 use super::{Compression, Method};
 
-/// What compressed bytes are; its number is what stands in stored bytes.
+/// The coding of compressed bytes; its number is stored with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Coding {
@@ -32,7 +32,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The coding of this number.
+    /// Returns the coding of this number.
     pub fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::None,
@@ -46,49 +46,49 @@ impl Coding {
         })
     }
 
-    /// Whether a dictionary is needed to decompress.
+    /// Returns `true` if decompression needs a dictionary.
     pub fn has_dictionary(self) -> bool {
         matches!(self, Self::ZstdDict | Self::ZstdDictBlock)
     }
 }
 
-/// What is wrong with stored bytes.
+/// A defect of stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Defect {
-    /// They end too early.
+    /// The bytes end too early.
     #[error("truncated")]
     Truncated,
-    /// They are of a layout that is not known here.
+    /// The layout is unknown.
     #[error("unknown version {version}")]
     Version {
         /// The version.
         version: u8,
     },
-    /// They are of a coding that is not known here.
+    /// The coding is unknown.
     #[error("unknown coding {coding}")]
     Coding {
         /// Its number.
         coding: u8,
     },
-    /// They are not those that were written.
+    /// The bytes differ from those that were written.
     #[error("checksum mismatch")]
     Checksum,
-    /// They need a dictionary that is not there.
+    /// The dictionary is missing.
     #[error("no dictionary {id}")]
     Dictionary {
         /// Its id.
         id: u8,
     },
-    /// They claim to be longer than a record can be.
+    /// The claimed length is longer than a record can be.
     #[error("{len} bytes, at most {max} are possible")]
     TooLong {
-        /// The length they claim.
+        /// The claimed length.
         len: usize,
-        /// The most.
+        /// The longest possible.
         max: usize,
     },
-    /// They do not decompress to what they should.
+    /// The bytes do not decompress to the expected length.
     #[error("compressed bytes cannot be read")]
     Payload,
 }
@@ -101,14 +101,14 @@ enum Engine {
     ZstdDict(CCtx<'static>, Arc<Dictionary>),
 }
 
-/// Compresses; one per thread.
+/// A compressor; one per thread.
 pub struct Compressor {
     compression: Compression,
     engine: Engine,
 }
 
 impl Compressor {
-    /// A compressor; [`Method::ZstdDict`] without a dictionary is [`Method::Zstd`].
+    /// Creates a compressor; [`Method::ZstdDict`] without a dictionary is [`Method::Zstd`].
     pub fn new(compression: Compression, dictionary: Option<&Arc<Dictionary>>) -> Self {
         let level = compression.level;
         let engine = match (compression.method, dictionary) {
@@ -132,12 +132,12 @@ impl Compressor {
         Self { compression, engine }
     }
 
-    /// What it was made for.
+    /// Returns the compression that it was created for.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// The dictionary in use.
+    /// Returns the dictionary in use.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match &self.engine {
             Engine::ZstdDict(_, dictionary) => Some(dictionary),
@@ -145,7 +145,8 @@ impl Compressor {
         }
     }
 
-    /// Appends the compressed `raw`; nothing and `None` if that would not be shorter.
+    /// Appends the compressed `raw`; appends nothing and returns `None` if that would not be
+    /// shorter.
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<Coding> {
         let start = out.len();
         let coding = self.append(raw, out).filter(|_| out.len() - start < raw.len());
@@ -188,7 +189,7 @@ impl Compressor {
     }
 }
 
-/// Cuts off what stands before the blocks of the frame from `start` on.
+/// Removes the bytes before the blocks of the frame from `start` on.
 fn cut(out: &mut Vec<u8>, start: usize, dictionary: bool) -> Option<Coding> {
     let (len, coding) = zstd_body::cut_of(&out[start..], dictionary)?;
     out.copy_within(start + len.., start);
@@ -202,7 +203,7 @@ impl fmt::Debug for Compressor {
     }
 }
 
-/// Decompresses; one per thread. Contexts are made when first needed.
+/// A decompressor; one per thread. Contexts are created on first use.
 #[derive(Default)]
 pub struct Decompressor {
     zstd: Option<DCtx<'static>>,
@@ -211,18 +212,18 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor for every coding.
+    /// Creates a decompressor for every coding.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Appends exactly `raw_len` bytes, or nothing.
     ///
-    /// `raw_len` bytes are allocated before anything is known of `stored`: the caller bounds it.
+    /// `raw_len` bytes are allocated before `stored` is read: the caller bounds it.
     ///
     /// # Errors
-    /// [`Defect::Payload`], and [`Defect::Dictionary`] with an id of 0 when one is needed and not
-    /// given.
+    /// Returns [`Defect::Payload`], and [`Defect::Dictionary`] with an id of 0 if a required
+    /// dictionary is not given.
     pub fn decompress(
         &mut self,
         coding: Coding,
@@ -241,7 +242,7 @@ impl Decompressor {
         filled
     }
 
-    /// Decompresses into `raw` and tells how much of it was filled.
+    /// Decompresses into `raw` and returns the number of bytes filled.
     pub(super) fn fill(
         &mut self,
         coding: Coding,

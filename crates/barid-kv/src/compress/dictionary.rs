@@ -1,4 +1,4 @@
-//! Dictionaries: what the records of a mailbox have in common.
+//! Dictionaries of bytes common to the records of a mailbox.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use zstd_safe::{CDict, DDict};
 use crate::ffi::zdict::FastCover;
 use crate::limits::DICTIONARY_LEN_MAX;
 
-/// Measured on header records (`docs/design/compression.md`).
+/// Parameters measured on header records (`docs/design/compression.md`).
 const TRAINING: FastCover = FastCover { k: 200, d: 8, f: 18, accel: 5, level: 3 };
 
 /// The first bytes of a trained dictionary (RFC 8878 §5).
@@ -16,20 +16,21 @@ const MAGIC: [u8; 4] = 0xec30_a437u32.to_le_bytes();
 
 /// A dictionary, prepared for compressing and decompressing by any number of threads.
 ///
-/// Preparing happens when first needed: readers never pay for what only writers need.
+/// Preparation happens on first use, so that readers do not prepare for compression.
 pub struct Dictionary {
     id: u8,
     level: i32,
     bytes: Vec<u8>,
-    /// `None` if libzstd can decompress with it only.
+    /// `None` if libzstd can use it for decompression only.
     compressing: OnceLock<Option<CDict<'static>>>,
     decompressing: DDict<'static>,
 }
 
 impl Dictionary {
-    /// A dictionary that [`Dictionary::train`] made; `None` if these bytes are none.
+    /// Creates a dictionary from the bytes that [`Dictionary::train`] returned; `None` if the bytes
+    /// are not a dictionary.
     ///
-    /// `level` is that of the compressors that will use it; readers may give any.
+    /// `level` is that of the compressors that will use it; readers may pass any level.
     pub fn new(id: u8, bytes: &[u8], level: i32) -> Option<Self> {
         if bytes.len() > DICTIONARY_LEN_MAX || !bytes.starts_with(&MAGIC) {
             return None;
@@ -39,18 +40,18 @@ impl Dictionary {
         Some(Self { id, level, bytes: bytes.to_vec(), compressing, decompressing })
     }
 
-    /// Makes the bytes of a dictionary of at most `len_max` bytes from records that lie one after
-    /// another in `samples`; `None` if there are too few of them to learn from.
+    /// Trains the bytes of a dictionary of at most `len_max` bytes on the records in `samples`,
+    /// which follow each other; `None` if there are too few of them.
     pub fn train(samples: &[u8], lens: &[usize], len_max: usize) -> Option<Vec<u8>> {
         TRAINING.train(samples, lens, len_max.min(DICTIONARY_LEN_MAX))
     }
 
-    /// Its id, which stands in each record that needs it.
+    /// Returns its id, which each record that needs it contains.
     pub fn id(&self) -> u8 {
         self.id
     }
 
-    /// Its bytes, to be stored.
+    /// Returns its bytes, for storing.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

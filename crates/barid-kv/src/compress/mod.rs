@@ -1,10 +1,9 @@
 //! Compressors of single records and of blocks (`docs/design/compression.md`).
 //!
-//! A [`Compression`] is what a user chose. An [`Encoder`] and a [`Decoder`] per thread turn records
-//! into checked frames and back (`docs/formats/record.md`); a [`Packer`] and an [`Unpacker`] do
-//! the same for blocks whose checksums are kept elsewhere. All contexts are reused: nothing is
-//! allocated per record. Whatever the bytes are that come back, the answer is a value or a
-//! [`Defect`].
+//! A [`Compression`] is the user's choice. An [`Encoder`] and a [`Decoder`] per thread turn records
+//! into checked frames and back (`docs/formats/record.md`); a [`Packer`] and an [`Unpacker`] do the
+//! same for blocks whose checksums are stored elsewhere. All contexts are reused: nothing is
+//! allocated per record. Decoding any bytes returns a value or a [`Defect`].
 
 mod block;
 mod choice;

@@ -10,31 +10,31 @@ use super::dictionary::Dictionary;
 use super::{Compression, varint};
 use crate::limits::RECORD_LEN_MAX;
 
-/// The version of the layout; 15 is the most that has room.
+/// The version of the layout; there is room for up to 15.
 pub const RECORD_VERSION: u8 = 1;
 
 const CHECKSUM_LEN: usize = 4;
 
-/// Makes frames of records; one per thread.
+/// An encoder of records to frames; one per thread.
 #[derive(Debug)]
 pub struct Encoder {
     compressor: Compressor,
 }
 
 impl Encoder {
-    /// An encoder; `zstd+dict` without a dictionary compresses as `zstd` does.
+    /// Creates an encoder; `zstd+dict` without a dictionary compresses as `zstd` does.
     pub fn new(compression: Compression, dictionary: Option<&Arc<Dictionary>>) -> Self {
         Self { compressor: Compressor::new(compression, dictionary) }
     }
 
-    /// The dictionary in use.
+    /// Returns the dictionary in use.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.compressor.dictionary()
     }
 
     /// Appends the frame of `raw`, which has at most [`RECORD_LEN_MAX`] bytes.
     ///
-    /// `seed` tells records apart: one that is found under another's key has a wrong checksum.
+    /// `seed` distinguishes records: a record stored under another's key has a wrong checksum.
     pub fn encode(&mut self, seed: u64, raw: &[u8], out: &mut Vec<u8>) {
         debug_assert!(raw.len() <= RECORD_LEN_MAX, "a record of {} bytes", raw.len());
         let start = out.len();
@@ -60,20 +60,20 @@ impl Encoder {
     }
 }
 
-/// Fills in the checksum of the frame from `start` on.
+/// Writes the checksum of the frame from `start` on.
 fn seal(seed: u64, out: &mut [u8], start: usize, checksum_at: usize) {
     let (head, rest) = out.split_at_mut(checksum_at);
     let (place, rest) = rest.split_at_mut(CHECKSUM_LEN);
     place.copy_from_slice(&checksum(seed, &head[start..], rest).to_le_bytes());
 }
 
-/// The checksum of what stands before it (one or two bytes) and after it.
+/// Returns the checksum of the bytes before it (one or two) and after it.
 fn checksum(seed: u64, head: &[u8], rest: &[u8]) -> u32 {
     let head = head.iter().fold(0, |head, byte| head << 8 | u64::from(*byte));
     xxh3_64_with_seed(rest, seed ^ head << 48) as u32
 }
 
-/// Reads frames of records; one per thread.
+/// A decoder of frames; one per thread.
 #[derive(Default)]
 pub struct Decoder {
     decompressor: Decompressor,
@@ -81,15 +81,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for every coding.
+    /// Creates a decoder for every coding.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the record of a frame; where it was not compressed that is a part of `stored`.
+    /// Returns the record of a frame; if it was not compressed, the record is a part of `stored`.
     ///
     /// # Errors
-    /// What is wrong with the frame; nothing is allocated before its checksum is right.
+    /// Returns the [`Defect`] of the frame; nothing is allocated before its checksum is verified.
     pub fn decode<'a>(
         &'a mut self,
         seed: u64,
@@ -120,7 +120,7 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// The parts of a frame whose checksum is right.
+/// The parts of a frame with a valid checksum.
 struct Frame<'a> {
     coding: Coding,
     dictionary: Option<u8>,

@@ -1,27 +1,27 @@
-//! When to train a dictionary, and from what.
+//! The choice of samples and of the moment for training a dictionary.
 
 use super::dictionary::Dictionary;
 use crate::limits::{DICTIONARY_LEN_MAX, TRAINING_LEN_MAX};
 
-/// Fewer records than this have no use for a dictionary.
+/// The fewest records for which a dictionary is useful.
 const RECORDS_MIN: usize = 64;
-/// A dictionary is this part of the records it is for: what it saves and what it costs balance.
+/// Raw bytes of records per byte of dictionary: at this ratio savings and cost balance.
 const RECORDS_PER_DICTIONARY: u64 = 20;
-/// A dictionary smaller than this is none.
+/// The smallest useful dictionary, in bytes.
 const DICTIONARY_LEN_MIN: usize = 1024;
 
-/// A longer record is no sample.
+/// The longest record that is used as a sample, in bytes.
 const SAMPLE_LEN_MAX: usize = TRAINING_LEN_MAX / 64;
 
-/// Collects records to train a dictionary from, evenly spread over all that are offered.
+/// A collector of records for training a dictionary, evenly spread over all offered records.
 ///
-/// Holds at most [`TRAINING_LEN_MAX`] bytes: when these are full, every second record goes, and
-/// from then on half as many are taken.
+/// Stores at most [`TRAINING_LEN_MAX`] bytes: when they are full, it drops every second record, and
+/// collects half as many from then on.
 #[derive(Clone, Debug)]
 pub struct Trainer {
     samples: Vec<u8>,
     lens: Vec<usize>,
-    /// One record of so many is taken.
+    /// One record in this many is collected.
     stride: u64,
     records_expected: u64,
     records_seen: u64,
@@ -29,8 +29,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A trainer for a mailbox of about this many records; 0 if that is not known, and then it is
-    /// as many as were offered.
+    /// Creates a trainer for a mailbox of about this many records; 0 if that is unknown: the number
+    /// of offered records then counts.
     pub fn new(records_expected: usize) -> Self {
         let records_expected = records_expected as u64;
         let (samples, lens) = (Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ impl Trainer {
         }
     }
 
-    /// Adds what another trainer collected, say that of another thread.
+    /// Adds the samples of another trainer, for example that of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.records_seen += other.records_seen;
         self.raw_seen += other.raw_seen;
@@ -66,7 +66,7 @@ impl Trainer {
         }
     }
 
-    /// Whether there is room for a sample, now or after dropping others.
+    /// Returns `true` if there is room for a sample; drops others if necessary.
     fn make_room(&mut self, len: usize) -> bool {
         let fits = len <= SAMPLE_LEN_MAX;
         if fits && self.samples.len() + len > TRAINING_LEN_MAX {
@@ -99,34 +99,34 @@ impl Trainer {
         });
     }
 
-    /// Whether the samples were full once: more of the same would not make the dictionary better,
-    /// only records of another time would.
+    /// Returns `true` if the samples were full once: more records of the same time would not
+    /// improve the dictionary, only records of another time would.
     pub fn is_enough(&self) -> bool {
         self.stride > 1 || self.samples.len() >= TRAINING_LEN_MAX / 8 * 7
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.lens.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
     }
 
-    /// Bytes of all records that were offered.
+    /// Returns the number of bytes of all offered records.
     pub fn raw_len_seen(&self) -> u64 {
         self.raw_seen
     }
 
-    /// Bytes of all records that the dictionary will be for.
+    /// Returns the number of bytes of all records that the dictionary is meant for.
     fn raw_len_expected(&self) -> u64 {
         let mean = self.raw_seen / self.records_seen.max(1);
         self.raw_seen.max(mean.saturating_mul(self.records_expected))
     }
 
-    /// Trains; `None` if a dictionary would not pay. Takes some 30 ms when the samples are full.
+    /// Trains a dictionary; `None` if it would not pay. Takes some 30 ms when the samples are full.
     pub fn train(&self) -> Option<Vec<u8>> {
         if self.lens.len() < RECORDS_MIN {
             return None;
@@ -141,10 +141,10 @@ impl Trainer {
     }
 }
 
-/// Fewer records than this say nothing of a dictionary.
+/// The fewest records from which the ratio is judged.
 const WATCHED_MIN: u64 = 1_000;
 
-/// Tells when a dictionary no longer fits what is compressed with it.
+/// A watch for the moment when a dictionary no longer fits the records compressed with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RatioWatch {
     /// Records since training.
@@ -156,32 +156,32 @@ pub struct RatioWatch {
 }
 
 impl RatioWatch {
-    /// A watch that has seen nothing.
+    /// Creates a watch without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a record.
+    /// Adds a record.
     pub fn add(&mut self, raw_len: usize, stored_len: usize) {
         self.records += 1;
         self.raw += raw_len as u64;
         self.stored += stored_len as u64;
     }
 
-    /// Adds what another watch saw.
+    /// Adds the records of another watch.
     pub fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.raw += other.raw;
         self.stored += other.stored;
     }
 
-    /// Stored bytes in thousandths of raw bytes.
+    /// Returns stored bytes in thousandths of raw bytes.
     pub fn permille(&self) -> u64 {
         self.stored * 1_000 / self.raw.max(1)
     }
 
-    /// Whether records have become a quarter longer than those of `at_training`, the records that
-    /// were compressed right after training.
+    /// Returns `true` if records have become a quarter longer than those of `at_training`, the
+    /// records compressed right after training.
     pub fn has_decayed(&self, at_training: &Self) -> bool {
         self.records >= WATCHED_MIN && self.permille() * 4 > at_training.permille().max(1) * 5
     }

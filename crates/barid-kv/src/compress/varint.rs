@@ -12,7 +12,7 @@ pub(super) fn put(mut value: u32, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Reads the shortest form of a length at the front; gives it and what follows.
+/// Reads the shortest form of a length at the front; returns it and the rest.
 pub(super) fn take(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut value = 0u32;
     for (index, &byte) in bytes.iter().take(LEN_MAX).enumerate() {

@@ -1,8 +1,9 @@
-//! Zstandard frames without what we know anyway (RFC 8878 §3.1.1).
+//! Zstandard frames without their redundant bytes (RFC 8878 §3.1.1).
 //!
-//! The frame header says how long the content is, which stands in the record; the header of a
-//! lone block says how long the block is, which is all there is. Both are cut off before storing
-//! and made again before decompressing: 10 bytes of a record, 14 with a dictionary, of some 150.
+//! The frame header contains the length of the content, which the record contains as well; the
+//! header of a lone block contains the length of the block, which is all the rest. Both are removed
+//! before storing and restored before decompressing: 10 bytes of a record, 14 with a dictionary, of
+//! some 150.
 
 use super::codec::Coding;
 
@@ -16,7 +17,8 @@ const BLOCK_LEN_MAX: usize = 128 * 1024;
 /// Block type: compressed; the last one.
 const LAST_COMPRESSED: u32 = 2 << 1 | 1;
 
-/// Tells how many bytes to cut off the front of a frame, and whether what is left is a lone block.
+/// Returns the number of bytes to remove from the front of a frame, and the coding of the rest,
+/// which depends on whether it is a lone block.
 pub(super) fn cut_of(frame: &[u8], dictionary: bool) -> Option<(usize, Coding)> {
     let (magic, rest) = frame.split_first_chunk::<4>()?;
     let (&descriptor, _) = rest.split_first()?;
@@ -39,7 +41,7 @@ pub(super) fn cut_of(frame: &[u8], dictionary: bool) -> Option<(usize, Coding)> 
     })
 }
 
-/// Makes a frame again in `frame`; `None` if there can be no such block.
+/// Restores a frame in `frame`; `None` if such a block is impossible.
 pub(super) fn restore(body: &[u8], lone: bool, raw_len: u32, frame: &mut Vec<u8>) -> Option<()> {
     frame.clear();
     frame.extend_from_slice(&MAGIC);

@@ -1,4 +1,4 @@
-//! What a library says went wrong, before it is known where.
+//! Errors reported by a library, before the path is known.
 
 use std::io;
 use std::path::Path;
@@ -8,21 +8,21 @@ use crate::Error;
 /// The result of a call of a library.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// What a library says went wrong.
+/// A failure reported by a library.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The file is not what was written.
+    /// The file differs from what was written.
     Damaged(String),
-    /// Others have been using it for too long.
+    /// Others have used the file for too long.
     Busy,
-    /// The system refused.
+    /// A system call failed.
     Io(io::Error),
-    /// The library is not there.
+    /// The library is missing.
     Unavailable(Error),
 }
 
 impl Failure {
-    /// Adds where; to be used as `.map_err(Failure::at(path))`.
+    /// Adds the path; to be used as `.map_err(Failure::at(path))`.
     pub(crate) fn at(path: &Path) -> impl FnOnce(Self) -> Error {
         move |failure| match failure {
             Self::Damaged(what) => Error::damaged(path, what),

@@ -1,8 +1,8 @@
 //! libgdbm.
 //!
-//! No function for fatal errors is given, without which the library neither prints nor exits, but
-//! returns an error. A handle is used by one thread at a time, and the library has no state that
-//! handles share but an error number for each thread.
+//! No function for fatal errors is passed; without one the library neither prints nor exits, but
+//! returns an error. A handle is used by one thread at a time, and the handles of the library share
+//! no state except an error number for each thread.
 
 #![expect(unsafe_code, reason = "calls libgdbm, whose rules the header gdbm.h tells")]
 
@@ -19,10 +19,10 @@ use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library = Library { names: &["libgdbm.so.6"], package: "libgdbm6" };
 
-/// One open file; nothing of it is known here.
+/// An open file; an opaque type.
 #[repr(C)]
 pub(crate) struct File {
     _private: [u8; 0],
@@ -73,16 +73,16 @@ const FILE_OPEN_ERROR: c_int = 3;
 const FILE_SYNC_ERROR: c_int = 38;
 const ITEM_NOT_FOUND: c_int = 15;
 
-/// How a file is opened.
+/// The options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Whether it is changed.
+    /// `true` to open the file for writing.
     pub(crate) write: bool,
-    /// Bytes of a block, a power of two, if it is to be made; what is there is replaced.
+    /// Bytes of a block, a power of two, to create the file; an existing one is replaced.
     pub(crate) create: Option<u16>,
-    /// Buckets of keys that are kept in memory.
+    /// Buckets of keys that are cached in memory.
     pub(crate) cache_len: c_int,
-    /// Whether the file is mapped into memory.
+    /// `true` to map the file into memory.
     pub(crate) map: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Gdbm {
 // SAFETY: nothing in a handle belongs to the thread that opened it.
 unsafe impl Send for Gdbm {}
 
-/// Bytes that the library gave away; freed when dropped.
+/// Bytes that the library allocated for the caller; freed when dropped.
 struct Given(Datum);
 
 impl Given {
@@ -120,7 +120,7 @@ unsafe extern "C" {
     fn free(pointer: *mut c_void);
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version() -> crate::Result<String> {
     let api = Api::get()?;
     // SAFETY: a constant array of three.
@@ -128,8 +128,8 @@ pub(crate) fn version() -> crate::Result<String> {
     Ok(format!("{major}.{minor}.{patch}"))
 }
 
-/// The bytes as the library wants them; it changes nothing behind the pointer. No bytes have a
-/// pointer too: null would mean that there is no value.
+/// Returns the bytes in the library's form; it changes nothing behind the pointer. The pointer is
+/// not null even for no bytes: null would mean that there is no value.
 fn datum(bytes: &[u8]) -> Datum {
     Datum { dptr: bytes.as_ptr().cast_mut().cast(), dsize: bytes.len() as c_int }
 }
@@ -177,7 +177,7 @@ impl Gdbm {
         self.given(unsafe { (self.api.gdbm_fetch)(self.file.as_ptr(), datum(key)) })
     }
 
-    /// Shows the value of `key`; `false` if there is none.
+    /// Passes the value of `key` to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let value = self.fetch(key)?;
         if let Some(value) = &value {
@@ -205,7 +205,7 @@ impl Gdbm {
         Ok(())
     }
 
-    /// Gives `key` the value.
+    /// Sets the value of `key`.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (key, value) = (datum(key), datum(value));
         // SAFETY: the handle is open; key and value are only read.
@@ -215,7 +215,7 @@ impl Gdbm {
         }
     }
 
-    /// Removes `key`, if it is there.
+    /// Removes `key`, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         // SAFETY: the handle is open; the key is only read.
         match unsafe { (self.api.gdbm_delete)(self.file.as_ptr(), datum(key)) } {
@@ -227,8 +227,9 @@ impl Gdbm {
 }
 
 impl Drop for Gdbm {
-    /// All changes are with the system before; closing only waits for the disk, which a cache has
-    /// no use for, so that the library is left with a descriptor that cannot be waited for.
+    /// All changes are already written to the system; closing would only wait for the disk, which a
+    /// cache does not need. So the library's descriptor is replaced by one that cannot be waited
+    /// for.
     fn drop(&mut self) {
         if self.write {
             // SAFETY: the handle is open; its descriptor is the library's, which closes what it
@@ -261,7 +262,7 @@ fn failure(api: &Api) -> Failure {
     };
     match code {
         MALLOC_ERROR => Failure::Io(io::ErrorKind::OutOfMemory.into()),
-        // What the system finds invalid is an offset that the file told.
+        // An invalid argument is an offset that comes from the file.
         _ if of_system && ![Some(0), Some(INVALID)].contains(&system.raw_os_error()) => {
             Failure::Io(system)
         }

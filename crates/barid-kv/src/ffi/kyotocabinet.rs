@@ -13,7 +13,7 @@ use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library =
     Library { names: &["libkyotocabinet.so.16"], package: "libkyotocabinet16v5" };
 
@@ -29,7 +29,7 @@ pub(crate) struct Cursor {
     _opaque: [u8; 0],
 }
 
-/// `KCVISITFULL`: is shown a pair, and tells what becomes of it.
+/// `KCVISITFULL`: gets a pair, and returns what to do with it.
 type Full = unsafe extern "C" fn(
     *const c_char,
     usize,
@@ -68,16 +68,16 @@ crate::library::functions! {
     }
 }
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The library takes no lock and mends nothing.
+    /// For reading; the library takes no lock and repairs nothing.
     Read,
-    /// As `Read`, and what is there is changed.
+    /// As `Read`, but for changing an existing store.
     Update,
-    /// As `Update`; a file of no length becomes a store.
+    /// As `Update`; an empty file becomes a store.
     Create,
-    /// To change what is there; what a killed writer's transaction overwrote is put back first.
+    /// For changing an existing store; first rolls back the transaction of a killed writer.
     Recover,
 }
 
@@ -106,10 +106,10 @@ pub(crate) struct Handle {
 // SAFETY: the library is made for threads: an object may be used by any of them.
 unsafe impl Send for Handle {}
 
-/// What a visitor of the library is given.
+/// The argument of a visitor of the library.
 struct Show<'a> {
     visit: &'a mut dyn FnMut(&[u8], &[u8]) -> bool,
-    /// What `KCVISNOP` is: the pair stays as it is.
+    /// The value `KCVISNOP`: leave the pair unchanged.
     nothing: *const c_char,
     shown: bool,
     go_on: bool,
@@ -128,11 +128,11 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Shows a pair.
+/// Passes a pair to the visitor.
 ///
 /// # Safety
-/// `show` is [`Show::opaque`] of one that nobody else uses meanwhile; the others are a key and a
-/// value.
+/// `show` comes from [`Show::opaque`] and is used by nothing else meanwhile; the other arguments
+/// are a key and a value.
 unsafe extern "C" fn show(
     key: *const c_char,
     key_len: usize,
@@ -160,7 +160,7 @@ unsafe extern "C" fn show(
 }
 
 impl Handle {
-    /// Opens a file, whose head the caller has looked at. `name` is its path and the tuning.
+    /// Opens a file whose head the caller has checked. `name` is its path and the tuning.
     pub(crate) fn open(api: &'static Api, name: &CStr, mode: Mode) -> Outcome<Self> {
         // SAFETY: no precondition.
         let db = NonNull::new(unsafe { (api.kcdbnew)() });
@@ -178,7 +178,7 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Shows the value of a key; `false` if there is none.
+    /// Passes the value of a key to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let mut visit = |_: &[u8], value: &[u8]| {
             visit(value);
@@ -196,7 +196,7 @@ impl Handle {
         self.check_read(done).map(|there| there && shown)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` says `false`.
+    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let api = self.api;
         let cursor = self.cursor()?;
@@ -228,7 +228,7 @@ impl Handle {
         Ok(cursor.as_ptr())
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (key, key_len) = (key.as_ptr().cast(), key.len());
         let (value, value_len) = (value.as_ptr().cast(), value.len());
@@ -237,7 +237,7 @@ impl Handle {
         self.check(put)
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let (key, key_len, db) = (key.as_ptr().cast(), key.len(), self.db.as_ptr());
         // SAFETY: the object is live; the key's bytes are `key_len`.
@@ -245,21 +245,21 @@ impl Handle {
         if removed == 0 && self.code() == E_NO_RECORD { Ok(()) } else { self.check(removed) }
     }
 
-    /// Begins a transaction; `sync` if its end is to be on stable storage.
+    /// Begins a transaction; `sync` to write its end to stable storage.
     pub(crate) fn begin(&mut self, sync: bool) -> Outcome<()> {
         // SAFETY: the object is live.
         let begun = unsafe { (self.api.kcdbbegintran)(self.db.as_ptr(), i32::from(sync)) };
         self.check(begun)
     }
 
-    /// Ends a transaction: what was written since it began is there, or is not.
+    /// Ends a transaction: commits it, or rolls it back.
     pub(crate) fn end(&mut self, commit: bool) -> Outcome<()> {
         // SAFETY: the object is live.
         let ended = unsafe { (self.api.kcdbendtran)(self.db.as_ptr(), i32::from(commit)) };
         self.check(ended)
     }
 
-    /// Writes what is still to be written, and closes the file.
+    /// Writes cached changes, and closes the file.
     pub(crate) fn close(mut self) -> Outcome<()> {
         self.drop_cursor();
         // SAFETY: the object is live; `Drop` deletes it afterwards, as is right for a closed one.
@@ -279,8 +279,8 @@ impl Handle {
         unsafe { (self.api.kcdbecode)(self.db.as_ptr()) }
     }
 
-    /// As [`Handle::check`] for what reads, where that something is not there is no failure, and
-    /// what cannot be read is damaged.
+    /// As [`Handle::check`] for reading: a missing key is not a failure, and unreadable data is
+    /// damage.
     fn check_read(&self, done: i32) -> Outcome<bool> {
         match self.check(done) {
             Ok(()) => Ok(true),
@@ -316,7 +316,7 @@ impl Drop for Handle {
     }
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version(api: &Api) -> String {
     // SAFETY: the variable points to a string of the library's own.
     let version = unsafe { CStr::from_ptr(*api.KCVERSION.address()) };

@@ -8,7 +8,7 @@ use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
 use crate::{Error, Library, Result};
 
-/// A library that is loaded and stays so until the process ends.
+/// A library that stays loaded until the process ends.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     store: &'static str,
@@ -26,7 +26,7 @@ unsafe impl<T> Send for Variable<T> {}
 unsafe impl<T> Sync for Variable<T> {}
 
 impl<T> Variable<T> {
-    /// The address; the variable lives until the process ends.
+    /// Returns the address; the variable lives until the process ends.
     pub(crate) fn address(self) -> *const T {
         self.0
     }
@@ -38,22 +38,22 @@ impl<T> fmt::Debug for Variable<T> {
     }
 }
 
-/// Whether this program is linked statically, so that nothing may be loaded into it: a library
-/// would bring another C library with it.
+/// Returns `true` if this program is linked statically, so that it cannot load a library, which
+/// would bring a second C library with it.
 #[cfg(target_os = "linux")]
 fn is_static() -> bool {
     // SAFETY: reads what the kernel told the process at its start: where its interpreter is.
     unsafe { libc::getauxval(libc::AT_BASE) == 0 }
 }
 
-/// Where no program is.
+/// Returns `false`: programs of other systems can load libraries.
 #[cfg(not(target_os = "linux"))]
 const fn is_static() -> bool {
     false
 }
 
 impl Loaded {
-    /// Loads the first of the library's names that is there.
+    /// Loads the first of the library's names that exists.
     pub(crate) fn open(store: &'static str, library: &'static Library) -> Result<Self> {
         if is_static() {
             let why = "this program is linked statically, and loads no libraries".to_owned();
@@ -75,25 +75,25 @@ impl Loaded {
         Err(unavailable(store, library, &why))
     }
 
-    /// The function of that name.
+    /// Returns the function of that name.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if there is none.
+    /// Returns [`Error::Unavailable`] if it does not exist.
     ///
     /// # Safety
-    /// `F` is a function pointer type, and that of the function.
+    /// `F` is the function pointer type of that function.
     pub(crate) unsafe fn function<F: Copy>(&self, name: &str) -> Result<F> {
         // SAFETY: the caller's promise.
         let found = unsafe { self.handle.get::<F>(name) };
         found.map(|symbol| *symbol).map_err(|error| self.lacks(&error))
     }
 
-    /// The variable of that name.
+    /// Returns the variable of that name.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if there is none.
+    /// Returns [`Error::Unavailable`] if it does not exist.
     pub(crate) fn variable<T>(&self, name: &str) -> Result<Variable<T>> {
-        // SAFETY: any symbol has an address, and more is not taken from it here.
+        // SAFETY: any symbol has an address, and nothing else is read from it here.
         let found = unsafe { self.handle.get::<*const T>(name) };
         found.map(|symbol| Variable(*symbol)).map_err(|error| self.lacks(&error))
     }
@@ -103,7 +103,7 @@ impl Loaded {
     }
 }
 
-/// What the loader says.
+/// Returns the message of the loader.
 fn reason(error: &libloading::Error) -> String {
     use std::error::Error as _;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())

@@ -1,4 +1,4 @@
-//! Opening LMDB environments, as [`heed`] wraps them.
+//! Opening of LMDB environments through [`heed`].
 
 #![expect(unsafe_code, reason = "a map is valid only as long as nobody else changes the file")]
 
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
-/// How an environment is opened.
+/// The mode in which an environment is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// For reading.
     Read,
-    /// For writing; commits are left to the operating system to write out.
+    /// For writing; the operating system decides when commits reach the disk.
     Write,
     /// For writing; commits are durable.
     Durable,
@@ -28,16 +28,16 @@ pub(crate) fn open(path: &Path, mode: Mode, map_size: usize) -> heed::Result<Env
             Mode::Write => EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC,
             Mode::Durable => EnvFlags::empty(),
         };
-    // SAFETY: the store's lock keeps writers and readers apart, also those of other processes, and
-    // nothing but a store writes to its file; what somebody damaged all the same is found by the
-    // seal before the file is opened here. What is lost with the power is found by the seal too.
+    // SAFETY: the store's lock excludes readers during writes, also those of other processes, and
+    // only a store writes to its file; the seal detects damage by others before the file is opened
+    // here, and losses by a power failure as well.
     unsafe {
         options.flags(flags);
         options.open(path)
     }
 }
 
-/// Makes the map larger. `env` is borrowed exclusively, and so has no transaction: each borrows it.
+/// Enlarges the map. `env` is borrowed exclusively, and so has no transaction: each borrows it.
 pub(crate) fn resize(env: &mut Env<WithoutTls>, map_size: usize) -> heed::Result<()> {
     // SAFETY: there is no transaction, as above; writers do not clone their environment.
     unsafe { env.resize(map_size) }

@@ -1,4 +1,4 @@
-//! Work that may crash or hang, done in a child of its own.
+//! Work that may crash or hang, run in a child process.
 
 #![expect(unsafe_code, reason = "fork and what a child does with itself")]
 
@@ -16,32 +16,32 @@ use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2};
 
-/// What a child ends with that could not be confined.
+/// The exit code of a child that could not be confined.
 const UNCONFINED: c_int = 113;
-/// The first number of a descriptor that is no standard stream.
+/// The first descriptor behind the standard streams.
 const BEYOND_STREAMS: RawFd = 3;
 
-/// How a child ended.
+/// The end of a child.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It said this.
+    /// It sent this answer.
     Told(Vec<u8>),
-    /// It ended in this way before it said anything.
+    /// It ended in this way before it answered.
     Died(String),
-    /// It was killed when its time was up.
+    /// It was killed at its time limit.
     Hung,
 }
 
-/// What a child may use.
+/// The limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// How long it may take.
+    /// The time limit.
     pub(crate) time: Duration,
-    /// How large its address space may be, in bytes; `None` leaves it as it is.
+    /// The largest size of its address space, in bytes; `None` leaves it unchanged.
     pub(crate) address_space: Option<u64>,
 }
 
-/// A child that is at work.
+/// A running child.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
@@ -50,14 +50,14 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Begins `work` in a child: without core dumps, with `/dev/null` for its standard streams and
-    /// nothing else open, and to be killed with its parent.
+    /// Starts `work` in a child: without core dumps, with `/dev/null` as its standard streams and
+    /// nothing else open; it is killed with its parent.
     ///
-    /// No other thread should be inside code that takes locks which `work` takes; where one is, the
+    /// No other thread should be inside code that holds locks which `work` takes; otherwise the
     /// child hangs and is killed.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system.
     pub(crate) fn begin(bounds: Bounds, work: impl FnOnce() -> Vec<u8>) -> io::Result<Self> {
         let (answer, told) = pipe2(OFlag::O_CLOEXEC)?;
         // SAFETY: the child does not return from here: it only runs `work`, and ends. It has one
@@ -75,21 +75,21 @@ impl Child {
                     let told = unsafe { BorrowedFd::borrow_raw(told) };
                     c_int::from(say(told, &work()).is_err())
                 }));
-                // SAFETY: ends the process and runs nothing that was registered for its end.
+                // SAFETY: ends the process without running its exit handlers.
                 unsafe { libc::_exit(done.unwrap_or(1)) }
             }
         }
     }
 
-    /// Waits for it to end.
+    /// Waits for its end.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system.
     pub(crate) fn end(self) -> io::Result<Ending> {
         let mut said = Vec::new();
         let heard = self.listen(&mut said);
         if !matches!(heard, Ok(true)) {
-            // It may have ended by itself meanwhile, and nobody else has waited for it.
+            // It may have ended by itself meanwhile, and nothing else has waited for it.
             let _ = kill(self.pid, Signal::SIGKILL);
         }
         let ended = loop {
@@ -112,7 +112,7 @@ impl Child {
         })
     }
 
-    /// Takes what it says until it ends; `false` if its time is up before.
+    /// Reads its answer until it ends; `false` if the time limit comes first.
     fn listen(&self, said: &mut Vec<u8>) -> io::Result<bool> {
         let mut buffer = [0; 512];
         loop {
@@ -138,9 +138,9 @@ impl Child {
     }
 }
 
-/// Closes all descriptors of this process, a child, but `told` and the standard streams: a lock, or
-/// an end of a pipe, that another thread of the parent gives back must not live on in here. Gives
-/// the number of `told`. Linux before 5.9 leaves the others open.
+/// Closes all descriptors of this process, a child, except `told` and the standard streams: a lock
+/// or a pipe end that another thread of the parent closes must not stay open in the child. Returns
+/// the number of `told`. On Linux before 5.9 the others stay open.
 fn keep_only(told: &OwnedFd) -> nix::Result<RawFd> {
     let mut kept = told.as_raw_fd();
     if kept < BEYOND_STREAMS {
@@ -149,15 +149,15 @@ fn keep_only(told: &OwnedFd) -> nix::Result<RawFd> {
     for (first, last) in [(BEYOND_STREAMS, kept - 1), (kept + 1, RawFd::MAX)] {
         if first <= last {
             let (first, last, flags): (c_uint, c_uint, c_uint) = (first as _, last as _, 0);
-            // SAFETY: whoever owns these is the parent's: the child uses none of them, and ends
-            // without dropping anything that it has from there.
+            // SAFETY: these belong to the parent: the child uses none of them, and ends without
+            // dropping their owners.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
         }
     }
     Ok(kept)
 }
 
-/// Confines this process, a child, to what it is for.
+/// Confines this process, a child, to its purpose.
 fn confine(bounds: Bounds) -> nix::Result<()> {
     use nix::sys::prctl::{set_dumpable, set_pdeathsig};
     use nix::unistd::{alarm, dup2_stderr, dup2_stdin, dup2_stdout};
@@ -168,7 +168,7 @@ fn confine(bounds: Bounds) -> nix::Result<()> {
         // SAFETY: ignoring a signal runs no handler.
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // Should its parent be gone before it could ask to be told.
+    // In case its parent ended before the request for its death signal.
     // SAFETY: the usual action runs no handler.
     unsafe { signal(Signal::SIGALRM, SigHandler::SigDfl) }?;
     alarm::set(bounds.time.as_secs().try_into().unwrap_or(u32::MAX).saturating_add(2));
@@ -177,7 +177,7 @@ fn confine(bounds: Bounds) -> nix::Result<()> {
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     if let Some(bytes) = bounds.address_space {
-        // Whoever started the parent may have allowed it less.
+        // The parent may already have a lower limit.
         let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
         let bytes = bytes.min(most);
         setrlimit(Resource::RLIMIT_AS, bytes, bytes)?;

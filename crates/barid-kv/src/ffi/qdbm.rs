@@ -12,7 +12,7 @@ use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 use crate::stores::files;
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library = Library { names: &["libqdbm.so.14"], package: "libqdbm14" };
 
 /// `VILLA`, of which only the first field is used here.
@@ -55,26 +55,26 @@ crate::library::functions! {
     }
 }
 
-/// What is given to `vlsettuning`, which must be the same at each opening.
+/// The arguments of `vlsettuning`, which must be the same at each opening.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
     /// The most records of a leaf.
     pub(crate) leaf_records_max: c_int,
     /// The most children of an inner node.
     pub(crate) node_children_max: c_int,
-    /// Leaves that are kept in memory.
+    /// Leaves that are cached in memory.
     pub(crate) leaf_cache: c_int,
-    /// Inner nodes that are kept in memory.
+    /// Inner nodes that are cached in memory.
     pub(crate) node_cache: c_int,
 }
 
-/// How a file is opened; the library takes no lock.
+/// The mode in which a file is opened; the library takes no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
-    /// What is there is changed.
+    /// For changing an existing store.
     Update,
-    /// A file of no length becomes a store, whose leaves are deflated.
+    /// For creating a store in an empty file; `deflate` compresses its leaves.
     Create {
         deflate: bool,
     },
@@ -110,7 +110,7 @@ pub(crate) struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// Opens a file, whose head the caller has looked at.
+    /// Opens a file whose head the caller has checked.
     pub(crate) fn open(
         api: &'static Api,
         path: &CStr,
@@ -141,14 +141,14 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Writes pages from now on without room to grow, which the library gives them otherwise.
+    /// Disables the room to grow that the library adds to pages, for all later writes.
     pub(crate) fn pack(&mut self) -> Outcome<()> {
         // SAFETY: the handle is live, and so is the one that its first field points to.
         let set = unsafe { (self.api.dpsetalign)((*self.villa.as_ptr()).depot, 0) };
         self.check(set)
     }
 
-    /// Shows the value of a key; `false` if there is none.
+    /// Passes the value of a key to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let mut len: c_int = 0;
         let (key, key_len) = parts(key)?;
@@ -164,7 +164,7 @@ impl Handle {
         Ok(true)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` says `false`.
+    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let (api, villa) = (self.api, self.villa.as_ptr());
         let (start, start_len) = parts(prefix)?;
@@ -197,7 +197,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
         let villa = self.villa.as_ptr();
@@ -206,7 +206,7 @@ impl Handle {
         self.check_written(put)
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let (key, key_len) = parts(key)?;
         // SAFETY: the handle is live; the key's bytes are `key_len`.
@@ -217,14 +217,14 @@ impl Handle {
         }
     }
 
-    /// Writes what is still to be written to the file.
+    /// Writes cached changes to the file.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is live.
         let flushed = unsafe { (self.api.vlmemflush)(self.villa.as_ptr()) };
         self.check_written(flushed)
     }
 
-    /// Writes what is still to be written, and closes the file.
+    /// Writes cached changes, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
         let (api, villa) = (self.api, self.villa);
         std::mem::forget(self);
@@ -233,7 +233,7 @@ impl Handle {
         if closed == 0 { Err(files::full().unwrap_or_else(|| failure(api))) } else { Ok(()) }
     }
 
-    /// As [`Handle::check`], where that something is not there is no failure.
+    /// As [`Handle::check`], but a missing key is not a failure.
     fn check_found(&self, found: c_int) -> Outcome<bool> {
         if found == 0 && code(self.api) == E_NO_ITEM {
             return Ok(false);
@@ -241,7 +241,7 @@ impl Handle {
         self.check(found).map(|()| true)
     }
 
-    /// As [`Handle::check`] for what writes.
+    /// As [`Handle::check`] for writes.
     fn check_written(&self, done: c_int) -> Outcome<()> {
         match files::full() {
             Some(full) if done == 0 => Err(full),
@@ -261,8 +261,8 @@ impl Drop for Handle {
     }
 }
 
-/// Makes an empty file a hash table with so many buckets, in which a store can be created; without
-/// that it has 32,749, of 4 bytes each.
+/// Turns an empty file into a hash table with this many buckets, in which a store can be created;
+/// otherwise it has 32,749, of 4 bytes each.
 pub(crate) fn prepare(api: &Api, path: &CStr, buckets: c_int) -> Outcome<()> {
     // SAFETY: the path ends with NUL.
     let depot = unsafe { (api.dpopen)(path.as_ptr(), WRITER | CREATE | NO_LOCK, buckets) };
@@ -273,14 +273,14 @@ pub(crate) fn prepare(api: &Api, path: &CStr, buckets: c_int) -> Outcome<()> {
     }
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version(api: &Api) -> String {
     // SAFETY: the variable points to a string of the library's own.
     let version = unsafe { CStr::from_ptr(*api.dpversion.address()) };
     version.to_string_lossy().into_owned()
 }
 
-/// Why the last call of this thread failed.
+/// Returns the error code of the last call of this thread.
 fn code(api: &Api) -> c_int {
     // SAFETY: the address is that of a variable of this thread.
     unsafe { *(api.dpecodeptr)() }
@@ -292,24 +292,24 @@ fn failure(api: &Api) -> Failure {
     // SAFETY: messages are strings of the library's own, for any code.
     let message = unsafe { CStr::from_ptr((api.dperrmsg)(code)) }.to_string_lossy();
     match code {
-        // The code says what went wrong only at the lowest level; what is read or written above
-        // it fails with E_BROKEN or E_MISC.
+        // The code is precise only at the lowest level; reads and writes above it fail with
+        // E_BROKEN or E_MISC.
         E_FATAL | E_BROKEN | E_NO_ITEM | E_READ | E_MISC => Failure::Damaged(message.into_owned()),
         _ => Failure::Io(io::Error::new(last.kind(), format!("{message}: {last}"))),
     }
 }
 
-/// Bytes as the library takes them.
+/// Returns bytes in the library's form.
 fn parts(bytes: &[u8]) -> Outcome<(*const c_char, c_int)> {
     let len = c_int::try_from(bytes.len());
     let len = len.map_err(|_| Failure::Io(io::ErrorKind::InvalidInput.into()))?;
     Ok((bytes.as_ptr().cast(), len))
 }
 
-/// Bytes that the library gave.
+/// Returns bytes that the library returned.
 ///
 /// # Safety
-/// `bytes` is the address of `len` bytes that nobody changes during `'a`.
+/// `bytes` is the address of `len` bytes that do not change during `'a`.
 unsafe fn slice<'a>(bytes: *const c_char, len: c_int) -> &'a [u8] {
     // SAFETY: the caller's promise; a length below zero is none.
     unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(len).unwrap_or(0)) }

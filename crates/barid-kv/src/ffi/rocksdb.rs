@@ -1,7 +1,7 @@
-//! librocksdb, by its interface for C.
+//! librocksdb, through its interface for C.
 //!
-//! A database may be used by several threads at once; that is not made use of. Threads of the
-//! library's own write tables; they sleep when no database is written.
+//! Several threads may use a database at once; barid does not use that. The library's own threads
+//! write tables; they sleep while no database is written.
 
 #![expect(unsafe_code, reason = "calls librocksdb, whose rules the header rocksdb/c.h tells")]
 #![expect(non_snake_case, reason = "the library has a name in other letters")]
@@ -14,7 +14,7 @@ use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 use crate::{Batch, Library, Op};
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library =
     Library { names: &["librocksdb.so.7.8"], package: "librocksdb7.8" };
 
@@ -100,30 +100,30 @@ pub(crate) enum Compression {
     Zstd = 7,
 }
 
-/// What is done with a database.
+/// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is there, and is only read.
+    /// An existing database, for reading.
     Read,
-    /// It is there; a batch counts when it is written to the log.
+    /// An existing database; a batch is committed when it is written to the log.
     Update {
-        /// Whether a batch waits for the disk.
+        /// `true` if a batch waits for the disk.
         sync: bool,
     },
-    /// It is made; what is not flushed does not count.
+    /// A new database; only flushed batches are committed.
     Create,
 }
 
-/// How a database is opened.
+/// The options for opening a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) mode: Mode,
     pub(crate) compression: Compression,
     /// Bytes of a block of a table, before compression.
     pub(crate) block_len: usize,
-    /// Bytes of blocks that are kept in memory.
+    /// Bytes of blocks that are cached in memory.
     pub(crate) cache_len: usize,
-    /// Bytes of records that are kept in memory until they make a table.
+    /// Bytes of records that are collected in memory before they are written as a table.
     pub(crate) buffer_len: usize,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Rocksdb {
     how: How,
 }
 
-/// Options of calls, and a batch that is used again.
+/// Options of calls, and a reusable batch.
 #[derive(Debug)]
 struct How {
     api: &'static Api,
@@ -148,7 +148,7 @@ struct How {
 // SAFETY: the library's objects belong to no thread.
 unsafe impl Send for Rocksdb {}
 
-/// Of `InfoLogLevel`: what is fatal.
+/// Of `InfoLogLevel`: fatal errors only.
 const LOG_FATAL: c_int = 4;
 /// Of `ChecksumType`: XXH3, since 6.27.
 const CHECKSUM_XXH3: c_char = 4;
@@ -226,7 +226,7 @@ impl Drop for How {
     }
 }
 
-/// Calls a function that tells by a text what went wrong.
+/// Calls a function that reports errors as a text.
 fn call<T>(api: &Api, call: impl FnOnce(Errors) -> T) -> Outcome<T> {
     let mut text = ptr::null_mut();
     let returned = call(&mut text);
@@ -242,7 +242,7 @@ fn call<T>(api: &Api, call: impl FnOnce(Errors) -> T) -> Outcome<T> {
     Err(failure(what))
 }
 
-/// Sorts out what the library says; it has no numbers.
+/// Classifies an error text of the library, which has no error numbers.
 fn failure(what: String) -> Failure {
     let has = |part: &str| what.contains(part);
     if !what.starts_with("IO error: ") || has("No such file") || has("Not a directory") {
@@ -255,7 +255,7 @@ fn failure(what: String) -> Failure {
 }
 
 /// # Safety
-/// The bytes stay as they are for `'a`; the pointer is that of `len` bytes, or null.
+/// The bytes do not change during `'a`; the pointer is that of `len` bytes, or null.
 unsafe fn bytes<'a>(pointer: Bytes, len: usize) -> &'a [u8] {
     if pointer.is_null() || len == 0 {
         return &[];
@@ -293,7 +293,7 @@ impl Drop for Iter<'_> {
 }
 
 impl Iter<'_> {
-    /// The pair it is at, until it is moved.
+    /// Returns the pair at the current position, until the iterator is moved.
     fn pair(&mut self) -> Option<(&[u8], &[u8])> {
         let Self(api, iter) = *self;
         let (mut key_len, mut value_len) = (0, 0);
@@ -311,7 +311,7 @@ impl Iter<'_> {
 }
 
 impl Rocksdb {
-    /// Opens a database. The library prints nothing; its log has what is fatal only.
+    /// Opens a database. The library prints nothing; its log contains fatal errors only.
     pub(crate) fn open(path: &CStr, options: Options) -> Outcome<Self> {
         let api = Api::get()?;
         // SAFETY: `path` ends with a zero; the options are destroyed.
@@ -329,7 +329,7 @@ impl Rocksdb {
         Ok(Self { api, db, how: How::new(api, options.mode) })
     }
 
-    /// Shows the value of `key`; `false` if there is none.
+    /// Passes the value of `key` to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let (api, db) = (self.api, self.db.as_ptr());
         // SAFETY: the database is open, the key is only read.
@@ -361,7 +361,7 @@ impl Rocksdb {
         call(api, |errors| unsafe { (api.rocksdb_iter_get_error)(iter.1, errors) })
     }
 
-    /// Does what the batch says, whole or not at all.
+    /// Applies a batch completely or not at all.
     pub(crate) fn write(&mut self, batch: &Batch) -> Outcome<()> {
         let (api, db, how) = (self.api, self.db.as_ptr(), &self.how);
         // SAFETY: the library's batch is ours; keys and values are copied into it.
@@ -382,7 +382,7 @@ impl Rocksdb {
         call(api, |errors| unsafe { (api.rocksdb_write)(db, how.write, how.batch, errors) })
     }
 
-    /// Makes a table of what is in memory only.
+    /// Writes the records in memory as a table.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         let (api, db) = (self.api, self.db.as_ptr());
         // SAFETY: the database is open; the options, by default to wait, are destroyed.
@@ -394,7 +394,7 @@ impl Rocksdb {
         }
     }
 
-    /// How many tables there are that were never merged.
+    /// Returns the number of tables that were never merged.
     pub(crate) fn tables_len(&mut self) -> u64 {
         let (mut len, name) = (0, c"rocksdb.num-files-at-level0");
         // SAFETY: the database is open, the name ends with a zero.

@@ -1,4 +1,4 @@
-//! SQLite (sqlite3.h): the table in which bogofilter keeps its word list.
+//! SQLite (sqlite3.h): the table in which bogofilter stores its word list.
 
 #![expect(unsafe_code, reason = "calls libsqlite3")]
 
@@ -12,7 +12,7 @@ use crate::kv::Visit;
 use crate::limits::{KEY_LEN_MAX, SQLITE_WAIT_MAX, VALUE_LEN_MAX};
 use crate::{Error, Library};
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library =
     Library { names: &["libsqlite3.so.0"], package: "libsqlite3-0" };
 
@@ -79,13 +79,13 @@ const OPEN_PRIVATE_CACHE: c_int = 0x4_0000;
 const LIMIT_LENGTH: c_int = 0;
 const BLOB: c_int = 4;
 
-/// A row may have this much beside a key and a value.
+/// Bytes that a row may need in addition to key and value.
 const ROW_SLACK: usize = 64;
 
-/// What the library is told of every file: that nobody vouches for what is in it.
+/// Settings for every file: its content is not trusted.
 const CAREFUL: &CStr = c"PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;";
 
-/// The statements that are run with keys and values.
+/// The statements that run with keys and values.
 #[derive(Clone, Copy, Debug)]
 enum Sql {
     HasTable,
@@ -100,13 +100,13 @@ impl Sql {
 
     fn text(self) -> &'static CStr {
         match self {
-            // What has no root page is a view, or made by a program.
+            // An entry without a root page is a view, or was made by a program.
             Self::HasTable => {
                 c"SELECT 1 FROM sqlite_master
                   WHERE type = 'table' AND name = 'bogofilter' AND rootpage > 0"
             }
             Self::Get => c"SELECT value FROM bogofilter WHERE key = ?1 LIMIT 1",
-            // All that is no blob is less than any blob.
+            // Values of all other types sort before blobs.
             Self::Scan => c"SELECT key, value FROM bogofilter WHERE key >= ?1 ORDER BY key",
             Self::Put => c"INSERT OR REPLACE INTO bogofilter (key, value) VALUES (?1, ?2)",
             Self::Delete => c"DELETE FROM bogofilter WHERE key = ?1",
@@ -119,7 +119,7 @@ impl Sql {
 pub(crate) struct Handle {
     api: &'static Api,
     db: NonNull<Db>,
-    /// Made when they are first run.
+    /// Prepared on first use.
     statements: [Option<NonNull<Stmt>>; Sql::COUNT],
 }
 
@@ -128,9 +128,9 @@ pub(crate) struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// Opens a file that is there, and waits for others from then on. A file that may not be
-    /// written is opened for reading; what a killed writer left half done is put back at the first
-    /// transaction.
+    /// Opens an existing file, and waits for other users of it from then on. A file that is not
+    /// writable is opened for reading; the first transaction rolls back the unfinished one of a
+    /// killed writer.
     pub(crate) fn open(api: &'static Api, path: &CStr) -> Outcome<Self> {
         // SAFETY: no precondition.
         if unsafe { (api.sqlite3_threadsafe)() } == 0 {
@@ -156,7 +156,7 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Runs statements that take and give nothing.
+    /// Runs statements without parameters and results.
     pub(crate) fn execute(&mut self, sql: &CStr) -> Outcome<()> {
         let (db, nothing) = (self.db.as_ptr(), ptr::null_mut());
         // SAFETY: the connection is live; the text ends with NUL; no callback, so nothing for it.
@@ -165,18 +165,19 @@ impl Handle {
         self.check(code)
     }
 
-    /// Whether a transaction is open.
+    /// Returns `true` if a transaction is open.
     pub(crate) fn in_transaction(&self) -> bool {
         // SAFETY: the connection is live.
         unsafe { (self.api.sqlite3_get_autocommit)(self.db.as_ptr()) == 0 }
     }
 
-    /// Whether there is the table `bogofilter`.
+    /// Returns `true` if the table `bogofilter` exists.
     pub(crate) fn has_table(&mut self) -> Outcome<bool> {
         self.run(Sql::HasTable, &[])?.step()
     }
 
-    /// Shows the value of a key, no bytes for one that is no blob; `false` if there is no key.
+    /// Passes the value of a key to `visit`, as no bytes if it is not a blob; `false` if there is
+    /// no such key.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let mut running = self.run(Sql::Get, &[key])?;
         let found = running.step()?;
@@ -186,8 +187,8 @@ impl Handle {
         Ok(found)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in the order of bytes, until `visit` says
-    /// `false`. Keys that are no blobs are passed by.
+    /// Visits all pairs whose key begins with `prefix`, in the order of bytes, until `visit`
+    /// returns `false`. Keys that are not blobs are skipped.
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let mut running = self.run(Sql::Scan, &[prefix])?;
         while running.step()? {
@@ -199,17 +200,17 @@ impl Handle {
         Ok(())
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         self.run(Sql::Put, &[key, value])?.step().map(drop)
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         self.run(Sql::Delete, &[key])?.step().map(drop)
     }
 
-    /// Begins to run a statement with what it takes.
+    /// Starts a statement with its parameters.
     fn run<'a>(&'a mut self, sql: Sql, takes: &[&'a [u8]]) -> Outcome<Running<'a>> {
         let statement = self.statement(sql)?;
         let running = Running { handle: self, statement, takes: PhantomData };
@@ -254,7 +255,7 @@ impl Handle {
             (message.into_owned(), (self.api.sqlite3_system_errno)(db))
         };
         let io = |kind, message| Err(Failure::Io(io::Error::new(kind, message)));
-        // The rest of the number says more than is needed.
+        // The rest of the number is more detailed than needed.
         match code & 0xff {
             BUSY | LOCKED => Err(Failure::Busy),
             PERM | READ_ONLY | AUTH => io(io::ErrorKind::PermissionDenied, message),
@@ -283,7 +284,7 @@ impl Drop for Handle {
     }
 }
 
-/// A statement that is being run with bytes of `'a`; when dropped it is as it was made.
+/// A statement that is running with parameters of `'a`; it is reset when dropped.
 struct Running<'a> {
     handle: &'a Handle,
     statement: NonNull<Stmt>,
@@ -291,7 +292,8 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Goes to the next row, or does all there is to do; whether there is a row.
+    /// Advances to the next row, or runs the statement to its end. Returns `true` if there is a
+    /// row.
     fn step(&mut self) -> Outcome<bool> {
         // SAFETY: the statement is live, and what is bound to it is borrowed.
         match unsafe { (self.handle.api.sqlite3_step)(self.statement.as_ptr()) } {
@@ -301,7 +303,7 @@ impl Running<'_> {
         }
     }
 
-    /// The bytes of a column of the row, none of one that is no blob.
+    /// Returns the bytes of a column of the row; no bytes if it is not a blob.
     fn column(&self, nth: c_int) -> &[u8] {
         let (api, stmt) = (self.handle.api, self.statement.as_ptr());
         // SAFETY: the statement is live and at a row. A blob is not converted, so that its length
@@ -329,7 +331,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version(api: &Api) -> String {
     // SAFETY: a string of the library's own.
     unsafe { CStr::from_ptr((api.sqlite3_libversion)()) }.to_string_lossy().into_owned()

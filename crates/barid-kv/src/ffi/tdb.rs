@@ -1,7 +1,7 @@
 //! libtdb.
 //!
 //! A context is used by one thread at a time. The library keeps a list of all contexts of the
-//! process without a lock of its own, so that opening and closing takes one of ours.
+//! process without a lock, so that opening and closing takes a lock of this module.
 
 #![expect(unsafe_code, reason = "calls libtdb, whose rules the header tdb.h tells")]
 
@@ -20,10 +20,10 @@ use crate::Library;
 use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library = Library { names: &["libtdb.so.1"], package: "libtdb1" };
 
-/// One open file; nothing of it is known here.
+/// An open file; an opaque type.
 #[repr(C)]
 pub(crate) struct Context {
     _private: [u8; 0],
@@ -73,19 +73,19 @@ const ERR_OOM: c_int = 4;
 const ERR_EXISTS: c_int = 5;
 const ERR_NOEXIST: c_int = 8;
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is there, and is only read.
+    /// An existing file, for reading.
     Read,
-    /// It is there, and is changed.
+    /// An existing file, for changing it.
     Update {
-        /// Whether commits wait for the disk.
+        /// `true` if commits wait for the disk.
         sync: bool,
     },
-    /// It is made, with that many chains; it must not be there.
+    /// A new file with this many chains; it must not exist.
     Create {
-        /// Chains that keys are spread over.
+        /// Chains over which keys are distributed.
         hash_size: u16,
     },
 }
@@ -112,7 +112,7 @@ impl Data {
     }
 
     /// # Safety
-    /// The bytes stay as they are for `'a`; the pointer is that of `dsize` bytes, or null.
+    /// The bytes do not change during `'a`; the pointer is that of `dsize` bytes, or null.
     unsafe fn bytes<'a>(self) -> &'a [u8] {
         if self.dsize == 0 || self.dptr.is_null() {
             return &[];
@@ -122,7 +122,7 @@ impl Data {
     }
 }
 
-/// What a callback needs, and what came of it. Nothing may unwind through the library.
+/// The argument of a callback, and its result. Nothing may unwind through the library.
 struct Call<F> {
     visit: F,
     panicked: Option<Box<dyn Any + Send>>,
@@ -133,7 +133,7 @@ impl<F> Call<F> {
         Self { visit, panicked: None }
     }
 
-    /// Runs `call`, and tells whether to go on.
+    /// Runs `call`, and returns `true` to continue.
     fn run(&mut self, call: impl FnOnce(&mut F) -> bool) -> bool {
         let visit = &mut self.visit;
         catch_unwind(AssertUnwindSafe(|| call(visit))).unwrap_or_else(|panicked| {
@@ -178,7 +178,7 @@ unsafe extern "C" fn on_scan(
 }
 
 impl Tdb {
-    /// Opens a file. The library prints nothing: it is given no function to log with.
+    /// Opens a file. The library prints nothing: it gets no logging function.
     pub(crate) fn open(path: &CStr, mode: Mode) -> Outcome<Self> {
         let api = Api::get()?;
         let nosync = if mode == (Mode::Update { sync: true }) { 0 } else { NOSYNC };
@@ -210,7 +210,7 @@ impl Tdb {
         Ok(Self { api, context })
     }
 
-    /// What failed while reading. The file is mapped, so that the system has no part in it.
+    /// Returns the cause of a failed read. The file is mapped, so that it cannot be a system call.
     fn read_failure(&self) -> Failure {
         match self.error() {
             (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
@@ -221,13 +221,13 @@ impl Tdb {
     fn write_failure(&self) -> Failure {
         let system = io::Error::last_os_error();
         match self.error() {
-            // The library tells no reason when it cannot make a file longer.
+            // The library reports no reason if it cannot extend a file.
             (SUCCESS, _) => Failure::Io(io::ErrorKind::StorageFull.into()),
             _ if system.kind() == io::ErrorKind::StorageFull => Failure::Io(system),
             (ERR_OOM, _) => Failure::Io(io::ErrorKind::OutOfMemory.into()),
             (ERR_CORRUPT, text) => Failure::Damaged(text),
             (ERR_IO, _) if system.raw_os_error() != Some(0) => Failure::Io(system),
-            // A write that was cut short is no error to the system.
+            // A short write is not an error to the system.
             (ERR_IO, _) => Failure::Io(io::ErrorKind::StorageFull.into()),
             (_, text) => Failure::Io(io::Error::other(text)),
         }
@@ -250,7 +250,7 @@ impl Tdb {
         if returned == 0 { Ok(()) } else { Err(self.write_failure()) }
     }
 
-    /// Shows the value of `key` where it lies; `false` if there is none.
+    /// Passes the value of `key` to `visit` without copying it; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let mut call: GetCall<'_> = Call::new(visit);
         // SAFETY: the context is open, the key is only read, and `on_get` is given what it takes.
@@ -278,9 +278,9 @@ impl Tdb {
         if returned < 0 { Err(self.read_failure()) } else { Ok(()) }
     }
 
-    /// Gives `key` the value.
+    /// Sets the value of `key`.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        // The usual case first: an insertion looks for the key once, a replacement twice.
+        // The usual case first: an insertion searches for the key once, a replacement twice.
         let store = |how| {
             // SAFETY: the context is open; key and value are only read.
             unsafe {
@@ -298,7 +298,7 @@ impl Tdb {
         self.done(returned)
     }
 
-    /// Removes `key`, if it is there.
+    /// Removes `key`, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         // SAFETY: the context is open; the key is only read.
         match unsafe { (self.api.tdb_delete)(self.context.as_ptr(), Data::of(key)) } {
@@ -308,28 +308,28 @@ impl Tdb {
         }
     }
 
-    /// Gives the pages of a range back to the file system; they read as zeros from then on.
+    /// Returns the pages of a range to the file system; they read as zeros from then on.
     pub(crate) fn punch(&mut self, offset: u64, len: u64) {
         // SAFETY: the context is open, and with it the descriptor.
         let file = unsafe { BorrowedFd::borrow_raw((self.api.tdb_fd)(self.context.as_ptr())) };
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Where that cannot be done, the file is as large as it was.
+        // If that is not possible, the file keeps its size.
         let _ = rustix::fs::fallocate(file, how, offset, len);
     }
 
-    /// Begins a transaction; all changes are kept in memory until [`Tdb::commit`].
+    /// Begins a transaction; all changes stay in memory until [`Tdb::commit`].
     pub(crate) fn begin(&mut self) -> Outcome<()> {
         // SAFETY: the context is open.
         self.done(unsafe { (self.api.tdb_transaction_start)(self.context.as_ptr()) })
     }
 
-    /// Writes what was changed since [`Tdb::begin`]; a failure takes it back.
+    /// Writes the changes since [`Tdb::begin`]; rolls them back on failure.
     pub(crate) fn commit(&mut self) -> Outcome<()> {
         // SAFETY: the context is open.
         self.done(unsafe { (self.api.tdb_transaction_commit)(self.context.as_ptr()) })
     }
 
-    /// Forgets what was changed since [`Tdb::begin`].
+    /// Drops the changes since [`Tdb::begin`].
     pub(crate) fn cancel(&mut self) {
         // SAFETY: the context is open.
         let _ = unsafe { (self.api.tdb_transaction_cancel)(self.context.as_ptr()) };
@@ -337,7 +337,7 @@ impl Tdb {
 }
 
 impl Drop for Tdb {
-    /// Nothing is written any more when a file is closed.
+    /// Closing a file writes nothing.
     fn drop(&mut self) {
         let _opening = opening();
         // SAFETY: the context is open, and is never used again.

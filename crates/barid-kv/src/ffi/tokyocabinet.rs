@@ -11,7 +11,7 @@ use crate::ffi::failure::{Failure, Outcome};
 use crate::kv::Visit;
 use crate::stores::files;
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library =
     Library { names: &["libtokyocabinet.so.9"], package: "libtokyocabinet9" };
 
@@ -59,34 +59,34 @@ crate::library::functions! {
     }
 }
 
-/// What is given to `tcbdbtune`, `tcbdbsetlsmax` and `tcbdbsetcache`.
+/// The arguments of `tcbdbtune`, `tcbdbsetlsmax` and `tcbdbsetcache`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
     /// The most records of a leaf.
     pub(crate) leaf_records_max: i32,
-    /// The size at which a leaf is divided.
+    /// The size at which a leaf is split.
     pub(crate) leaf_len_max: u32,
     /// The most children of an inner node.
     pub(crate) node_children_max: i32,
     /// Buckets of the hash table that finds pages.
     pub(crate) buckets: i64,
-    /// Pages lie at multiples of two to the power of this.
+    /// Pages are aligned to two to the power of this.
     pub(crate) align_pow: i8,
-    /// Two to the power of this free blocks are remembered.
+    /// The library remembers two to the power of this free blocks.
     pub(crate) free_pow: i8,
     /// `BDBT...`.
     pub(crate) options: u8,
-    /// Leaves that are kept in memory.
+    /// Leaves that are cached in memory.
     pub(crate) leaf_cache: i32,
-    /// Inner nodes that are kept in memory.
+    /// Inner nodes that are cached in memory.
     pub(crate) node_cache: i32,
 }
 
-/// How a file is opened; the library takes no lock.
+/// The mode in which a file is opened; the library takes no lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
-    /// A file of no length becomes a store.
+    /// For changing a store; an empty file becomes a store.
     Write,
     /// As `Write`; commits reach stable storage.
     WriteDurable,
@@ -113,7 +113,7 @@ const E_MISC: c_int = 9999;
 pub(crate) struct Handle {
     api: &'static Api,
     bdb: NonNull<Bdb>,
-    /// Made at the first scan.
+    /// Created at the first scan.
     cursor: Option<NonNull<Cursor>>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// Opens a file, whose head the caller has looked at.
+    /// Opens a file whose head the caller has checked.
     pub(crate) fn open(
         api: &'static Api,
         path: &CStr,
@@ -161,7 +161,7 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Shows the value of a key; `false` if there is none.
+    /// Passes the value of a key to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let mut len: c_int = 0;
         let (key, key_len) = parts(key)?;
@@ -176,7 +176,7 @@ impl Handle {
         Ok(true)
     }
 
-    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` says `false`.
+    /// Visits all pairs whose key begins with `prefix`, in order, until `visit` returns `false`.
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let api = self.api;
         let cursor = self.cursor()?;
@@ -219,7 +219,7 @@ impl Handle {
         Ok(cursor.as_ptr())
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
         // SAFETY: the object is live; the bytes are as many as is said, and are copied.
@@ -227,7 +227,7 @@ impl Handle {
         self.check_written(put)
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let (key, key_len) = parts(key)?;
         // SAFETY: the object is live; the key's bytes are `key_len`.
@@ -245,34 +245,33 @@ impl Handle {
         self.check_written(begun)
     }
 
-    /// Ends a transaction: what was written since it began is there. If it fails, the transaction
-    /// is still to be aborted.
+    /// Commits a transaction. If that fails, the transaction must still be aborted.
     pub(crate) fn commit(&mut self) -> Outcome<()> {
         let (api, bdb) = (self.api, self.bdb.as_ptr());
-        // A commit that could not write its pages would leave those in memory as they are, and
-        // write them when the file is closed; so they are written before.
+        // A commit that failed to write its pages would leave them in memory, to be written when
+        // the file is closed; so they are written before.
         // SAFETY: the object is live.
         let committed = unsafe { (api.tcbdbmemsync)(bdb, false) && (api.tcbdbtrancommit)(bdb) };
         self.check_written(committed)
     }
 
-    /// Ends a transaction: what was written since it began is not there.
+    /// Rolls a transaction back.
     pub(crate) fn abort(&mut self) -> Outcome<()> {
         let (api, bdb) = (self.api, self.bdb.as_ptr());
-        // Pages that could not be written count as written, and are only dropped by the latter.
+        // Pages whose write failed count as written, and only the second call drops them.
         // SAFETY: the object is live.
         let aborted = unsafe { (api.tcbdbtranabort)(bdb) && (api.tcbdbcacheclear)(bdb) };
         self.check(aborted)
     }
 
-    /// Writes what is still to be written, and closes the file.
+    /// Writes cached changes, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
         // SAFETY: the object is live; `Drop` deletes it afterwards, as is right for a closed one.
         let closed = unsafe { (self.api.tcbdbclose)(self.bdb.as_ptr()) };
         self.check_written(closed)
     }
 
-    /// As [`Handle::check`], where that something is not there is no fault.
+    /// As [`Handle::check`], but a missing key is not a failure.
     fn check_found(&self, found: bool) -> Outcome<bool> {
         // SAFETY: the object is live.
         if !found && unsafe { (self.api.tcbdbecode)(self.bdb.as_ptr()) } == E_NO_RECORD {
@@ -281,7 +280,7 @@ impl Handle {
         self.check(found).map(|()| true)
     }
 
-    /// As [`Handle::check`] for what writes.
+    /// As [`Handle::check`] for writes.
     fn check_written(&self, done: bool) -> Outcome<()> {
         match files::full() {
             Some(full) if !done => Err(full),
@@ -322,30 +321,31 @@ impl Drop for Handle {
     }
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version(api: &Api) -> String {
     // SAFETY: the variable points to a string of the library's own.
     let version = unsafe { CStr::from_ptr(*api.tcversion.address()) };
     version.to_string_lossy().into_owned()
 }
 
-/// Bytes as the library takes them.
+/// Returns bytes in the library's form.
 fn parts(bytes: &[u8]) -> Outcome<(*const c_void, c_int)> {
     let len = c_int::try_from(bytes.len());
     let len = len.map_err(|_| Failure::Io(io::ErrorKind::InvalidInput.into()))?;
     Ok((bytes.as_ptr().cast(), len))
 }
 
-/// Bytes that the library gave.
+/// Returns bytes that the library returned.
 ///
 /// # Safety
-/// `bytes` is the address of `len` bytes that nobody changes during `'a`.
+/// `bytes` is the address of `len` bytes that do not change during `'a`.
 unsafe fn slice<'a>(bytes: *const c_void, len: c_int) -> &'a [u8] {
     // SAFETY: the caller's promise; a length below zero is none.
     unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(len).unwrap_or(0)) }
 }
 
-/// A failed system call: the library's words, and the kind and words of the last error.
+/// Returns the failure of a system call: the library's message, and the kind and message of the
+/// last error.
 fn system(what: &str) -> Failure {
     let last = io::Error::last_os_error();
     Failure::Io(io::Error::new(last.kind(), format!("{what}: {last}")))

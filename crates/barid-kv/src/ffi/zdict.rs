@@ -1,4 +1,4 @@
-//! Training of Zstandard dictionaries with parameters of our own, which the safe binding has not.
+//! Training of Zstandard dictionaries with custom parameters, which the safe binding lacks.
 
 #![expect(unsafe_code, reason = "calls into the bundled libzstd")]
 
@@ -6,7 +6,7 @@ use zstd_sys::{
     ZDICT_fastCover_params_t, ZDICT_isError, ZDICT_params_t, ZDICT_trainFromBuffer_fastCover,
 };
 
-/// What the training algorithm is told (zdict.h, `ZDICT_fastCover_params_t`).
+/// The parameters of the training algorithm (zdict.h, `ZDICT_fastCover_params_t`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FastCover {
     /// Bytes of a segment.
@@ -15,14 +15,14 @@ pub(crate) struct FastCover {
     pub(crate) d: u32,
     /// Bits of the frequency table.
     pub(crate) f: u32,
-    /// 1 to 10: how many positions are skipped.
+    /// Speed from 1 to 10; higher values skip more positions.
     pub(crate) accel: u32,
-    /// The level whose statistics are learnt.
+    /// The compression level whose statistics are learnt.
     pub(crate) level: i32,
 }
 
 impl FastCover {
-    /// Makes a dictionary of at most `len_max` bytes; `None` if libzstd finds too little to learn,
+    /// Trains a dictionary of at most `len_max` bytes; `None` if libzstd finds too little to learn,
     /// or if `lens` do not add up to `samples`.
     pub(crate) fn train(&self, samples: &[u8], lens: &[usize], len_max: usize) -> Option<Vec<u8>> {
         let total = lens.iter().try_fold(0usize, |total, len| total.checked_add(*len));

@@ -1,4 +1,4 @@
-//! Sessions, seals and probes, with stores of the test's own.
+//! Sessions, seals and probes, with stores defined by the test.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::{
     Store,
 };
 
-/// Keeps pairs as [`MEMORY`] does, and reads them as a library that was given a damaged file: what
-/// it does is the store's one key. The key `refuse` cannot be written.
+/// A store that keeps pairs as [`MEMORY`] does, and behaves like a library with a damaged file: its
+/// one key selects the behaviour. The key `refuse` cannot be written.
 #[derive(Debug)]
 struct Odd;
 
@@ -96,7 +96,7 @@ impl KvWrite for Refusing {
     }
 }
 
-/// A folder of the test's own.
+/// A folder for one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -152,7 +152,7 @@ fn sealed(store: &Store) -> bool {
     known(store).is_some()
 }
 
-/// Gives a byte in the middle of a file the value that it has, which only its times show.
+/// Overwrites a byte in the middle of a file with its own value, which only the file's times show.
 fn touch(store: &Store) {
     let file = store.vfs.open(store.path(), OpenOptions::WRITE).unwrap();
     let mut byte = [0];

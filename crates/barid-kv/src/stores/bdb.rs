@@ -15,7 +15,7 @@ use crate::stores::outside;
 use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
 
 const CAPABILITIES: Capabilities = Capabilities { ordered: true, ..outside::FILE };
-/// Records longer than a quarter of a page take pages of their own.
+/// Length of a page; longer records than a quarter of it take pages of their own.
 const PAGE_LEN: u32 = 32_768;
 /// Memory for pages.
 const CACHE_LEN: u32 = 4 << 20;

@@ -1,4 +1,4 @@
-//! What the stores share whose library opens a file by its name.
+//! Functions shared by the stores whose library opens a file by its name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::ffi::failure::Failure;
 use crate::files::sync_folder_of;
 use crate::{Error, Place, Purpose, Result};
 
-/// What the system said last, if that is that nothing more can be written. Libraries tell it as
-/// damage when they look for what they could not write.
+/// Returns the last system error if it means that nothing more can be written. Libraries report it
+/// as damage when they later miss what they could not write.
 pub(crate) fn full() -> Option<Failure> {
     let last = io::Error::last_os_error();
     let full = matches!(
@@ -21,19 +21,19 @@ pub(crate) fn full() -> Option<Failure> {
     full.then_some(Failure::Io(last))
 }
 
-/// The path with a suffix.
+/// Returns the path with a suffix appended.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The first `N` bytes of a store's file, the file, and its size.
+/// Returns the first `N` bytes of a store's file, the file, and its size.
 ///
-/// Libraries that are opened without their locks do not look whether the file is theirs.
+/// Libraries that are opened without their locks do not check that the file is theirs.
 ///
 /// # Errors
-/// [`Error::NotFound`], [`Error::Io`]; [`Error::Damaged`] if there are not so many.
+/// Returns [`Error::NotFound`] or [`Error::Io`]; [`Error::Damaged`] if the file is shorter.
 pub(crate) fn head<const N: usize>(place: &Place<'_>) -> Result<([u8; N], Box<dyn File>, u64)> {
     let path = place.path;
     let file = place.vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
@@ -48,10 +48,10 @@ pub(crate) fn head<const N: usize>(place: &Place<'_>) -> Result<([u8; N], Box<dy
     Ok((bytes, file, metadata.size))
 }
 
-/// Makes the empty file that a library is to fill, readable for its owner only.
+/// Creates the empty file that a library will fill, readable for its owner only.
 ///
 /// # Errors
-/// [`Error::Io`], also if there is one.
+/// Returns [`Error::Io`], also if the file exists.
 pub(crate) fn create(place: &Place<'_>) -> Result<()> {
     let made = place.vfs.open(place.path, OpenOptions::create_new(0o600));
     made.map(drop).map_err(Error::at(place.path))
@@ -64,12 +64,12 @@ pub(crate) struct Written {
     path: PathBuf,
     durable: bool,
     purpose: Purpose,
-    /// Whether the file is to be removed when this is dropped.
+    /// `true` if the file must be removed when this is dropped.
     void: bool,
 }
 
 impl Written {
-    /// The file of a place; with [`Purpose::Create`] it is made here.
+    /// Returns the file of a place; with [`Purpose::Create`] creates it.
     ///
     /// # Errors
     /// As [`create`].
@@ -82,12 +82,12 @@ impl Written {
         Ok(Self { vfs: Arc::clone(vfs), path: path.to_owned(), durable, purpose, void })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its length.
+    /// Returns its length in bytes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -96,17 +96,17 @@ impl Written {
         Ok(metadata.size)
     }
 
-    /// Whether each batch is to be there whole or not at all.
+    /// Returns `true` if each batch must be applied completely or not at all.
     pub(crate) fn atomic(&self) -> bool {
         self.purpose == Purpose::Update
     }
 
-    /// Whether batches are to be on stable storage.
+    /// Returns `true` if batches must be on stable storage.
     pub(crate) fn durable(&self) -> bool {
         self.durable
     }
 
-    /// Brings what was written to stable storage, if that is asked.
+    /// Writes the file to stable storage, if requested.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -119,7 +119,7 @@ impl Written {
         file.sync_all().map_err(at())
     }
 
-    /// Makes an empty file beside it, readable for its owner only, for a library to write to.
+    /// Creates an empty file beside it, readable for its owner only, for a library to write to.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -129,7 +129,7 @@ impl Written {
         made.map(drop).map_err(Error::at(&path))
     }
 
-    /// What was written counts, now that the library has closed it.
+    /// Commits the file, after the library has closed it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -142,7 +142,7 @@ impl Written {
         Ok(())
     }
 
-    /// The file stays, whatever is in it.
+    /// Keeps the file, whatever its content.
     pub(crate) fn leave(mut self) {
         self.void = false;
     }
@@ -151,7 +151,7 @@ impl Written {
 impl Drop for Written {
     fn drop(&mut self) {
         if self.void {
-            // What cannot be removed was never closed, and whoever makes it anew is told.
+            // A file that cannot be removed was never closed, so the next creation fails.
             drop(self.vfs.remove_file(&self.path));
         }
     }

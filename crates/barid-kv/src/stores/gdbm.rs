@@ -15,8 +15,8 @@ use crate::stores::outside;
 use crate::{Batch, Capabilities, Kv, KvRead, KvWrite, Library, Op, Place, Purpose, Result};
 
 const CAPABILITIES: Capabilities = outside::FILE;
-/// A bucket of keys is one block, and written whole with every record; what is left at the end of
-/// the blocks of records is lost.
+/// Length of a block. A bucket of keys is one block, and is written whole with every record; unused
+/// space at the end of the blocks of records is lost.
 const BLOCK_LEN: u16 = 8_192;
 /// Buckets in memory, at most; eight megabytes.
 const CACHE_LEN: i32 = 1_024;
@@ -60,7 +60,7 @@ impl Open {
         outside::expect(place, purpose)?;
         let (vfs, path, durable) = (Arc::clone(place.vfs), place.path.to_owned(), place.durable);
         let create = (purpose == Some(Purpose::Create)).then_some(BLOCK_LEN);
-        // A mapping would be made anew whenever the file grows.
+        // A mapping would be recreated whenever the file grows.
         let (write, map) = (purpose.is_some(), purpose.is_none());
         let options = Options { write, create, cache_len: CACHE_LEN, map };
         let handle = Handle::open(&outside::c_path(&path)?, options).map_err(Failure::at(&path))?;

@@ -1,7 +1,7 @@
 //! Kyoto Cabinet's B+ tree in a file.
 //!
-//! A transaction keeps what it overwrites in `<path>.wal`; the next opening puts that back if the
-//! process was killed.
+//! A transaction stores what it overwrites in `<path>.wal`; if the process was killed, the next
+//! opening restores it.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -50,9 +50,9 @@ struct Reading {
 struct Writing {
     handle: Handle,
     file: Written,
-    /// Whether batches are to be transactions.
+    /// `true` if batches must be transactions.
     atomic: bool,
-    /// Whether there is a file for transactions.
+    /// `true` if the file for transactions exists.
     wal: bool,
 }
 
@@ -86,7 +86,7 @@ impl Kv for KyotoCabinet {
         };
         let file = Written::new(place, purpose)?;
         let handle = open(api, place, mode)?;
-        // Another name has no room for a file beside it.
+        // The other form of the name does not allow a file beside it.
         let atomic = file.atomic() && !has_another_name(place.path);
         Ok(Box::new(Writing { handle, file, atomic, wal: false }))
     }
@@ -102,12 +102,13 @@ fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
     handle
 }
 
-/// Whether the path has what the library takes for the beginning of the tuning.
+/// Returns `true` if the path contains the character that begins the tuning for the library.
 fn has_another_name(path: &Path) -> bool {
     path.as_os_str().as_bytes().contains(&b'#')
 }
 
-/// What the library is to open: a path and the tuning, and what must be open meanwhile.
+/// Returns the name for the library to open, which is a path and the tuning, and a descriptor that
+/// must stay open meanwhile.
 fn name(place: &Place<'_>, mode: Mode) -> Result<(CString, Option<OwnedFd>)> {
     let at = || Error::at(place.path);
     let (mut name, file) = if has_another_name(place.path) {
@@ -126,22 +127,22 @@ fn name(place: &Place<'_>, mode: Mode) -> Result<(CString, Option<OwnedFd>)> {
     Ok((name, file))
 }
 
-/// Looks at the head of the file (kchashdb.h, `load_meta`), and puts back what a killed writer
-/// left half done.
+/// Checks the head of the file (kchashdb.h, `load_meta`), and rolls back the transaction of a
+/// killed writer.
 fn recover(api: &'static Api, place: &Place<'_>) -> Result<()> {
     let (head, file, _) = files::head::<64>(place)?;
     if !head.starts_with(b"KC\n\0") || head[8] != 0x31 {
         return Err(Error::damaged(place.path, "wrong head"));
     }
-    // Set while a writer has it open.
+    // Set while a writer has the file open.
     if head[24] & 1 == 0 {
         return Ok(());
     }
-    // Its batches were no transactions, so nothing tells what there is of the last one.
+    // Its batches were not transactions, so a partial last one cannot be detected.
     if has_another_name(place.path) {
         return Err(Error::damaged(place.path, "its last writer did not close it"));
     }
-    // Readers may come here at the same time.
+    // Several readers may get here at the same time.
     let locked = file.try_lock(LockKind::Flock, LockMode::Exclusive);
     if !locked.map_err(Error::at(place.path))? {
         return Err(Error::Busy { path: place.path.to_owned() });

@@ -1,8 +1,8 @@
 //! LMDB: a B+ tree in one file that is mapped into memory.
 //!
-//! The library is built in, with keys as long as a page allows. Pages are packed full where keys
-//! ascend. Readers of one process share the map of a file, since the library wants each file open
-//! but once.
+//! The library is built in, with keys as long as a page allows. Pages are filled completely if keys
+//! ascend. Readers of one process share the map of a file, since the library allows each file to be
+//! open only once.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -27,9 +27,9 @@ const CAPABILITIES: Capabilities = Capabilities {
     value_len_max: VALUE_LEN_MAX,
     builtin: &[],
 };
-/// Every page size of Linux divides it.
+/// A unit that every page size of Linux divides.
 const MAP_UNIT: usize = 64 * 1024;
-/// The map of a new store; address space alone, which is doubled when it is used up.
+/// The map of a new store; only address space, which is doubled when it is used up.
 const MAP_SIZE_MIN: usize = 256 * 1024 * 1024;
 
 type Database = heed::Database<'static, Bytes, Bytes>;
@@ -60,7 +60,7 @@ impl Kv for Lmdb {
     }
 }
 
-/// What is open for reading in this process.
+/// The environments that are open for reading in this process.
 static SHARED: Mutex<Option<HashMap<PathBuf, Shared>>> = Mutex::new(None);
 
 struct Shared {
@@ -76,7 +76,7 @@ fn shared() -> MutexGuard<'static, Option<HashMap<PathBuf, Shared>>> {
 
 struct Reader {
     path: PathBuf,
-    /// What [`SHARED`] knows the file by.
+    /// The key of the file in [`SHARED`].
     name: PathBuf,
     database: Database,
     /// `None` only while this is dropped: the environment is closed under the lock of [`SHARED`].
@@ -94,7 +94,7 @@ impl Reader {
         let mut shared = shared();
         let all = shared.get_or_insert_default();
         let (env, database) = match all.get_mut(&name) {
-            // It was replaced while somebody reads what it was.
+            // The file was replaced while somebody reads the old one.
             Some(shared) if shared.inode != found.inode => {
                 return Err(Error::Busy { path: path.to_owned() });
             }
@@ -207,7 +207,7 @@ impl Writer {
         txn.commit()
     }
 
-    /// After a batch that does not count.
+    /// Enlarges the map after a batch that failed.
     fn grow(&mut self, batch: &Batch) -> heed::Result<()> {
         let needed = self.map_size.saturating_add(batch.bytes_len().saturating_mul(2));
         self.map_size = map_size(needed.max(self.map_size.saturating_mul(2)) as u64);
@@ -215,7 +215,8 @@ impl Writer {
         self.find_greatest()
     }
 
-    /// A write that the disk had room for but in part is an unspecific error to the library.
+    /// Returns the cause of an error. The library reports a partial write on a full disk as an
+    /// unspecific error.
     fn cause(&self, error: heed::Error, batch: &Batch) -> heed::Error {
         let too_large = || {
             let file = self.vfs.open(&self.path, OpenOptions::WRITE).ok()?;
@@ -274,7 +275,7 @@ impl KvWrite for Writer {
     }
 }
 
-/// The one database of a file, the unnamed one.
+/// Returns the one database of a file, the unnamed one.
 fn database(env: &Env<WithoutTls>) -> heed::Result<Database> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
         let database = opener.open_database::<Bytes, Bytes>(txn, None)?;

@@ -1,7 +1,7 @@
-//! The store of the tests: all pairs in memory, and in one file that is replaced at every commit.
+//! The store for tests: all pairs in memory, and in one file that is replaced at every commit.
 //!
-//! It goes through the [`Vfs`] given, so that what is built on stores can be stopped at every write
-//! and given every fault.
+//! It uses the given [`Vfs`], so that tests of code above stores can stop it at every write and
+//! inject every fault.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     value_len_max: VALUE_LEN_MAX,
     builtin: &[],
 };
-/// The suffix of a file that is still to take the place of the one before.
+/// The suffix of a file that will replace the old one.
 const NEW: &str = ".new";
 /// The longest file that is read.
 const FILE_LEN_MAX: u64 = 1 << 30;
@@ -37,7 +37,7 @@ struct Open {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     pairs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Whether the file is still to be written.
+    /// `true` if the file must still be written.
     dirty: bool,
     purpose: Option<Purpose>,
 }

@@ -1,4 +1,4 @@
-//! What stores that are libraries of others have in common.
+//! Functions shared by the stores of external libraries.
 
 use std::ffi::CString;
 use std::io;
@@ -11,7 +11,7 @@ use crate::files::sync_folder_of;
 use crate::limits::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::{Batch, Capabilities, Error, Op, Place, Purpose, Result};
 
-/// A store of one file that libraries write: no order, nothing atomic, nothing compressed.
+/// The capabilities of a store of one file: unordered, not atomic, not compressed.
 pub(crate) const FILE: Capabilities = Capabilities {
     ordered: false,
     atomic: false,
@@ -22,17 +22,17 @@ pub(crate) const FILE: Capabilities = Capabilities {
     builtin: &[],
 };
 
-/// The path as C wants it.
+/// Returns the path as a C string.
 pub(crate) fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::at(path)(io::ErrorKind::InvalidFilename.into()))
 }
 
-/// Tells whether something is there, where that matters: libraries replace, or make, what they
-/// should not.
+/// Checks whether the store exists, where that matters: libraries would replace or create files by
+/// mistake.
 ///
 /// # Errors
-/// [`Error::NotFound`], or something is where a new store is to be.
+/// Returns [`Error::NotFound`], or an error if a store to be created exists.
 pub(crate) fn expect(place: &Place<'_>, purpose: Option<Purpose>) -> Result<()> {
     let found = place.vfs.metadata(place.path);
     match (purpose, found) {
@@ -45,7 +45,7 @@ pub(crate) fn expect(place: &Place<'_>, purpose: Option<Purpose>) -> Result<()> 
     }
 }
 
-/// Refuses a batch with a key or value that is too long, before anything of it is done.
+/// Rejects a batch with a key or value that is too long, before applying any of it.
 ///
 /// # Errors
 /// [`Error::TooLong`].
@@ -63,10 +63,10 @@ pub(crate) fn check_lens(path: &Path, capabilities: &Capabilities, batch: &Batch
     })
 }
 
-/// Waits until the file is on stable storage, with its name.
+/// Waits until the file and its name are on stable storage.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub(crate) fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let at = || Error::at(path);
     let file = vfs.open(path, OpenOptions::READ).map_err(at())?;
@@ -89,7 +89,7 @@ pub(crate) mod tests {
 
     type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-    /// A folder that is gone when the test is.
+    /// A folder that is removed with the test.
     pub(crate) struct Folder {
         pub(crate) vfs: Arc<dyn Vfs>,
         pub(crate) path: PathBuf,
@@ -117,7 +117,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether the library is there; must be so if `CI` is `true`.
+    /// Returns `true` if the library is installed; fails otherwise if `CI` is `true`.
     pub(crate) fn available(kv: &dyn Kv) -> bool {
         let Err(why) = kv.version() else { return true };
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{why}");
@@ -125,7 +125,7 @@ pub(crate) mod tests {
         false
     }
 
-    /// Makes a store with every compression of its own, reads it, changes it and reads it again.
+    /// Creates a store with every built-in compression, reads it, changes it and reads it again.
     pub(crate) fn round_trip(kv: &'static dyn Kv) {
         if !available(kv) {
             return;
@@ -135,7 +135,7 @@ pub(crate) mod tests {
         for builtin in builtins.map(Some).chain([None]) {
             let folder = Folder::new();
             let store = folder.store("store", Choice { kv, builtin });
-            // Stable storage makes no difference to what is found.
+            // Stable storage does not affect the content.
             let store = if builtin.is_none() { store.durable() } else { store };
             assert!(matches!(store.read(), Err(Error::NotFound { .. })));
             assert!(matches!(store.write(), Err(Error::NotFound { .. })));
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Names, sizes and times of a store's files.
+    /// Returns names, sizes and times of a store's files.
     fn files(folder: &Folder, path: &Path) -> Vec<(PathBuf, u64, barid_vfs::Timestamp)> {
         let mut paths = vec![path.to_owned()];
         if let Ok(dir) = folder.vfs.open_dir(path) {
@@ -172,7 +172,7 @@ pub(crate) mod tests {
         paths.into_iter().map(describe).collect()
     }
 
-    /// Opens a store twice, where that is said to be allowed.
+    /// Opens a store twice, if its capabilities allow that.
     fn assert_read_twice(folder: &Folder, store: &Store) {
         let Choice { kv, builtin } = store.choice();
         let place = Place { vfs: &folder.vfs, path: store.path(), builtin, durable: false };

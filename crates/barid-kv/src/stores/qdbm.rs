@@ -1,7 +1,7 @@
 //! QDBM's B+ tree.
 //!
-//! Its transactions write pages in place at their end, so that they mend what the program did, not
-//! what a kill did: they are not used, and no batch is atomic.
+//! The library's transactions write pages in place at their end, so that they undo errors of the
+//! program but not a kill: they are not used, and no batch is atomic.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const TUNING: Tuning =
     Tuning { leaf_records_max: 1024, node_children_max: 192, leaf_cache: 64, node_cache: 64 };
 /// Buckets of the hash table that finds pages.
 const BUCKETS: i32 = 1021;
-/// The library counts the bytes of a file in an `int`, and does not look whether that is enough.
+/// The library counts the bytes of a file in an `int`, without a check for overflow.
 const FILE_LEN_MAX: u64 = i32::MAX as u64;
 /// Pages that wait in memory to be written: 64 leaves of 1,024 records of 4 KB.
 const WAITING_LEN: u64 = 256 << 20;
@@ -96,10 +96,10 @@ fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
     Handle::open(api, &path, mode, &TUNING).map_err(Failure::at(place.path))
 }
 
-/// Looks at the head of the file (depot.c, `dpopen`), which the library does only if it locks.
+/// Checks the head of the file (depot.c, `dpopen`), which the library does only if it locks.
 fn check_head(place: &Place<'_>) -> Result<()> {
     let (head, _, len) = files::head::<48>(place)?;
-    // The library writes numbers as they lie in memory.
+    // The library writes numbers in the byte order of the machine.
     let big = cfg!(target_endian = "big");
     let magic = if big { b"[DEPOT]\n\x0c" } else { b"[depot]\n\x0c" };
     let number = if big { i32::from_be_bytes } else { i32::from_le_bytes };
@@ -132,7 +132,7 @@ impl KvRead for Writing {
 }
 
 impl Writing {
-    /// Looks whether the file can take a batch.
+    /// Checks that the file has room for a batch.
     fn check_room(&self, batch: &Batch) -> Result<()> {
         let needed = self.file.size()?.saturating_add(2 * batch.bytes_len() as u64);
         if needed.saturating_add(WAITING_LEN) > FILE_LEN_MAX {

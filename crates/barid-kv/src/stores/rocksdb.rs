@@ -1,8 +1,8 @@
 //! rocksdb: a log-structured merge tree in a folder.
 //!
-//! A new store is written without the library's log, and is whole only when closed. An update
-//! writes each batch to the log, and closing makes a table of it. The library waits for the disk
-//! at every table that it makes; there is no switch for that.
+//! A new store is written without the library's log, and is complete only when closed. An update
+//! writes each batch to the log, and closing writes it as a table. The library waits for the disk
+//! at every table; that cannot be disabled.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ const CAPABILITIES: Capabilities = Capabilities {
 };
 /// Bytes of a block.
 const BLOCK_LEN: usize = 16 << 10;
-/// Bytes of a block that is compressed.
+/// Bytes of a block before compression.
 const PACKED_BLOCK_LEN: usize = 32 << 10;
 /// Memory for blocks.
 const CACHE_LEN: usize = 8 << 20;
-/// Memory for records of which a table is to be made; there are two of it.
+/// Memory for records before they are written as a table; there are two such buffers.
 const BUFFER_LEN: usize = 16 << 20;
-/// Tables that may lie side by side when an update ends.
+/// Most unmerged tables when an update ends.
 const TABLES_MAX: u64 = 32;
 
 /// The kind of store.
@@ -56,7 +56,7 @@ impl Kv for Rocksdb {
     fn library(&self) -> Option<&'static Library> {
         Some(&LIBRARY)
     }
-    /// The library tells its version only by its file name.
+    /// Returns the library reveals its version only by its file name.
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "7.8".to_owned())
     }
@@ -79,7 +79,7 @@ impl Open {
             Some(Purpose::Create) => Mode::Create,
         };
         if mode == Mode::Create {
-            // The library would let everybody in.
+            // The library would create it accessible to everybody.
             vfs.create_dir(&path, 0o700).map_err(Error::at(&path))?;
         }
         let compression = match place.builtin {

@@ -1,8 +1,8 @@
-//! SQLite, in the table that bogofilter keeps its word list in.
+//! SQLite, with the table in which bogofilter stores its word list.
 //!
-//! It is for such files only, and not among the stores to choose from. Here alone sessions are
-//! transactions under the library's own locks, so that strangers may read and write meanwhile: a
-//! reader sees what was there when it began, a writer has the file for itself until it is closed.
+//! It is for such files only, and users cannot choose it. Only here sessions are transactions under
+//! the library's own locks, so that other programs may read and write meanwhile: a reader sees the
+//! state at its beginning, a writer has the file exclusively until it is closed.
 
 use std::ffi::CStr;
 use std::io;
@@ -21,19 +21,19 @@ use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place,
 
 static CAPABILITIES: Capabilities = Capabilities { ordered: true, atomic: true, ..outside::FILE };
 
-/// What bogofilter makes of a new file; its statements find columns and index by these names.
+/// The statements with which bogofilter creates a file; it uses these names of columns and index.
 const TABLE: &CStr = c"CREATE TABLE bogofilter (key BLOB PRIMARY KEY, value BLOB);
                        CREATE INDEX bfidx ON bogofilter (key, value);";
 
-/// The transaction of a writer: it waits for others before it has read anything, so that it need
-/// not begin again.
+/// The statement that begins a writer's transaction: it waits for others before it has read
+/// anything, so that it need not be restarted.
 const BEGIN: &CStr = c"BEGIN IMMEDIATE";
 
 /// The kind of store.
 #[derive(Debug)]
 pub(crate) struct Sqlite;
 
-/// Connections that this process has, and files that wait for their end.
+/// The connections of this process, and files that wait for their end.
 #[derive(Debug)]
 struct Connections {
     open: usize,
@@ -43,25 +43,25 @@ struct Connections {
 static CONNECTIONS: Mutex<Connections> = Mutex::new(Connections { open: 0, waiting: Vec::new() });
 
 fn connections() -> MutexGuard<'static, Connections> {
-    // What is in it is whole whenever the lock is free.
+    // Its content is consistent whenever the lock is free.
     CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Closes a file that may be a database of SQLite, once this process has none open.
 ///
-/// The library's locks are the process's, which gives back all it has of a file when it closes any
-/// descriptor of it: whoever looks into such a file must leave closing it to this.
+/// The library's locks belong to the process, which loses all its locks of a file when it closes
+/// any descriptor of that file: code that reads such a file must leave closing it to this function.
 pub fn close_sqlite_file(file: Box<dyn File>) {
     let mut connections = connections();
     if connections.open > 0 {
         connections.waiting.push(file);
     } else {
-        // Nobody may begin before it is closed.
+        // No connection may begin before it is closed.
         drop(file);
     }
 }
 
-/// One of the connections of this process.
+/// A connection of this process.
 #[derive(Debug)]
 struct Connection;
 
@@ -82,7 +82,7 @@ impl Drop for Connection {
     }
 }
 
-/// The connection ends after its handle.
+/// A read session; the connection ends after its handle.
 #[derive(Debug)]
 struct Reading {
     handle: Handle,
@@ -90,13 +90,14 @@ struct Reading {
     _connection: Connection,
 }
 
-/// A file that is void is removed before its handle is closed, while nobody else can write it.
+/// A write session; a void file is removed before its handle is closed, while nobody else can write
+/// it.
 #[derive(Debug)]
 struct Writing {
     file: Written,
     handle: Handle,
     vfs: Arc<dyn Vfs>,
-    /// Whether the file's name is to reach stable storage.
+    /// `true` if the file's name must reach stable storage.
     is_new: bool,
     _connection: Connection,
 }
@@ -128,12 +129,12 @@ impl Kv for Sqlite {
     fn write(&self, place: &Place<'_>, purpose: Purpose) -> Result<Box<dyn KvWrite>> {
         outside::expect(place, Some(purpose))?;
         Api::get()?;
-        // The library itself brings what it writes to stable storage.
+        // The library itself writes its changes to stable storage.
         let file = Written::new(&Place { durable: false, ..*place }, purpose)?;
         begin(place, purpose, file)
     }
-    /// The library looks at what it reads, whoever wrote it; a child would have its locks beside
-    /// ours.
+    /// Returns `true`: the library checks everything that it reads. A child's locks would conflict
+    /// with those of this process.
     fn trusted(&self) -> bool {
         true
     }
@@ -142,7 +143,7 @@ impl Kv for Sqlite {
     }
 }
 
-/// Begins a session of a file that is there.
+/// Begins a session on an existing file.
 fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn KvWrite>> {
     let connection = Connection::begin();
     let begun = open(place).and_then(|mut handle| {
@@ -154,7 +155,7 @@ fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn K
     let mut handle = match begun {
         Ok(handle) => handle,
         Err(failure) => {
-            // Another has it, and may make a list of it.
+            // Another program has locked it, and may create a list in it.
             file.leave();
             return Err(Failure::at(place.path)(failure));
         }
@@ -163,7 +164,7 @@ fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn K
     let made = match (purpose, has_table) {
         (Purpose::Create, Ok(false)) => handle.execute(TABLE),
         (Purpose::Create, Ok(true)) => {
-            // bogofilter was quicker.
+            // bogofilter was faster.
             file.leave();
             return Err(Error::at(place.path)(io::ErrorKind::AlreadyExists.into()));
         }
@@ -182,7 +183,7 @@ fn begin(place: &Place<'_>, purpose: Purpose, file: Written) -> Result<Box<dyn K
 }
 
 fn open(place: &Place<'_>) -> Outcome<Handle> {
-    // A name that does not begin with a folder may mean something else to the library.
+    // A relative name may have a special meaning for the library.
     let path = match place.path.is_absolute() {
         true => outside::c_path(place.path)?,
         false => outside::c_path(&Path::new(".").join(place.path))?,
@@ -237,14 +238,14 @@ impl KvWrite for Writing {
         outside::check_lens(self.file.path(), &CAPABILITIES, batch)?;
         let applied = self.apply_all(batch);
         if applied.is_err() && self.handle.in_transaction() {
-            // The first error tells more than what it leads to.
+            // The first error is more informative than its consequences.
             drop(self.handle.execute(c"ROLLBACK"));
         }
         applied.map_err(Failure::at(self.file.path()))
     }
     fn close(mut self: Box<Self>) -> Result<()> {
         if self.handle.in_transaction() {
-            // Nothing was written but the table of a new file.
+            // Nothing was written except the table of a new file.
             self.handle.execute(c"COMMIT").map_err(Failure::at(self.file.path()))?;
         }
         let Self { handle, file, vfs, is_new, .. } = *self;
@@ -274,7 +275,7 @@ mod tests {
         Place { vfs: &folder.vfs, path, builtin: None, durable: true }
     }
 
-    /// A file of what `sql` makes.
+    /// Creates a file with the statements `sql`.
     fn made(folder: &Folder, sql: &CStr) -> PathBuf {
         let path = folder.path.join("wordlist.db");
         drop(folder.vfs.remove_file(&path));
@@ -288,7 +289,7 @@ mod tests {
         drop(folder.vfs.open(path, OpenOptions::create_new(0o600)).unwrap());
     }
 
-    /// All pairs, and what `get` says to each key.
+    /// Returns all pairs, and checks that `get` returns each.
     fn all(folder: &Folder, path: &Path) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut reader = Sqlite.read(&place(folder, path))?;
         let mut pairs = Vec::new();
@@ -376,7 +377,7 @@ mod tests {
         assert!(folder.vfs.metadata(&path).is_err());
     }
 
-    /// Whatever bytes are others: an answer or an error.
+    /// Any damage leads to an error or an answer.
     #[test]
     fn damage_is_told_or_harmless() {
         if !usable() {
@@ -435,7 +436,7 @@ mod tests {
         assert!(told > 20 && silent > 0);
     }
 
-    /// Who looks into a file that is being written takes no lock from the writer.
+    /// Reading a file that is being written does not release the writer's lock.
     #[test]
     fn locks_outlast_a_look() {
         if !usable() {
@@ -456,7 +457,7 @@ mod tests {
         drop(writer);
     }
 
-    /// What another program makes of the file before it is ours is not ours to remove.
+    /// A file that another program filled before we locked it is not removed.
     #[test]
     fn a_list_that_another_made_meanwhile_stays() {
         if !usable() {
@@ -475,7 +476,7 @@ mod tests {
         assert_eq!(all(&folder, &path).unwrap(), [(b"a".to_vec(), vec![1])]);
     }
 
-    /// Who waits for the file of a new list that came to nothing is told that it is gone.
+    /// A program that waits for the file of a new list that was dropped gets an error.
     #[test]
     fn nobody_writes_to_a_file_that_is_gone() {
         if !usable() {
@@ -491,7 +492,7 @@ mod tests {
         assert!(other.execute(TABLE).is_err());
     }
 
-    /// A writer that did not commit leaves what was there, and no new file.
+    /// A writer that did not commit leaves the old content, and no new file.
     #[test]
     fn what_is_not_committed_is_not_there() {
         if !usable() {
@@ -506,7 +507,7 @@ mod tests {
         batch.put(b"a", b"1");
         let mut writer = Sqlite.write(&place(&folder, &path), Purpose::Update).unwrap();
         writer.apply(&batch).unwrap();
-        // A second batch of a session is a transaction of its own.
+        // A second batch of a session is a separate transaction.
         batch.put(b"b", b"2");
         batch.put(&[b'k'; 2_000], b"");
         assert!(matches!(writer.apply(&batch), Err(Error::TooLong { .. })));

@@ -1,8 +1,9 @@
 //! tdb: the hash database of Samba.
 //!
-//! A new file is written in place, which is whole only when closed. A batch of an update is one
-//! transaction of the library: it lies in memory until it is committed, and what it overwrites is
-//! kept in the file until it is done. Whoever opens the file next takes back what was not.
+//! A new file is written in place, and is complete only when closed. A batch of an update is one
+//! transaction of the library: it stays in memory until it is committed, and what it overwrites is
+//! stored in the file until the commit is done. The next opening of the file rolls back an
+//! unfinished commit.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,18 +22,19 @@ use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place,
 const CAPABILITIES: Capabilities = Capabilities { atomic: true, one_handle: true, ..outside::FILE };
 /// Chains that keys are spread over, a prime: 128 KB, and three records in each at 100,000.
 const HASH_SIZE: u16 = 32_771;
-/// How long a reader waits for another that takes back what a killed writer left.
+/// The longest time that a reader waits for another that rolls back a killed writer's transaction.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where the first free record is told, in 4 bytes.
+/// Offset of the position of the first free record, in 4 bytes.
 const FREE_LIST_AT: u64 = 168;
-/// Free records that are looked at.
+/// The most free records that are read.
 const FREE_RECORDS_MAX: usize = 10_000;
-/// Head of a record, in 4 bytes each: the next one, its length without this head, the key's, the
-/// value's, the key's hash, a magic number. Free records end with their whole length.
+/// Length of the head of a record, with 4 bytes each: the next one, its length without this head,
+/// the key's, the value's, the key's hash, a magic number. Free records end with their whole
+/// length.
 const HEAD_LEN: u64 = 24;
 const FREE_MAGIC: u32 = 0xd9fe_e666;
-/// What file systems give and take.
+/// The page size, in which file systems allocate.
 const PAGE_LEN: u64 = 4_096;
 
 /// The kind of store.
@@ -58,7 +60,7 @@ impl Kv for Tdb {
     fn library(&self) -> Option<&'static Library> {
         Some(&LIBRARY)
     }
-    /// The library does not tell its version.
+    /// Returns the library does not report its version.
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "1".to_owned())
     }
@@ -139,20 +141,20 @@ impl KvWrite for Open {
     }
 }
 
-/// Lets the library take back what a killed writer left, which it does only where it may write.
+/// Lets the library roll back a killed writer's transaction, which it does only if it may write.
 fn recover(place: &Place<'_>) -> Result<()> {
     let Place { vfs, path, .. } = *place;
     let file = vfs.open(path, OpenOptions::READ).map_err(Error::at(path))?;
     let how = (LockKind::Flock, LockMode::Exclusive);
     lock_file(&**vfs, &*file, path, how, RECOVERY_TIMEOUT)
         .map_err(|_| Error::Busy { path: path.to_owned() })?;
-    // Of a file that is damaged otherwise, the next opening tells.
+    // If the file is damaged otherwise, the next opening reports it.
     drop(Handle::open(&outside::c_path(path)?, Mode::Update { sync: false }));
     Ok(())
 }
 
-/// Gives free space back to the file system: the library makes a file longer by a quarter at a
-/// time, and fills what it got from its end. Of a free record it reads the two ends only.
+/// Returns free space to the file system: the library extends a file by a quarter at a time, and
+/// fills new space from its end. It reads only the two ends of a free record.
 fn punch(vfs: &dyn Vfs, path: &Path, handle: &mut Handle) -> io::Result<()> {
     let file = vfs.open(path, OpenOptions::READ)?;
     let size = file.metadata()?.size;
@@ -170,7 +172,7 @@ fn punch(vfs: &dyn Vfs, path: &Path, handle: &mut Handle) -> io::Result<()> {
         }
         let head = read(start, HEAD_LEN as usize)?;
         let end = start + HEAD_LEN + u64::from(number(&head, 4));
-        // In a file of the other byte order that is not so.
+        // Fails in a file of the other byte order.
         if number(&head, 20) != FREE_MAGIC || end > size {
             break;
         }
@@ -190,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// A transaction that was not finished is told by a number in its record.
+    /// A number in the record of a transaction marks it as unfinished.
     #[test]
     fn readers_take_back_what_a_killed_writer_left() {
         const MAGIC: u32 = 0xf53b_c0e7;
@@ -242,7 +244,7 @@ mod tests {
         writer.close().unwrap();
         assert!(allocated() < before);
 
-        // What was given back is used again.
+        // Returned space is used again.
         let mut writer = Tdb.write(&place, Purpose::Update).unwrap();
         (0..2_000_u32).for_each(|number| batch.put(&number.to_le_bytes(), &[b'v'; 500]));
         writer.apply(&batch).unwrap();

@@ -1,7 +1,7 @@
 //! Tokyo Cabinet's B+ tree.
 //!
-//! A transaction keeps what it overwrites in `<path>.wal`; the next opening puts that back if the
-//! process was killed.
+//! A transaction stores what it overwrites in `<path>.wal`; if the process was killed, the next
+//! opening restores it.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::{Batch, Capabilities, Error, Kv, KvRead, KvWrite, Library, Op, Place,
 static CAPABILITIES: Capabilities = Capabilities {
     ordered: true,
     atomic: true,
-    // It keeps a table of the paths that are open, and refuses the second opening.
+    // The library keeps a table of open paths, and rejects a second opening.
     one_handle: true,
     folder: false,
     key_len_max: KEY_LEN_MAX,
@@ -43,7 +43,7 @@ const TUNING: Tuning = Tuning {
     node_cache: 64,
 };
 
-/// What a transaction needs besides its pages.
+/// Bytes that a transaction needs in addition to its pages.
 const ROOM: u64 = 1 << 20;
 
 /// The kind of store.
@@ -60,7 +60,7 @@ struct Reading {
 struct Writing {
     handle: Handle,
     file: Written,
-    /// Whether there is a file for transactions.
+    /// `true` if the file for transactions exists.
     wal: bool,
 }
 
@@ -99,7 +99,7 @@ impl Kv for TokyoCabinet {
 }
 
 fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
-    // tcbdb.h, `BDBTDEFLATE` and so on; the file says so itself when it is opened again.
+    // tcbdb.h, `BDBTDEFLATE` and so on; later openings read it from the file.
     let options = match place.builtin {
         Some("deflate") => 1 << 1,
         Some("bzip2") => 1 << 2,
@@ -111,9 +111,9 @@ fn open(api: &'static Api, place: &Place<'_>, mode: Mode) -> Result<Handle> {
     Handle::open(api, &path, mode, &tuning).map_err(Failure::at(place.path))
 }
 
-/// What the head of a file says (tchdb.c, `tchdbloadmeta`).
+/// The relevant fields in the head of a file (tchdb.c, `tchdbloadmeta`).
 struct Head {
-    /// Whether whoever opened it to write did not close it.
+    /// `true` if the last writer did not close it.
     open: bool,
 }
 
@@ -121,7 +121,7 @@ impl Head {
     /// Bytes before the buckets.
     const LEN: usize = 256;
 
-    /// `None` if the library would read beyond the file, or it is not such a file.
+    /// Parses a head; `None` if the library would read beyond the file, or it is not such a file.
     fn parse(head: &[u8; Self::LEN], file_len: u64) -> Option<Self> {
         // Debian builds it with --enable-swab.
         let orders = [u64::from_be_bytes, u64::from_le_bytes];
@@ -153,19 +153,19 @@ impl Head {
     }
 }
 
-/// Looks at the head of the file, and puts back what a killed writer left half done.
+/// Checks the head of the file, and rolls back the transaction of a killed writer.
 fn recover(api: &'static Api, place: &Place<'_>) -> Result<()> {
     let (head, file) = Head::read(place)?;
     if !head.open {
         return Ok(());
     }
-    // Readers may come here at the same time.
+    // Several readers may get here at the same time.
     let locked = file.try_lock(LockKind::Flock, LockMode::Exclusive);
     if !locked.map_err(Error::at(place.path))? {
         return Err(Error::Busy { path: place.path.to_owned() });
     }
-    // A reader puts back what the transaction overwrote, but goes on with the head that it read
-    // before; so it is only opened for that.
+    // A reader restores what the transaction overwrote, but continues with the head that it read
+    // before; so it is opened only for that.
     drop(open(api, place, Mode::Read));
     if Head::read(place)?.0.open {
         let handle = open(api, place, Mode::Write)?;
@@ -197,13 +197,13 @@ impl KvRead for Writing {
 }
 
 impl Writing {
-    /// Looks whether a transaction has room. The library does not mind when it cannot note a
-    /// bucket that it overwrites, and then cannot put it back.
+    /// Checks that a transaction has room. The library ignores a failure to save a bucket that it
+    /// overwrites, and then cannot restore it.
     fn check_room(&self, batch: &Batch) -> Result<()> {
         let at = || Error::at(self.file.path());
         let disk = rustix::fs::statvfs(self.file.path()).map_err(|errno| at()(errno.into()))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        // Each change may write a page anew, and note what the old one was.
+        // Each change may rewrite a page, and save its old content.
         let pages = batch.len() as u64 * u64::from(TUNING.leaf_len_max);
         let file_len = self.file.size()?;
         let needed = 2 * (pages.min(file_len) + batch.bytes_len() as u64) + ROOM;
@@ -232,7 +232,7 @@ impl KvWrite for Writing {
         self.handle.begin().map_err(Failure::at(self.file.path()))?;
         let applied = self.apply_all(batch).and_then(|()| self.handle.commit());
         if applied.is_err() {
-            // The first error tells more than what it leads to.
+            // The first error is more informative than its consequences.
             drop(self.handle.abort());
         }
         applied.map_err(Failure::at(self.file.path()))

@@ -1,7 +1,7 @@
-//! Damaged files: an error, or every record that is still there as it was written. Never another
-//! record, a crash or a hang.
+//! Damaged files: a reader returns an error, or unchanged records. Never another record, a crash or
+//! a hang.
 //!
-//! The cases run in a child, so that a crash is a failure with its number and not the end of all.
+//! The cases run in a child, so that a crash is one numbered failure and does not end the run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use crate::world::{Session, World, choices, content, for_each_store, framed, see
 
 for_each_store!(one, crate::crash::damage::damage);
 
-/// How long a case may take: the store's own deadline for a library that hangs, and more.
+/// The time limit of a case: longer than the store's own deadline for a library that hangs.
 const CASE_TIMEOUT: Duration = Duration::from_secs(60);
-/// After so many failures no more are looked for.
+/// Number of failures after which the search ends.
 const FAILURES_MAX: usize = 12;
 const RECORDS: u32 = 300;
-/// Every so many cases the store is written, too.
+/// One in this many cases also writes the store.
 const WRITE_EVERY: usize = 4;
 const PAGE: usize = 4_096;
 const COUNTER: &[u8] = b"m";
 
-/// What became of the cases, in numbers.
+/// The results of the cases, in numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     cases: usize,
-    /// All records are there.
+    /// Cases with all records.
     whole: usize,
-    /// Some are, without an error.
+    /// Cases with some records, without an error.
     part: usize,
     refused: usize,
-    /// Values that their own checksum gives away.
+    /// Values that their own checksum rejects.
     noticed: usize,
     /// Cases in which the damaged store could be written.
     written: usize,
@@ -52,22 +52,22 @@ enum Damage {
     Gone,
 }
 
-/// A case: which file, and what is done to it.
+/// A case: the file, and its damage.
 #[derive(Debug)]
 struct Case {
     file: usize,
     damage: Damage,
-    /// Done to a store that was written a moment ago, in the same tick of the clock.
+    /// `true` to damage a store right after it was written, in the same tick of the clock.
     at_once: bool,
 }
 
 impl Case {
-    /// How many cases there are with `n` seeds.
+    /// Returns the number of cases with `n` seeds.
     fn count(n: usize) -> usize {
         n + n + n / 10 + n / 20 + n / 4
     }
 
-    /// The case of that number; the same one for the same number, seeds and files.
+    /// Returns the case of that number; always the same one for the same number, seeds and files.
     fn new(nth: usize, n: usize, files: &[(PathBuf, Vec<u8>)]) -> Self {
         let mut rng = fastrand::Rng::with_seed(nth as u64);
         let file = nth % files.len();
@@ -86,7 +86,7 @@ impl Case {
         Self { file, damage, at_once: nth >= at_once }
     }
 
-    /// What the file holds after it; `None` if it is gone.
+    /// Returns the content of the file after the damage; `None` if the file is removed.
     fn apply(&self, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         let page = |at: usize| at.min(bytes.len())..(at + PAGE).min(bytes.len());
         match self.damage {
@@ -138,7 +138,7 @@ impl Counts {
 /// Runs all cases of a store in children.
 fn damage(name: &str) {
     for (nth, choice) in choices(name).into_iter().enumerate() {
-        // A store's own compression changes little of what its files are.
+        // A built-in compression changes little in the structure of the files.
         let seeds = if nth == 0 { seeds(200) } else { seeds(200) / 25 };
         let started = Instant::now();
         let (counts, failures) = all_cases(choice, seeds);
@@ -146,7 +146,7 @@ fn damage(name: &str) {
         eprintln!("{choice}: {seconds:.1} s, {counts:?}");
         assert!(failures.is_empty(), "{choice}:\n{}", failures.join("\n"));
         assert_eq!(counts.cases, Case::count(seeds), "{choice}: cases run");
-        // A store that refuses everything, or nothing, is not tested.
+        // A store that rejects everything, or nothing, is not tested.
         assert!(counts.refused > 0, "{choice}: no damage was found");
     }
 }
@@ -185,7 +185,7 @@ fn all_cases(choice: Choice, seeds: usize) -> (Counts, Vec<String>) {
     (counts, failures)
 }
 
-/// Runs cases until the last, or the first that fails.
+/// Runs cases until the last, or the first failure.
 pub(crate) fn child(args: &[&str]) {
     let (choice, seeds) = (Choice::parse(args[0]).unwrap(), args[1].parse().unwrap());
     let store = store(choice, &Path::new(args[3]).join("store"));
@@ -198,7 +198,7 @@ pub(crate) fn child(args: &[&str]) {
         let path = &own[case.file].0;
         tell(&format!("case {nth}: {:?} of {}", case.damage, path.display()));
         if case.at_once {
-            // What is damaged must be what is there now; folders' names differ from time to time.
+            // The damage must be to the present files; names in folders differ between runs.
             store.remove().unwrap();
             make(&store);
             let now = files(Path::new(args[3]));
@@ -217,7 +217,7 @@ pub(crate) fn child(args: &[&str]) {
     }
 }
 
-/// Neither our lock nor our seal.
+/// Returns `true` for the store's files, but not for barid's lock and seal.
 fn is_the_stores(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension != "lock" && extension != "seal"
@@ -228,7 +228,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files.map(|path| (path.clone(), disk::read(&path).unwrap())).collect()
 }
 
-/// Puts back what a case changed.
+/// Restores the files that a case changed.
 fn restore(left: &[(PathBuf, Vec<u8>)], pristine: &[(PathBuf, Vec<u8>)]) {
     for (path, _) in left {
         if !pristine.iter().any(|(known, _)| known == path) {
@@ -254,15 +254,15 @@ fn key(n: u32) -> Vec<u8> {
     [&b"r"[..], &n.to_be_bytes()].concat()
 }
 
-/// The value of a record in its n-th version.
+/// Returns the value of a record in its n-th version.
 fn value(n: u32, version: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(u64::from(n) << 8 | version);
     let len = if n.is_multiple_of(50) { 9_000 } else { rng.usize(30..500) };
     framed(&key(n), &text(&mut rng, len))
 }
 
-/// Counts the changes of the store, so that one which went back to an older state is found out;
-/// who keeps records in a store does the same.
+/// Counts the changes of the store, which detects a store that returned to an older state; caches
+/// with records in a store do the same.
 fn count(batch: &mut Batch, changes: u8) {
     batch.put(COUNTER, &framed(COUNTER, &[changes]));
 }
@@ -273,7 +273,7 @@ fn make(store: &Store) {
     let mut writer = store.create().unwrap();
     writer.apply(&batch).unwrap();
     writer.close().unwrap();
-    // Some are replaced and removed, so that there is free space.
+    // Some are replaced and removed, to create free space.
     batch.clear();
     count(&mut batch, 1);
     (0..RECORDS).step_by(7).for_each(|n| batch.put(&key(n), &value(n, 1)));
@@ -283,7 +283,7 @@ fn make(store: &Store) {
     writer.close().unwrap();
 }
 
-/// What [`make`] and then [`change`] leave of a record.
+/// Returns the record that [`make`] and then [`change`] leave.
 fn expected(n: u32, changed: bool) -> Option<Vec<u8>> {
     match n {
         _ if changed && n.is_multiple_of(3) => Some(value(n, 2)),
@@ -320,7 +320,7 @@ fn run(store: &Store, nth: usize) -> Counts {
         match change(store) {
             Ok(()) => {
                 counts.written = 1;
-                // What was damaged before may still be.
+                // Earlier damage may still be there.
                 drop(read(store, true).inspect_err(is_clear));
             }
             Err(error) => is_clear(&error),
@@ -334,7 +334,8 @@ fn is_clear(error: &Error) {
     assert!(fits, "{error:?}");
 }
 
-/// How many records are missing, and how many give themselves away; a wrong one is a failure.
+/// Returns the numbers of missing records and of records that are detected as damaged; fails at a
+/// wrong one.
 fn read(store: &Store, changed: bool) -> Result<(usize, usize)> {
     let mut reader = store.read()?;
     let changes = reader.value(COUNTER)?.and_then(|value| content(COUNTER, &value));
@@ -361,14 +362,14 @@ fn read(store: &Store, changed: bool) -> Result<(usize, usize)> {
     }
     let mut seen = 0;
     reader.scan(b"", &mut |key, found| {
-        // A key that was never written is as good as a checksum that does not fit.
+        // An unknown key counts as detected, like a wrong checksum.
         if key != COUNTER && content(key, found).is_some() {
             let n = u32::from_be_bytes(key[1..].try_into().unwrap());
             let right = expected(n, changed).is_some_and(|expected| expected == found);
             assert!(right, "record {n} is wrong in a scan");
         }
         seen += 1;
-        // A damaged list may have no end.
+        // A damaged list may be endless.
         seen < 100 * RECORDS
     })?;
     assert!(seen < 100 * RECORDS, "a scan without an end");

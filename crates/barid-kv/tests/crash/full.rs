@@ -1,4 +1,4 @@
-//! A full disk: an error that says so, and nothing else is harmed.
+//! A full disk: the error names it, and nothing else is harmed.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::world::{Session as _, World, choice, content, for_each_store, framed,
 
 for_each_store!(disk, crate::crash::full::full_disk);
 
-/// How long a child may be silent.
+/// The longest silence of a child.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Batches of 64 KB that no disk of these tests can take.
+/// Batches of 64 KB, more than any disk of these tests can hold.
 const BATCHES: u32 = 1_500;
 
-/// Runs a child on a small file system of its own, which ends with it.
+/// Runs a child on a small file system of its own, which is removed with it.
 fn full_disk(name: &str) {
     let Some(choice) = choice(name) else { return };
     let world = World::new();
@@ -57,7 +57,7 @@ fn fill(batch: &mut Batch, nth: u32) {
     }
 }
 
-/// Applies batches, and tells how many were; ends with the error.
+/// Applies batches and counts them; ends with the error.
 fn apply_all(mut writer: Writer, applied: &mut u32) -> Result<()> {
     let mut batch = Batch::new();
     for nth in 1..=BATCHES {

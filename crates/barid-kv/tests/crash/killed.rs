@@ -1,4 +1,4 @@
-//! A writer that is killed: what it acknowledged is there, and no half of a batch.
+//! A killed writer: its acknowledged batches are there, and no half of a batch.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -15,16 +15,16 @@ use crate::world::{
 for_each_store!(updating, crate::crash::killed::while_updating);
 for_each_store!(creating, crate::crash::killed::while_creating);
 
-/// How long a child may be silent.
+/// The longest silence of a child.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Kills of an ordinary run, per store; there are nine.
 const KILLS: usize = 12;
 /// Batches of one session.
 const BATCHES: u32 = 5;
-/// Holds the number of the last batch.
+/// Key of the number of the last batch.
 const COUNTER: &[u8] = b"m";
 
-/// The batch of that number: always the same one.
+/// Fills the batch of that number, which is always the same.
 fn fill(batch: &mut Batch, nth: u32) {
     let mut rng = fastrand::Rng::with_seed(u64::from(nth));
     batch.clear();
@@ -40,7 +40,7 @@ fn fill(batch: &mut Batch, nth: u32) {
     batch.put(COUNTER, &framed(COUNTER, &nth.to_le_bytes()));
 }
 
-/// Creates a store, or writes one on, and tells the number of each batch that is applied.
+/// Creates or continues a store, and reports the number of each applied batch.
 pub(crate) fn child(args: &[&str]) {
     let store = store(Choice::parse(args[0]).unwrap(), Path::new(args[1]));
     let (mut nth, create): (u32, bool) = (args[2].parse().unwrap(), args[3] == "create");
@@ -62,7 +62,7 @@ pub(crate) fn child(args: &[&str]) {
     }
 }
 
-/// Lets a child work for some random time and kills it; gives the last line that it said.
+/// Lets a child work for some random time and kills it; returns its last line.
 fn kill(store: &Store, nth: u32, how: &str, rng: &mut fastrand::Rng) -> Option<String> {
     let (choice, path) = (store.choice().to_string(), store.path().to_str().unwrap());
     let mut child = Child::spawn("die", &[&choice, path, &nth.to_string(), how]);
@@ -78,7 +78,7 @@ fn kill(store: &Store, nth: u32, how: &str, rng: &mut fastrand::Rng) -> Option<S
     child.kill().into_iter().next_back().or(last)
 }
 
-/// Opens what a killed writer left. A child that it had may live a moment longer.
+/// Opens the store of a killed writer. A child of the writer may live a moment longer.
 fn reopen(store: &Store) -> Result<barid_kv::Reader, Error> {
     match store.read() {
         Err(Error::Busy { .. }) => store.read(),
@@ -86,7 +86,7 @@ fn reopen(store: &Store) -> Result<barid_kv::Reader, Error> {
     }
 }
 
-/// Batches are there up to one that is the last acknowledged or the one after it.
+/// Asserts that the store has all batches up to the last acknowledged one or the one after it.
 fn while_updating(name: &str) {
     let Some(choice) = choice(name) else { return };
     let atomic = choice.kv.capabilities().atomic;
@@ -114,7 +114,7 @@ fn while_updating(name: &str) {
             Ok(found) if advance(&found, &mut pairs, &mut at, acknowledged) => {
                 kept += 1;
                 state = Some((at, pairs));
-                // What is kept can be written on.
+                // The store can still be written.
                 store.write().and_then(Writer::close).unwrap();
             }
             Ok(_) => panic!("{choice}, kill {nth}: not the batches up to {acknowledged}"),
@@ -131,8 +131,8 @@ fn while_updating(name: &str) {
     assert!(batches > 0, "{choice}: nothing was ever applied");
 }
 
-/// Whether `found` is what the batches up to `acknowledged`, or one more, leave; if so the model
-/// is brought to that state.
+/// Returns `true` if `found` is the result of the batches up to `acknowledged`, or one more; then
+/// brings the model to that state.
 fn advance(
     found: &[(Vec<u8>, Vec<u8>)],
     pairs: &mut Pairs,
@@ -158,7 +158,7 @@ fn advance(
     found.into_iter().map(|(key, value)| (key, value)).eq(pairs.iter())
 }
 
-/// A new store is there whole or damaged; in both cases it can be removed, and made anew.
+/// Asserts that a new store is complete or damaged, and that it can be removed and recreated.
 fn while_creating(name: &str) {
     let Some(choice) = choice(name) else { return };
     let mut rng = fastrand::Rng::with_seed(8);

@@ -1,4 +1,4 @@
-//! What may befall a store: damaged files, a killed writer, a full disk.
+//! Accidents of stores: damaged files, a killed writer, a full disk.
 
 pub(crate) mod damage;
 pub(crate) mod full;

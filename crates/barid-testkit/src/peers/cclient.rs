@@ -146,8 +146,8 @@ impl CClient {
         numbers.map_err(|_| io::Error::other(format!("sort {keys}: {text}")))
     }
 
-    /// Sends a command of the driver (`peers/cclient.c` lists them); its lines. What the library
-    /// says meanwhile is added to [`CClient::messages`]. Bytes that are no UTF-8 are replaced.
+    /// Sends a command of the driver (`peers/cclient.c` lists them). Returns its lines. Messages of
+    /// the library are added to [`CClient::messages`]. Bytes that are not UTF-8 are replaced.
     pub fn command(&mut self, text: &str) -> io::Result<Vec<String>> {
         let input = self.input.as_mut().expect("because only the end takes it");
         writeln!(input, "{text}")?;

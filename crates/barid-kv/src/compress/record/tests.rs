@@ -1,4 +1,4 @@
-//! Frames of records: what comes back, and what does not.
+//! Frames of records: valid and damaged ones.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ fn no_dictionary(_: u8) -> Option<Arc<Dictionary>> {
     None
 }
 
-/// Something like a header record.
+/// Returns text like a header record.
 fn text_record(random: &mut fastrand::Rng) -> Vec<u8> {
     let who = ["Ann Other", "Bob \"B\" Smith", "Carol", "Dave Q. Public", "Eve"];
     let list = ["linux-man", "linux-kernel", "usrp-users"];
@@ -48,7 +48,7 @@ fn every_choice() -> Vec<Compression> {
         .collect()
 }
 
-/// Records of every sort that there is.
+/// Returns records of all kinds.
 fn records() -> Vec<Vec<u8>> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut records = vec![Vec::new(), vec![0], vec![b'a'; 700], vec![0; 200_000]];
@@ -125,7 +125,7 @@ fn damage_is_noticed() {
     assert!(decoder.raw.capacity() < 4 * raw.len());
 }
 
-/// A frame with a right checksum around anything.
+/// Returns a frame with a valid checksum around any bytes.
 fn frame(coding: u8, id: Option<u8>, rest: &[u8]) -> Vec<u8> {
     let mut stored = vec![RECORD_VERSION << 4 | coding];
     stored.extend(id);
@@ -184,7 +184,7 @@ const OLD_RAW: &[u8] = b"Tue, 9 Jan 2024 10:11:12 +0000 Ann Other <ann@example.o
     <124@mail.example.org>";
 const OLD_SEED: u64 = 11;
 
-/// Frames of [`OLD_RAW`] as version 1 writes them; they are never made again.
+/// Frames of [`OLD_RAW`] as version 1 writes them; never regenerate them.
 const OLD_FRAMES: [(Method, &[u8]); 5] = [
     (
         Method::None,

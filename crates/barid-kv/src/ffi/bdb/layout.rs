@@ -1,16 +1,16 @@
 //! Methods of libdb's handles, which are members of structures that its header declares.
 //!
-//! The offsets are those of all releases of version 5.3 where pointers, `long` and `time_t` have 64
-//! bits. A test compares them with the header where that is installed, and [`super::trial`] tries
-//! them in a child before any file is opened with them.
+//! The offsets are those of all releases of version 5.3 on platforms where pointers, `long` and
+//! `time_t` have 64 bits. A test compares them with the header if it is installed, and
+//! [`super::trial`] tries them in a child before any file is opened with them.
 
 #![expect(unsafe_code, reason = "reads function pointers out of handles of the library")]
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The version whose handles these are.
+/// The version with these handles.
 pub(super) const VERSION: (c_int, c_int) = (5, 3);
-/// The offsets are known for machines of this kind.
+/// `true` on machines for which the offsets are known.
 pub(super) const IS_KNOWN: bool = cfg!(all(target_pointer_width = "64", target_os = "linux"));
 
 /// `DB_CREATE`.
@@ -32,7 +32,7 @@ pub(super) const NOTFOUND: c_int = -30_988;
 
 /// `DB`, `DBC` or `DB_TXN`.
 pub(super) type Handle = *mut c_void;
-/// Takes messages of the library.
+/// A callback for messages of the library.
 pub(super) type ErrorCall = unsafe extern "C" fn(*const c_void, *const c_char, *const c_char);
 
 /// `DBT`: the bytes of a key or value.
@@ -51,7 +51,7 @@ impl Bytes {
         Self { data: bytes.as_ptr(), len: bytes.len() as u32, ..Self::place() }
     }
 
-    /// Returns a place for bytes of the library.
+    /// Returns an empty place for bytes of the library.
     pub(super) fn place() -> Self {
         let (data, app_data) = (std::ptr::null(), std::ptr::null());
         Self { data, len: 0, unused: [0; 3], app_data, flags: 0 }
@@ -78,7 +78,7 @@ macro_rules! methods {
             /// Reads the methods of a handle.
             ///
             /// # Safety
-            /// The handle is open, and one of the library's version that is known here.
+            /// The handle is open, and belongs to a library of the known version.
             pub(super) unsafe fn of(handle: Handle) -> Self {
                 // SAFETY: the caller's promise; the members are function pointers of these types.
                 unsafe {

@@ -1,7 +1,7 @@
 //! libdb: the functions that it exports by name, and the methods of its handles ([`layout`]).
 //!
-//! A handle is used by one thread at a time; without an environment the library has no state that
-//! handles share but a table of system calls, which is set once.
+//! A handle is used by one thread at a time; without an environment the handles of the library
+//! share no state except a table of system calls, which is set once.
 
 #![expect(unsafe_code, reason = "calls libdb, whose rules its reference manual tells")]
 
@@ -21,7 +21,7 @@ use crate::kv::Visit;
 
 use layout::{Bytes, CursorMethods, DbMethods, Handle};
 
-/// Where it comes from.
+/// The shared library and its Debian package.
 pub(crate) static LIBRARY: Library = Library { names: &["libdb-5.3.so"], package: "libdb5.3" };
 
 type Fsync = unsafe extern "C" fn(c_int) -> c_int;
@@ -34,7 +34,7 @@ crate::library::functions! {
         db_strerror: fn(c_int) -> *const c_char,
         db_env_set_func_fsync: fn(Fsync) -> c_int,
     } optional {
-        // Methods, which nobody calls by these names.
+        // Methods, which are not called by these names.
         __db_close_pp: fn(),
         __db_cursor_pp: fn(),
         __db_del_pp: fn(),
@@ -48,14 +48,14 @@ crate::library::functions! {
     }
 }
 
-/// How a file is opened.
+/// The options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Whether it is changed.
+    /// `true` to open the file for writing.
     pub(crate) write: bool,
-    /// Bytes of a page, if it is to be made; it must not be there.
+    /// Bytes of a page, to create the file, which must not exist.
     pub(crate) create: Option<u32>,
-    /// Bytes of pages that are kept in memory.
+    /// Bytes of pages that are cached in memory.
     pub(crate) cache_len: u32,
 }
 
@@ -77,7 +77,7 @@ struct Cursor<'a> {
     methods: CursorMethods,
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub(crate) fn version() -> crate::Result<String> {
     let api = api()?;
     let (major, minor, patch) = version_of(api);
@@ -91,13 +91,13 @@ fn version_of(api: &Api) -> (c_int, c_int, c_int) {
     (major, minor, patch)
 }
 
-/// Returns the library if its version is the one whose handles are known, and a trial in a child
-/// has shown that they are.
+/// Returns the library if its version is the one with known handles, and a trial in a child has
+/// confirmed them.
 fn api() -> crate::Result<&'static Api> {
     static SILENCED: Once = Once::new();
     let api = Api::get()?;
     trial::check(api)?;
-    // Closing waits for the disk otherwise. Who wants that waits after it.
+    // Otherwise closing waits for the disk. Callers that need that wait afterwards.
     SILENCED.call_once(|| {
         // SAFETY: the function does as the one it replaces; called before any handle is made.
         unsafe { (api.db_env_set_func_fsync)(fsync) };
@@ -106,12 +106,12 @@ fn api() -> crate::Result<&'static Api> {
 }
 
 thread_local! {
-    /// Whether this thread is in a call that is not to wait for the disk.
+    /// `true` while this thread is in a call that must not wait for the disk.
     static HASTY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the library has for `fsync`. There is one for the whole process, and whoever else in it
-/// uses the library relies on it.
+/// The library's replacement for `fsync`. It is set for the whole process, and other users of the
+/// library in the process rely on it.
 unsafe extern "C" fn fsync(descriptor: c_int) -> c_int {
     if HASTY.get() {
         return 0;
@@ -122,7 +122,7 @@ unsafe extern "C" fn fsync(descriptor: c_int) -> c_int {
     synced.map_or_else(rustix::io::Errno::raw_os_error, |()| 0)
 }
 
-/// Makes a call of the library that is not to wait for the disk.
+/// Makes a call of the library without waiting for the disk.
 fn hasty<T>(call: impl FnOnce() -> T) -> T {
     HASTY.set(true);
     let returned = call();
@@ -140,7 +140,7 @@ unsafe fn bytes<'a>(found: &Bytes) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(found.data, found.len as usize) }
 }
 
-/// Takes messages of the library, and prints none.
+/// Ignores messages of the library.
 unsafe extern "C" fn say_nothing(_: *const c_void, _: *const c_char, _: *const c_char) {}
 
 impl Bdb {
@@ -156,7 +156,7 @@ impl Bdb {
         Ok(db)
     }
 
-    /// Makes a handle; nothing is open yet.
+    /// Creates a handle; nothing is open yet.
     fn create(api: &'static Api) -> Outcome<Self> {
         let mut db = ptr::null_mut();
         // SAFETY: `db` is a place for a handle; none is part of an environment.
@@ -168,7 +168,7 @@ impl Bdb {
         }
     }
 
-    /// Opens what the handle is for: a file, or a list in memory where `path` is null.
+    /// Opens the file at `path`, or a list in memory if `path` is null.
     fn set_up(&self, path: *const c_char, flags: u32, options: Options) -> Outcome<()> {
         let (db, methods) = (self.db.as_ptr(), &self.methods);
         // SAFETY: the handle is made and nothing is open yet; the function takes any text.
@@ -191,7 +191,7 @@ impl Bdb {
         if returned == 0 { Ok(()) } else { Err(failure(self.api, returned)) }
     }
 
-    /// Shows the value of `key`; `false` if there is none.
+    /// Passes the value of `key` to `visit`; `false` if there is none.
     pub(crate) fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let (mut key, mut value) = (Bytes::of(key), Bytes::place());
         // SAFETY: the handle is open, the key is only read, `value` is a place for what is found.
@@ -231,7 +231,7 @@ impl Bdb {
         Ok(Cursor { bdb: self, cursor, methods })
     }
 
-    /// Gives `key` the value.
+    /// Sets the value of `key`.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (mut key, mut value) = (Bytes::of(key), Bytes::of(value));
         // SAFETY: the handle is open, key and value are only read.
@@ -240,7 +240,7 @@ impl Bdb {
         }))
     }
 
-    /// Removes `key`, if it is there.
+    /// Removes `key`, if it exists.
     pub(crate) fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let mut key = Bytes::of(key);
         // SAFETY: the handle is open, the key is only read.
@@ -250,13 +250,13 @@ impl Bdb {
         if returned == layout::NOTFOUND { Ok(()) } else { self.done(returned) }
     }
 
-    /// Hands what is in memory only to the system.
+    /// Writes cached changes to the operating system.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         // SAFETY: the handle is open.
         self.done(hasty(|| unsafe { (self.methods.sync)(self.db.as_ptr(), 0) }))
     }
 
-    /// Writes what is in memory only, and closes the file.
+    /// Writes cached changes, and closes the file.
     pub(crate) fn close(self) -> Outcome<()> {
         let bdb = std::mem::ManuallyDrop::new(self);
         // SAFETY: the handle is open, and is never used again.
@@ -272,7 +272,8 @@ impl Drop for Bdb {
 }
 
 impl Cursor<'_> {
-    /// The next pair, or the first from a key on. It stays until the cursor is used again.
+    /// Returns the next pair, or the first from a key on. It is valid until the cursor is used
+    /// again.
     fn next(&mut self, from: Option<&[u8]>) -> Outcome<Option<(&[u8], &[u8])>> {
         let (mut key, how) = match from {
             Some(from) => (Bytes::of(from), layout::SET_RANGE),
@@ -298,9 +299,9 @@ impl Drop for Cursor<'_> {
 }
 
 fn failure(api: &Api, code: c_int) -> Failure {
-    /// What the library says when a page cannot be written, whatever the reason.
+    /// The library's error for any failure to write a page.
     const IO: c_int = 5;
-    /// What the system says of a page that is not there, or of a file that is none of the library.
+    /// The system's error for a missing page, or a file of another kind.
     const INVALID: c_int = 22;
     let system = io::Error::last_os_error();
     if code == IO && system.kind() == io::ErrorKind::StorageFull {
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn others_wait_for_the_disk() {
-        /// What the system says of a pipe that is to reach the disk.
+        /// The system's error for syncing a pipe.
         const INVALID: c_int = 22;
         let (pipe, _end) = io::pipe().unwrap();
         // SAFETY: the descriptor is open.

@@ -1,9 +1,9 @@
-//! Proof that the handles of a library are what [`super::layout`] says.
+//! A check that the handles of a library match [`super::layout`].
 //!
 //! Calls through a wrong offset could do anything. So the version must be the known one; then a
-//! child makes handles, compares their methods with the functions that the library exports, as far
-//! as it does, and writes and reads a list in memory with them. Only after that does this process
-//! open any file with the library.
+//! child creates handles, compares their methods with the functions that the library exports, as
+//! far as it exports them, and writes and reads a list in memory with them. Only after that does
+//! this process open any file with the library.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -17,9 +17,9 @@ use crate::Error;
 use crate::ffi::failure::Failure;
 use crate::ffi::probe::{Bounds, Child, Ending};
 
-/// How long the child may take.
+/// The time limit of the child.
 const TIME: Duration = Duration::from_secs(20);
-/// What the child says if all is well.
+/// The child's answer if the check succeeds.
 const FINE: &[u8] = b"fine";
 /// Memory for pages of the list in memory.
 const CACHE_LEN: u32 = 256 << 10;
@@ -29,7 +29,7 @@ const PAGE_LEN: u32 = 4096;
 /// Tries the library once in a process.
 ///
 /// # Errors
-/// [`Error::Unavailable`] if it is not laid out as is known.
+/// Returns [`Error::Unavailable`] if its layout is not the known one.
 pub(super) fn check(api: &'static Api) -> crate::Result<()> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| run(api)).clone();
@@ -68,7 +68,7 @@ fn answer(tried: Result<(), String>) -> Vec<u8> {
     tried.map_or_else(String::into_bytes, |()| FINE.to_vec())
 }
 
-/// Tries everything that is used of the library, but for files.
+/// Tries all functions that are used, except those for files.
 fn tried(api: &'static Api) -> Result<(), String> {
     let mut db = Bdb::create(api).map_err(failed)?;
     check_db(api, &db)?;
@@ -126,7 +126,7 @@ fn check_db(api: &Api, db: &Bdb) -> Result<(), String> {
     ])
 }
 
-/// Does the same for a cursor.
+/// Compares the methods of a cursor likewise.
 fn check_cursor(api: &Api, db: &mut Bdb) -> Result<(), String> {
     let CursorMethods { close, get } = db.cursor().map_err(failed)?.methods;
     compare(&[
