@@ -3,10 +3,10 @@
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    // One process a message is how mail is filtered. At a fixed address nothing of the program has
-    // to be relocated when it starts: 14,000 addresses, and a copy of every page that holds one, a
-    // tenth of all that a process does for one message. Stack, heap and libraries stay where chance
-    // puts them.
+    // Mail filters start one process per message. At a fixed address, nothing in the program needs
+    // relocation at startup; otherwise 14,000 addresses do, with a copy of every page that contains
+    // one, a tenth of the total cost of a process for one message. Stack, heap and libraries stay
+    // randomized.
     if target("OS") == "linux" && target("ENV") == "gnu" {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }

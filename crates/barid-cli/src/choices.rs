@@ -7,15 +7,15 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
-/// Reads `NAME` or `NAME:BUILTIN`; whether its library is here is seen when it is used.
+/// Parses `NAME` or `NAME:BUILTIN`; its library is looked up only when the store is used.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreParser;
 
-/// Reads `METHOD` or `METHOD:LEVEL`.
+/// Parses `METHOD` or `METHOD:LEVEL`.
 #[derive(Clone, Debug)]
 pub(crate) struct CompressionParser;
 
-/// What else there is.
+/// The alternatives named in errors.
 const LISTED: &str = "`barid cache stores` tells of each, --compress compresses in any";
 
 type Values = Box<dyn Iterator<Item = PossibleValue>>;
@@ -64,7 +64,7 @@ impl TypedValueParser for CompressionParser {
     }
 }
 
-/// `error: invalid value 'lmbd' for '--store <NAME>': ...`
+/// Returns an error such as `error: invalid value 'lmbd' for '--store <NAME>': ...`.
 fn invalid(cmd: &Command, arg: Option<&Arg>, value: &OsStr, why: &str) -> Error {
     let arg = arg.map(ToString::to_string).unwrap_or_default();
     let value = value.to_string_lossy();

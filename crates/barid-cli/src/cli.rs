@@ -1,4 +1,4 @@
-//! What can be asked of the program.
+//! The command line: global options and commands.
 
 use std::path::PathBuf;
 
@@ -139,7 +139,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether caches are means and not ends, so that a damaged one may be removed on the way.
+    /// Returns `true` if the command uses caches only as a means, so that a damaged one may be
+    /// removed on the way.
     pub(crate) fn opens_mailboxes(&self) -> bool {
         match self {
             Self::Cache(args) => args.opens_mailboxes(),
@@ -147,7 +148,7 @@ impl Command {
         }
     }
 
-    /// Does what was asked.
+    /// Runs the command.
     pub(crate) fn run(&self, context: &mut Context) -> anyhow::Result<Outcome> {
         match self {
             Self::Status(args) => status::run(context, args),

@@ -1,4 +1,4 @@
-//! What every command works with: options, standard output, and how to talk to the person.
+//! The environment of every command: options, standard output, and messages to the user.
 
 use std::cell::Cell;
 use std::env;
@@ -25,7 +25,7 @@ use crate::output::style::Style;
 use crate::output::tree::Glyphs;
 use crate::signals;
 
-/// The surroundings of a command.
+/// The environment of a command.
 pub(crate) struct Context {
     /// The global options.
     pub(crate) global: GlobalArgs,
@@ -35,24 +35,24 @@ pub(crate) struct Context {
     pub(crate) style: Style,
     /// The colours of standard error.
     error_style: Style,
-    /// Whether something that was opened has messages that cannot be read.
+    /// `true` if an opened mailbox has messages that cannot be read.
     pub(crate) is_incomplete: Cell<bool>,
-    /// Whether a mailbox was changed, or may have been: then the command is not done once more.
+    /// `true` if a mailbox was or may have been changed: then the command is not retried.
     pub(crate) has_changed: Cell<bool>,
-    /// The terminal knows no escape sequences.
+    /// `true` if the terminal does not support escape sequences.
     is_dumb: bool,
-    /// Cells of a line, if standard output is a terminal.
+    /// Columns of a line, if standard output is a terminal.
     pub(crate) width: Option<usize>,
 }
 
 impl Context {
-    /// Looks at the terminal and the environment.
+    /// Inspects the terminal and the environment.
     pub(crate) fn new(global: GlobalArgs) -> Self {
         let is_dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb;
         let terminal = io::stdout().is_terminal();
         let error_terminal = io::stderr().is_terminal();
-        // A terminal that does not know its size gives none.
+        // 80 columns if the terminal does not report its size.
         let width = || terminal_size::terminal_size().map_or(80, |(width, _)| width.0.into());
         Self {
             style: Style::new(global.color, terminal, no_color),
@@ -66,7 +66,7 @@ impl Context {
         }
     }
 
-    /// The branches that trees are drawn with: box drawing where the locale is UTF-8.
+    /// Returns the characters of tree branches: box drawing if the locale is UTF-8.
     pub(crate) fn glyphs(&self) -> Glyphs {
         let set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set).and_then(env::var_os);
@@ -75,7 +75,7 @@ impl Context {
         if utf8 { Glyphs::UNICODE } else { Glyphs::ASCII }
     }
 
-    /// The folder of the caches; `None` with `--no-cache`, or where there is no place for one.
+    /// Returns the folder of the caches; `None` with `--no-cache`, or if no folder is known.
     pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
         if self.global.no_cache {
             return None;
@@ -83,7 +83,7 @@ impl Context {
         self.global.cache_dir.clone().or_else(dirs::cache_dir)
     }
 
-    /// The folder of the state.
+    /// Returns the folder of the state.
     pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
         let dir = self.global.state_dir.clone().or_else(dirs::state_dir);
         dir.ok_or_else(|| {
@@ -94,7 +94,7 @@ impl Context {
         })
     }
 
-    /// How mailboxes are opened, as the global options say.
+    /// Returns the options for opening mailboxes, from the global options.
     pub(crate) fn open_options(&self) -> anyhow::Result<OpenOptions> {
         let mut options = OpenOptions::new(self.cache_dir(), self.state_dir()?);
         options.store = self.global.store;
@@ -104,17 +104,17 @@ impl Context {
         Ok(options)
     }
 
-    /// Opens a mailbox, with progress on a terminal, and prints what there is to note.
+    /// Opens a mailbox, with progress on a terminal, and prints the notes.
     pub(crate) fn open(&self, mailbox: &OsStr) -> anyhow::Result<Mailbox> {
         self.open_spec(&parse_spec(mailbox))
     }
 
-    /// As [`Context::open`], for a mailbox whose path is known to be one.
+    /// Does the same as [`Context::open`], for a parsed mailbox name.
     pub(crate) fn open_spec(&self, spec: &MailboxSpec) -> anyhow::Result<Mailbox> {
         self.open_with(spec, &|_| {})
     }
 
-    /// As [`Context::open_spec`], with other options than the global ones say.
+    /// Does the same as [`Context::open_spec`], with options changed by `adjust`.
     pub(crate) fn open_with(
         &self,
         spec: &MailboxSpec,
@@ -123,7 +123,7 @@ impl Context {
         Ok(self.open_adjusted(spec, adjust, |_| Ok(()))?.0)
     }
 
-    /// As [`Context::open`], then does `work`, which tells its progress as opening does.
+    /// Does the same as [`Context::open`], then runs `work` with the same progress display.
     pub(crate) fn open_and<T>(
         &self,
         mailbox: &OsStr,
@@ -159,7 +159,7 @@ impl Context {
         Ok((mailbox, done))
     }
 
-    /// Does long work that tells its progress through the options.
+    /// Runs long work that reports its progress through the options.
     pub(crate) fn with_progress<T>(
         &self,
         work: impl FnOnce(&OpenOptions) -> barid::Result<T>,
@@ -172,8 +172,8 @@ impl Context {
         Ok(result?)
     }
 
-    /// Does long work that tells its progress, which stands on a line that also tells when `stop`
-    /// is set.
+    /// Runs long work that reports its progress, shown on a line that also indicates when `stop` is
+    /// set.
     pub(crate) fn with_line<T>(
         &self,
         stop: Option<Arc<AtomicBool>>,
@@ -200,12 +200,12 @@ impl Context {
         result
     }
 
-    /// Prints what an opening has noted, as far as it is of interest.
+    /// Prints the notes of an opening that are of interest.
     pub(crate) fn print_notes(&self, mailbox: &Mailbox) {
         self.print_new_notes(mailbox, &[]);
     }
 
-    /// Prints what was noted since there were these notes.
+    /// Prints the notes that are not in `known`.
     pub(crate) fn print_new_notes(&self, mailbox: &Mailbox, known: &[Note]) {
         for note in mailbox.notes().iter().filter(|note| !known.contains(note)) {
             if note.kind == NoteKind::Unreadable {
@@ -222,8 +222,9 @@ impl Context {
         }
     }
 
-    /// Prepares for doing the command once more after an error of the cache, if that is what it is.
-    /// A cache is checked as it is read, so damage may show itself after the mailbox was opened.
+    /// Prepares a retry of the command after an error of the cache; returns `false` for other
+    /// errors. Caches are checked as they are read, so damage may appear after the mailbox was
+    /// opened.
     pub(crate) fn recovers(&mut self, error: &anyhow::Error) -> bool {
         if self.has_changed.get() {
             return false;
@@ -254,14 +255,14 @@ impl Context {
         }
     }
 
-    /// Says something of interest, with `--verbose`.
+    /// Prints a note with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.global.verbose {
             self.error_line("note", &visible(text.as_bytes()));
         }
     }
 
-    /// Prints a line to standard error, after its kind. The text is made of visible characters.
+    /// Prints a line to standard error, after its kind. `text` must consist of visible characters.
     pub(crate) fn error_line(&self, kind: &str, text: &str) {
         let style = self.error_style;
         let color = match kind {
@@ -270,13 +271,13 @@ impl Context {
             _ => style.cyan,
         };
         let line = format!("{color}{kind}:{} {text}\n", style.reset);
-        // Standard error may be closed; there is nobody left to tell.
+        // If standard error is closed, nobody can be told.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 }
 
-/// Parses `PATH` or `FORMAT:PATH`. The path may have bytes that are no UTF-8; a name as `barid
-/// folders` tells it, below its Maildir, leads to the Maildir++ folder.
+/// Parses `PATH` or `FORMAT:PATH`. The path may contain bytes that are not UTF-8; a name as printed
+/// by `barid folders`, below its Maildir, is resolved to the Maildir++ folder.
 pub(crate) fn parse_spec(text: &OsStr) -> MailboxSpec {
     let spec = MailboxSpec::parse(&text.to_string_lossy());
     let bytes = text.as_bytes();

@@ -1,20 +1,21 @@
-//! Where caches and state are by default (XDG Base Directory Specification 0.8).
+//! Default folders of caches and state (XDG Base Directory Specification 0.8).
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folder for caches, if the environment names one or a home.
+/// Returns the folder for caches, if the environment has one or a home.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
     resolve(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"), ".cache")
 }
 
-/// The folder for state, if the environment names one or a home.
+/// Returns the folder for state, if the environment has one or a home.
 pub(crate) fn state_dir() -> Option<PathBuf> {
     resolve(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"), ".local/state")
 }
 
-/// A relative path in the variable is invalid and is ignored, as the specification demands.
+/// Returns the folder. Relative paths in the variables are invalid and ignored, as the
+/// specification demands.
 fn resolve(base: Option<OsString>, home: Option<OsString>, default: &str) -> Option<PathBuf> {
     let absolute = |path: &OsString| Path::new(path).is_absolute();
     let base = base.filter(absolute).map(PathBuf::from);

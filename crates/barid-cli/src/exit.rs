@@ -1,4 +1,4 @@
-//! How the program ends: exit code, error and hint.
+//! The end of the program: exit code, error and hint.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,20 +10,20 @@ use crate::context::Context;
 use crate::output::escape::visible;
 use crate::output::sink::SaidOtherwise;
 
-/// How a command ended that was not stopped by an error.
+/// The outcome of a command that was not ended by an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All is well, also where a mailbox is empty.
+    /// Success, even if a mailbox is empty.
     Done,
-    /// What was asked for is not there.
+    /// The requested object does not exist.
     NothingMatched,
     /// The work was done, but something could not be read; that was reported already.
     Incomplete,
-    /// Another code was asked for.
+    /// A specific exit code.
     Code(u8),
 }
 
-/// An error of the program itself, with a way out.
+/// An error of the program itself, with a hint.
 #[derive(Debug)]
 pub(crate) struct WithHint {
     message: String,
@@ -31,7 +31,7 @@ pub(crate) struct WithHint {
 }
 
 impl WithHint {
-    /// An error that says what to do about it.
+    /// Creates an error with a hint on what to do about it.
     pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::new(Self { message: message.into(), hint: hint.into() })
     }
@@ -45,7 +45,7 @@ impl std::fmt::Display for WithHint {
 
 impl std::error::Error for WithHint {}
 
-/// What was asked for is not there: reported like an error, but no failure.
+/// The requested object does not exist: reported like an error, but not a failure.
 #[derive(Debug)]
 pub(crate) struct NotThere(pub(crate) WithHint);
 
@@ -62,13 +62,13 @@ impl std::error::Error for NotThere {
 }
 
 impl NotThere {
-    /// Says what is not there, and where to look.
+    /// Creates an error that says what does not exist, with a hint where to look.
     pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::new(Self(WithHint { message: message.into(), hint: hint.into() }))
     }
 }
 
-/// Tells whether an error says that something is not there.
+/// Returns `true` if an error says that a requested object does not exist.
 pub(crate) fn is_not_there(error: &Error) -> bool {
     error.is::<NotThere>()
         || matches!(
@@ -82,7 +82,7 @@ pub(crate) fn is_not_there(error: &Error) -> bool {
         )
 }
 
-/// Writes what is left, reports an error if there is one, and gives the exit code.
+/// Writes the remaining output, reports an error if there is one, and returns the exit code.
 pub(crate) fn finish(context: &mut Context, result: anyhow::Result<Outcome>) -> ExitCode {
     let result = match context.out.finish() {
         Err(error) if result.is_ok() => Err(error.into()),
@@ -122,7 +122,7 @@ pub(crate) fn report_unreadable(
     outcome
 }
 
-/// The error and those of its causes that it does not name itself.
+/// Returns the error, with those of its causes that its text lacks.
 pub(crate) fn describe(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
@@ -148,7 +148,7 @@ fn hint(error: &Error) -> Option<String> {
     })
 }
 
-/// Tells whether nobody reads standard output any more.
+/// Returns `true` if standard output is a closed pipe.
 fn is_closed_pipe(error: &Error) -> bool {
     error
         .chain()

@@ -1,9 +1,9 @@
 //! `barid flag box 1 -seen`, `barid search box -from:bob`: arguments that begin with a minus and
-//! are no options.
+//! are not options.
 //!
-//! A positional argument that may begin with a minus would swallow every option after it. So what
-//! cannot be an option is moved behind `--`, where it is one of the flags; in a query, whose words
-//! must keep their order, it begins with `!` instead, which means the same there.
+//! A positional argument that may begin with a minus would consume every option after it. So a flag
+//! word that cannot be an option is moved after `--`. The words of a query must keep their order;
+//! there the minus becomes `!`, which means the same.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,13 +14,13 @@ use crate::lazy;
 
 /// The subcommands whose arguments may begin with a minus.
 const SUBCOMMANDS: [&str; 2] = ["flag", SEARCH];
-/// The one where they keep their place.
+/// The subcommand whose words keep their order.
 const SEARCH: &str = "search";
 
-/// Moves flags to be removed to the end, behind `--`, and marks negated terms by `!`. `args` begins
-/// with the name of the program, `define` gives the definition of its options.
+/// Moves flags to remove to the end, after `--`, and marks negated terms with `!`. `args` begins
+/// with the name of the program; `define` returns the definition of its options.
 pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsString> {
-    // Few command lines have the word, and the definition takes a while to make.
+    // Few command lines contain these words, and building the definition takes a while.
     if !args.iter().any(|arg| SUBCOMMANDS.iter().any(|name| arg == name)) {
         return args;
     }
@@ -58,14 +58,14 @@ pub(crate) fn separate(args: Vec<OsString>, define: fn() -> Command) -> Vec<OsSt
     kept
 }
 
-/// An argument with `!` for its minus.
+/// Returns an argument with `!` in place of its minus.
 fn negated(arg: &OsString) -> OsString {
     let mut negated = OsString::from("!");
     negated.push(OsStr::from_bytes(arg.as_bytes().get(1..).unwrap_or_default()));
     negated
 }
 
-/// Where the subcommand stands, if it is the one that is meant.
+/// Returns the index of the subcommand, if it is one of [`SUBCOMMANDS`].
 fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
     let mut at = 1;
     while let Some(arg) = args.get(at) {
@@ -84,7 +84,7 @@ fn subcommand_at(args: &[OsString], command: &Command) -> Option<usize> {
     None
 }
 
-/// Whether letters after a minus are short options, each of them.
+/// Returns `true` if all letters after a minus are short options.
 fn are_options(letters: &str, sub: &str, command: &Command) -> bool {
     let sub = command.find_subcommand(sub);
     let known = |letter: char| {

@@ -1,5 +1,5 @@
-//! Definitions of subcommands that are made only for the one that is named: making all of them
-//! takes longer than much of what is asked.
+//! Lazy definitions of subcommands: only the named one is built, as building all of them takes
+//! longer than many commands.
 
 use std::ffi::OsString;
 use std::ops::Deref;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 
-/// Whether a subcommand is named, so that nobody asks about the others.
+/// `true` if a subcommand is named, so that the others are not needed.
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
 
-/// Looks for the name of a subcommand of `T` in a command line, which is said before anything is
-/// defined. Without one all is defined, as somebody may want to see it.
+/// Searches a command line for the name of a subcommand of `T`; must be called before anything is
+/// defined. Without a name everything is defined, as for help.
 pub(crate) fn look_at<T: Subcommand>(args: &[OsString]) {
     let words = args.iter().skip(1).map(|arg| arg.to_str().unwrap_or_default());
     let mut words = words.take_while(|word| !matches!(*word, "-h" | "--help"));
@@ -19,7 +19,7 @@ pub(crate) fn look_at<T: Subcommand>(args: &[OsString]) {
     IS_NAMED.store(first.is_some_and(T::has_subcommand), Ordering::Relaxed);
 }
 
-/// A definition with nothing left to be made.
+/// Returns a definition that is completely built.
 pub(crate) fn whole(define: fn() -> Command) -> Command {
     let is_named = IS_NAMED.swap(false, Ordering::Relaxed);
     let command = define();

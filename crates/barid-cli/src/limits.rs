@@ -1,15 +1,15 @@
-//! Bounds on what mail can make this program do.
+//! Limits on resources that mail can consume.
 
-/// Branches drawn before a node of a tree; what is deeper shows how much deeper it is.
+/// Branches drawn before a node of a tree; deeper nodes show the number of omitted levels.
 pub(crate) const TREE_DEPTH_MAX: usize = 32;
 
 /// Bytes of output collected before they are written.
 pub(crate) const OUTPUT_BUFFER_LEN: usize = 256 * 1024;
 
-/// Bytes that a pipe is to hold when much is written to it; the most that Linux gives to everybody.
+/// Pipe size in bytes for large output; the most that Linux allows everybody.
 pub(crate) const PIPE_LEN: usize = 1024 * 1024;
 
-/// Lines that one thread writes before it hands them over.
+/// Lines that a thread formats before it hands them over.
 pub(crate) const LINES_PER_BLOCK: usize = 8192;
 
 /// Blocks of lines that may wait to be written, for each thread.
@@ -18,48 +18,48 @@ pub(crate) const BLOCKS_WAITING_MAX: usize = 2;
 /// Addresses of one field that a JSON line lists.
 pub(crate) const ADDRESSES_MAX: usize = 4096;
 
-/// Threads that write lines; more do not make the pipe faster.
+/// Threads that format lines; more do not make the pipe faster.
 pub(crate) const WRITERS_MAX: usize = 4;
 
-/// How often a command is done once more after an error of the cache.
+/// Number of retries of a command after errors of the cache.
 pub(crate) const RECOVERIES_MAX: usize = 5;
 
-/// Damaged records of a cache that `barid cache verify` names.
+/// Damaged records of a cache that `barid cache verify` lists.
 pub(crate) const RECORDS_SHOWN: usize = 10;
 
 /// Bytes of messages that are appended at once.
 pub(crate) const APPEND_BATCH_LEN: usize = 32 * 1024 * 1024;
 
-/// The largest message that is appended from a file.
+/// Size limit of a message appended from a file, in bytes.
 pub(crate) const MESSAGE_LEN_MAX: usize = 1024 * 1024 * 1024;
 
-/// Messages of a mailbox looked up at once to be appended to another.
+/// Messages of a mailbox looked up at once for appending to another.
 pub(crate) const INCOMING_ROWS: u32 = 1024;
 
-/// Messages that are not there, each reported.
+/// Missing messages that are reported one by one.
 pub(crate) const MISSING_SHOWN: usize = 20;
 
-/// Ranges of UIDs in the line that tells what was done.
+/// Ranges of UIDs in the line that reports a change.
 pub(crate) const UID_RANGES_SHOWN: usize = 8;
 
-/// Changes of a watched mailbox that are told at once.
+/// Changes of a watched mailbox that are reported at once.
 pub(crate) const WATCH_ROWS: usize = 256;
 
-/// Messages that could not be copied, each reported.
+/// Messages that could not be copied and are reported one by one.
 pub(crate) const FAILED_SHOWN: usize = 20;
 
-/// The largest file beginning with a From_ line that is looked through for a second message.
+/// Largest file beginning with a From_ line that is searched for a second message, in bytes.
 pub(crate) const ONE_MESSAGE_LEN_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes of a packet of a mail server: its chunks of a body have 64 KB, and its longest header
-/// fields some more.
+/// Most bytes of a packet of a mail server: chunks of a body have 64 KB, and the longest header
+/// fields somewhat more.
 pub(crate) const MILTER_PACKET_LEN_MAX: usize = 1024 * 1024;
 
-/// Tokens whose counts the daemon is asked for at once.
+/// Tokens whose counts are requested from the daemon at once.
 pub(crate) const DAEMON_TOKENS_MAX: usize = 1 << 20;
 
 /// Messages whose subjects are looked up at once.
 pub(crate) const SUBJECT_ROWS: usize = 4096;
 
-/// Bytes of what the kernel tells of this process.
+/// Most bytes of the kernel's status of this process.
 pub(crate) const PROCESS_STATUS_LEN_MAX: usize = 8 * 1024;

@@ -1,4 +1,5 @@
-//! Many lines, quickly: one for each of a list of messages, written by several threads in order.
+//! Fast output of many lines: one for each of a list of messages, formatted by several threads and
+//! written in order.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -8,7 +9,7 @@ use barid::{Mailbox, Summary};
 use crate::limits::{BLOCKS_WAITING_MAX, LINES_PER_BLOCK, WRITERS_MAX};
 use crate::output::sink::Sink;
 
-/// Appends the line of one message.
+/// Formats the line of one message.
 pub(crate) trait WriteLine {
     /// Appends the line, its line feed included.
     fn write_line(&mut self, out: &mut Vec<u8>, summary: &Summary<'_>);
@@ -16,7 +17,7 @@ pub(crate) trait WriteLine {
 
 type Block = barid::Result<Vec<u8>>;
 
-/// Writes a line for each of `rows`, in their order. Every thread has a writer of its own.
+/// Writes a line for each of `rows`, in their order. Every thread has its own writer.
 pub(crate) fn write_lines<W: WriteLine>(
     sink: &mut Sink,
     mailbox: &Mailbox,
@@ -42,7 +43,7 @@ pub(crate) fn write_lines<W: WriteLine>(
             })
             .collect();
         for block in 0..blocks {
-            // A writer that is gone before its last block has panicked; the scope passes that on.
+            // A writer that ended before its last block has panicked; the scope propagates that.
             let Ok(block) = receivers[block % writers].recv() else { break };
             sink.block(&block?)?;
         }
@@ -65,7 +66,7 @@ fn write_here<W: WriteLine>(
     Ok(written?)
 }
 
-/// Writes blocks of lines until they are done, one fails, or nobody wants them any more.
+/// Formats blocks of lines until all are done, one fails, or the receiver is closed.
 fn write_blocks<'a, W: WriteLine>(
     mailbox: &Mailbox,
     blocks: impl Iterator<Item = &'a [u32]>,

@@ -1,7 +1,7 @@
 //! The program `barid`: opens any mailbox at once, lists it and threads it.
 //!
-//! This file only assembles: `cli.rs` says what can be asked, `commands/` holds one file per
-//! subcommand, `output/` what is printed, `exit.rs` how the program ends.
+//! This file only assembles: `cli.rs` defines the command line, `commands/` has one file per
+//! subcommand, `output/` formats output, `exit.rs` ends the program.
 
 mod choices;
 mod cli;
@@ -24,7 +24,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
     let survives = signals::survive_size_limits();
-    // Before anything else, as a process that measures must be small.
+    // First, because a process that measures must be small.
     if let Some(code) = commands::bench::launched() {
         return code;
     }

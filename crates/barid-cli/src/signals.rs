@@ -6,8 +6,8 @@
 //! for the disk, so a thread answers the first signal: it reports what is done so far. A second
 //! signal ends the program at once; nothing is lost by that, since every change survives a crash.
 //!
-//! While a mailbox is opened or input is awaited nothing is half done, and the first signal ends
-//! the program ([`while_idle`]).
+//! While a mailbox is opened or input is awaited, no change is in progress, and the first signal
+//! ends the program ([`while_idle`]).
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -26,10 +26,10 @@ use signal_hook::{flag, low_level};
 use crate::limits::PROCESS_STATUS_LEN_MAX;
 use crate::output::number::{counted, grouped, size};
 
-/// A command that ends within this time after a signal says all there is to say itself.
+/// A command that ends within this time after a signal reports the result itself.
 const ANSWER_AFTER: Duration = Duration::from_millis(300);
 
-/// Set while nothing is half done.
+/// `true` while no change is in progress.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 /// The progress reported last.
 static LAST: Mutex<Option<Progress>> = Mutex::new(None);
@@ -53,7 +53,7 @@ fn ending() -> impl Iterator<Item = i32> {
 }
 
 /// Returns the signals that this process was started to ignore, a bit each, as Linux reports them;
-/// none where that is not known.
+/// 0 if unknown.
 fn ignored() -> u64 {
     let status = OsVfs.open(Path::new("/proc/self/status"), OpenOptions::READ);
     let mut bytes = [0; PROCESS_STATUS_LEN_MAX];
@@ -63,8 +63,8 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// As [`set_when_told_to_end`], for work whose steps may be long: the first signal is answered on
-/// standard error, unless `quiet`.
+/// Does the same as [`set_when_told_to_end`], for work whose steps may be long: the first signal is
+/// answered on standard error, unless `quiet`.
 pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io::Result<()> {
     set_when_told_to_end(stop)?;
     let (mut told, teller) = UnixStream::pair()?;
@@ -78,12 +78,12 @@ pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io
             return;
         }
         if IS_IDLE.load(Ordering::SeqCst) {
-            // The flag is set, so this is as the second signal.
+            // The flag is set, so this acts as the second signal.
             let _ = low_level::raise(which.load(Ordering::SeqCst) as i32);
         }
         std::thread::sleep(ANSWER_AFTER);
         if !quiet {
-            // Standard error may be closed; there is nobody left to tell.
+            // If standard error is closed, nobody can be told.
             let _ = io::stderr().write_all(answer().as_bytes());
         }
     };
@@ -91,7 +91,7 @@ pub(crate) fn answer_when_told_to_end(stop: &Arc<AtomicBool>, quiet: bool) -> io
     Ok(())
 }
 
-/// Does work during which nothing is half done: a signal that asks for an end ends the program.
+/// Runs work during which no change is in progress: a signal that asks for an end ends the program.
 pub(crate) fn while_idle<T>(work: impl FnOnce() -> T) -> T {
     let before = set_idle(true);
     let result = work();
@@ -99,7 +99,7 @@ pub(crate) fn while_idle<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Declares that nothing is half done from now on, or that something may be; returns the state
+/// Declares that from now on no change is in progress, or that one may be; returns the state
 /// before.
 pub(crate) fn set_idle(is_idle: bool) -> bool {
     IS_IDLE.swap(is_idle, Ordering::SeqCst)
@@ -114,7 +114,7 @@ pub(crate) fn note_progress(progress: &Progress) {
     }
 }
 
-/// The answer to the first signal.
+/// Returns the answer to the first signal.
 fn answer() -> String {
     let done = LAST.lock().ok().and_then(|last| *last).map(|last| {
         let of = |done: String, total: String| format!("{done} of {total} are done; ");
@@ -125,20 +125,20 @@ fn answer() -> String {
         }
     });
     let done = done.unwrap_or_default();
-    // A line of progress may stand there.
+    // The terminal may show a progress line.
     let (start, end) = if io::stderr().is_terminal() { ("\r", "\x1b[K") } else { ("", "") };
     format!("{start}note: told to end: {done}ending after this step; again ends at once{end}\n")
 }
 
-/// Makes a write beyond the limit of file sizes an error, which leaves a mailbox as it was, instead
-/// of the end of the program in mid-write: delivery agents set such a limit.
+/// Makes a write beyond the limit of file sizes an error, which leaves a mailbox unchanged, instead
+/// of killing the program in mid-write: delivery agents set such a limit.
 pub(crate) fn survive_size_limits() -> io::Result<()> {
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
-/// Lets a request to give up a lock pass. c-client sends SIGUSR2 to whoever holds the lock of a
-/// session, which would end a program that does not expect it; a lock is held for one change only,
-/// so the other program need not ask.
+/// Ignores requests to release a lock. c-client sends SIGUSR2 to the holder of a session lock,
+/// which would end a program that does not expect it; barid holds a lock for one change only, so
+/// the other program need not ask.
 pub(crate) fn ignore_requests_for_locks() -> io::Result<()> {
     flag::register(SIGUSR2, Arc::new(AtomicBool::new(false))).map(drop)
 }

@@ -1,9 +1,8 @@
-//! Errors of the command line: a subcommand that does not exist gets a suggestion that helps, or
-//! none.
+//! Errors of the command line: an unknown subcommand gets a useful suggestion, or none.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Other programs' words for what a subcommand does, and what to say about them.
+/// Words of other programs for the work of subcommands, with the suggestions.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["move", "mv", "refile"], "`barid copy`, then `barid expunge` of what was copied"),
     (&["count", "wc", "info", "stat"], "`barid status`, or `barid search --count`"),
@@ -22,8 +21,9 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["train", "classify", "learn"], "`barid spam`"),
 ];
 
-/// Gives an unknown subcommand a suggestion by what it means, or keeps one that is a slip of the
-/// fingers away; other suggestions of the parser share a few letters and nothing else.
+/// Adds a suggestion for an unknown subcommand: one that differs by a typing error, otherwise one
+/// with the same meaning. Other suggestions of the parser, which only share a few letters, are
+/// removed.
 pub(crate) fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
@@ -53,7 +53,8 @@ fn meaning(word: &str) -> Option<&'static str> {
     found.map(|(_, meaning)| *meaning)
 }
 
-/// Returns `true` if one word becomes the other by one change in three letters.
+/// Returns `true` if one word becomes the other by few changes: one for every three letters, and
+/// one in a shorter word.
 fn is_slip(word: &str, name: &str) -> bool {
     strsim::osa_distance(word, name) <= (word.chars().count() / 3).max(1)
 }

@@ -1,10 +1,10 @@
-//! The exit status of a command says whether the command did what it was asked, and nothing of
-//! changes that were accepted before: a script that runs a delivery again doubles the mail.
+//! Tests that the exit status of a command only covers what it was asked to do, and not changes
+//! accepted before: a script that repeats a delivery would duplicate the mail.
 
 use crate::support::{Run, World, mbox};
 
-/// The first message stays, the last one goes, and between them stand three that differ in their
-/// bodies only.
+/// The first message stays, the last one is removed, and between them are three that differ only in
+/// their bodies.
 const MESSAGES: [&str; 5] = [
     "Subject: one\nMessage-ID: <1@x>\n\nbody one\n",
     "Subject: twin\n\nbody two\n",
@@ -13,7 +13,7 @@ const MESSAGES: [&str; 5] = [
     "Subject: five\n\nbody five\n",
 ];
 
-/// The verbs that change a mailbox, each asked for something that can be done.
+/// The verbs that change a mailbox, each with arguments that succeed.
 const VERBS: [&[&str]; 8] = [
     &["append", "box.mbox", "new.eml"],
     &["append", "--mbox", "box.mbox", "other.mbox"],
@@ -25,7 +25,7 @@ const VERBS: [&[&str]; 8] = [
     &["undo", "box.mbox"],
 ];
 
-/// A mailbox with a message that can be brought back, in which other changes are pending.
+/// Makes a mailbox with a message that can be brought back and with pending changes.
 fn world(pending: &[&str]) -> World {
     let world = World::new();
     world.write("box.mbox", mbox(&MESSAGES).as_bytes());
@@ -40,7 +40,7 @@ fn world(pending: &[&str]) -> World {
     world
 }
 
-/// Another program writes the mailbox in its place, with these messages.
+/// Replaces the mailbox with these messages, as another program would.
 fn rewrite(world: &World, messages: &[&str]) {
     let file = barid::vfs::OsVfs;
     let options = barid::vfs::OpenOptions { truncate: true, ..barid::vfs::OpenOptions::WRITE };
@@ -61,7 +61,7 @@ fn a_pending_change_of_a_message_that_is_gone_is_a_warning() {
         let world = world(&["5"]);
         rewrite(&world, &MESSAGES[..4]);
         let run = world.run(verb);
-        // What is only accepted leaves the others pending.
+        // A change that is only accepted leaves the others pending.
         let is_accepted = verb[..2] == ["flag", "box.mbox"];
         check(verb, &run, 0, if is_accepted { "" } else { warning });
     }

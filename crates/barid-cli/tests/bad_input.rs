@@ -1,4 +1,4 @@
-//! What is no mailbox, cannot be read, or is too much.
+//! Input that is not a mailbox, cannot be read, or is too large.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +7,7 @@ use crate::support::{World, mbox};
 
 const COMMANDS: [&[&str]; 4] = [&["status"], &["ls"], &["thread"], &["status", "--json"]];
 
-/// Runs every command, which must fail with one error about `path`.
+/// Runs every command, which must fail with one error that names `path`.
 fn check(world: &World, path: &str, expected: &str) {
     for command in COMMANDS {
         let run = world.run(&[command, &[path]].concat());

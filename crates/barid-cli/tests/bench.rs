@@ -1,4 +1,4 @@
-//! `barid bench`, on few messages, with the real programs.
+//! `barid bench` with few messages and the real programs.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -15,14 +15,14 @@ use crate::support::{Running, World, parse_lines};
 
 const LEN: u64 = 200;
 
-/// A world with a Maildir `mail` of generated messages.
+/// Makes a world with a Maildir `mail` of generated messages.
 fn world() -> World {
     let world = World::new();
     Corpus::new(1, LEN).write_maildir(&world.path("mail")).unwrap();
     world
 }
 
-/// `results.json` of the bench in the folder `out`.
+/// Returns `results.json` of the bench in the folder `out`.
 fn results(world: &World) -> Value {
     serde_json::from_slice(&world.read("out/results.json")).unwrap()
 }
@@ -68,7 +68,7 @@ fn stores_are_measured_and_the_mailbox_is_left_alone() {
     assert_eq!(world.list("."), ["mail", "out"]);
 }
 
-/// Memory of the process that asks for a measurement does not count.
+/// The memory of the measuring process is not counted.
 #[test]
 fn a_small_command_is_small_whoever_measures_it() {
     const HELD_LEN: usize = 64 << 20;
@@ -138,7 +138,7 @@ fn an_interrupted_bench_leaves_what_it_measured() {
     check_files(&world, 1);
 }
 
-/// A bench beside peers, which can go to its folder.
+/// The output of a bench with peers, which can access its folder.
 struct Bench {
     said: String,
     raw: String,
@@ -146,7 +146,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs one to its end; `expected` are how lines begin that it says.
+    /// Runs a bench to completion; `expected` are the beginnings of lines that it must print.
     fn run(args: &[&str], expected: &[&str]) -> Self {
         let (world, folder) = (World::new(), Scratch::new("bench").unwrap());
         let out = folder.path().join("out");
@@ -163,7 +163,7 @@ impl Bench {
         Self { said, raw, summary }
     }
 
-    /// Makes sure how many runs of a side there are, unless it is missing.
+    /// Checks the number of runs of a side, unless the side is missing.
     fn check_runs(&self, side: &str, missing: &str, expected: usize) {
         let runs = self.raw.lines().filter(|line| line.contains(side)).count();
         let is_missing = self.said.contains(missing);
@@ -181,7 +181,7 @@ fn an_mbox_is_rewritten_beside_the_peers() {
         "*** barid to the others",
     ];
     let bench = Bench::run(&["mbox", "--messages", "40", "-t", "2"], &lines);
-    // Three rounds of 12 steps, in the first of which barriers are counted.
+    // Three rounds of 12 steps; barriers are counted in the first.
     for (side, steps) in [("barid", 12), ("dovecot", 12), ("dovecot-lazy", 13), ("c-client", 12)] {
         let missing = format!("skipped: {side} is missing");
         bench.check_runs(&format!(",{side},"), &missing, 3 * steps);
@@ -202,7 +202,7 @@ fn formats_stand_beside_those_of_the_peers() {
     let bench = Bench::run(&["formats", "--messages", "40", "-t", "1"], &lines);
     for side in ["barid mbox", "barid mh", "c-client mbox", "dovecot mdbox"] {
         let missing = format!("skipped: {} is missing", side.split(' ').next().unwrap_or_default());
-        // Five works in both turns and rounds; these convert nothing.
+        // Five operations in both turns and rounds; these sides convert nothing.
         bench.check_runs(&format!(",{side},"), &missing, 20);
     }
 }

@@ -1,5 +1,5 @@
-//! `barid bogofilter` and `barid bogoutil` beside bogofilter 1.2.5 itself: the same arguments and
-//! the same input must give the same output, exit code and word list.
+//! Tests of `barid bogofilter` and `barid bogoutil` against bogofilter 1.2.5: the same arguments
+//! and input must give the same output, exit code and word list.
 
 mod answers;
 mod lists;
@@ -22,13 +22,13 @@ const CORPUS: &str = "spamassassin";
 /// The date of all registrations.
 const DATE: &str = "20261122";
 
-/// bogofilter and the drop-in, each with a folder of its own.
+/// bogofilter and the drop-in, each with its own folder.
 struct Pair {
     peer: Bogofilter,
     world: World,
 }
 
-/// Which of the two.
+/// One of the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Theirs,
@@ -53,7 +53,8 @@ impl Pair {
         Some(pair)
     }
 
-    /// One that was taught every `every`th message of dev-spam, or some of a small corpus.
+    /// Makes a pair trained with every `every`th message of dev-spam, or with some of a small
+    /// corpus.
     fn taught(every: usize) -> Option<Self> {
         let pair = Self::new()?;
         let every = corpora::either(CORPUS, every, every.div_ceil(10));
@@ -65,7 +66,7 @@ impl Pair {
         Some(pair)
     }
 
-    /// A program of one side by its name, `@` in arguments being the side's folder.
+    /// Returns the command of one side's program; `@` in arguments is the side's folder.
     fn command(&self, side: Side, name: &str, args: &[&str]) -> Command {
         let mut command = match (side, name) {
             (Side::Ours, _) => {
@@ -87,7 +88,8 @@ impl Pair {
         feed(&mut self.command(side, name, args), input).unwrap()
     }
 
-    /// bogofilter on both sides: the same exit code, output and messages. What it is.
+    /// Runs bogofilter on both sides, checks for the same exit code, output and messages, and
+    /// returns the output.
     fn same(&self, args: &[&str], input: &[u8]) -> Output {
         self.same_of("bogofilter", args, input)
     }
@@ -99,7 +101,7 @@ impl Pair {
         theirs
     }
 
-    /// Both word lists dump alike; how many lines.
+    /// Checks that both word lists have the same dump; returns the number of lines.
     fn same_lists(&self, what: &str) -> usize {
         let theirs = self.run(Side::Theirs, "bogoutil", &["-d", "@"], b"");
         let ours = self.run(Side::Ours, "bogoutil", &["-d", "@"], b"");
@@ -114,7 +116,8 @@ fn own(
     (name.to_owned(), value.unwrap_or_default().to_owned())
 }
 
-/// Panics where two runs differ, at the first line that does. Folders are called as the side is.
+/// Panics if two runs differ, at the first line that does. Folder names of the two sides count as
+/// equal.
 fn check_same(theirs: &Output, ours: &Output, what: &str) {
     let text = |bytes: &[u8]| {
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
@@ -134,7 +137,7 @@ fn check_same(theirs: &Output, ours: &Output, what: &str) {
     assert_eq!(theirs.status.code(), ours.status.code(), "{what}: exit code");
 }
 
-/// The messages of dev-spam.
+/// Returns the messages of dev-spam.
 fn spam_and_ham() -> Option<(Vec<String>, Vec<String>)> {
     let (mut spam, mut ham) = (Vec::new(), Vec::new());
     for corpus in [CORPUS, "csdmc2010"] {
@@ -147,7 +150,7 @@ fn spam_and_ham() -> Option<(Vec<String>, Vec<String>)> {
     Some((spam, ham))
 }
 
-/// The messages of dev-spam, dev-torture and dev-rich.
+/// Returns the messages of dev-spam, dev-torture and dev-rich.
 fn all_messages() -> Option<Vec<String>> {
     let (mut all, ham) = spam_and_ham()?;
     all.extend(ham);
@@ -157,12 +160,12 @@ fn all_messages() -> Option<Vec<String>> {
     Some(all)
 }
 
-/// Names as `-b` reads them.
+/// Returns names in the form that `-b` reads.
 fn names<'a>(files: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
     files.into_iter().flat_map(|file| [file.as_bytes(), b"\n"].concat()).collect()
 }
 
-/// Messages in an mbox, whatever From_ lines they have.
+/// Returns messages in an mbox, whether or not they have From_ lines.
 fn mbox(messages: &[Vec<u8>]) -> Vec<u8> {
     let mut mbox = Vec::new();
     for message in messages {
@@ -175,7 +178,7 @@ fn mbox(messages: &[Vec<u8>]) -> Vec<u8> {
     mbox
 }
 
-/// Some messages of the corpora, always the same.
+/// Returns a fixed selection of messages from the corpora.
 fn some(seed: u64, count: usize) -> Option<Vec<(String, Vec<u8>)>> {
     let all = all_messages()?;
     let mut random = fastrand::Rng::with_seed(seed);

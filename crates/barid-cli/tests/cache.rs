@@ -94,7 +94,7 @@ fn no_cache_folder_is_an_empty_list() {
     assert_eq!(run.code, 1, "{}", run.stderr);
 }
 
-/// What is printed already is not printed again, and nothing of the rest is missing.
+/// Printed lines are not printed again, and the rest is complete.
 #[test]
 fn damage_found_late_costs_a_warning() {
     let world = World::new();
@@ -127,7 +127,7 @@ fn damage_found_while_listing_costs_a_warning() {
     let path = world.write("box.mbox", mbox(&messages).as_bytes());
     let before = world.ok(&["ls", &path]);
     let file = world.json(&["cache", "status"])[0]["file"].as_str().unwrap().to_owned();
-    // Behind the header, which is checked at once.
+    // After the header, which is checked on opening.
     let mut cache = barid_testkit::disk::read(file.as_ref()).unwrap();
     cache[8192..8200].copy_from_slice(b"!damage!");
     barid_testkit::disk::write(file.as_ref(), &cache).unwrap();

@@ -1,13 +1,13 @@
-//! Every verb prints the same whatever the cache holds: none, an empty one, parts, or all.
+//! Every verb prints the same for any state of the cache: none, empty, partial, or full.
 
 use serde_json::Value;
 
 use crate::support::World;
 
-/// Formats, as they stand before a path.
+/// Formats, as prefixes of a path.
 const FORMATS: [&str; 5] = ["maildir", "mboxrd", "mbx", "mix", "mh"];
 
-/// What fills a cache; `@` stands for the mailbox.
+/// The commands that fill a cache; `@` stands for the mailbox.
 const FILLS: [(&str, &[&[&str]]); 5] = [
     ("empty", &[]),
     ("populated", &[&["cache", "populate", "@"]]),
@@ -23,7 +23,7 @@ const FILLS: [(&str, &[&[&str]]); 5] = [
     ),
 ];
 
-/// Verbs that answer.
+/// Verbs that print answers.
 const VERBS: [&[&str]; 20] = [
     &["ls", "@"],
     &["ls", "--json", "@"],
@@ -66,7 +66,7 @@ fn messages() -> Vec<String> {
     ]
 }
 
-/// What a run prints, without what is of the cache itself.
+/// Returns the output of a run, except for the lines about the cache itself.
 fn told(world: &World, verb: &[&str], mailbox: &str, cache: &[&str]) -> (i32, String, String) {
     let args: Vec<&str> = verb.iter().map(|arg| if *arg == "@" { mailbox } else { arg }).collect();
     let run = world.run(&[&args[..], cache].concat());
@@ -98,7 +98,7 @@ fn every_verb_answers_the_same() {
         };
         let dir = |name: &'static str| ["--cache-dir", name];
         early.iter().for_each(|message| append(message, &["--no-cache"]));
-        // Half of the caches are older than the last messages; one of them has followed.
+        // Half of the caches are older than the last messages; one of them is then updated.
         for (at, (name, fills)) in FILLS.into_iter().enumerate() {
             if at == FILLS.len() / 2 {
                 late.iter().for_each(|message| append(message, &dir("full")));
@@ -130,7 +130,7 @@ fn sizes_sort_by_what_clients_are_told() {
     let path = world.maildir("box", &texts);
     let lines = world.json(&["ls", "--sort", "size", &path]);
     let names = lines.iter().map(|line| line["subject"].as_str().unwrap()[..3].to_owned());
-    // By stored bytes `lines` would be the fourth.
+    // By stored size `lines` would be the fourth.
     let expected = ["sma", "own", "mid", "quo", "few", "one", "lin", "lon"];
     assert_eq!(names.collect::<Vec<_>>(), expected);
 }

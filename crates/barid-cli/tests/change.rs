@@ -25,7 +25,7 @@ const MESSAGES: [&str; 4] = [
     "From: Dan <d@b.example>\nSubject: four\nMessage-ID: <4@b>\n\nlast body\n",
 ];
 
-/// A mailbox of four messages that are read.
+/// A mailbox of four read messages.
 struct Mailbox<'a> {
     world: &'a World,
     kind: Kind,
@@ -52,17 +52,17 @@ impl<'a> Mailbox<'a> {
         Self { world, kind, path }
     }
 
-    /// Runs a command on it, with arguments before and after its path; it must succeed.
+    /// Runs a command on the mailbox, with arguments after its path; it must succeed.
     fn ok(&self, command: &str, args: &[&str]) -> String {
         self.world.ok(&[&[command, &self.path], args].concat())
     }
 
-    /// As [`Mailbox::ok`], whatever comes of it.
+    /// Does the same as [`Mailbox::ok`], with any outcome.
     fn run(&self, command: &str, args: &[&str]) -> crate::support::Run {
         self.world.run(&[&[command, &self.path], args].concat())
     }
 
-    /// The line of JSON that a change prints.
+    /// Returns the JSON line that a change prints.
     fn change(&self, command: &str, args: &[&str]) -> Value {
         let lines = self.world.json(&[&[command, &self.path], args].concat());
         let [line] = &lines[..] else { panic!("{lines:?}") };
@@ -70,7 +70,7 @@ impl<'a> Mailbox<'a> {
         line.clone()
     }
 
-    /// Flags and keywords by UID.
+    /// Returns flags and keywords by UID.
     fn flags(&self) -> BTreeMap<u64, String> {
         let text = |list: &Value| {
             let words = list.as_array().unwrap().iter().map(|word| word.as_str().unwrap());
@@ -84,12 +84,12 @@ impl<'a> Mailbox<'a> {
         lines.iter().map(line).collect()
     }
 
-    /// The messages as they are, by UID.
+    /// Returns the raw messages by UID.
     fn messages(&self) -> BTreeMap<u64, String> {
         let uids = self.flags().into_keys();
         let message = |uid: u64| {
             let text = self.ok("show", &["--raw", &uid.to_string()]);
-            // The length is the mailbox's own.
+            // The Content-Length belongs to the mailbox.
             match (self.kind, text.split_once("Content-Length: ")) {
                 (Kind::Mboxcl2, Some((before, after))) => {
                     format!("{before}{}", after.split_once('\n').unwrap().1)
@@ -100,7 +100,7 @@ impl<'a> Mailbox<'a> {
         uids.map(|uid| (uid, message(uid))).collect()
     }
 
-    /// Everything of it that is on the disk.
+    /// Returns the mailbox's files.
     fn bytes(&self) -> Vec<(String, Vec<u8>)> {
         match self.kind {
             Kind::Maildir => {
@@ -119,7 +119,8 @@ impl<'a> Mailbox<'a> {
     }
 }
 
-/// The messages as they stand in an mbox: read, and with what `extra` makes of the body.
+/// Returns the messages as stored in an mbox: read, and with the fields that `extra` makes of the
+/// body.
 fn read(extra: impl Fn(&str) -> String) -> Vec<String> {
     let stored = |message: &str| {
         let (header, body) = message.split_once("\n\n").unwrap();
@@ -128,7 +129,7 @@ fn read(extra: impl Fn(&str) -> String) -> Vec<String> {
     MESSAGES.map(stored).into()
 }
 
-/// Does something with a new mailbox of each kind.
+/// Runs a test with a new mailbox of each kind.
 fn each(test: impl Fn(&Mailbox<'_>)) {
     for kind in KINDS {
         let world = World::new();

@@ -1,5 +1,5 @@
-//! `barid convert` and `barid copy`: proof files, what is told, kills, and the ring of formats over
-//! real mail.
+//! `barid convert` and `barid copy`: proof files, reports, kills, and the ring of formats with real
+//! mail.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use crate::real_mail::Mail;
 use crate::support::{Running, World, mbox, parse_lines};
 
-/// The formats around the ring; of an mbox the variant whose quoting can be undone.
+/// The formats of the ring; for mbox the variant whose quoting can be undone.
 const RING: [&str; 6] = ["maildir", "mboxrd", "mbx", "mix", "mh", "maildir"];
-/// Messages of the list that the ring goes over.
+/// Least number of messages in the corpus of the ring.
 const LIST_MIN: usize = 17_000;
-/// How often a conversion to each format is killed.
+/// Number of kills of a conversion to each format.
 const KILLS: u32 = 25;
-/// Messages that are converted while that is done, beside a large one.
+/// Messages of a killed conversion, besides a large one.
 const KILLED_LEN: u64 = 200;
-/// Bytes that a conversion writes together.
+/// Bytes that a conversion writes in one batch.
 const BATCH_LEN: usize = 32 << 20;
 
-/// The lines of a proof file.
+/// Returns the lines of a proof file.
 fn proof(world: &World, name: &str) -> Vec<Value> {
     parse_lines(&String::from_utf8(world.read(name)).unwrap())
 }
 
-/// One side of every message of a proof file.
+/// Returns one side of every message of a proof file.
 fn side(lines: &[Value], key: &str) -> Vec<Value> {
     let told = lines.iter().filter(|line| line["type"] == "proof");
     told.map(|line| {
@@ -170,7 +170,7 @@ fn a_folder_of_mailboxes_becomes_a_tree() {
     assert_eq!(world.list("files"), ["lists", "lists.sbd", "some"]);
     assert_eq!(world.list("files/lists.sbd/old"), ["2019"]);
     assert_eq!(world.json(&["ls", "files/lists.sbd/old/2019"]).len(), 2);
-    // One that is in the way does not keep the others; once it is gone, all go on.
+    // An existing target does not stop the others; once it is gone, the rest is converted.
     world.write("late/some/file.mbox", mbox(&["Subject: x\n\n4\n"]).as_bytes());
     let run = world.run(&["convert", "tree", "mboxrd:late", "--json"]);
     assert_eq!((run.code, parse_lines(&run.text()).len()), (2, 2), "{}", run.stderr);
@@ -196,7 +196,7 @@ fn around_the_ring_real_mail_comes_back_as_it_was() {
         assert_eq!((&losses["uids"], &losses["uidvalidity"]), (&json!(0), &json!(false)), "{to}");
         assert_eq!((&losses["quoted"], &losses["keywords"]), (&json!(0), &json!([])), "{to}");
         proofs.push(proof(&world, &file));
-        // Enough space for all of them is not needed at once.
+        // Without this, all of them would need space at once.
         if at > 0 {
             world.remove(&format!("ring{at}"));
         }
@@ -208,7 +208,7 @@ fn around_the_ring_real_mail_comes_back_as_it_was() {
     assert_eq!(first, last);
 }
 
-/// What a mailbox lists, by UID: all that a conversion keeps and a listing tells.
+/// Returns the listing of a mailbox by UID, with everything that a conversion preserves.
 fn listed(world: &World, path: &str) -> Vec<[Value; 4]> {
     let lines = world.json(&["ls", "--no-cache", path]);
     let of = |line: &Value| {
@@ -221,12 +221,12 @@ fn listed(world: &World, path: &str) -> Vec<[Value; 4]> {
     listed
 }
 
-/// Kills conversions to a format wherever they are; the same command ends each.
+/// Kills conversions to a format at random moments; the same command completes each.
 #[expect(clippy::print_stdout, reason = "how often they went on is worth a look")]
 fn check_killed(format: &str) {
     let world = World::new();
     Corpus::new(5, KILLED_LEN).write_maildir(&world.path("box")).unwrap();
-    // It fills a batch, so that there are some before and after it.
+    // The message fills a batch, so that there are batches before and after it.
     let large = format!("Message-ID: <large@x>\n\n{}", "large\n".repeat(BATCH_LEN / 6));
     let middle = Corpus::FIRST_DATE + i64::try_from(KILLED_LEN).unwrap() / 2 * 3_600;
     world.deliver("box", &format!("cur/{middle}.large.host:2,S"), &large);
@@ -260,7 +260,7 @@ fn check_killed(format: &str) {
             went_on += u32::from(told["found"] != json!(0));
             assert_eq!(told["losses"]["uids"], 0, "{context}");
         } else {
-            // All was in the target when it was killed.
+            // The target was complete when the conversion was killed.
             let is_done = again.stderr.contains("is there already");
             assert!(is_done, "{context}: {}", again.stderr);
             world.ok(&["convert", &target, "maildir:copy", "--proof", "proof"]);

@@ -1,4 +1,4 @@
-//! `barid spam daemon`: programs and mail servers that ask it, and those that mean no good.
+//! `barid spam daemon`: requests of programs and mail servers, and malicious clients.
 
 mod exchange;
 mod miltertest;
@@ -17,13 +17,13 @@ use rustix::process::Signal;
 
 use crate::support::{Running, World, mbox, send};
 
-/// Messages of a kind, each with words of its own.
+/// Returns messages of a kind, each with distinct words.
 fn messages(word: &str, count: u32) -> Vec<String> {
     let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
     (0..count).map(message).collect()
 }
 
-/// A daemon of a filter that knows spam about pills and ham about minutes.
+/// A daemon whose filter knows spam about pills and ham about minutes.
 pub(crate) struct Daemon {
     pub(crate) world: World,
     child: Running,
@@ -44,7 +44,7 @@ impl Daemon {
         Self::start_with(world, &[&["--wordlist", "wordlist.db"], args].concat())
     }
 
-    /// With a list of any name.
+    /// Starts a daemon with a list of any name.
     pub(crate) fn start_with(world: World, args: &[&str]) -> Self {
         let mut command = world.command();
         command.args(["spam", "daemon"]).args(args);
@@ -73,7 +73,7 @@ impl Daemon {
         stream
     }
 
-    /// Ends it, which must go well; what it said.
+    /// Ends the daemon, which must succeed; returns its output.
     fn end(self) -> String {
         self.end_and_keep().1
     }
@@ -83,7 +83,7 @@ impl Daemon {
         self.wait()
     }
 
-    /// Waits for it, which was told to end.
+    /// Waits for the daemon, which was told to end.
     fn wait(mut self) -> (World, String) {
         let code = self.child.wait().unwrap().code();
         let mut said = String::new();
@@ -94,7 +94,7 @@ impl Daemon {
     }
 }
 
-/// Asks on a connection; the answer without its body, and that.
+/// Sends a request on a connection; returns the header and the body of the answer.
 pub(crate) fn ask(
     stream: &mut UnixStream,
     verb: &str,
@@ -131,7 +131,7 @@ fn programs_ask_and_teach() {
     assert!(head.contains("\nx-bogosity: Spam, tests=bogofilter, spamicity="), "{head}");
     let (_, tokens) = ask(&mut stream, "classify", "Explain: yes\n", &spam);
     assert!(tokens.contains(" 25 0 pills\n"), "{tokens}");
-    // What others teach counts at once.
+    // Training by other processes takes effect at once.
     let file = daemon.world.write("one.eml", spam.as_bytes());
     let list = ["--wordlist", "wordlist.db"];
     daemon.world.ok(&[&["spam", "train", "--ham", &file][..], &list].concat());
@@ -169,7 +169,7 @@ fn bogofilters_drop_in_asks_it() {
     };
     let args: [&[&str]; 3] = [&["-vvv"], &["-TT"], &["-p"]];
     let asked = args.map(run);
-    // Registering does not go by way of it, and counts for it.
+    // Registering bypasses the daemon, and takes effect in it.
     assert_eq!(run(&["-n"]).code, 0);
     assert_ne!(run(&["-vvv"]).stdout, asked[0].stdout);
     assert_eq!(run(&["-N"]).code, 0);
@@ -214,7 +214,7 @@ fn what_runs_is_finished_and_who_waits_is_let_go() {
     let daemon = Daemon::start(&[]);
     let mut waiting = daemon.connect();
     ask(&mut waiting, "ping", "", "");
-    // Half a request when the end comes, the rest after.
+    // Half a request before the daemon is told to end, the rest after.
     let spam = messages("pills", 30).remove(27);
     let request = format!("barid-spam/1 classify\nLength: {}\n\n{spam}", spam.len());
     let (first, rest) = request.split_at(40);
@@ -235,17 +235,17 @@ fn those_who_mean_no_good_end_alone() {
     let args = ["--milter", "inet:127.0.0.1:0", "--timeout", "1", "--connections", "4"];
     let args = [&args[..], &["--message-size", "100000"]].concat();
     let daemon = Daemon::start(&args);
-    // More connections than there may be at once, which say nothing, or little at a time.
+    // More connections than are allowed, silent or slow.
     let idle: Vec<UnixStream> = (0..6).map(|_| daemon.connect()).collect();
     let mut random = fastrand::Rng::with_seed(9);
     for _ in 0..30 {
         let mut bytes: Vec<u8> = (0..random.usize(1..300)).map(|_| random.u8(..)).collect();
         if random.bool() {
-            // A length that nobody sends.
+            // An impossible length.
             bytes.splice(0..0, [0xFF; 4]);
         }
         let mut stream = daemon.milter();
-        // It may be sent away while it speaks.
+        // The daemon may close the connection early.
         let _ = stream.write_all(&bytes);
         drop(stream);
         let mut stream = daemon.connect();

@@ -1,4 +1,4 @@
-//! State that was damaged: every command says so, and UIDs that mean other messages are refused.
+//! Damaged state: every command reports it, and UIDs that mean other messages are refused.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const MESSAGES: [&str; 5] = [
     "Subject: five\n\nbody five\n",
 ];
 
-/// The file of the state folder whose name ends so.
+/// Returns the file in the state folder with this suffix.
 fn state_file(world: &World, suffix: &str) -> PathBuf {
     let state = world.path("home/.local/state/barid");
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn uids_are_refused_after_a_renumbering() {
     let size = OsVfs.metadata(&ledger).unwrap().size;
     let file = OsVfs.open(&ledger, OpenOptions::WRITE).unwrap();
     (0..size).step_by(90).for_each(|at| file.write_all_at(&[0xa5; 8], at).unwrap());
-    // Of the old numbering nothing can be read: the new one is the second that it is given in.
+    // The old numbering is unreadable; the new UIDVALIDITY is the second in which it is assigned.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let after = uidvalidity(&world, &path);
     assert_ne!(before, after);
@@ -59,7 +59,7 @@ fn uids_are_refused_after_a_renumbering() {
         assert_eq!(run.code, 2, "{args:?}: {}", run.stderr);
         assert!(run.stderr.contains("nothing is changed"), "{}", run.stderr);
     }
-    // Neither delivery nor reading, nor what names no UIDs.
+    // Neither delivery, nor reading, nor commands without UIDs.
     for args in [
         &["append", &path, &new][..],
         &["ls", &path],

@@ -1,4 +1,4 @@
-//! `barid demo`, on few messages.
+//! `barid demo` with few messages.
 
 use crate::support::World;
 

@@ -60,7 +60,7 @@ fn every_command_explains_itself() {
         let help = world.ok(&[command, &["--help"]].concat());
         check_golden(&format!("help/{name}.txt"), &help);
         let short = world.ok(&[command, &["-h"]].concat());
-        // bogofilter's programs know one help.
+        // bogofilter's programs have a single help text.
         let is_short = short.len() < help.len() || name.starts_with("barid-bogo");
         assert!(is_short && short.contains("Usage: barid"), "{name}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");
@@ -142,7 +142,7 @@ fn completions_and_manual_pages_cover_every_command() {
     for command in COMMANDS {
         let name = [&["barid"], command].concat().join("-");
         let page = String::from_utf8(world.read(&format!("pages/man1/{name}.1"))).unwrap();
-        // The help of bogofilter's programs is bogofilter's.
+        // The help of bogofilter's programs is in bogofilter's form.
         let has_examples = page.contains("\n.SH \"EXAMPLES\"\n") || name.starts_with("barid-bogo");
         assert!(has_examples && !page.contains("EXTRA"), "{page}");
     }

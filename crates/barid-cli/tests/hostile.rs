@@ -1,4 +1,4 @@
-//! Mail that tries to do something to the terminal.
+//! Mail that tries to control the terminal.
 
 use crate::support::World;
 

@@ -1,4 +1,4 @@
-//! A program that is killed while it writes a cache, and programs that use one cache at once.
+//! Programs that are killed while they write a cache, and programs that use one cache concurrently.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -6,15 +6,15 @@ use std::time::Instant;
 use crate::stores::usable;
 use crate::support::{Running, World};
 
-/// So many times a program is killed before it is done, spread over the stores.
+/// Number of programs killed before they are done, spread over the stores.
 const KILLS: usize = 100;
-/// So many are started for each that is.
+/// Most programs started for each one that is killed in time.
 const STARTS_PER_KILL: usize = 20;
-/// Messages of the mailbox at first.
+/// Messages of the mailbox at the start.
 const MESSAGES: usize = 150;
-/// Messages that come between two runs.
+/// Messages delivered between two runs.
 const DELIVERED: usize = 60;
-/// Programs that use a cache at once, and how often.
+/// Programs that use a cache concurrently, and the number of rounds.
 const AT_ONCE: usize = 4;
 const ROUNDS: usize = 5;
 
@@ -51,7 +51,7 @@ impl<'a> Mailbox<'a> {
         }
     }
 
-    /// What the mailbox itself says.
+    /// Returns the listing without a cache.
     fn expected(&self) -> String {
         self.world.ok(&["ls", "--json", &self.path, "--no-cache"])
     }
@@ -143,7 +143,7 @@ fn many_use_one_cache() {
                 let error = String::from_utf8_lossy(&output.stderr);
                 let told = (output.status.code(), &*error);
                 if round > 0 && number == 0 {
-                    // Whoever holds the cache goes first; a conversion may be told so.
+                    // The holder of the cache goes first; a conversion may fail because of that.
                     let busy = error.contains("in use by another process");
                     assert!(told == (Some(0), "") || busy, "{store}: {told:?}");
                     continue;

@@ -1,14 +1,14 @@
-//! Messages that are too large for memory: read in part, in pieces, or refused by name and size.
+//! Messages that do not fit into memory: read in part, in pieces, or refused by name and size.
 
 use std::process::Command;
 
 use crate::support::{Run, World};
 
-/// Bytes of data that the program may use: 64 MB for messages, the rest for itself and its threads.
+/// Data limit of the program in bytes: 64 MB for messages, the rest for itself and its threads.
 const DATA_LEN_MAX: u64 = 88 << 20;
-/// Bytes of the attachment of the large message.
+/// Size of the attachment of the large message in bytes.
 const ATTACHED_LEN: usize = 40 << 20;
-/// Bytes of a file with nothing in it: more than anything holds in memory.
+/// Size of a sparse file in bytes, larger than any memory limit.
 const HOLE_LEN: u64 = 3 << 30;
 
 fn large() -> String {
@@ -38,7 +38,7 @@ fn ok(world: &World, args: &[&str]) -> Vec<u8> {
     run.stdout
 }
 
-/// Runs the program, which must refuse a message of a size and go on.
+/// Runs the program, which must refuse a message because of its size and continue.
 fn refused(world: &World, size: &str, args: &[&str]) {
     let run = run(world, args);
     assert_eq!(run.code, 2, "{args:?}: {}", run.stderr);
@@ -49,7 +49,7 @@ fn refused(world: &World, size: &str, args: &[&str]) {
     );
 }
 
-/// Asks all verbs that read for the second message of a mailbox.
+/// Runs all reading verbs on the second message of a mailbox.
 fn check(world: &World, mailbox: &str) {
     let has = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
     assert_eq!(ok(world, &["search", mailbox, "BODY \"last needle\""]), b"2\n", "{mailbox}");

@@ -115,7 +115,7 @@ fn the_imap_size_comes_when_asked_for() {
     assert_eq!(world.json(&["ls", &path])[0].get("rfc822_size"), None);
     let size = large.len() + large.lines().count();
     assert_eq!(world.json(&["ls", "--rfc822-size", &path])[0]["rfc822_size"], size);
-    // That it is known now shows nowhere.
+    // Other output does not show that it is known now.
     assert_eq!(world.json(&["ls", &path])[0].get("rfc822_size"), None);
 }
 

@@ -1,5 +1,5 @@
-//! mbsync between two Maildirs, both of which change: it adds `,U=` to the names of files; UIDs,
-//! flags and counts stay what barid said they are.
+//! mbsync between two Maildirs that both change: it adds `,U=` to file names; UIDs, flags and
+//! counts stay as barid reported them.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -32,7 +32,7 @@ CopyArrivalDate yes
 SyncState ROOT/state/
 ";
 
-/// A message as barid lists it: its UID and its flags, by its subject.
+/// UID and flags of each message by its subject, as listed by barid.
 type Listed = BTreeMap<String, (u64, Vec<String>)>;
 
 struct Pair {
@@ -78,7 +78,7 @@ impl Pair {
         format!("From: a@b.example\nSubject: number {n}\nMessage-ID: <{n}@b>\n\nbody {n}\n")
     }
 
-    /// Changes a side by barid: appends, flags, expunges.
+    /// Changes a side with barid: appends, flags, expunges.
     fn change(&mut self, side: &str) {
         let path = self.path(side);
         for _ in 0..self.rng.usize(..3) {
@@ -99,7 +99,7 @@ impl Pair {
         }
     }
 
-    /// Delivers to a side as a mail transport does.
+    /// Delivers to a side like a mail transport.
     fn deliver(&mut self, side: &str) {
         let message = self.message();
         let file = format!("new/{}.P9Q{}.mta", 1_700_000_000 + self.made, self.made);
@@ -115,7 +115,7 @@ impl Pair {
     }
 }
 
-/// What was listed before keeps its UID, if it is there still.
+/// Checks that messages in both listings keep their UIDs; returns their number.
 fn check_uids(before: &Listed, after: &Listed, at: &str) -> usize {
     let both = before.iter().filter_map(|(subject, (uid, _))| Some((uid, after.get(subject)?.0)));
     both.inspect(|(before, after)| assert_eq!(*before, after, "{at}: a UID changed")).count()

@@ -1,5 +1,5 @@
-//! The superuser works on somebody's mail: every file that he makes or replaces belongs to that
-//! one, whose next command works.
+//! Tests that the superuser can work on another user's mail: every file that is made or replaced
+//! belongs to that user, whose next command works.
 #![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::support::World;
 
-/// A user whom nobody knows.
+/// A user that does not exist.
 const OWNER: u32 = 54_321;
 const GROUP: u32 = 54_322;
 
@@ -22,7 +22,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// Mailboxes of the user; `None` if this is not the superuser.
+    /// Makes mailboxes of the user; `None` if the test does not run as superuser.
     fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             barid_testkit::skip_or_fail("owners of files: only the superuser can give files away");
@@ -59,7 +59,7 @@ impl Owned {
         format!("{format}:{}", self.world.path(format).display())
     }
 
-    /// Everything belongs to the user, and files of mailboxes are for the group.
+    /// Checks that everything belongs to the user, and that the group can access mailbox files.
     fn check(&self, when: &str) {
         let mut count = 0;
         self.each(&self.world.path(""), &mut |path| {

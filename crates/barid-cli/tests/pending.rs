@@ -1,4 +1,4 @@
-//! What an mbox has pending, who may write it, and what stands in the way.
+//! Pending changes of an mbox, who may write them, and obstacles.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -150,7 +150,7 @@ fn what_has_the_flag_already_is_not_counted() {
     assert_eq!(flag(&["all", "+todo"]), (1, 1));
     assert_eq!(flag(&["all", "+todo"]), (0, 0));
     assert_eq!(flag(&["2", "+todo", "--dry-run"]), (0, 0));
-    // Those that are written had changes pending.
+    // The written ones had pending changes.
     assert_eq!(flag(&["1", "+todo", "--write-through"]), (3, 0));
     assert_eq!(flag(&["1:2", "-todo", "--write-through"]), (2, 2));
     assert_eq!(flag(&["all", "-todo", "--write-through"]), (1, 1));
@@ -172,7 +172,7 @@ fn a_change_of_messages_writes_what_is_pending() {
     }
 }
 
-/// A change that must fail, and change nothing.
+/// Checks that a change failed and changed nothing.
 fn refused(world: &World, run: &Run, expected: &[&str], before: &[u8]) {
     assert_eq!(run.code, 2, "{}", run.stderr);
     for text in expected {
@@ -195,7 +195,7 @@ fn the_holder_of_a_lock_is_named() {
     world.remove("box.mbox.lock");
 
     for (kind, others) in [(LockKind::Fcntl, "dotlock,flock"), (LockKind::Flock, "fcntl")] {
-        // Another file: in the first a message that was expunged does not get its UID back.
+        // A separate file: in the first one an expunged message does not get its UID back.
         let world = World::new();
         let path = make(&world);
         let quick = ["expunge", &path, "2", "--lock-timeout", "100ms"];
@@ -215,7 +215,7 @@ fn a_waiting_request_for_a_lock_ends_nothing() {
     world.write("box.mbox.lock", std::process::id().to_string().as_bytes());
     let mut child = world.start(&["expunge", &path, "2", "--lock-timeout", "60s"]);
     wait_for(&mut child, || world.has("home/.local/state/barid"));
-    // Whenever the signal comes, it ends nothing; most of the time the program waits by then.
+    // The signal never ends the program, whenever it comes; usually the program is waiting by then.
     for _ in 0..10 {
         std::thread::sleep(Duration::from_millis(20));
         assert!(child.try_wait().unwrap().is_none(), "it waits");
@@ -226,7 +226,7 @@ fn a_waiting_request_for_a_lock_ends_nothing() {
     assert_eq!(flags(&world, &path).len(), 2);
 }
 
-/// Waits until the program has come so far.
+/// Waits until a condition of the running program is met.
 fn wait_for(child: &mut Child, is_there: impl Fn() -> bool) {
     while !is_there() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -234,7 +234,7 @@ fn wait_for(child: &mut Child, is_there: impl Fn() -> bool) {
     }
 }
 
-/// Runs the program as a user to whom permissions mean something; `None` if that is not possible.
+/// Runs the program as a user who is subject to permissions; `None` if that is impossible.
 fn run_as_user(world: &World, args: &[&str]) -> Option<Run> {
     let home = world.path("home");
     let mut command = world.command();
@@ -299,8 +299,8 @@ fn what_is_compressed_is_only_read() {
     }
 }
 
-/// Runs a shell script where `disk` is a file system of so many megabytes, with the mailbox on it;
-/// `None` where none can be mounted.
+/// Runs a shell script in which `disk` is a file system of this size, with the mailbox on it;
+/// `None` if none can be mounted.
 fn on_small_disk(world: &World, megabytes: u32, script: &str) -> Option<Run> {
     world.create_dir("disk");
     let is_root = rustix::process::getuid().is_root();

@@ -1,4 +1,4 @@
-//! Real mail all the way: from files through the scan and the cache to what the program prints.
+//! Real mail end to end: from files through the scan and the cache to the output.
 
 mod bytes;
 mod dates;
@@ -20,21 +20,21 @@ use serde_json::Value;
 
 use crate::support::{Run, World};
 
-/// A corpus as a Maildir, `maildir` in the world; its order is that of the corpus.
+/// A corpus as the Maildir `maildir` of the world, in the order of the corpus.
 pub(crate) struct Mail {
     pub(crate) world: World,
     pub(crate) messages: Vec<GeneratedMessage>,
 }
 
-/// When the first message without a date of its own arrived; the next a minute later.
+/// Arrival of the first message without a date; each further one arrives a minute later.
 const FIRST_ARRIVAL: i64 = 1_100_000_000;
 
-/// The mailboxes that tests have in hand: made once while any test needs them.
+/// Mailboxes in use: made once and shared while any test needs them.
 static MADE: Mutex<Vec<(&str, Weak<Mail>)>> = Mutex::new(Vec::new());
 
 impl Mail {
-    /// The corpus of a name, of which at least `count_min` messages must be there if it is of real
-    /// mail.
+    /// Returns the corpus with this name; a corpus of real mail must have at least `count_min`
+    /// messages.
     pub(crate) fn of(corpus: &'static str, count_min: usize) -> Option<Arc<Self>> {
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.iter().filter(|(name, _)| *name == corpus);
@@ -52,7 +52,7 @@ impl Mail {
         Some(mail)
     }
 
-    /// Writes the first messages as a Maildir of another world.
+    /// Writes the first messages as a Maildir in another world.
     pub(crate) fn write_part(&self, world: &World, count: usize) -> String {
         self.write_maildir(world, count);
         text_of(world.path("maildir"))
@@ -81,7 +81,7 @@ impl Mail {
         text_of(path)
     }
 
-    /// Runs the program, which must succeed without a word on standard error.
+    /// Runs the program, which must succeed without output on standard error.
     pub(crate) fn run(&self, args: &[&str]) -> Vec<u8> {
         let run = run(&self.world, args);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
@@ -89,7 +89,7 @@ impl Mail {
     }
 }
 
-/// Runs the program where it is UTC.
+/// Runs the program with the time zone UTC.
 pub(crate) fn run(world: &World, args: &[&str]) -> Run {
     let output = world.command().env("TZ", "UTC").args(args).output().unwrap();
     let code = output.status.code();
@@ -98,7 +98,7 @@ pub(crate) fn run(world: &World, args: &[&str]) -> Run {
     Run { code, stdout: output.stdout, stderr }
 }
 
-/// Lines of `ls --json` in the order of the mailbox.
+/// Returns lines of `ls --json` in mailbox order.
 pub(crate) fn in_mailbox_order(mut lines: Vec<Value>) -> Vec<Value> {
     lines.sort_by_key(|line| line["seq"].as_u64());
     lines
@@ -120,7 +120,7 @@ fn text_of(path: PathBuf) -> String {
     path.into_os_string().into_string().unwrap()
 }
 
-/// What became of a comparison.
+/// The results of a comparison.
 #[derive(Default)]
 pub(crate) struct Tally {
     title: String,
@@ -150,12 +150,13 @@ impl Tally {
         self.different.push(what.into());
     }
 
-    /// How many differ for a cause.
+    /// Returns the number of differences with a cause.
     pub(crate) fn count(&self, cause: &str) -> usize {
         self.explained.get(cause).copied().unwrap_or_default()
     }
 
-    /// Prints the figures; nothing may be left unexplained, nor less compared than `compared_min`.
+    /// Prints the figures; fails if a difference is unexplained, or fewer than `compared_min` were
+    /// compared.
     #[track_caller]
     #[expect(clippy::print_stdout, reason = "figures of a test")]
     pub(crate) fn report(&self, compared_min: usize) {

@@ -1,29 +1,29 @@
-//! A repair that is killed, and an undoing that is: whatever is left can be opened, repaired with
-//! every message there under its UID and with its flags, and undone byte for byte.
+//! Killed repairs and killed undos of repairs: the mailbox can be opened, repaired with every
+//! message under its UID and with its flags, and restored byte for byte.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::support::World;
 
-/// Kills of a repair in each format, and as many of an undoing.
+/// Kills of a repair in each format, and as many of an undo.
 const KILLS: usize = 25;
-/// Programs started for each that is killed before it is done, at most.
+/// Most programs started for each one that is killed in time.
 const STARTS_PER_KILL: usize = 8;
 const MESSAGES: usize = 500;
-/// Messages of the Maildir, each of which is a file.
+/// Messages of the Maildir, one file each.
 const FILES: usize = 160;
 
-/// The files of a mailbox by their names; `box` for one that is a file.
+/// The files of a mailbox by their names; `box` for a single file.
 type Image = BTreeMap<String, Vec<u8>>;
 
 /// A damaged mailbox.
 struct Damaged {
     spec: &'static str,
     files: Image,
-    /// What is fetched once it is repaired.
+    /// The messages fetched after the repair.
     messages: String,
-    /// How long the program takes when it is not killed: a repair, an undoing.
+    /// Duration of the program when it is not killed: of a repair, and of an undo.
     whole: [Duration; 2],
 }
 
@@ -35,13 +35,13 @@ fn text(number: usize) -> String {
     )
 }
 
-/// The name of a message of the Maildir.
+/// Returns the name of a message of the Maildir.
 fn name(number: usize) -> String {
     let flags = ["S", "FS", "", "RS"][number % 4];
     format!("cur/{}.M{number}.host:2,{flags}", 1_600_000_000 + number)
 }
 
-/// A Maildir with UIDs.
+/// Makes a Maildir with UIDs.
 fn maildir(world: &World, folder: &str, count: usize) {
     let mut list = format!("3 V1600000000 N{} G{:032x}\n", count + 1, 7);
     world.maildir(folder, &[]);
@@ -54,7 +54,7 @@ fn maildir(world: &World, folder: &str, count: usize) {
     world.write(&format!("{folder}/dovecot-uidlist"), list.as_bytes());
 }
 
-/// The files below a folder, or of one that is a file.
+/// Collects the files below a folder, or the single file.
 fn files(world: &World, name: &str, image: &mut Image) {
     if let Some(bytes) = world.try_bytes(name) {
         image.insert(name.to_owned(), bytes);
@@ -68,12 +68,12 @@ fn files(world: &World, name: &str, image: &mut Image) {
 fn image(world: &World) -> Image {
     let mut image = Image::new();
     files(world, "box", &mut image);
-    // What was being written when the program was killed counts for nothing.
+    // Files being written when the program was killed are ignored.
     image.retain(|name, _| !name.contains(".barid-") && !name.contains(".lock"));
     image
 }
 
-/// Puts the mailbox into a world of its own.
+/// Writes the mailbox into a new world.
 fn restored(files: &Image) -> World {
     let world = World::new();
     for (name, bytes) in files {
@@ -144,7 +144,7 @@ fn damage_mix(files: &mut Image) {
     index.truncate(11 + 77 * 490);
     index.extend([0; 300]);
     patch(&mut status, 11 + 35 * 7 + 1, b"x");
-    // The message is named by the index alone.
+    // Only the index names the message.
     status.drain(11 + 35 * 20..11 + 35 * 21);
     files.insert("box/.mixindex".to_owned(), index);
     files.insert("box/.mixstatus".to_owned(), status);
@@ -177,7 +177,7 @@ fn memmem<'a>(bytes: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 
     (0..bytes.len()).filter(move |at| bytes[*at..].starts_with(what))
 }
 
-/// What the mailbox holds: UIDs, flags, dates, texts.
+/// Returns the contents of the mailbox: UIDs, flags, dates, texts.
 fn fetch(world: &World, spec: &str) -> String {
     let items = ["UID", "FLAGS", "INTERNALDATE", "BODY.PEEK[]"];
     let run = world.run(&[&["fetch", spec, "1:*"], &items[..]].concat());
@@ -218,14 +218,14 @@ impl Damaged {
         Self { spec, files, messages, whole: [repair, undo] }
     }
 
-    /// Starts the program and kills it at some moment; whether it was not done.
+    /// Starts the program and kills it at a random moment; returns `true` if it was not done.
     fn kill(&mut self, world: &World, what: usize, rng: &mut fastrand::Rng) -> bool {
         let args = ["--repair", "--undo"];
         let mut child = world.start(&["check", args[what], self.spec]);
         std::thread::sleep(self.whole[what].mul_f32(0.1 + 0.8 * rng.f32()));
         child.kill().unwrap();
         let is_killed = child.wait().unwrap().code().is_none();
-        // The machine may be busier than it was, or less.
+        // The load of the machine may have changed.
         self.whole[what] = self.whole[what].mul_f32(if is_killed { 1.1 } else { 0.7 });
         is_killed
     }
@@ -236,7 +236,7 @@ impl Damaged {
         assert!(fetch(world, self.spec) == self.messages, "{what}: messages");
     }
 
-    /// Undoes all that was done.
+    /// Undoes all repairs.
     fn undo(&self, world: &World, what: &str) {
         loop {
             let run = world.run(&["check", "--undo", self.spec]);
@@ -265,8 +265,8 @@ fn hunt(spec: &'static str, damage: fn(&mut Image)) {
             killed[0] += usize::from(damaged.kill(&world, 0, &mut rng));
             amid[0] += usize::from(world.has(REPAIRS));
             if started % 3 == 0 {
-                // Who only reads completes what was begun, too. In a Maildir that gives UIDs to new
-                // files, which is a change that is not undone.
+                // Reading commands also complete an unfinished repair. In a Maildir they assign
+                // UIDs to new files, a change that is not undone.
                 let reads = if spec.starts_with("maildir") { &["--read-only"][..] } else { &[] };
                 let run = world.run(&[&["status", spec], reads].concat());
                 assert!(run.code == 0 || run.code == 2, "{what}: {}", run.stderr);
@@ -290,7 +290,7 @@ fn hunt(spec: &'static str, damage: fn(&mut Image)) {
     assert!(amid.iter().all(|amid| *amid > 0), "{amid:?} of {started}");
 }
 
-/// Where a repair keeps what it takes away.
+/// The folder in which a repair keeps what it removes.
 const REPAIRS: &str = "home/.local/state/barid/repairs";
 
 #[test]

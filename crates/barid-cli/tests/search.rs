@@ -14,7 +14,7 @@ const PDF: &str = "From: carl@z\nSubject: paper\n\
     Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee file\n--b\n\
     Content-Type: application/pdf\n\nbudget\n--b--\n";
 
-/// Searches three messages; what is printed, and the exit status.
+/// Searches three messages, and checks the output and the exit code.
 fn check(world: &World, args: &[&str], expected: &str, code: i32) {
     let run = world.run(&[&["search"], args].concat());
     assert_eq!((run.text().as_str(), run.code), (expected, code), "{args:?}: {}", run.stderr);
@@ -108,7 +108,7 @@ fn today_is_the_day_that_clocks_show_here() {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let day = |hours: i16| Day::shown(OsVfs.now().unix_nanos / 1_000_000_000, hours * 60);
-    // It is never the same day in both.
+    // The dates in the two zones always differ.
     for (zone, hours) in [("<+14>-14", 14), ("<-12>12", -12)] {
         let mut today = day(hours);
         loop {

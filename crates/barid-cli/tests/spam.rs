@@ -6,13 +6,13 @@ use barid_testkit::peers::Bogofilter;
 
 use crate::support::{World, mbox, parse_lines};
 
-/// Messages of a kind, each with words of its own.
+/// Returns messages of a kind, each with distinct words.
 fn messages(word: &str, count: u32) -> Vec<String> {
     let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
     (0..count).map(message).collect()
 }
 
-/// A world whose filter knows spam about pills and ham about minutes.
+/// Makes a world whose filter knows spam about pills and ham about minutes.
 fn taught() -> World {
     let world = World::new();
     let pills = messages("pills", 20);
@@ -125,7 +125,7 @@ fn spam_is_moved() {
     let plan = world.ok(&["spam", "move", &inbox, "--to", "junk", "--dry-run"]);
     assert_eq!(plan, "3 messages would be moved\n");
     world.ok(&["spam", "retrain", "--ham", &inbox, "--uids", "2"]);
-    // Those of the junk folder are the same messages, byte for byte: no second copy is made.
+    // The junk folder already has the same messages, byte for byte: no second copy is made.
     let moved = world.json(&["spam", "move", &inbox, "--to", "junk"]);
     assert_eq!((&moved[0]["moved"], &moved[0]["trusted"]), (&2.into(), &1.into()));
     let moved = world.json(&["spam", "move", &inbox, "--to", "mbox:new", "--create"]);
@@ -174,7 +174,7 @@ fn bogofilter_says_the_same() {
     }
     let list = folder.join("wordlist.db").into_os_string();
     let theirs = peer.util(&["-d".into(), list], b"").unwrap().stdout;
-    // The day on which a list was made is that of its keys.
+    // The keys of a list contain the day on which it was made.
     let same = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);
         let lines = text.lines().map(|line| match line.starts_with(".MSG") {
@@ -197,7 +197,7 @@ fn bogofilter_says_the_same() {
     }
 }
 
-/// The dump as JSON says what the dump says.
+/// The JSON dump has the same contents as the text dump.
 #[test]
 fn words_are_dumped_as_json() {
     let world = taught();
@@ -219,7 +219,7 @@ fn words_are_dumped_as_json() {
     assert_eq!((&undated[0]["token"], &undated[0]["date"]), (&"old".into(), &().into()));
 }
 
-/// What was chosen is a file that bogofilter and the drop-in read, too.
+/// The file with the tuned parameters is also read by bogofilter and the drop-in.
 #[test]
 fn chosen_parameters_are_those_of_bogofilter() {
     let world = taught();
@@ -248,7 +248,7 @@ fn chosen_parameters_are_those_of_bogofilter() {
     assert_eq!(without_dates(&String::from_utf8_lossy(&theirs.stdout)), without_dates(&said));
 }
 
-/// What is said is not the day it is said.
+/// Returns the lines without the date of the run.
 fn without_dates(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with("timestamp-date")).collect()
 }
@@ -269,7 +269,7 @@ fn parameters_are_chosen_drawn_and_saved() {
     assert!(told[0]["tried"].as_u64().unwrap() > 100, "{told:?}");
     let counted = world.json(&[&tune[..], &["--evaluate"]].concat());
     assert_eq!((&counted[0]["tried"], &counted[0]["recommended"]), (&1.into(), &().into()));
-    // Messages without a date cannot be divided by it.
+    // Messages without a date cannot be split by date.
     let run = world.run(&[&tune[..], &["--chronological"]].concat());
     assert_eq!((run.code, run.stderr.contains("5 messages of each class")), (2, true));
     let run = world.run(&["spam", "tune", "--spam", "junk", "--ham", "-"]);

@@ -1,4 +1,4 @@
-//! Mail made to keep the spam filter busy: it is judged all the same, in bounded memory.
+//! Mail that tries to overload the spam filter: it is classified all the same, in bounded memory.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::support::World;
 
 const MB: usize = 1 << 20;
 
-/// What a run may take beside the message: buffers, and what is kept of its words.
+/// Memory limit of a run besides the message: buffers, and data about its words.
 const BESIDE_MAX: u64 = 48 * MB as u64;
 
-/// How often a message may be in memory: as it came, and as the filter sees it.
+/// Copies of a message in memory: the original, and the filter's view of it.
 const COPIES_MAX: u64 = 2;
 
-/// How often its memory is looked at.
+/// Interval between memory samples.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// No run may take longer; it is the end of what hangs, and no bar.
+/// Deadline of a run; it ends hangs, and is not a performance bar.
 const DEADLINE: Duration = Duration::from_secs(100);
 
 const HEAD: &str = "From: a@b.example\nSubject: much\nMIME-Version: 1.0\n";
 
-/// A world whose filter knows a message of each kind.
+/// Makes a world whose filter knows a message of each kind.
 fn taught() -> World {
     let world = World::new();
     world.create_dir("list");
@@ -35,7 +35,7 @@ fn taught() -> World {
     world
 }
 
-/// Lets a message be judged in three ways, and looks at the memory that takes.
+/// Classifies a message in three ways, and measures the memory.
 fn check(text: &[u8]) {
     let world = taught();
     let message = world.write("message", text);
@@ -47,10 +47,10 @@ fn check(text: &[u8]) {
         command.args(args).stdin(Stdio::from(input));
         command.stdout(disk::create(&world.path("out")).unwrap());
         let usage = measure(&mut command, DEADLINE, Sampling::Every(INTERVAL)).unwrap();
-        // bogofilter's words: 0 spam, 1 ham, 2 unsure.
+        // The exit codes of bogofilter: 0 spam, 1 ham, 2 unsure.
         assert!(usage.status.code().is_some_and(|code| code <= 2), "{args:?}: {:?}", usage.status);
         let most = COPIES_MAX * text.len() as u64 + BESIDE_MAX;
-        // There is no sample of a run that is shorter than the interval.
+        // A run shorter than the interval has no sample.
         let peak = usage.anon_peak.unwrap_or(0);
         assert!(peak < most, "{args:?}: {peak} bytes of {most}");
         assert_eq!(world.read("out").split(|byte| *byte == b'\n').count(), 2, "{args:?}: a line");
@@ -98,7 +98,7 @@ fn tags_and_comments_without_end() {
 
 #[test]
 fn base64_of_a_bomb_and_of_one_token() {
-    // Zeros compressed a thousandfold, and so again, begin much like this; nothing unpacks them.
+    // Zeros compressed a thousandfold, twice, begin much like this; nothing unpacks them.
     let bomb =
         "eNrswYEAAAAAgKD9qReqAgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n".repeat(100_000);
     let zip = "Content-Type: application/zip\nContent-Transfer-Encoding: base64\n\n";
@@ -108,7 +108,7 @@ fn base64_of_a_bomb_and_of_one_token() {
     check(format!("{HEAD}{text}{}", line.repeat(300_000)).as_bytes());
 }
 
-/// The words of a message may be many times as long as it is; they are written as they are made.
+/// The words of a message may be much longer than the message; they are written as they are found.
 #[test]
 fn words_that_are_printed_are_not_kept() {
     let world = World::new();

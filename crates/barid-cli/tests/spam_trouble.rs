@@ -1,17 +1,17 @@
-//! `barid spam` with lists that are damaged, input that is none, and lessons that cannot be.
+//! `barid spam` with damaged lists, invalid input, and training that is refused.
 
 use crate::daemon::{Daemon, ask};
 use crate::support::{Run, World, mbox, parse_lines};
 
 const LEARNED: &str = "1 message learned as ham\n";
 
-/// Messages of a kind, each with words of its own.
+/// Returns messages of a kind, each with distinct words.
 fn messages(word: &str, count: u32) -> Vec<String> {
     let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
     (0..count).map(message).collect()
 }
 
-/// A world whose list `words` knows spam about pills and ham about minutes, in one table.
+/// Makes a world whose list `words` knows spam about pills and ham about minutes, in one table.
 fn taught() -> World {
     let world = World::new();
     for (class, word) in [("--spam", "pills"), ("--ham", "minutes")] {
@@ -22,7 +22,7 @@ fn taught() -> World {
     world
 }
 
-/// Makes another of a word in the sorted part of the list.
+/// Changes a word in the sorted part of the list.
 fn damage(world: &World) {
     let mut bytes = world.read("words");
     let at = bytes.windows(7).position(|part| part == b"minutes").unwrap();
@@ -34,7 +34,7 @@ fn with_list(world: &World, args: &[&str]) -> Run {
     world.run(&[&["spam"], args, &["--wordlist", "words"]].concat())
 }
 
-/// What is told of a damaged list: once, with the file, the place and the way out.
+/// Checks the report of a damaged list: once, with the file, the offset and the repair.
 fn tells_damage(run: &Run, file: &str) {
     let told = run.stderr.matches(": damaged at byte ").count();
     assert_eq!(told, 1, "{}", run.stderr);
@@ -59,7 +59,7 @@ fn a_damaged_list_is_told_and_its_sound_part_used() {
     let run = with_list(&world, &["stats"]);
     tells_damage(&run, "words");
     assert_eq!(run.code, 2);
-    // What is found by hash is sound, and stays so when the list is made whole.
+    // The hash index is intact, and stays so when the list is repaired.
     assert_eq!(with_list(&world, &["train", "--ham", &file]).text(), LEARNED);
     let run = with_list(&world, &["maintain"]);
     tells_damage(&run, "words");
@@ -68,7 +68,7 @@ fn a_damaged_list_is_told_and_its_sound_part_used() {
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(run.text().contains("\nminutes 0 26 ") && run.text().contains("\n.MSG_COUNT 25 26 "));
     assert!(world.list(".").iter().any(|name| name.starts_with("words.damaged-table-")));
-    // The way out is one.
+    // The suggested repair works.
     let files = world.list(".").into_iter().filter(|name| name.starts_with("words"));
     files.for_each(|name| world.remove(&name));
     assert_eq!(with_list(&world, &["load", "dump"]).code, 0);
@@ -120,13 +120,13 @@ fn a_list_that_was_copied_without_its_log_is_told() {
     let before = world.run(&["spam", "dump", "--wordlist", "copy"]);
     assert_eq!(before.code, 2);
     assert!(before.text().contains("\npills 25 0 "), "{}", before.text());
-    // Once it is whole again it is a list like any other.
+    // After the repair it is a list like any other.
     world.ok(&["spam", "maintain", "--wordlist", "copy", "--quiet"]);
     assert_eq!(world.ok(&["spam", "dump", "--wordlist", "copy"]), before.text());
 }
 
-/// A world whose drop-in registered three messages as spam and two as ham, and files of the first
-/// of each, and of one that nobody has seen.
+/// Makes a world whose drop-in registered three messages as spam and two as ham, with files of the
+/// first of each class and of an unknown message.
 fn registered() -> (World, [String; 3]) {
     let world = World::new();
     let (pills, minutes) = (messages("pills", 3), messages("minutes", 2));
@@ -146,7 +146,7 @@ fn with_db(world: &World, args: &[&str]) -> Run {
     world.run(&[&["spam"], args, &["--wordlist", "wordlist.db"]].concat())
 }
 
-/// The lines of a dump whose counts are not zero, without dates.
+/// Returns the lines of a dump whose counts are not zero, without dates.
 fn counts(world: &World) -> Vec<String> {
     let text = with_db(world, &["dump"]).text();
     let lines = text.lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned());
@@ -170,7 +170,7 @@ fn what_the_drop_in_registered_is_taken_back_when_that_is_said() {
         assert_eq!(counts(&world), before, "{args:?}");
     }
     assert_eq!(with_db(&world, &["untrain", "--registered", &spam]).code, 2);
-    // As bogofilter's own way.
+    // As bogofilter does it.
     let run = with_db(&world, &["retrain", "--registered", "--ham", &spam]);
     assert_eq!((run.text().as_str(), run.stderr.as_str()), ("1 message moved to ham\n", ""));
     let (other, [its, ..]) = registered();
@@ -223,7 +223,7 @@ fn no_more_is_taken_back_than_was_registered() {
     let run = with_db(&world, &args);
     assert_eq!((run.code, run.text().as_str()), (1, "4 messages never taught\n"));
     assert_eq!(counts(&world), left);
-    // Nobody counts as ham any more, so this is new.
+    // No message is registered as ham any more, so this one is new.
     assert_eq!(with_db(&world, &["retrain", "--spam", &new]).text(), "1 message learned as spam\n");
 }
 
@@ -270,7 +270,7 @@ fn nothing_is_no_message() {
     assert_eq!((run.code, run.stderr.contains("no message to classify")), (0, true));
     let folder = world.maildir("folder", &[]);
     assert_eq!(with_list(&world, &["classify", &folder]).stderr, "");
-    // It must not be said to be spam.
+    // The message must not be reported as spam.
     assert_eq!(with_list(&world, &["classify", "--exit-code", &folder]).code, 3);
     assert_eq!(with_list(&world, &["classify", "--exit-code", &empty]).code, 3);
 }
@@ -347,7 +347,7 @@ fn lists_are_their_owners_alone() {
     for args in [&["-s", "-I", "one.eml"][..], &["-u", "-I", "one.eml"]] {
         world.run(&[&["bogofilter", "-C", "-d", "bogo"], args].concat());
     }
-    // A list that others could read does not stay such a one.
+    // A list that others could read is made private.
     world.set_mode("words", 0o644);
     world.write("new.eml", messages("watches", 1)[0].as_bytes());
     world.ok(&["spam", "train", "--wordlist", "words", "--ham", "new.eml"]);
@@ -389,7 +389,7 @@ fn who_stops_reading_ends_it_quietly() {
 fn a_folder_in_which_no_file_can_be_made_is_told_with_the_way_out() {
     let world = taught();
     world.write("one.eml", messages("watches", 1)[0].as_bytes());
-    // Nobody makes files there, whoever it is.
+    // Nobody can create files there, not even root.
     for list in ["/sys/kernel/words", "/sys/kernel/folder/words"] {
         let run = world.run(&["spam", "train", "--spam", "--wordlist", list, "one.eml"]);
         assert_eq!((run.code, run.text().as_str()), (2, ""));

@@ -33,7 +33,7 @@ fn an_mbox_is_counted_and_its_cache_is_used_again() {
     assert_eq!(first[0]["cache"]["state"], "populated");
     assert_eq!(first[0]["size_bytes"], mbox(&MESSAGES).len());
     let again = world.json(&["status", &path]);
-    // A file that changed a moment ago is read again, since it could change without a trace.
+    // A file that changed a moment ago is read again, as a later change could leave the same stamp.
     let state = again[0]["cache"]["state"].as_str().unwrap();
     assert!(["fresh", "updated"].contains(&state), "{state}");
     assert!(again[0]["highestmodseq"].as_u64() >= first[0]["highestmodseq"].as_u64());

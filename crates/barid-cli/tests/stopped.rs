@@ -9,21 +9,21 @@ use serde_json::Value;
 
 use crate::support::{Run, Running, World, parse_lines, send};
 
-/// Messages of the mailbox: some 50 MB, of which a sync moves nearly all.
+/// Messages of the mailbox: about 50 MB, of which a sync moves nearly all.
 const MESSAGES: u64 = 12_000;
-/// So often a program that is told to end may be too quick for it.
+/// Number of attempts, as a program may finish before it is told to end.
 const TRIES: usize = 20;
-/// So many programs are killed.
+/// Number of killed programs.
 const KILLS: usize = 12;
-/// Where the journal of the mailbox stands.
+/// The path of the mailbox's journal.
 const JOURNAL: &str = ".box.mbox.barid-journal";
 
-/// A mailbox that is made as it was again and again.
+/// A mailbox that is restored to its original state for every run.
 struct Fresh<'a> {
     world: &'a World,
     path: String,
     stored: Vec<u8>,
-    /// All messages, one after the other.
+    /// All messages, concatenated.
     raw: Vec<u8>,
 }
 
@@ -38,14 +38,14 @@ impl<'a> Fresh<'a> {
         Self { world, path, stored, raw }
     }
 
-    /// Makes it anew, another file of that name, and starts a sync.
+    /// Writes the mailbox as a new file, and starts a sync.
     fn start(&self) -> Running {
         self.world.remove("box.mbox");
         self.world.write("box.mbox", &self.stored);
         self.world.start(&["sync", &self.path])
     }
 
-    /// Every message must be there, under the UID that it had.
+    /// Checks that every message exists with its original UID.
     fn check(&self) {
         assert!(raw(self.world, &self.path) == self.raw, "all messages are as they were");
         let status = status(self.world, &self.path, &[]);
@@ -68,7 +68,7 @@ fn status(world: &World, path: &str, more: &[&str]) -> Value {
     parse_lines(&run.text()).remove(0)
 }
 
-/// Starts a sync and tells it to end as soon as it has a journal; `None` if it was done before.
+/// Starts a sync and tells it to end as soon as it has a journal; `None` if it finished before.
 fn stop(fresh: &Fresh<'_>, signal: Signal) -> Option<Run> {
     let mut child = fresh.start();
     while !fresh.world.has(JOURNAL) && child.try_wait().unwrap().is_none() {

@@ -1,4 +1,4 @@
-//! Changes of mailboxes with a file per message that are told to end.
+//! Changes of mailboxes with one file per message that are told to end.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use crate::support::{Run, World, send};
 
 /// Messages of a mailbox.
 const MESSAGES: usize = 3_000;
-/// So often a program that is told to end may be too quick for it.
+/// Number of attempts, as a program may finish before it is told to end.
 const TRIES: u64 = 40;
-/// A loaded machine takes longer than the second that a person waits.
+/// Time limit; a loaded machine takes longer than the second that a person waits.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Starts a command and tells it to end after `delay`; returns its output and how long that took.

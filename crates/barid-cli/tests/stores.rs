@@ -10,8 +10,8 @@ use crate::support::{Run, World};
 /// The methods of `--compress`.
 pub(crate) const METHODS: [&str; 5] = ["none", "lz4", "zstd", "zstd+dict", "zlib"];
 
-/// Every way to keep a cache that works on this machine: the arguments for each. What is missing is
-/// told, and with `CI=true` it fails.
+/// Returns the arguments for every kind of cache that works on this machine. Missing libraries are
+/// reported, and with `CI=true` they fail the test.
 pub(crate) fn ways(world: &World) -> Vec<Vec<String>> {
     let mut ways = Vec::new();
     for store in usable(world) {
@@ -27,7 +27,7 @@ pub(crate) fn ways(world: &World) -> Vec<Vec<String>> {
     ways
 }
 
-/// The lines of `cache stores` of those that can be used, the native one first.
+/// Returns the lines of `cache stores` for usable stores, the native one first.
 pub(crate) fn usable(world: &World) -> Vec<Value> {
     let (usable, missing): (Vec<Value>, Vec<Value>) =
         world.json(&["cache", "stores"]).into_iter().partition(|store| store["usable"] == true);
@@ -38,7 +38,7 @@ pub(crate) fn usable(world: &World) -> Vec<Value> {
     usable
 }
 
-/// A Maildir of so many messages of some variety.
+/// Makes a Maildir of `count` varied messages.
 fn maildir(world: &World, count: usize) -> String {
     let messages: Vec<String> = (0..count)
         .map(|n| {
@@ -60,7 +60,8 @@ fn run(world: &World, args: &[&str], way: &[String]) -> Run {
     world.run(&[args, &way].concat())
 }
 
-/// Runs the program with a way to keep caches; it must succeed without a word.
+/// Runs the program with the options of a kind of cache; it must succeed without output on standard
+/// error.
 fn ok(world: &World, args: &[&str], way: &[String]) -> String {
     let run = run(world, args, way);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?} {way:?}");
@@ -97,7 +98,7 @@ fn a_cache_stays_in_its_store_until_it_is_moved() {
         let verified = world.json(&["cache", "verify", &path, "--cache-dir", "c"]);
         assert_eq!(verified[0]["ok"], true, "{way:?} {verified:?}");
     }
-    // All of them were one cache, moved from store to store: none has left a file behind.
+    // There was one cache, moved from store to store: no files are left behind.
     world.ok(&["cache", "convert", &path, "--cache-dir", "c", "--store", "native"]);
     let left: Vec<String> = world.list("c");
     assert!(left.len() <= 3, "{left:?}");
@@ -136,7 +137,7 @@ fn one_size_is_told_everywhere() {
     let world = World::new();
     let path = maildir(&world, 400);
     for way in ways(&world) {
-        // A file system may still lay out what was written, which moves a block or two.
+        // A file system may still be allocating blocks, which changes the size by a block or two.
         let mut tries = (0..5).map(|_| told_sizes(&world, &path, &way));
         let is_one = tries.any(|sizes| sizes[0] > 0 && sizes.iter().all(|size| *size == sizes[0]));
         assert!(is_one, "{way:?}: {:?}", told_sizes(&world, &path, &way));
@@ -144,7 +145,7 @@ fn one_size_is_told_everywhere() {
     assert_eq!(world.json(&["status", &path, "--no-cache"])[0]["cache"]["bytes"], 0);
 }
 
-/// The size of a new cache as each command tells it.
+/// Returns the size of a new cache according to each command.
 fn told_sizes(world: &World, path: &str, way: &[String]) -> [u64; 3] {
     world.ok(&["cache", "clear", "--all"]);
     let text = ok(world, &["cache", "populate", path, "--json"], way);
@@ -155,7 +156,7 @@ fn told_sizes(world: &World, path: &str, way: &[String]) -> [u64; 3] {
         .map(|size| size.as_u64().unwrap())
 }
 
-/// The way back that is told is one.
+/// The suggested repair works.
 #[test]
 fn what_mends_a_damaged_cache_is_told() {
     let world = World::new();
@@ -187,7 +188,7 @@ fn what_mends_a_damaged_cache_is_told() {
             assert_eq!(commands.len(), 2, "{hint}");
             assert!(commands[1].contains(before[0]["store"].as_str().unwrap()), "{hint}");
         }
-        // It is made as it was without a word of how.
+        // The cache is rebuilt with its former options, although none are given.
         let run = world.run(&["ls", &path]);
         assert_eq!((run.code, run.text()), (0, expected.clone()), "{way:?}");
         assert!(run.stderr.contains("made anew in "), "{way:?}: {}", run.stderr);
@@ -347,7 +348,7 @@ fn stores_are_listed() {
     }
     let text = world.ok(&["cache", "stores"]);
     assert!(names.iter().all(|name| text.contains(name)) && text.contains("zstd+dict"), "{text}");
-    // Nothing is needed for it, not even a home.
+    // It needs nothing, not even a home.
     let output = world.command().env_remove("HOME").args(["cache", "stores"]).output().unwrap();
     assert!(output.status.success());
 }

@@ -1,4 +1,4 @@
-//! A folder with mailboxes in it, and the program to run on them.
+//! A folder with mailboxes, and the program to run on them.
 #![expect(clippy::disallowed_methods, reason = "the program is tested from outside, on real files")]
 
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct World {
     scratch: Scratch,
 }
 
-/// What a run of the program gave.
+/// The results of a run of the program.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -34,7 +34,7 @@ impl World {
         self.scratch.path().join(name)
     }
 
-    /// The program, with an environment of its own.
+    /// Returns the program with its own environment.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_barid"));
         command
@@ -57,12 +57,12 @@ impl World {
         Running::spawn(command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Gives everything to the user that [`barid_testkit::peers::PeerUser`] is.
+    /// Gives all files to the user of [`barid_testkit::peers::PeerUser`].
     pub(crate) fn hand_over(&self) {
         self.scratch.hand_over().unwrap();
     }
 
-    /// Runs the program with something on standard input.
+    /// Runs the program with `input` on standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &[u8]) -> Run {
         let mut command = self.command();
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -71,7 +71,7 @@ impl World {
         Run::of(child.wait_with_output().unwrap())
     }
 
-    /// Runs the program, which must succeed without a word on standard error.
+    /// Runs the program, which must succeed without output on standard error.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
@@ -83,7 +83,7 @@ impl World {
         parse_lines(&self.ok(&[args, &["--json"]].concat()))
     }
 
-    /// Makes a Maildir of these messages, read and old; arrival is a second apart.
+    /// Makes a Maildir of these messages, read and not new; they arrived a second apart.
     pub(crate) fn maildir(&self, name: &str, messages: &[&str]) -> String {
         let path = self.path(name);
         for folder in ["cur", "new", "tmp"] {
@@ -99,10 +99,10 @@ impl World {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Puts a message into a Maildir, its arrival as its name says.
+    /// Delivers a message to a Maildir; its arrival is the time in its name.
     pub(crate) fn deliver(&self, maildir: &str, file: &str, message: &str) {
         let path = self.path(maildir).join(file);
-        // It is whole when it gets its name, as those of all who deliver.
+        // The file is complete when it gets its name, as in any delivery.
         let delivered = self.path(maildir).join(".delivered");
         fs::write(&delivered, message).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -123,7 +123,7 @@ impl World {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The bytes of a file; `None` of a folder.
+    /// Returns the bytes of a file; `None` for a folder.
     pub(crate) fn try_bytes(&self, name: &str) -> Option<Vec<u8>> {
         fs::read(self.path(name)).ok()
     }
@@ -159,7 +159,7 @@ impl World {
         self.path(name).exists()
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         list(&self.path(name))
     }
@@ -179,7 +179,7 @@ impl Run {
     }
 }
 
-/// A process that ends with the test that started it, however that ends.
+/// A process that ends with the test that started it, on success and on failure.
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
@@ -187,7 +187,7 @@ impl Running {
         Self(Some(command.spawn().unwrap()))
     }
 
-    /// Waits for its end, as [`Child::wait_with_output`].
+    /// Waits for the end of the process, like [`Child::wait_with_output`].
     pub(crate) fn wait_with_output(mut self) -> std::io::Result<Output> {
         self.0.take().expect("because only this takes it").wait_with_output()
     }
@@ -210,19 +210,19 @@ impl DerefMut for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
-            // It may have ended by itself.
+            // The process may have ended already.
             drop(child.kill());
             drop(child.wait());
         }
     }
 }
 
-/// Sends a signal to a program that was not waited for yet.
+/// Sends a signal to a program that has not been waited for.
 pub(crate) fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Messages of an mbox, with From_ lines.
+/// Returns messages as an mbox, with From_ lines.
 pub(crate) fn mbox<T: std::fmt::Display>(messages: &[T]) -> String {
     let separate = |message: &T| format!("From a@b.example Tue Mar  5 12:22:10 2024\n{message}\n");
     messages.iter().map(separate).collect()
@@ -239,7 +239,7 @@ pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// The names of the test sources.
+/// Returns the names of the test sources.
 pub(crate) fn sources() -> Vec<String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     list(&dir).iter().filter_map(|name| name.strip_suffix(".rs")).map(str::to_owned).collect()

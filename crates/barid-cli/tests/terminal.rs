@@ -1,4 +1,4 @@
-//! What is different on a terminal: lines are cut, colours are on, bytes are made visible.
+//! Output on a terminal: lines are cut, colours are on, control characters are made visible.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ Date: Tue, 5 Mar 2024 12:22:10 +0000
 body \x1b[31m
 ";
 
-/// Runs the program on a terminal of 60 columns; gives what arrives there.
+/// Runs the program on a terminal of 60 columns; returns the output.
 fn on_terminal(world: &World, setup: &str, args: &str) -> Option<String> {
     let program = env!("CARGO_BIN_EXE_barid");
     let line = format!("stty cols 60 rows 20; {setup} {program} {args}");

@@ -11,7 +11,7 @@ fn message(id: &str, references: &str, subject: &str, minute: u32) -> String {
     )
 }
 
-/// 1 ─ 2 ─ 3, 1 ─ 4; 5 and 6 answer something that is not there.
+/// Threads 1 ─ 2 ─ 3 and 1 ─ 4; messages 5 and 6 reply to a missing message.
 fn world() -> (World, String) {
     let world = World::new();
     let messages = [

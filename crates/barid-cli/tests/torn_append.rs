@@ -1,5 +1,5 @@
-//! An append to an mbox that is interrupted in mid-write, and a delivery by another program that
-//! comes before the next command.
+//! An append to an mbox that is interrupted in mid-write, and a delivery by another program before
+//! the next command.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,19 +14,20 @@ const OLD: &str = "Subject: old\nStatus: RO\n\nold body\n";
 const THEIRS: &[u8] = b"From: b@c.example\nSubject: theirs\n\ntheir body\n";
 const JOURNAL: &str = ".box.mbox.barid-journal";
 
-/// Programs that are killed.
+/// Number of killed programs.
 const KILLS: u64 = 16;
 
 /// Lines of a message that takes a while to write.
 const LINES: usize = 400_000;
 
-/// A long message, every line of which is another.
+/// Returns a long message with distinct lines.
 fn long(lines: usize) -> String {
     let lines = (0..lines).map(|line| format!("line {line} of the body From here on\n"));
     format!("Subject: long\n\n{}", lines.collect::<String>())
 }
 
-/// Delivers a message with procmail, which adds a From_ line; `false` if that is not there.
+/// Delivers a message with procmail, which adds a From_ line; returns `false` if procmail is
+/// missing.
 fn deliver(world: &World) -> bool {
     let rc = format!("VERBOSE=no\n:0\n{}\n", world.path("box.mbox").display());
     let rc = world.write("procmailrc", rc.as_bytes());
@@ -40,7 +41,7 @@ fn deliver(world: &World) -> bool {
     true
 }
 
-/// UIDs and subjects of all messages, as the next command shows them.
+/// Returns UIDs and subjects of all messages, as the next command lists them.
 fn messages(world: &World) -> Vec<(String, String)> {
     let run = world.run(&["ls", "--json", "box.mbox"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -87,7 +88,8 @@ fn what_a_killed_append_leaves_is_no_message() {
     for number in 0..KILLS {
         world.write("box.mbox", mbox(&[OLD]).as_bytes());
         let mut child = world.start(&["append", "box.mbox", "long.eml"]);
-        // Half of them are told when the first bytes are there, the others at any time.
+        // The first half get the signal shortly after the journal exists, the others once the
+        // mailbox has grown.
         let old = mbox(&[OLD]).len() as u64;
         let grows = || barid_testkit::disk::size(&world.path("box.mbox")).unwrap() > old;
         let is_awaited = || if number < KILLS / 2 { world.has(JOURNAL) } else { grows() };

@@ -1,4 +1,4 @@
-//! `barid watch`: lines for what others do to mailboxes.
+//! `barid watch`: lines for changes that others make.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::ChildStdout;
@@ -18,7 +18,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// Starts it, and waits until it says that it watches.
+    /// Starts a watch, and waits until it has reported that it watches.
     fn start(world: &World, args: &[&str], mailboxes: &[&str]) -> Self {
         let mut child = world.start(&[&["watch", "--json"], args, mailboxes].concat());
         let lines = BufReader::new(child.stdout.take().unwrap());
@@ -42,7 +42,7 @@ impl Watching {
         lines.remove(0)
     }
 
-    /// Tells it to end; it must end well, with no more lines.
+    /// Tells the watch to end; it must succeed without further lines.
     fn end(mut self, signal: Signal) {
         send(&self.child, signal);
         let mut line = String::new();
@@ -52,7 +52,7 @@ impl Watching {
     }
 }
 
-/// Does what is done to any mailbox; `deliver` gives it a second message.
+/// Makes the changes that every format supports; `deliver` adds a second message.
 fn check(world: &World, args: &[&str], mailbox: &str, deliver: &dyn Fn()) {
     let mut watching = Watching::start(world, args, &[mailbox]);
     deliver();
@@ -95,7 +95,7 @@ fn changes_are_told_as_they_happen() {
     }
 }
 
-/// Messages whose files are there before they are whole are told once, when they are.
+/// Messages whose files exist before they are complete are reported once, when they are complete.
 #[test]
 fn a_message_that_is_being_written_is_told_when_it_is_whole() {
     for args in [&[][..], &["--poll", "--interval", "20ms"]] {
@@ -115,7 +115,7 @@ fn a_message_that_is_being_written_is_told_when_it_is_whole() {
             assert_eq!(line["subject"], "two", "{mailbox}: {line}");
             watching.end(Signal::INT);
         }
-        // Of one that never gets a body everybody is told, too.
+        // A message that never gets a body is reported, too.
         let mut watching = Watching::start(&world, args, &[&maildir]);
         world.write("dir/new/1700000001.M9.host", b"Subject: three\n");
         let line = watching.next();
@@ -131,7 +131,7 @@ fn people_read_lines() {
     let other = world.maildir("other", &[ONE]);
     world.ok(&["status", &maildir]);
     let child = world.start(&["watch", "--timeout", "20s", "--once", &maildir, &other]);
-    // What has changed since it was opened is told as well, and it ends with that.
+    // Changes since the opening are reported as well, and the watch ends with them.
     while !world.has("home/.cache/barid") || world.list("home/.cache/barid").len() < 2 {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

@@ -1,7 +1,8 @@
-//! `barid bogofilter`, `barid bogoutil`, `barid bogolexer`: bogofilter's programs, their options,
-//! files, answers and exit codes. The program does the same when it is called by these names.
+//! `barid bogofilter`, `barid bogoutil`, `barid bogolexer`: bogofilter's programs, with their
+//! options, files, answers and exit codes. The program does the same when it is started under these
+//! names.
 //!
-//! This is seen to before anything else: one process a message is how mail is delivered.
+//! They are handled before anything else: mail delivery starts one process per message.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub(crate) struct BogolexerArgs {
     args: AllArgs,
 }
 
-/// Whatever comes.
+/// All arguments, unparsed.
 #[derive(Debug, Args)]
 struct AllArgs {
     /// Options and files as that program takes them
@@ -58,7 +59,7 @@ impl AllArgs {
     }
 }
 
-/// Runs one of the programs if this process was called by its name, or as `barid` and the name.
+/// Runs one of the programs if this process was started under its name, or as `barid` and the name.
 pub(crate) fn called() -> Option<ExitCode> {
     let mut args = std::env::args_os();
     let own = args.next()?;
@@ -67,7 +68,7 @@ pub(crate) fn called() -> Option<ExitCode> {
         None => {
             let first = args.next()?;
             let first = first.to_str()?;
-            // Only the very name: other commands are for others to read.
+            // Only the exact name: clap parses other commands.
             let programs = [Program::Filter, Program::Util, Program::Lexer];
             programs.into_iter().find(|program| program.name() == first)?
         }
@@ -75,17 +76,17 @@ pub(crate) fn called() -> Option<ExitCode> {
     Some(ExitCode::from(program.run(args.collect(), Foreign::Refuse)))
 }
 
-/// Does what was asked.
+/// Runs `bogofilter`.
 pub(crate) fn filter(_: &mut Context, args: &BogofilterArgs) -> anyhow::Result<Outcome> {
     Ok(args.args.run(Program::Filter))
 }
 
-/// Does what was asked.
+/// Runs `bogoutil`.
 pub(crate) fn util(_: &mut Context, args: &BogoutilArgs) -> anyhow::Result<Outcome> {
     Ok(args.args.run(Program::Util))
 }
 
-/// Does what was asked.
+/// Runs `bogolexer`.
 pub(crate) fn lexer(_: &mut Context, args: &BogolexerArgs) -> anyhow::Result<Outcome> {
     Ok(args.args.run(Program::Lexer))
 }

@@ -1,4 +1,4 @@
-//! `barid demo`: generated mail, opened for the first time and again, with a clock beside it.
+//! `barid demo`: opens generated mail for the first time and again, and times it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,13 +21,14 @@ use crate::output::sink::Sink;
 use crate::output::style::Style;
 use crate::output::table::{Align, Table};
 
-/// The demonstration repeats itself.
+/// A fixed seed, so that the demonstration is reproducible.
 const SEED: u64 = 2026;
 /// Messages listed by "the newest".
 const NEWEST: u32 = 50;
 /// Threads shown at the end.
 const THREADS_SHOWN: usize = 4;
-/// A mailbox that changed a moment ago is looked at anew; two seconds are enough everywhere.
+/// Wait after writing: a mailbox that just changed is scanned again; two seconds suffice on every
+/// file system.
 const QUIET: Duration = Duration::from_millis(2100);
 
 const EXAMPLES: &str = "\
@@ -43,7 +44,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// How many messages to make
+    /// Make N messages
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: u64,
     /// Keep the folder and print its path
@@ -51,7 +52,7 @@ pub(crate) struct DemoArgs {
     keep: bool,
 }
 
-/// One of the two mailboxes and what its steps took.
+/// One of the two mailboxes, with the times of its steps.
 #[derive(Debug)]
 struct Tour {
     name: &'static str,
@@ -70,7 +71,7 @@ const STEPS: [(&str, &str); 6] = [
     ("threads_ms", "open again, thread all"),
 ];
 
-/// Makes the mailboxes, tours them, and prints the times.
+/// Makes the mailboxes, runs the steps on them, and prints the times.
 pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outcome> {
     let scratch = Scratch::new("demo").context("the temporary folder cannot be made")?;
     let folder = scratch.path().to_owned();
@@ -98,7 +99,7 @@ pub(crate) fn run(context: &mut Context, args: &DemoArgs) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
-/// Says what is going on, to people.
+/// Prints the current activity for people.
 fn say(context: &mut Context, text: &str) -> anyhow::Result<()> {
     if !context.global.json && !context.global.quiet {
         context.out.line(text)?;
@@ -128,13 +129,13 @@ fn open(tour: &Tour, options: &OpenOptions) -> anyhow::Result<Mailbox> {
     Ok(Mailbox::open(&tour.path.to_string_lossy(), options)?)
 }
 
-/// Opens mailboxes for which there is no cache; gives the threads of the first.
+/// Opens mailboxes without a cache; returns the threads of the first.
 fn open_first(tours: &mut [Tour; 2], options: &OpenOptions) -> anyhow::Result<Threads> {
     let mut shown = Threads::default();
     for tour in tours.iter_mut().rev() {
         let (mut mailbox, opened) = timed(|| open(tour, options))?;
         let (threads, threaded) = timed(|| Ok(mailbox.threads(ThreadAlgorithm::Refs)?))?;
-        // Sort orders are made when they are first asked for.
+        // Sort orders are computed on first use.
         mailbox.sorted(&by_date(), Window::Last(NEWEST))?;
         (tour.steps[0], tour.steps[1]) = (opened, threaded);
         shown = threads;
@@ -154,7 +155,7 @@ fn by_date() -> SortProgram {
     SortProgram(vec![(SortKey::Date, false)])
 }
 
-/// Lists messages as `ls` does, to nowhere.
+/// Lists messages like `ls`, and discards the output.
 fn list(tour: &Tour, options: &OpenOptions, window: Window) -> anyhow::Result<()> {
     let mut mailbox = open(tour, options)?;
     let rows = mailbox.sorted(&by_date(), window)?.rows;
@@ -209,7 +210,7 @@ fn finish(context: &mut Context, scratch: Scratch, keep: bool) -> anyhow::Result
         return Ok(());
     }
     let folder = scratch.path().display().to_string();
-    // Dropping it would remove the folder.
+    // A drop would remove the folder.
     std::mem::forget(scratch);
     say(context, &format!("\nKept in {folder}. Try:"))?;
     say(context, &format!("  barid ls --sort date --limit 20 {folder}/Maildir"))?;

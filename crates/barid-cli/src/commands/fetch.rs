@@ -1,4 +1,4 @@
-//! `barid fetch`: what IMAP's FETCH tells of messages.
+//! `barid fetch`: prints the answers of IMAP's FETCH.
 
 use std::ffi::OsString;
 
@@ -36,7 +36,7 @@ pub(crate) struct FetchArgs {
     /// The messages: UIDs and ranges of them with commas between (1:5,9,*)
     #[arg(value_name = "SET", value_parser = parse_set)]
     set: NumberSet,
-    /// What to fetch of each
+    /// The items to fetch of each
     #[arg(value_name = "ITEMS", required = true)]
     items: Vec<String>,
     /// Take the numbers of SET as places in the mailbox, counted from 1
@@ -220,7 +220,7 @@ fn write_address(json: &mut Json<'_>, address: &Address) {
     json.close(b'}');
 }
 
-/// The parts as an array, each after the one that holds it.
+/// Writes the parts as an array, each after its parent.
 fn write_parts(json: &mut Json<'_>, structure: &BodyStructure) {
     json.open(b'[');
     for numbered in numbered_parts(structure) {

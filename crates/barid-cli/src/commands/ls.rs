@@ -1,4 +1,4 @@
-//! `barid ls`: the messages of a mailbox, a line each, in any order.
+//! `barid ls`: lists the messages of a mailbox, a line each, in any order.
 
 use std::ffi::OsString;
 
@@ -50,7 +50,7 @@ pub(crate) struct LsArgs {
     rfc822_size: bool,
 }
 
-/// The sort keys, as the help of `--sort` lists them.
+/// The sort keys, as in the help of `--sort`.
 const KEYS: &str = "arrival, cc, date, from, size, subject, to, displayfrom, displayto";
 
 fn parse_key(text: &str) -> Result<(SortKey, bool), String> {

@@ -32,7 +32,7 @@ pub(crate) fn run(context: &mut Context, args: &ManArgs) -> anyhow::Result<Outco
         move |error| anyhow::Error::new(error).context(path)
     };
     OsVfs.create_dir_all(&args.dir, 0o777).map_err(at(&args.dir))?;
-    // `barid help ls` shows what the page of `barid ls` has.
+    // The page of `barid ls` already has the text of `barid help ls`.
     let mut root = lazy::whole(|| Cli::command().disable_help_subcommand(true));
     root.build();
     let mut written = 0;
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &ManArgs) -> anyhow::Result<Outco
     Ok(Outcome::Done)
 }
 
-/// Writes the page of a command. What its help ends with has sections of its own.
+/// Writes the page of a command. The text at the end of its help gets separate sections.
 fn write_page(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let man = clap_mangen::Man::new(command.clone());
     man.render_title(page)?;
@@ -85,7 +85,7 @@ fn write_rest(text: &str, page: &mut Vec<u8>) {
         let head = if next == section { ".PP\n".to_owned() } else { format!(".SH \"{next}\"\n") };
         section = next;
         page.extend_from_slice(head.as_bytes());
-        // Columns stay as they are.
+        // Tables keep their columns.
         let is_table = body.lines().any(|line| line.starts_with("  "));
         page.extend_from_slice(if is_table { b".nf\n" } else { b"" });
         for line in body.lines() {

@@ -1,4 +1,4 @@
-//! The commands, one file each: what it is asked with (`Args`) and what it does (`run`).
+//! The commands, one file each: the arguments (`Args`) and the function (`run`).
 
 pub(crate) mod bench;
 pub(crate) mod bogo;

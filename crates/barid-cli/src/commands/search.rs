@@ -1,4 +1,4 @@
-//! `barid search`: which messages match.
+//! `barid search`: prints the messages that match.
 
 use std::ffi::OsString;
 
@@ -52,7 +52,7 @@ pub(crate) struct SearchArgs {
     /// The mailbox: a path, or FORMAT:PATH
     #[arg(value_hint = ValueHint::AnyPath)]
     mailbox: OsString,
-    /// What to look for; several words are joined by spaces
+    /// The query; several words are joined by spaces
     ///
     /// `barid search --help` ends with what it can be made of.
     #[arg(required = true, value_name = "QUERY")]
@@ -131,7 +131,7 @@ fn print(
     Ok(())
 }
 
-/// The program of a query, and what IMAP's RETURN asks to be told.
+/// Returns the program of a query, and the options of IMAP's RETURN.
 pub(crate) fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<ReturnOptions>)> {
     let text = match words {
         [text] => text.clone(),
@@ -148,8 +148,8 @@ pub(crate) fn parse(words: &[String]) -> anyhow::Result<(SearchProgram, Option<R
     Ok((program, None))
 }
 
-/// Words as the shell has parted them, with the quotes that it took off where a key or a text had
-/// spaces in it.
+/// Joins words as split by the shell, and restores the quotes that it removed around a key or text
+/// with spaces.
 fn join(words: &[String]) -> String {
     let mut text = String::new();
     for word in words {

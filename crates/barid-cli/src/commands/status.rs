@@ -1,4 +1,4 @@
-//! `barid status`: what a mailbox holds, and what it took to know it.
+//! `barid status`: prints the figures of a mailbox and of opening it.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! `barid thread`: the conversations of a mailbox.
+//! `barid thread`: prints the conversations of a mailbox.
 
 use std::ffi::OsString;
 
@@ -133,15 +133,15 @@ fn write_imap(
     Ok(Outcome::Done)
 }
 
-/// Takes the nodes of threads in their order.
+/// Receives the nodes of threads in their order.
 trait WriteNode {
-    /// Appends the message at place `at`, or a message that is not there.
+    /// Appends the message at index `at`, or a missing message.
     fn node(&mut self, out: &mut Vec<u8>, at: usize, depth: u32, summary: Option<&Summary<'_>>);
-    /// Appends what ends the list.
+    /// Appends the end of the list.
     fn end(&mut self, _out: &mut Vec<u8>) {}
 }
 
-/// Walks over threads and the summaries of their messages side by side.
+/// Visits the nodes of threads together with the summaries of their messages.
 fn walk(
     sink: &mut Sink,
     mailbox: &Mailbox,

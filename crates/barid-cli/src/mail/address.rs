@@ -1,8 +1,8 @@
 //! Addresses of a field, decoded for people and programs.
 //!
-//! Most fields are a plain list of `Name <local@domain>`; these are cut out of the header as they
-//! are, and only names with encoded words or 8-bit text are decoded. Everything else (comments,
-//! groups, escapes, what is broken) goes through the parser of the library, with the same result
+//! Most fields are a plain list of `Name <local@domain>`. Such addresses are taken from the header
+//! unchanged; only names with encoded words or 8-bit text are decoded. Everything else (comments,
+//! groups, escapes, malformed text) goes through the parser of the library, with the same result
 //! and some allocations.
 
 use std::borrow::Cow;
@@ -14,16 +14,17 @@ use crate::limits::ADDRESSES_MAX;
 /// One address of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Person<'a> {
-    /// The group it is a member of; the only thing there is of an empty group.
+    /// The group that contains the address; the only value for an empty group.
     pub(crate) group: Option<&'a str>,
     /// The display name.
     pub(crate) name: Option<&'a str>,
-    /// `local@domain`, or what there is of it.
+    /// `local@domain`, or the part that exists.
     pub(crate) address: Option<&'a str>,
 }
 
-/// Visits the addresses of a list that is plain; `false` if it turns out not to be, and then what
-/// was visited does not count. All texts are printable ASCII without quotes and backslashes.
+/// Visits the addresses of a plain list. Returns `false` if the list is not plain; the addresses
+/// visited until then must be discarded. All addresses are printable ASCII without quotes and
+/// backslashes.
 pub(crate) fn visit_plain(raw: &[u8], visit: &mut dyn FnMut(Option<&str>, &str)) -> bool {
     for item in PlainList::new(raw).take(ADDRESSES_MAX) {
         match item {
@@ -67,16 +68,16 @@ pub(crate) fn visit_parsed(raw: &[u8], visit: &mut dyn FnMut(Person<'_>)) {
     }
 }
 
-/// A list that holds nothing but `local@domain` and `Name <local@domain>`.
+/// A list of only `local@domain` and `Name <local@domain>`.
 struct PlainList<'a> {
     rest: &'a [u8],
 }
 
-/// What the list holds is not that plain.
+/// The error for a list that is not plain.
 #[derive(Debug)]
 struct NotPlain;
 
-/// A name, not decoded and perhaps empty, and an address.
+/// A name, not decoded and possibly empty, and an address.
 type Plain<'a> = (&'a [u8], &'a str);
 
 impl<'a> PlainList<'a> {
@@ -96,7 +97,7 @@ impl<'a> PlainList<'a> {
         if *first == byte { Ok(()) } else { Err(NotPlain) }
     }
 
-    /// Takes the bytes before the first one that is in `stops`.
+    /// Takes the bytes before the first one whose class is in `stops`.
     fn take(&mut self, stops: u8) -> &'a [u8] {
         let stop = |byte: &u8| CLASS[usize::from(*byte)] & stops != 0;
         let end = self.rest.iter().position(stop).unwrap_or(self.rest.len());
@@ -128,13 +129,14 @@ impl<'a> PlainList<'a> {
     }
 }
 
-/// A name without stray blanks.
+/// Checks that a name has no stray blanks.
 fn check_name(name: &[u8]) -> Result<(), NotPlain> {
     let stray = name.starts_with(b" ") || name.ends_with(b" ");
     if stray || name.windows(2).any(|pair| pair == b"  ") { Err(NotPlain) } else { Ok(()) }
 }
 
-/// `local@domain`, both there, without blanks, a stray `@` or dot, or encoded words.
+/// Checks that a text is `local@domain`, both non-empty, without blanks, a stray `@` or dot, or
+/// encoded words.
 fn check_address(text: &[u8]) -> Result<&str, NotPlain> {
     let (mut before, mut ats) = (b'.', 0);
     for byte in text {
@@ -172,7 +174,7 @@ impl<'a> Iterator for PlainList<'a> {
     }
 }
 
-/// Bytes that end an unquoted name or an address: all but atext, dot, `@`, blank and 8-bit ones.
+/// Bytes that end an unquoted name or an address: all except atext, dot, `@`, blank and 8-bit.
 const NO_NAME: u8 = 1;
 /// Bytes that end the inside of a quoted name.
 const NO_QUOTED: u8 = 2;
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(found, expected, "{raw}");
     }
 
-    /// A plain list gives the same both ways.
+    /// Checks that a plain list gives the same addresses both ways.
     fn check_plain(raw: &str, expected: &[&str]) {
         let mut found = Vec::new();
         let plain = visit_plain(raw.as_bytes(), &mut |name, address| {

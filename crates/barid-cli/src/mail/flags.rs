@@ -1,4 +1,4 @@
-//! Flags as they are named on the command line: `+seen`, `-flagged`, `=seen`, `+$Forwarded`.
+//! Flags by their names on the command line: `+seen`, `-flagged`, `=seen`, `+$Forwarded`.
 
 use std::str::FromStr;
 
@@ -9,11 +9,11 @@ use barid::{Flag, FlagChange, FlagSet, Keyword, KeywordTable};
 pub(crate) enum FlagName {
     /// A system flag.
     System(Flag),
-    /// Anything else.
+    /// A keyword.
     Keyword(Keyword),
 }
 
-/// What is done with a flag.
+/// The operation on a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
     /// `+`
@@ -24,14 +24,14 @@ pub(crate) enum Sign {
     Set,
 }
 
-/// A flag after its sign; without a name only after `=`.
+/// A sign and a flag; the flag may only be missing after `=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlagWord {
     sign: Sign,
     name: Option<FlagName>,
 }
 
-/// The system flags that can be changed, as they may be written.
+/// The system flags that can be changed, by their names.
 const SETTABLE: [(&str, Flag); 5] = [
     ("seen", Flag::Seen),
     ("answered", Flag::Answered),
@@ -40,7 +40,7 @@ const SETTABLE: [(&str, Flag); 5] = [
     ("draft", Flag::Draft),
 ];
 
-/// For messages to the user.
+/// A list of the flags for error messages.
 const SYSTEM_FLAGS: &str = "the system flags are seen, answered, flagged, deleted and draft";
 
 impl FromStr for FlagName {
@@ -107,12 +107,12 @@ impl FromStr for FlagWord {
     }
 }
 
-/// What several words ask for.
+/// The combined request of several words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlagRequest {
     add: FlagNames,
     remove: FlagNames,
-    /// No flags but those that are added.
+    /// `true` if all other flags are removed.
     is_exact: bool,
 }
 
@@ -141,7 +141,11 @@ impl FlagNames {
 }
 
 impl FlagRequest {
-    /// Puts words together; those that contradict each other are refused.
+    /// Combines words.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if words contradict each other.
     pub(crate) fn new(words: &[FlagWord]) -> Result<Self, String> {
         let mut request = Self::default();
         for word in words {
@@ -174,7 +178,7 @@ impl FlagRequest {
         }
     }
 
-    /// The change of each message of a mailbox that has these keywords.
+    /// Returns the change for each message of a mailbox with these keywords.
     pub(crate) fn change(&self, known: &KeywordTable) -> FlagChange {
         let mut remove = self.remove.clone();
         if self.is_exact {
@@ -196,7 +200,7 @@ impl FlagRequest {
 mod tests {
     use super::*;
 
-    /// What words make of a mailbox that knows the keywords `old` and `work`: added flags and
+    /// Checks the change of words in a mailbox with the keywords `old` and `work`: added flags and
     /// keywords, and removed ones.
     fn check(words: &[&str], expected: Result<(&str, &str), &str>) {
         let parsed: Result<Vec<FlagWord>, String> = words.iter().map(|word| word.parse()).collect();

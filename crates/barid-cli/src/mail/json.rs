@@ -9,7 +9,8 @@ use crate::output::json::Json;
 /// Writes messages as JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MessageJson {
-    /// Writes `rfc822_size`, which is known then: what the cache holds shows nowhere else.
+    /// `true` to write `rfc822_size`, which must then be known. Other commands leave it out, so
+    /// that their output does not depend on the contents of the cache.
     pub(crate) has_rfc822_size: bool,
 }
 

@@ -9,26 +9,26 @@ use crate::output::escape::{Space, write_visible_str};
 use crate::output::style::Style;
 use crate::output::table::{pad, width, write_cut, write_left};
 
-/// Cells of the sender where lines are not cut.
+/// Columns of the sender if lines are not cut.
 const SENDER_WIDTH: usize = 24;
-/// Letters of the flags, in their columns.
+/// Letters of the flags, in display order.
 const FLAG_LETTERS: [(Flag, u8); 4] =
     [(Flag::Answered, b'A'), (Flag::Flagged, b'F'), (Flag::Deleted, b'D'), (Flag::Draft, b'T')];
 
 /// Writes messages as lines: UID, flags, date, sender, subject.
 #[derive(Debug)]
 pub(crate) struct MessageLine {
-    /// Cells of a line; `None` for whole lines.
+    /// Columns of a line; `None` for whole lines.
     width: Option<usize>,
     sender_width: usize,
     uid_width: usize,
     style: Style,
-    /// Reused for each text that is cut.
+    /// A buffer for text that is cut.
     text: Vec<u8>,
 }
 
 impl MessageLine {
-    /// A writer for lines of `width` cells, of messages with UIDs below `uidnext`.
+    /// Creates a writer for lines of `width` columns, for messages with UIDs below `uidnext`.
     pub(crate) fn new(width: Option<usize>, style: Style, uidnext: Uid) -> Self {
         let uid_width = (uidnext.get() - 1).max(1).ilog10() as usize + 1;
         let sender_width = width.map_or(SENDER_WIDTH, |width| (width / 4).clamp(10, 28));
@@ -74,7 +74,7 @@ impl MessageLine {
         out.push(b'\n');
     }
 
-    /// Appends the line of a message that is not there but has replies.
+    /// Appends the line of a missing message that has replies.
     pub(crate) fn write_missing(&mut self, out: &mut Vec<u8>, branches: &[u8]) {
         pad(out, self.subject_column());
         out.extend_from_slice(branches);
@@ -84,7 +84,7 @@ impl MessageLine {
         out.push(b'\n');
     }
 
-    /// The cells before the subject.
+    /// Returns the columns before the subject.
     fn subject_column(&self) -> usize {
         self.uid_width + 2 + 5 + 2 + crate::output::date::SHORT_WIDTH + 2 + self.sender_width + 2
     }
@@ -126,7 +126,7 @@ impl MessageLine {
     }
 }
 
-/// `NAFDT`, a dash for each flag that is not there.
+/// Writes `NAFDT`, with a dash for each flag that is not set.
 fn write_flags(out: &mut Vec<u8>, flags: FlagSet) {
     let mut letters = *b"-----";
     if !flags.contains(Flag::Seen) {

@@ -1,4 +1,4 @@
-//! Messages as lines: the fields of a summary decoded and laid out.
+//! Messages as lines: decodes and lays out the fields of a summary.
 
 pub(crate) mod address;
 pub(crate) mod flags;
@@ -9,7 +9,7 @@ pub(crate) mod uids;
 
 use barid::Format;
 
-/// The name of a format, as `FORMAT:PATH` takes it.
+/// Returns the name of a format, as in `FORMAT:PATH`.
 pub(crate) fn format_name(format: Format) -> &'static str {
     match format {
         Format::Maildir => "maildir",

@@ -1,11 +1,11 @@
-//! The numbering that UIDs on the command line are of.
+//! The UIDVALIDITY of UIDs on the command line.
 
 use barid::Mailbox;
 use clap::Args;
 
 use crate::exit::WithHint;
 
-/// Which numbering is meant.
+/// The option for the expected UIDVALIDITY.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct NumberingArgs {
     /// Refuse UIDs unless the mailbox has the UIDVALIDITY N, as `barid status` prints it. Needed
@@ -15,11 +15,12 @@ pub(crate) struct NumberingArgs {
 }
 
 impl NumberingArgs {
-    /// Checks that UIDs on the command line, if there are any, mean the messages that were meant.
+    /// Checks that UIDs on the command line, if there are any, refer to the intended messages.
     ///
     /// # Errors
-    /// The mailbox has another UIDVALIDITY than the one named; or its messages were renumbered, and
-    /// nobody has acknowledged that.
+    ///
+    /// Returns an error if the mailbox has a different UIDVALIDITY than the given one, or if its
+    /// messages were renumbered and nobody has acknowledged that.
     pub(crate) fn check(&self, mailbox: &Mailbox, names_uids: bool) -> anyhow::Result<()> {
         let (path, has) = (mailbox.path().display(), mailbox.status().uidvalidity);
         match self.uidvalidity {

@@ -1,4 +1,4 @@
-//! Which messages: UIDs, ranges of them, `*`.
+//! UIDs, ranges of UIDs, and `*` on the command line.
 
 use std::str::FromStr;
 
@@ -6,11 +6,11 @@ use barid::{Mailbox, Uid};
 
 /// `UID`, `FIRST:LAST`, or `*` for the last message in place of either (RFC 9051 §9, `seq-range`).
 ///
-/// Unlike IMAP's, a range that begins behind the last message (`4711:*` where 4710 is the last) is
-/// empty: what is meant to be new mail must not become the last message that is there.
+/// Unlike in IMAP, a range that begins after the last message (`4711:*` if 4710 is the last) is
+/// empty: a range meant for new mail must not select the last existing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UidRange {
-    /// `None` is `*`.
+    /// `None` stands for `*`.
     first: Option<Uid>,
     last: Option<Uid>,
 }
@@ -32,7 +32,7 @@ fn parse_end(text: &str) -> Result<Option<Uid>, String> {
     uid.ok_or_else(|| "a UID is a number from 1 to 4294967295, or * for the last".to_owned())
 }
 
-/// Ranges with commas between them, or `all`.
+/// Ranges separated by commas, or `all`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UidRanges(Vec<UidRange>);
 
@@ -51,9 +51,9 @@ impl FromStr for UidRanges {
 /// The messages that ranges select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SelectedUids {
-    /// Those that are there, ascending, each once.
+    /// Existing UIDs, ascending and unique.
     pub(crate) uids: Vec<Uid>,
-    /// UIDs that were named alone and are not there, in the order given.
+    /// UIDs that were named individually and do not exist, in the order given.
     pub(crate) missing: Vec<Uid>,
 }
 
@@ -64,7 +64,7 @@ impl UidRanges {
         self.0.iter().any(|range| *range != all)
     }
 
-    /// The ranges of several lists.
+    /// Returns the ranges of several lists.
     pub(crate) fn joined(lists: Vec<Self>) -> Self {
         Self(lists.into_iter().flat_map(|list| list.0).collect())
     }
@@ -90,17 +90,17 @@ impl UidRanges {
     }
 }
 
-/// What a range selects in a mailbox.
+/// The messages that a range selects in a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selected {
     /// The rows, ascending.
     pub(crate) rows: std::ops::Range<u32>,
-    /// The UID that was asked for alone and is not there.
+    /// The UID that was named individually and does not exist.
     pub(crate) missing: Option<Uid>,
 }
 
 impl UidRange {
-    /// Finds the rows of the messages that the range names; two binary searches.
+    /// Finds the rows of the messages in the range, with two binary searches.
     pub(crate) fn select(self, mailbox: &Mailbox) -> barid::Result<Selected> {
         self.select_with(mailbox.len(), &|row| mailbox.uid_of(row))
     }
@@ -132,7 +132,7 @@ impl UidRange {
     }
 }
 
-/// The first of `len` ascending rows for which `before` does not hold.
+/// Returns the first of `len` ascending rows for which `before` returns `false`.
 fn partition(len: u32, before: &dyn Fn(u32) -> barid::Result<bool>) -> barid::Result<u32> {
     let (mut low, mut high) = (0, len);
     while low < high {

@@ -1,12 +1,12 @@
 //! Dates for people and for programs.
 //!
-//! A date is shown in the zone it was written in: that needs no time zone database, and is what the
-//! message itself says. The calendar is the proleptic Gregorian one.
+//! A date is shown in the zone in which it was written: that needs no time zone database, and is
+//! what the message contains. The calendar is the proleptic Gregorian one.
 
-/// Minutes in a day; a zone further from UTC than that is not a zone.
+/// Minutes in a day; a larger offset from UTC is not a zone.
 const ZONE_MINUTES_MAX: i16 = 24 * 60;
 
-/// A point in time as calendar and clock show it in some zone.
+/// A point in time as date and time of day in some zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Civil {
     year: u32,
@@ -19,7 +19,8 @@ struct Civil {
 }
 
 impl Civil {
-    /// Breaks a point in time up; `None` outside the years 0 to 9999, which RFC 3339 cannot write.
+    /// Converts a point in time; `None` outside the years 0 to 9999, which RFC 3339 cannot
+    /// represent.
     fn new(unix_seconds: i64, zone_minutes: i16) -> Option<Self> {
         let zone_minutes = if zone_minutes.abs() < ZONE_MINUTES_MAX { zone_minutes } else { 0 };
         let local = unix_seconds.checked_add(i64::from(zone_minutes) * 60)?;
@@ -37,7 +38,7 @@ impl Civil {
     }
 }
 
-/// The date that is `days` days after 1970-01-01, within the years 0 to 9999.
+/// Returns the date that is `days` days after 1970-01-01, within the years 0 to 9999.
 ///
 /// Years are counted from March, so that the leap day ends one; 400 years have 146,097 days.
 fn date_of_days(days: i64) -> Option<(u32, u32, u32)> {
@@ -53,7 +54,8 @@ fn date_of_days(days: i64) -> Option<(u32, u32, u32)> {
     (0..=9999).contains(&year).then_some((year as u32, month as u32, day as u32))
 }
 
-/// Writes `2024-03-05T14:22:10+02:00` (RFC 3339 §5.6); `false` if the year has no four digits.
+/// Writes `2024-03-05T14:22:10+02:00` (RFC 3339 §5.6); returns `false` if the year does not have
+/// four digits.
 pub(crate) fn write_rfc3339(out: &mut Vec<u8>, unix_seconds: i64, zone_minutes: i16) -> bool {
     let Some(civil) = Civil::new(unix_seconds, zone_minutes) else { return false };
     let mut text = *b"0000-00-00T00:00:00+00:00";
@@ -74,10 +76,10 @@ pub(crate) fn write_rfc3339(out: &mut Vec<u8>, unix_seconds: i64, zone_minutes: 
     true
 }
 
-/// The columns that [`write_short`] fills.
+/// Columns that [`write_short`] fills.
 pub(crate) const SHORT_WIDTH: usize = 16;
 
-/// Writes `2024-03-05 14:22`, or blanks where the year has no four digits.
+/// Writes `2024-03-05 14:22`, or blanks if the year does not have four digits.
 pub(crate) fn write_short(out: &mut Vec<u8>, unix_seconds: i64, zone_minutes: i16) {
     let Some(civil) = Civil::new(unix_seconds, zone_minutes) else {
         out.extend_from_slice(&[b' '; SHORT_WIDTH]);
@@ -96,7 +98,7 @@ fn put_date(text: &mut [u8], civil: &Civil) {
     put(&mut text[8..10], civil.day);
 }
 
-/// Fills `digits` with the decimal digits of `value`, zeros in front.
+/// Fills `digits` with the decimal digits of `value`, with leading zeros.
 fn put(digits: &mut [u8], mut value: u32) {
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + (value % 10) as u8;

@@ -1,9 +1,9 @@
-//! Text of mail made harmless: nothing that it holds may steer a terminal.
+//! Escaping of mail texts, so that they cannot control a terminal.
 //!
 //! C0 controls and DEL appear in caret notation (`^[`), other characters that move, hide or reorder
-//! what stands around them by their number (`<U+202E>`). Bytes that are not UTF-8 become U+FFFD.
+//! their surroundings as their code point (`<U+202E>`). Bytes that are not UTF-8 become U+FFFD.
 
-/// What may stay of the white space in a text.
+/// The white space that stays in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// The text is one line: line ends, tabs and runs of white space become one space each.
@@ -12,15 +12,15 @@ pub(crate) enum Space {
     Lines,
 }
 
-/// Tells whether a character beyond ASCII steers instead of being shown: C1 controls, line and
-/// paragraph separators, bidirectional marks, embeddings, overrides and isolates (UAX #9), and
-/// interlinear annotation.
+/// Returns `true` if a character beyond ASCII is a control instead of a visible character: C1
+/// controls, line and paragraph separators, bidirectional marks, embeddings, overrides and isolates
+/// (UAX #9), and interlinear annotation.
 pub(crate) const fn steers(c: char) -> bool {
     matches!(c, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Appends `text` to `out` with everything made visible.
+/// Appends `text` to `out` with all controls made visible.
 pub(crate) fn write_visible(out: &mut Vec<u8>, text: &[u8], space: Space) {
     for chunk in text.utf8_chunks() {
         write_visible_str(out, chunk.valid(), space);
@@ -30,7 +30,7 @@ pub(crate) fn write_visible(out: &mut Vec<u8>, text: &[u8], space: Space) {
     }
 }
 
-/// [`write_visible`] of text known to be UTF-8.
+/// Does the same as [`write_visible`], for text known to be UTF-8.
 pub(crate) fn write_visible_str(out: &mut Vec<u8>, text: &str, space: Space) {
     let bytes = text.as_bytes();
     let mut rest = 0;
@@ -49,7 +49,7 @@ pub(crate) fn write_visible_str(out: &mut Vec<u8>, text: &str, space: Space) {
     out.extend_from_slice(&bytes[rest..]);
 }
 
-/// Writes the white space that `bytes` starts with; returns how much of it is done.
+/// Writes the white space at the start of `bytes`; returns the number of bytes consumed.
 fn write_space(out: &mut Vec<u8>, bytes: &[u8], space: Space) -> usize {
     match space {
         Space::OneLine => {
@@ -70,7 +70,7 @@ fn write_space(out: &mut Vec<u8>, bytes: &[u8], space: Space) -> usize {
     }
 }
 
-/// Writes the run of characters beyond ASCII that `text` starts with; returns its bytes.
+/// Writes the run of characters beyond ASCII at the start of `text`; returns its length in bytes.
 fn write_wide(out: &mut Vec<u8>, text: &str) -> usize {
     let end = text.find(|c: char| c.is_ascii()).unwrap_or(text.len());
     for c in text[..end].chars() {
@@ -83,7 +83,7 @@ fn write_wide(out: &mut Vec<u8>, text: &str) -> usize {
     end
 }
 
-/// `text` on one line with everything made visible.
+/// Returns `text` on one line with all controls made visible.
 pub(crate) fn visible(text: &[u8]) -> String {
     let mut out = Vec::with_capacity(text.len());
     write_visible(&mut out, text, Space::OneLine);

@@ -1,7 +1,7 @@
-//! A JSON writer that costs no allocation: it appends to a buffer and keeps no state.
+//! A JSON writer without allocations: it appends to a buffer and keeps no state.
 //!
-//! Whether a comma is due follows from the byte written last, so nesting has no limit and a line
-//! can be written from many places. Besides what RFC 8259 §7 demands, everything that could steer a
+//! The byte written last determines if a comma is needed, so nesting has no limit and a line can be
+//! written from many places. Besides the characters of RFC 8259 §7, everything that could control a
 //! terminal is escaped ([`steers`]), and bytes that are not UTF-8 become U+FFFD.
 
 use super::date;
@@ -21,7 +21,7 @@ impl<'a> Json<'a> {
         Self { out }
     }
 
-    /// Goes on with a line that was started before.
+    /// Continues a line.
     pub(crate) fn more(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -75,13 +75,13 @@ impl<'a> Json<'a> {
         self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// Writes a number with a fraction, to the last bit; `null` for what is no number.
+    /// Writes a number with a fraction, without loss of precision; `null` unless it is finite.
     pub(crate) fn real(&mut self, value: f64) {
         if !value.is_finite() {
             return self.null();
         }
         self.separate();
-        // The form of debugging has a point or an exponent always, so it is read as no integer.
+        // The debug form always has a point or an exponent, so it is not read as an integer.
         self.out.extend_from_slice(format!("{value:?}").as_bytes());
     }
 
@@ -111,12 +111,12 @@ impl<'a> Json<'a> {
         self.out.push(b'"');
     }
 
-    /// Where the line is now, for [`Json::rewind`].
+    /// Returns the current position, for [`Json::rewind`].
     pub(crate) fn mark(&self) -> usize {
         self.out.len()
     }
 
-    /// Takes back what was written since a mark.
+    /// Removes everything written since a mark.
     pub(crate) fn rewind(&mut self, mark: usize) {
         self.out.truncate(mark);
     }
@@ -137,7 +137,7 @@ impl<'a> Json<'a> {
         self.str(&String::from_utf8_lossy(text));
     }
 
-    /// Writes a date (RFC 3339), or `null` where it has no four-digit year.
+    /// Writes a date (RFC 3339), or `null` if its year does not have four digits.
     pub(crate) fn date(&mut self, unix_seconds: i64, zone_minutes: i16) {
         self.separate();
         let start = self.out.len();
@@ -151,8 +151,8 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Bytes that end a run which can be copied: those that are escaped, and the first bytes of
-/// characters of which some are.
+/// Bytes that end a run that can be copied: escaped ones, and the first bytes of characters of
+/// which some are escaped.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -164,8 +164,8 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Tells whether a text is printable ASCII without quotes and backslashes; looks at eight bytes at
-/// a time.
+/// Returns `true` if a text is printable ASCII without quotes and backslashes; checks eight bytes
+/// at a time.
 fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks();
     let plain = |byte: &u8| byte.is_ascii() && !SPECIAL[usize::from(*byte)];
@@ -175,7 +175,7 @@ fn is_plain(bytes: &[u8]) -> bool {
 fn is_plain_word(word: u64) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // The high bit of the first byte that is below `limit`, and perhaps of some above it.
+    // The high bit of the first byte below `limit`, and possibly of some above it.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
     let equal = |byte: u64| below(word ^ (ONES * byte), 1);
     (below(word, 0x20) | equal(0x22) | equal(0x5c) | equal(0x7f) | word) & HIGH == 0
@@ -202,7 +202,7 @@ fn escape_str(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&bytes[rest..]);
 }
 
-/// Writes a character of the basic plane by its number.
+/// Writes a character of the basic plane as an escape.
 fn escape_unicode(out: &mut Vec<u8>, code: u16) {
     out.extend_from_slice(b"\\u");
     for shift in [12, 8, 4, 0] {

@@ -1,6 +1,6 @@
-//! What leaves the program: JSON lines, tables, trees, dates and progress.
+//! Output of the program: JSON lines, tables, trees, dates and progress.
 //!
-//! Everything here writes to a `Vec<u8>` that the caller reuses, so that a line costs no
+//! Everything here writes to a `Vec<u8>` that the caller reuses, so that a line needs no
 //! allocation.
 
 pub(crate) mod date;

@@ -5,7 +5,7 @@ pub(crate) fn write_decimal(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -18,7 +18,7 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
-/// A number and its noun: `1 message`, `2,000 messages`.
+/// Formats a number and its noun: `1 message`, `2,000 messages`.
 pub(crate) fn counted(value: u64, noun: &str) -> String {
     let plural = match (value, noun.strip_suffix('y')) {
         (1, _) => noun.to_owned(),
@@ -29,7 +29,7 @@ pub(crate) fn counted(value: u64, noun: &str) -> String {
     format!("{} {plural}", grouped(value))
 }
 
-/// A size in decimal units: `17 bytes`, `4.5 KB`, `1.42 GB`.
+/// Formats a size in decimal units: `17 bytes`, `4.5 KB`, `1.42 GB`.
 pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return counted(bytes, "byte");
@@ -54,7 +54,7 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A duration with what matters of it: `0.08 ms`, `4.2 ms`, `42 ms`, `1.37 s`.
+/// Formats a duration with the digits that matter: `0.08 ms`, `4.2 ms`, `42 ms`, `1.37 s`.
 pub(crate) fn duration(time: std::time::Duration) -> String {
     let ms = time.as_secs_f64() * 1000.0;
     match ms {

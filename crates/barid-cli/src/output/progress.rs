@@ -10,43 +10,44 @@ use barid::{Progress, Unit, Work};
 
 use super::number::grouped;
 
-/// Work shorter than this shows nothing.
+/// Shorter work shows no progress.
 const QUIET: Duration = Duration::from_millis(300);
-/// How often the line is written anew.
+/// Least time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A line on standard error that is overwritten as the work goes on, and removed when it is done.
+/// A line on standard error that is overwritten as the work progresses, and removed when it is
+/// done.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     started: Instant,
-    /// Set when the work was told to end.
+    /// The flag that is set when the work was told to end.
     stop: Option<Arc<AtomicBool>>,
     line: Mutex<Line>,
 }
 
-/// What stands on the line.
+/// The contents of the line.
 #[derive(Debug)]
 struct Line {
-    /// What was done when it was last written, and since when.
+    /// The work at the last update, and its start.
     work: Option<(Work, Instant)>,
-    /// When it was last written; `None` while it is not there.
+    /// Time of the last update; `None` while the line is not shown.
     written: Option<Instant>,
 }
 
 impl ProgressLine {
-    /// Starts the clock. The line tells if `stop` is set.
+    /// Starts the clock. The line indicates when `stop` is set.
     pub(crate) fn new(stop: Option<Arc<AtomicBool>>) -> Self {
         let line = Mutex::new(Line { work: None, written: None });
         Self { started: Instant::now(), stop, line }
     }
 
-    /// Shows how far the work is, if that is due. Called from any thread; one that finds another
-    /// writing goes on.
+    /// Shows the progress, if an update is due. May be called from any thread; returns at once if
+    /// another thread is updating.
     pub(crate) fn update(&self, progress: &Progress) {
         let Ok(mut line) = self.line.try_lock() else { return };
         let since = match line.work {
             Some((work, since)) if work == progress.work => since,
-            // The first work began with the clock, the next ones as they are first told of.
+            // The first work began with the clock, the next ones with their first report.
             last => {
                 let since = last.map_or(self.started, |_| Instant::now());
                 line.work = Some((progress.work, since));
@@ -60,7 +61,7 @@ impl ProgressLine {
         line.written = Some(Instant::now());
         let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let text = format!("\r{}\x1b[K", describe(progress, since.elapsed(), is_stopped));
-        // A terminal that takes no output is no reason to stop working.
+        // A terminal that rejects output is not a reason to stop working.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
@@ -80,7 +81,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// `reading  45 %  123 MB/s  3 s left`
+/// Formats progress: `reading  45 %  123 MB/s  3 s left`.
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
         Work::Keep | Work::Change | Work::Convert | Work::Train | Work::Classify | Work::Tune
@@ -109,7 +110,7 @@ fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String 
     format!("{verb}  {percent:.0} %  {}/s  {left} left", scaled(rate, unit))
 }
 
-/// `3 s`, `2 min 5 s`, `1 h 12 min`
+/// Formats a time: `3 s`, `2 min 5 s`, `1 h 12 min`.
 fn time_left(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -119,7 +120,7 @@ fn time_left(seconds: f64) -> String {
     }
 }
 
-/// A rate with three digits: `812`, `54.2 k`, `1.2 GB`.
+/// Formats a rate with up to three digits: `812`, `54.2 k`, `1.2 GB`.
 fn scaled(rate: f64, unit: Unit) -> String {
     let (value, prefix) = match rate {
         _ if rate < 1e3 => (rate, ""),

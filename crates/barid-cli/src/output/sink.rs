@@ -8,23 +8,23 @@ use crate::limits::{OUTPUT_BUFFER_LEN, PIPE_LEN};
 
 /// Collects lines and writes them in large pieces.
 ///
-/// A command may be begun again when part of its output is out already ([`Sink::take_back`]): what
-/// it then says first must be that part, and is not written twice.
+/// A command may be restarted after part of its output was written ([`Sink::take_back`]): its new
+/// output must begin with that part, which is not written again.
 ///
-/// Writing to a pipe whose reader has gone is an error of kind [`io::ErrorKind::BrokenPipe`], which
-/// ends the program quietly (see `exit.rs`).
+/// Writing to a closed pipe is an error of kind [`io::ErrorKind::BrokenPipe`], which ends the
+/// program quietly (see `exit.rs`).
 pub(crate) struct Sink {
     buffer: Vec<u8>,
     discards: bool,
-    /// Much is written, and a pipe has been told so.
+    /// `true` if a pipe was enlarged for large output.
     is_wide: bool,
-    /// What is out.
+    /// The output written so far.
     written: Said,
-    /// What was said again since the command was begun again.
+    /// The output repeated since the command was restarted.
     again: Option<Said>,
 }
 
-/// So many bytes, and their hash.
+/// Length and hash of some output.
 #[derive(Clone, Default)]
 struct Said {
     len: u64,
@@ -38,13 +38,13 @@ impl Said {
     }
 }
 
-/// A command that was begun again says something else than the first time.
+/// The error of a restarted command whose output differs from the first.
 #[derive(Debug, thiserror::Error)]
 #[error("the mailbox has changed since its first lines were printed")]
 pub(crate) struct SaidOtherwise;
 
 impl Sink {
-    /// A sink that has written nothing.
+    /// Creates a sink without output.
     pub(crate) fn new() -> Self {
         Self {
             buffer: Vec::new(),
@@ -55,22 +55,22 @@ impl Sink {
         }
     }
 
-    /// A sink that writes to nowhere, to measure what comes before.
+    /// Creates a sink that discards its output, for measuring.
     pub(crate) fn discarding() -> Self {
         Self { discards: true, ..Self::new() }
     }
 
-    /// The buffer to append to; [`Sink::settle`] is due after every line or so.
+    /// Returns the buffer to append to; [`Sink::settle`] should follow after about every line.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Writes the buffer out if it is full.
+    /// Writes the buffer if it is full.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
         if self.buffer.len() < OUTPUT_BUFFER_LEN { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffer out.
+    /// Writes the buffer.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let done = self.write_out(&buffer);
@@ -79,7 +79,7 @@ impl Sink {
         done
     }
 
-    /// Writes the rest out at the end of the program.
+    /// Writes the rest at the end of the program.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
         match &self.again {
@@ -88,8 +88,8 @@ impl Sink {
         }
     }
 
-    /// Forgets what is in the buffer, since the command is begun again. Of what it says then, so
-    /// much as is out already is not written again.
+    /// Clears the buffer, since the command is restarted. The part of its output that was written
+    /// already is not written again.
     pub(crate) fn take_back(&mut self) {
         self.buffer.clear();
         self.again = Some(Said::default());
@@ -102,7 +102,7 @@ impl Sink {
         self.settle()
     }
 
-    /// Writes a block that was collected elsewhere, after what the buffer holds.
+    /// Writes the buffer, then a block that was collected elsewhere.
     pub(crate) fn block(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
         self.write_out(bytes)
@@ -123,7 +123,7 @@ impl Sink {
         stdout.flush()
     }
 
-    /// What of `bytes` is not out yet.
+    /// Returns the part of `bytes` that is not written yet.
     fn new_part<'a>(&mut self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
         let Some(again) = &mut self.again else { return Ok(bytes) };
         let left = self.written.len.saturating_sub(again.len);
@@ -139,8 +139,8 @@ impl Sink {
     }
 }
 
-/// Lets a pipe hold more: who writes and who reads wait for each other less often. What is no pipe,
-/// or may not, stays as it is.
+/// Enlarges a pipe, so that reader and writer wait for each other less often. Ignores errors and
+/// streams that are not pipes.
 fn widen(stdout: &io::StdoutLock<'_>) {
     let _ = rustix::pipe::fcntl_setpipe_size(stdout, PIPE_LEN);
 }
@@ -149,7 +149,7 @@ fn widen(stdout: &io::StdoutLock<'_>) {
 mod tests {
     use super::*;
 
-    /// What a second saying adds to the first, of which `out` bytes are out.
+    /// Checks what repeated output adds to the first, of which `out` bytes were written.
     fn check(first: &[u8], out: usize, pieces: &[&[u8]], expected: Option<&[u8]>) {
         let mut sink = Sink::new();
         sink.written.add(&first[..out]);

@@ -1,8 +1,8 @@
-//! The few colours: nothing is told by colour alone.
+//! The few colours; they never carry information alone.
 
 use clap::ValueEnum;
 
-/// When to use colour.
+/// The use of colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set or TERM is `dumb`
@@ -14,20 +14,20 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// Escape sequences, empty where colour is off.
+/// Escape sequences, empty if colour is off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// What stands out: unread mail, headings.
+    /// For emphasis: unread mail, headings.
     pub(crate) bold: &'static str,
-    /// What stands back: dates, numbers, branches of trees.
+    /// For secondary text: dates, numbers, branches of trees.
     pub(crate) dim: &'static str,
-    /// What asks for attention: errors, flagged mail.
+    /// For urgent text: errors, flagged mail.
     pub(crate) red: &'static str,
-    /// What asks for a little of it: warnings.
+    /// For less urgent text: warnings.
     pub(crate) yellow: &'static str,
-    /// Names of header fields, hints.
+    /// For names of header fields and hints.
     pub(crate) cyan: &'static str,
-    /// Back to normal.
+    /// Returns to normal text.
     pub(crate) reset: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl Style {
     /// No colour.
     pub(crate) const PLAIN: Self =
         Self { bold: "", dim: "", red: "", yellow: "", cyan: "", reset: "" };
-    /// The ANSI ones.
+    /// ANSI colours.
     const ANSI: Self = Self {
         bold: "\x1b[1m",
         dim: "\x1b[2m",
@@ -45,7 +45,7 @@ impl Style {
         reset: "\x1b[0m",
     };
 
-    /// The style for a stream, which is a terminal or not.
+    /// Returns the style for a stream; `terminal` says if it is a terminal.
     pub(crate) fn new(choice: ColorChoice, terminal: bool, no_color: bool) -> Self {
         let colored = match choice {
             ColorChoice::Auto => terminal && !no_color,

@@ -1,11 +1,11 @@
-//! Columns: text cut and padded to a number of terminal cells.
+//! Tables: text cut and padded to a number of terminal columns.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Shows that a text was cut.
+/// The mark of cut text.
 const ELLIPSIS: &str = "…";
 
-/// Where a text stands in its column.
+/// The alignment of text in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// At the left.
@@ -14,15 +14,15 @@ pub(crate) enum Align {
     Right,
 }
 
-/// How many cells a text takes; control characters must have been made visible.
+/// Returns the number of columns that a text takes; control characters must have been made visible.
 pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// Appends `text` cut to at most `cells`; returns how many cells it takes.
+/// Appends `text` cut to at most `cells` columns; returns the columns that it takes.
 pub(crate) fn write_cut(out: &mut Vec<u8>, text: &str, cells: usize) -> usize {
     if text.len() <= cells {
-        // A character takes no more cells than bytes.
+        // A character takes at most as many columns as bytes.
         out.extend_from_slice(text.as_bytes());
         return width(text);
     }
@@ -47,13 +47,13 @@ pub(crate) fn write_cut(out: &mut Vec<u8>, text: &str, cells: usize) -> usize {
     taken
 }
 
-/// Appends `text` cut and padded to exactly `cells` cells.
+/// Appends `text` cut and padded to exactly `cells` columns.
 pub(crate) fn write_left(out: &mut Vec<u8>, text: &str, cells: usize) {
     let taken = write_cut(out, text, cells);
     pad(out, cells - taken);
 }
 
-/// Appends `text` after blanks, in at least `cells` cells.
+/// Appends `text` after blanks, in at least `cells` columns.
 pub(crate) fn write_right(out: &mut Vec<u8>, text: &str, cells: usize) {
     pad(out, cells.saturating_sub(width(text)));
     out.extend_from_slice(text.as_bytes());
@@ -72,12 +72,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table with these columns.
+    /// Creates an empty table with these columns.
     pub(crate) fn new(aligns: &'static [Align]) -> Self {
         Self { aligns, rows: Vec::new() }
     }
 
-    /// Adds a row with one text per column; the texts are made of visible characters.
+    /// Adds a row with one text per column; the texts must consist of visible characters.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(N, self.aligns.len(), "a row has a cell for each column");
         self.rows.push(cells.into());

@@ -1,4 +1,4 @@
-//! Trees drawn from a flat list: nodes in the order of their lines, each with its depth.
+//! Trees drawn from a flat list of nodes in line order, each with its depth.
 //!
 //! Nothing recurses, and a line costs at most [`TREE_DEPTH_MAX`] branches, so a thread of a million
 //! replies to replies costs a million lines.
@@ -11,11 +11,11 @@ use crate::output::number::write_decimal;
 pub(crate) struct Glyphs {
     /// Before a node that has later siblings.
     pub(crate) branch: &'static str,
-    /// Before a node that has none.
+    /// Before a node without later siblings.
     pub(crate) last: &'static str,
     /// Past a node that has later siblings.
     pub(crate) pass: &'static str,
-    /// Past a node that has none.
+    /// Past a node without later siblings.
     pub(crate) blank: &'static str,
 }
 
@@ -27,10 +27,10 @@ impl Glyphs {
     pub(crate) const ASCII: Self = Self { branch: "|- ", last: "`- ", pass: "|  ", blank: "   " };
 }
 
-/// Tells of each node whether it is the last child of its parent; O(nodes).
+/// Returns for each node whether it is the last child of its parent; O(nodes).
 pub(crate) fn last_children(depths: &[u32]) -> Vec<bool> {
     let mut last = vec![false; depths.len()];
-    // Whether a sibling follows, for each depth that is open, seen from the end.
+    // For each open depth, `true` if a sibling follows, seen from the end.
     let mut follows: Vec<bool> = Vec::new();
     for (node, depth) in depths.iter().enumerate().rev() {
         follows.resize(*depth as usize + 1, false);
@@ -43,17 +43,17 @@ pub(crate) fn last_children(depths: &[u32]) -> Vec<bool> {
 #[derive(Debug)]
 pub(crate) struct Branches {
     glyphs: Glyphs,
-    /// Whether the node of each depth on the way down was the last child of its parent.
+    /// For each depth on the path, `true` if the node was the last child of its parent.
     path: Vec<bool>,
 }
 
 impl Branches {
-    /// A drawer at the top of a tree.
+    /// Creates a drawer at the top of a tree.
     pub(crate) fn new(glyphs: Glyphs) -> Self {
         Self { glyphs, path: Vec::new() }
     }
 
-    /// Appends what stands before the next node. Nodes of depth 0 have nothing before them.
+    /// Appends the branches before the next node. Nodes of depth 0 have none.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, depth: u32, last: bool) {
         self.path.resize(depth as usize, true);
         self.path.push(last);

@@ -1,10 +1,10 @@
-//! What is said of messages.
+//! Answers about messages.
 
 use barid_testkit::corpora;
 
 use super::{CORPUS, DATE, Pair, Side, all_messages, check_same, names, some, spam_and_ham};
 
-/// What can be asked of one message.
+/// The flags for one message.
 const FLAGS: &[&[&str]] = &[
     &[],
     &["-v"],
@@ -53,7 +53,7 @@ const FLAGS: &[&[&str]] = &[
     &["-k", "16", "-v"],
 ];
 
-/// All of dev-spam is registered, and all of it, of dev-torture and of dev-rich is classified and
+/// All of dev-spam is registered; all of it, of dev-torture and of dev-rich is classified and
 /// passed through.
 #[test]
 fn all_messages_are_registered_and_passed_through_alike() {
@@ -105,7 +105,7 @@ fn all_flags_say_the_same() {
     assert!(codes[..3].iter().all(|count| *count > least), "{codes:?}");
 }
 
-/// Messages that are odd where it counts.
+/// Returns unusual messages.
 fn odd_messages() -> Vec<Vec<u8>> {
     let long = |len: usize| vec![b'y'; len];
     let mut messages: Vec<Vec<u8>> = [
@@ -174,7 +174,7 @@ fn odd_messages_are_passed_through_alike() {
     assert!(compared > 200);
 }
 
-/// bogofilter ends with a segmentation fault here: it knows no class that it could compare with.
+/// bogofilter crashes here with a segmentation fault: it has no other class to compare with.
 #[test]
 fn words_of_one_class_say_nothing() {
     let Some(pair) = Pair::new() else { return };

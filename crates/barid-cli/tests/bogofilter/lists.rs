@@ -1,4 +1,4 @@
-//! What word lists hold after registrations, of both sides and in one file of both.
+//! Contents of word lists after registrations, with separate files and with one common file.
 
 use barid_testkit::corpora;
 
@@ -7,7 +7,7 @@ use crate::support::World;
 
 const ALL: &str = "--quirks=all";
 
-/// bogofilter, and ours with all faults of bogofilter.
+/// Checks that bogofilter, and ours with all quirks of bogofilter, give the same output.
 fn same_with_faults(pair: &Pair, args: &[&str], input: &[u8]) {
     let base = ["-C", "-d", "@", "-y", DATE];
     let theirs = pair.run(Side::Theirs, "bogofilter", &[&base[..], args].concat(), input);
@@ -63,7 +63,7 @@ fn registrations_give_the_same_lists() {
     pair.same_lists("--timestamp=no");
 }
 
-/// Without `--quirks` a message counts as one, and words as often as they are there.
+/// Without `--quirks` a message counts once, and words as often as they occur.
 #[test]
 fn faults_are_mended_unless_asked_for() {
     let world = World::new();
@@ -87,7 +87,7 @@ fn faults_are_mended_unless_asked_for() {
     assert!(after.contains(".MSG_COUNT 12 1 "), "{after}");
 }
 
-/// Several lists, and such whose words do not count.
+/// Several lists, some with words that are ignored.
 #[test]
 fn several_lists_say_the_same() {
     let Some(pair) = Pair::taught(30) else { return };
@@ -120,7 +120,7 @@ fn several_lists_say_the_same() {
     pair.same_of("bogoutil", &["-d", "@/sys.db"], b"");
 }
 
-/// Words as they came.
+/// Words in their original encoding.
 #[test]
 fn raw_lists_are_alike() {
     let Some(pair) = Pair::new() else { return };
@@ -140,7 +140,8 @@ fn raw_lists_are_alike() {
     pair.same_lists("made UTF-8");
 }
 
-/// bogofilter's own file, written by it and by us in turn, beside one that it writes alone.
+/// bogofilter's own file, written by both programs in turn, beside one that bogofilter writes
+/// alone.
 #[test]
 fn one_file_is_written_in_turn() {
     let Some(pair) = Pair::new() else { return };
@@ -150,7 +151,7 @@ fn one_file_is_written_in_turn() {
     for (index, (_, message)) in messages.iter().enumerate() {
         let flag = ["-s", "-n", "-n", "-s", "-u", "-S"][index % 6];
         assert_eq!(pair.run(Side::Theirs, "bogofilter", &args(flag), message).status.code(), {
-            // The other file is the drop-in's folder: both programs write it.
+            // The other file is in the drop-in's folder: both programs write it.
             let both = args(flag).map(|arg| if arg == "@" { "ours" } else { arg });
             let side = if index % 2 == 0 { Side::Theirs } else { Side::Ours };
             pair.run(side, "bogofilter", &both, message).status.code()
@@ -164,7 +165,7 @@ fn one_file_is_written_in_turn() {
         let asked = ["-C", "-d", "ours", "-vvv"];
         let theirs = pair.run(Side::Theirs, "bogofilter", &asked, message);
         let ours = pair.run(Side::Ours, "bogofilter", &asked, message);
-        // bogofilter does not survive a list without ham.
+        // bogofilter crashes on a list without ham.
         if theirs.status.code().is_some() {
             check_same(&theirs, &ours, &format!("{index} -vvv"));
         }
@@ -173,7 +174,7 @@ fn one_file_is_written_in_turn() {
     assert_eq!(compared, 80);
 }
 
-/// bogofilter's own file, written by both programs at once: no registration is lost.
+/// bogofilter's own file, written by both programs concurrently: no registration is lost.
 #[test]
 fn one_file_is_written_at_once() {
     const TIMES: usize = 15;

@@ -1,8 +1,8 @@
-//! Where messages come from.
+//! Input from files, folders and lists of names.
 
 use super::{Pair, mbox, names, some};
 
-/// Files and folders of some messages.
+/// Writes files and folders of some messages.
 fn boxes(pair: &Pair, messages: &[(String, Vec<u8>)]) {
     let bytes: Vec<Vec<u8>> = messages.iter().map(|(_, bytes)| bytes.clone()).collect();
     let mbox = mbox(&bytes);

@@ -40,7 +40,7 @@ if (/^X-Bogosity: Unsure, tests=bogofilter/)
 to \"inbox\"
 ";
 
-/// A folder where `bogofilter` is the program of that side.
+/// Makes a folder in which `bogofilter` is the program of the side.
 fn programs(pair: &Pair, side: Side) -> String {
     let folder = format!("{}/bin", side.folder());
     pair.world.create_dir(&folder);
@@ -52,7 +52,8 @@ fn programs(pair: &Pair, side: Side) -> String {
     format!("{}:/usr/bin:/bin", pair.world.path(&folder).display())
 }
 
-/// Delivers messages by a command that `agent` makes of a path and a folder; what comes where.
+/// Delivers messages with the command that `agent` makes of a path and a folder; returns the files
+/// delivered to.
 fn delivered(
     pair: &Pair,
     side: Side,
@@ -82,20 +83,20 @@ fn delivered(
     ["spam", "unsure", "inbox"].map(read).to_vec()
 }
 
-/// From_ lines tell when a message was delivered.
+/// Returns an mbox without its From_ lines, which contain the time of delivery.
 fn without_from_lines(mbox: &[u8]) -> Vec<u8> {
     let lines = mbox.split_inclusive(|byte| *byte == b'\n');
     lines.filter(|line| !line.starts_with(b"From ")).flatten().copied().collect()
 }
 
-/// Messages with From_ lines of their own.
+/// Returns messages with fixed From_ lines.
 fn messages(seed: u64) -> Vec<Vec<u8>> {
     let with_line = |(_, message): (String, Vec<u8>)| {
         let line = b"From a@b.example Tue Mar  5 12:22:10 2024\n".to_vec();
         [line, without_from_lines(&message)].concat()
     };
     let all = some(seed, 30).unwrap().into_iter().map(with_line);
-    // What is all blank procmail delivers to nobody.
+    // procmail does not deliver a blank message.
     all.filter(|message| message.len() > 200 && !message.contains(&0)).collect()
 }
 
@@ -139,7 +140,7 @@ fn a_maildrop_recipe() {
         let filter = format!("PATH=\"{path}\"\n{MAILDROP}");
         let name = format!("{}/mail/filter", mail.rsplit('/').nth(1).unwrap());
         pair.world.write(&name, filter.as_bytes());
-        // It reads no filter that others could have written.
+        // maildrop rejects filter files that others can write.
         pair.world.set_mode(&name, 0o600);
         let mut command = Command::new(&maildrop);
         command.arg("./filter");

@@ -1,4 +1,4 @@
-//! Configuration files, folders, and what is wrong with arguments.
+//! Configuration files, folders, and invalid arguments.
 
 use barid_testkit::peers::feed;
 
@@ -48,7 +48,7 @@ fn configuration_files_say_the_same() {
             [&["-v"][..], &["-p"], &["-t"], &["-vv"], &["-v", "--spam-cutoff=0.99"], &["-C", "-v"]];
         for (_, message) in some(index as u64, 3).unwrap() {
             for flags in runs.iter().chain(&[&["-Q", "-y", DATE][..]]) {
-                // Why a file with an unknown setting is no good bogofilter does not say.
+                // bogofilter does not report why a file with an unknown setting is invalid.
                 let args = [&short[..], flags].concat();
                 match index {
                     2 | 3 => same_but_for_words(&pair, &args, &message),
@@ -96,7 +96,7 @@ fn settings_are_told_alike() {
         });
         assert_eq!(theirs, ours, "{flags:?}");
     }
-    // There need not be a list.
+    // The list need not exist.
     pair.same(&["-C", "-d", "@/empty", "-Q"], b"");
 }
 
@@ -142,7 +142,7 @@ fn wrong_arguments_are_refused_alike() {
     }
 }
 
-/// Where the word list is: what an option says, what files say, the environment, the home.
+/// Paths of the word list: from an option, from files, from the environment, in the home folder.
 #[test]
 fn folders_are_found_alike() {
     let Some(pair) = Pair::taught(100) else { return };
@@ -188,7 +188,7 @@ fn folders_are_found_alike() {
     assert_eq!(runs(&["-C", "-v"], &[("HOME", "")]), 3);
 }
 
-/// What is built in is told, and no more.
+/// The version names the built-in libraries only.
 #[test]
 fn the_version_tells_which_lists_can_be_used() {
     let world = World::new();
@@ -210,7 +210,7 @@ fn the_version_tells_which_lists_can_be_used() {
     }
 }
 
-/// What only begins like a list of another build is told, and stays as it is.
+/// A file that only begins like a list of another build is reported, and not changed.
 #[test]
 fn lists_of_other_builds() {
     let world = World::new();

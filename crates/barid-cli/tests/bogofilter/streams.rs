@@ -4,11 +4,11 @@ use std::process::{Child, Command, Stdio};
 
 use super::{DATE, Pair, Side, check_same, mbox, some};
 
-/// What reads or writes the other end of a FIFO.
+/// A process at the other end of a FIFO.
 struct OtherEnd(Child);
 
 impl OtherEnd {
-    /// Runs `script` by a shell, with words as `$0` and `$1`.
+    /// Runs `script` in a shell, with words as `$0` and `$1`.
     fn start(pair: &Pair, script: &str, words: [&str; 2]) -> Self {
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).args(words).current_dir(pair.world.path("."));
@@ -21,7 +21,7 @@ impl OtherEnd {
 }
 
 impl Drop for OtherEnd {
-    /// It would wait for ever for a program that opens no FIFO.
+    /// The process would wait forever for a program that does not open the FIFO.
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -93,7 +93,7 @@ fn fifos_are_read_and_written() {
     assert!(pair.world.has("fifo"));
 }
 
-/// A part of a message is removed if it is in a file; what others read stays, and so does its name.
+/// A partial message is removed from a file; a FIFO and its name stay.
 #[test]
 fn a_fifo_that_nobody_reads_stays() {
     let Some(pair) = Pair::taught(100) else { return };
@@ -123,7 +123,7 @@ fn lists_and_words_go_through_devices() {
     }
 }
 
-/// bogolexer reads mailboxes and folders as bogofilter does.
+/// bogolexer reads mailboxes and folders like bogofilter.
 #[test]
 fn words_of_mailboxes() {
     let Some(pair) = Pair::new() else { return };

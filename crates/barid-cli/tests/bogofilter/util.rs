@@ -2,7 +2,7 @@
 
 use super::{DATE, Pair, Side, check_same, names, some};
 
-/// The lists of both sides anew, of some messages.
+/// Makes new lists of both sides from some messages.
 fn pair(seed: u64) -> Option<Pair> {
     let pair = Pair::new()?;
     for (flag, seed, date) in [("-s", seed, "20261120"), ("-n", seed + 1, DATE)] {
@@ -45,7 +45,7 @@ fn lists_are_told_of_alike() {
     for args in [&[][..], &["-d", "@", "-l", "@"], &["-d", "@", "extra"], &["-s", "x", "-d", "@"]] {
         let [theirs, ours] =
             [Side::Theirs, Side::Ours].map(|side| pair.run(side, "bogoutil", args, b""));
-        // How it is used is told in other words.
+        // The usage text is worded differently.
         assert_eq!((theirs.status.code(), ours.status.code()), (Some(3), Some(3)), "{args:?}");
         assert!(!ours.stderr.is_empty() && ours.stdout.is_empty(), "{args:?}");
     }
@@ -82,7 +82,7 @@ fn lists_are_loaded_and_tended_alike() {
     }
 }
 
-/// What words are written in is forgotten only where that is asked for.
+/// The encoding of words is forgotten only on request.
 #[test]
 fn the_encoding_stays() {
     let world = crate::support::World::new();
@@ -100,7 +100,7 @@ fn the_encoding_stays() {
     assert_eq!(world.ok(&["bogoutil", "--db-print-pagesize", "."]), "UNKNOWN\n");
 }
 
-/// The words of messages, which bogolexer prints.
+/// bogolexer prints the words of messages.
 #[test]
 fn words_are_printed() {
     let world = crate::support::World::new();

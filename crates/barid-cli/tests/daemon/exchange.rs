@@ -1,17 +1,17 @@
-//! A mail server's exchange with the milter, byte for byte: what Postfix 3.7 says, by
-//! `milter_protocol=6`, of one message.
+//! A mail server's exchange with the milter, byte for byte: the packets of Postfix 3.7 with
+//! `milter_protocol=6` for one message.
 
 use std::io::{Read as _, Write as _};
 
 use super::Daemon;
 
-/// A packet.
+/// Returns a packet.
 fn packet(letter: u8, data: &[u8]) -> Vec<u8> {
     let len = u32::try_from(data.len() + 1).unwrap().to_be_bytes();
     [&len[..], &[letter], data].concat()
 }
 
-/// Says something, and reads what must be answered.
+/// Sends bytes, and checks the answer.
 fn exchange(stream: &mut std::net::TcpStream, said: &[u8], expected: &[u8]) {
     stream.write_all(said).unwrap();
     let mut answer = vec![0; expected.len()];
@@ -19,18 +19,18 @@ fn exchange(stream: &mut std::net::TcpStream, said: &[u8], expected: &[u8]) {
     assert_eq!(answer.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
-/// What Postfix can do: all actions, and all steps that it knows.
+/// The offer of Postfix: all actions, and all steps that it knows.
 const OFFERED: [u32; 3] = [6, 0x1FF, 0x1F_FFFF];
-/// What is agreed on: fields are added and changed; connections, HELO, recipients, DATA and
-/// unknown commands are left out; the rest has no answer but chunks of the body; chunks may be
-/// skipped, and values keep their space.
+/// The agreement: fields are added and changed; connections, HELO, recipients, DATA and unknown
+/// commands are left out; all other steps except body chunks are not answered; chunks may be
+/// skipped, and values keep their leading space.
 const AGREED: [u32; 3] = [6, 0x11, 0x17_F78B];
 
 fn numbers(numbers: [u32; 3]) -> Vec<u8> {
     packet(b'O', &numbers.map(u32::to_be_bytes).concat())
 }
 
-/// One message, up to its end.
+/// Returns the packets of one message, up to its end.
 fn message(word: &str, own_fields: &[&str]) -> Vec<u8> {
     let mut said = packet(b'D', b"Mi\x004C2YBk0\0{mail_addr}\0a@b.example\0");
     said.extend(packet(b'M', b"<a@b.example>\0SIZE=400\0"));
@@ -52,7 +52,7 @@ fn changed(own_fields: u32, line: &str) -> Vec<u8> {
     expected
 }
 
-/// The line for what the filter says of such a message.
+/// Returns the line with the filter's result for such a message.
 fn line_of(daemon: &Daemon, word: &str) -> String {
     let text = format!(
         "Return-Path: <a@b.example>\nSubject: {word} 3\nFrom: a@b.example\n\nsome {word} of day3\n"
@@ -77,18 +77,18 @@ fn a_mail_servers_messages_get_our_field() {
     let mut stream = daemon.milter();
     exchange(&mut stream, &numbers(OFFERED), &numbers(AGREED));
     let goes_on = packet(b'c', b"");
-    // A spoofed field, twice, of any capitals.
+    // A spoofed field, twice, in different case.
     stream.write_all(&message("pills", &["X-Bogosity", "x-bogosity"])).unwrap();
     exchange(&mut stream, &packet(b'B', b"some pills of day3\r\n"), &goes_on);
     let expected = [changed(2, &spam), goes_on.clone()].concat();
     exchange(&mut stream, &packet(b'E', b""), &expected);
-    // Given up in its middle, and another on the same connection; the end brings the body.
+    // An aborted message, and another on the same connection; the end packet contains the body.
     stream.write_all(&message("pills", &["X-Bogosity"])).unwrap();
     stream.write_all(&packet(b'A', b"")).unwrap();
     stream.write_all(&message("minutes", &[])).unwrap();
     let expected = [changed(0, &ham), goes_on.clone()].concat();
     exchange(&mut stream, &packet(b'E', b"some minutes of day3\r\n"), &expected);
-    // Another client by way of the same connection.
+    // Another client over the same connection.
     stream.write_all(&packet(b'K', b"")).unwrap();
     stream.write_all(&message("minutes", &[])).unwrap();
     exchange(&mut stream, &packet(b'E', b"some minutes of day3\r\n"), &expected);
@@ -101,7 +101,7 @@ fn a_mail_servers_messages_get_our_field() {
 fn a_mail_server_of_few_words_is_answered_each() {
     let daemon = Daemon::start(&["--milter", "inet:127.0.0.1:0", "--reject-spam"]);
     let mut stream = daemon.milter();
-    // sendmail of long ago: no step can be left out.
+    // An old sendmail: no step can be left out.
     exchange(&mut stream, &numbers([2, 0x3F, 0]), &numbers([2, 0x11, 0]));
     let goes_on = packet(b'c', b"");
     let connect = packet(b'C', b"host.example\x004\x00\x19127.0.0.1\0");

@@ -1,4 +1,5 @@
-//! miltertest, OpenDKIM's mail server for tests of milters: its own reading of the protocol.
+//! miltertest, OpenDKIM's mail server for tests of milters: an independent implementation of the
+//! protocol.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +8,7 @@ use barid_testkit::skip_or_fail;
 
 use super::Daemon;
 
-/// A message with a field of ours from its sender, all of it answered.
+/// A message whose sender added our field; every packet is answered.
 const SCRIPT: &str = r#"
 function goes_on(what, failed)
   if failed ~= nil then error(what .. " is not taken") end

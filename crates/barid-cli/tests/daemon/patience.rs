@@ -1,4 +1,4 @@
-//! Those who keep the daemon waiting, and those whom it would keep waiting.
+//! Slow clients of the daemon, and clients that a slow daemon would delay.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::{Daemon, ask, messages};
 use crate::support::{Run, Running, World, send};
 
-/// What nothing here takes.
+/// Longer than any operation here takes.
 const LONG: Duration = Duration::from_secs(60);
 
 fn connect(daemon: &Daemon) -> UnixStream {
@@ -59,7 +59,7 @@ fn one_socket_does_not_starve_the_other() {
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer[..5], b"\0\0\0\x0DO");
     }
-    // There are as many as there may be of both.
+    // The limit of connections of both kinds is reached.
     let mut more = connect(&daemon);
     more.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     more.write_all(b"barid-spam/1 ping\n\n").unwrap();
@@ -70,7 +70,7 @@ fn one_socket_does_not_starve_the_other() {
     daemon.end();
 }
 
-/// Says something of a few bytes again and again; whether that is ended before it is said all.
+/// Sends a few bytes again and again; returns `true` if the connection is closed before the end.
 fn is_ended(mut stream: impl std::io::Write, said: &[u8], times: usize) -> bool {
     (0..times).any(|_| {
         thread::sleep(Duration::from_millis(200));
@@ -87,7 +87,7 @@ fn who_says_little_at_a_time_is_let_go() {
     assert!(is_ended(program, b"x", 99), "a request may take for ever");
     let mut server = daemon.milter();
     server.write_all(&packet(NEGOTIATE)).unwrap();
-    // Who sends the message may take its time for each command, the mail server may not.
+    // The sender of the message may be slow with each command, the mail server may not.
     let commands = [&b"C-\x004\0\x19127.0.0.1\0"[..], b"Hhost\0", b"M<>\0", b"R<>\0", b"T"];
     for command in commands {
         thread::sleep(Duration::from_millis(500));
@@ -97,7 +97,7 @@ fn who_says_little_at_a_time_is_let_go() {
     daemon.end();
 }
 
-/// A packet of the milter protocol.
+/// Returns a packet of the milter protocol.
 fn packet(command: &[u8]) -> Vec<u8> {
     [&(command.len() as u32).to_be_bytes()[..], command].concat()
 }
@@ -115,7 +115,7 @@ fn who_repeats_commands_is_let_go() {
     daemon.end();
 }
 
-/// Mail servers that only send macros, as many as may be connected, do not keep another waiting for
+/// Mail servers that only send macros, as many as may be connected, do not delay another one for
 /// `--timeout`.
 #[test]
 fn who_comes_no_further_makes_room_for_others() {
@@ -147,7 +147,7 @@ fn who_comes_no_further_makes_room_for_others() {
     daemon.end();
 }
 
-/// The program's run, which must come to an end.
+/// Runs the program, which must end in time.
 fn run_in_time(world: &World, args: &[&str], input: &[u8]) -> Run {
     let mut command = world.command();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -174,7 +174,7 @@ fn mail_does_not_wait_for_a_daemon_that_is_stopped() {
     assert_eq!((run.code, run.stdout), (expected.code, expected.stdout.clone()));
     send(&daemon.child, Signal::CONT);
     let (world, _) = daemon.end_and_keep();
-    // Nobody takes connections, and there are as many as can wait.
+    // Nobody accepts connections, and the backlog is full.
     let path = world.path("wordlist.db.socket");
     let _listener = UnixListener::bind(&path).unwrap();
     let (sender, receiver) = mpsc::channel();

@@ -1,7 +1,7 @@
-//! Postfix itself, with a configuration, a queue and ports of its own on this machine alone.
+//! Postfix itself, with its own configuration, queue and ports, on this machine only.
 //!
-//! Not every machine that tests has Postfix, which takes the place of other mail servers when it is
-//! installed: then nothing is tested here. What it says is tested byte for byte in `exchange`.
+//! Not every test machine has Postfix, since installing it replaces other mail servers; without it
+//! these tests are skipped. Its packets are tested byte for byte in `exchange`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +17,7 @@ use barid_testkit::peers::program;
 use super::Daemon;
 use crate::support::World;
 
-/// How long anything may take.
+/// Deadline of every step.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 struct Postfix {
@@ -26,13 +26,13 @@ struct Postfix {
 }
 
 impl Postfix {
-    /// Starts it; a port for each filter.
+    /// Starts Postfix; returns it with a port for each filter.
     fn start(program: &Path, folder: &Path, filters: &[u16]) -> (Self, Vec<u16>) {
         let config = folder.join("config");
         for name in ["config", "queue", "data", "mail"] {
             disk::create_dir(&folder.join(name)).unwrap();
         }
-        // A port that was free just now.
+        // Ports that were free just now.
         let sockets: Vec<TcpListener> =
             filters.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> =
@@ -89,18 +89,18 @@ impl Postfix {
 
 impl Drop for Postfix {
     fn drop(&mut self) {
-        // The test has failed or is over; what it leaves is another matter.
+        // The test has failed or is over; errors of stopping do not matter.
         drop(self.command("stop").output());
     }
 }
 
-/// A number of the user of Postfix.
+/// Returns a user or group number of the user of Postfix.
 fn id(which: &str) -> u32 {
     let output = Command::new("id").args([which, "postfix"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
 }
 
-/// Sends a message by SMTP; the answer to its end.
+/// Sends a message by SMTP; returns the reply to its end.
 fn send(port: u16, message: &str) -> String {
     let start = Instant::now();
     let stream = loop {
@@ -130,7 +130,7 @@ fn send(port: u16, message: &str) -> String {
     answer()
 }
 
-/// The message that is delivered next.
+/// Returns the next delivered message.
 fn delivered(folder: &Path) -> String {
     let start = Instant::now();
     let new = folder.join("mail/all/new");

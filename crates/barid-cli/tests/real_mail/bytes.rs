@@ -1,4 +1,4 @@
-//! The same bytes from every mailbox (`show --raw`).
+//! `show --raw` prints the same bytes from every mailbox.
 
 use barid_testkit::boxes::MboxVariant;
 use barid_testkit::corpora;
@@ -7,7 +7,7 @@ use super::{Mail, Tally};
 
 const LIST: &str = "dev-list-man";
 
-/// What an mbox of `variant` holds of a message, without the separator.
+/// Returns a message as stored in an mbox of `variant`, without the separator.
 fn stored(file: &[u8], variant: MboxVariant) -> Vec<u8> {
     let is_quoted = matches!(variant, MboxVariant::Mboxo | MboxVariant::Mboxcl);
     let has_length = matches!(variant, MboxVariant::Mboxcl | MboxVariant::Mboxcl2);
@@ -41,7 +41,7 @@ fn without_length(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Compares what the program prints, all messages in one, with the files.
+/// Compares the output for all messages with the files.
 fn compare(mail: &Mail, title: &str, variant: Option<MboxVariant>, printed: &[u8]) -> Tally {
     let mut tally = Tally::new(title);
     let mut rest = printed;
@@ -73,7 +73,7 @@ fn compare(mail: &Mail, title: &str, variant: Option<MboxVariant>, printed: &[u8
 #[test]
 fn a_list_is_the_same_in_every_mailbox() {
     let Some(mail) = Mail::of(LIST, 17_885) else { return };
-    // The messages, and those of them with a line that mboxo quotes.
+    // The number of messages, and of those with a line that mboxo quotes.
     let (count, quoted_count) = corpora::either(LIST, (17_885, 134), (600, 32));
     assert_eq!(mail.messages.len(), count);
     let maildir = mail.maildir();

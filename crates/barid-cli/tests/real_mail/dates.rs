@@ -1,4 +1,4 @@
-//! Sent dates of old mail, against Dovecot's.
+//! Sent dates of old mail, compared with Dovecot's.
 
 use barid_testkit::peers::Dovecot;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Mail, Tally, in_mailbox_order};
 use crate::support::parse_lines;
 
-/// Why Dovecot reads the date of a message otherwise.
+/// Returns the reason why Dovecot parses the date of a message differently.
 fn cause(date: &str) -> Option<&'static str> {
     const ZONES: [&str; 5] = ["BST", "CEST", "EET", "MET-1", "S"];
     let words: Vec<&str> = date.split_ascii_whitespace().collect();
@@ -18,7 +18,7 @@ fn cause(date: &str) -> Option<&'static str> {
     zone.then_some("a zone that Dovecot takes for UTC")
 }
 
-/// Seconds since 1970 of `2024-03-05T12:22:10+01:00`.
+/// Parses `2024-03-05T12:22:10+01:00` to seconds since 1970.
 fn unix_seconds(text: &str) -> i64 {
     let number = |range: std::ops::Range<usize>| text[range].parse::<i64>().unwrap();
     let (year, month, day) = (number(0..4), number(5..7), number(8..10));

@@ -9,11 +9,10 @@ use crate::support::{World, parse_lines};
 
 const COUNT: usize = 411;
 
-/// The first of the messages with CRLF, whose flags were put behind their bodies when the source
-/// was made.
+/// The first of the messages with CRLF, whose flags are behind their bodies in the source.
 const FIRST_ODD_ROW: usize = 400;
 
-/// The messages of a mailbox of the samples in its order, a JSON object each.
+/// Returns the messages of a sample mailbox in order, a JSON object each.
 fn list(world: &World, format: &str, name: &str) -> Option<Vec<Value>> {
     let path = corpora::find("dev-formats")?.join(name);
     let spec = format!("{format}{}", path.display());
@@ -22,11 +21,11 @@ fn list(world: &World, format: &str, name: &str) -> Option<Vec<Value>> {
     Some(in_mailbox_order(parse_lines(&run.text())))
 }
 
-/// A line of `manifest.tsv`: Status, X-Status, keywords, message id.
+/// Returns the lines of `manifest.tsv`: Status, X-Status, keywords, message id.
 fn manifest() -> Option<Vec<[String; 4]>> {
     let path = corpora::find("dev-formats")?.join("manifest.tsv");
     let text = String::from_utf8(corpora::read(&path).unwrap()).unwrap();
-    // A Message-ID with a line end inside makes two lines of one.
+    // A Message-ID that contains a line end is split over two lines.
     let is_row = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
     let row = |line: &str| {
         let mut columns = line.split('\t').skip(1).map(|column| column.trim().to_owned());
@@ -35,7 +34,7 @@ fn manifest() -> Option<Vec<[String; 4]>> {
     Some(text.lines().filter(is_row).map(row).collect())
 }
 
-/// What is the same in every variant.
+/// Returns the values that are equal in every variant.
 fn identity(message: &Value) -> [&Value; 8] {
     ["seq", "date", "internal_date", "subject", "flags", "keywords", "message_id", "from"]
         .map(|key| &message[key])
@@ -85,8 +84,8 @@ fn four_variants_tell_the_same() {
     tally.report(COUNT);
 }
 
-/// What the servers count: c-client knows no Content-Length and sees more messages where bodies
-/// have From_ lines that nothing quotes.
+/// Message counts of the servers: c-client does not support Content-Length and sees more messages
+/// if bodies contain unquoted From_ lines.
 #[test]
 fn servers_count_the_samples() {
     let Some(folder) = corpora::find("dev-formats") else { return };
@@ -162,8 +161,8 @@ fn check_flags(
     }
 }
 
-/// A file is read by many threads at once, each of which first takes the next From_ line for a
-/// separator. Here nearly all of them are inside bodies, where only a Content-Length tells.
+/// Many threads read a file in parallel, and each first takes the next From_ line as a separator.
+/// Here nearly all of these lines are inside bodies, as only a Content-Length shows.
 #[test]
 fn wrong_guesses_lose_nothing() {
     const MESSAGES: usize = 1500;

@@ -1,4 +1,4 @@
-//! Too much, too long, or no mail at all: honest answers in bounded memory.
+//! Oversized, overlong, and non-mail input: correct answers in bounded memory.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::support::{World, parse_lines};
 
 const MB: u64 = 1 << 20;
 
-/// The most memory that reading may take, however long a line or a message is.
+/// Memory limit for reading, for any length of a line or message.
 const STREAMED_MAX: u64 = 64 * MB;
 
 const FROM: &str = "From a@b.example Tue Mar  5 12:22:10 2024\n";
 
-/// Measures a run that must succeed; prints its memory and returns it.
+/// Measures a run that must succeed; prints its peak memory and returns it.
 #[expect(clippy::print_stdout, reason = "figures of a test")]
 fn memory(world: &World, title: &str, args: &[&str]) -> u64 {
     let mut command = world.command();
@@ -32,7 +32,7 @@ fn memory(world: &World, title: &str, args: &[&str]) -> u64 {
     peak
 }
 
-/// Lists and threads a mailbox of one long message, whose subject is `subject`.
+/// Lists and threads a mailbox of one long message with the subject `subject`.
 fn check_streamed(world: &World, title: &str, path: &str, subject: &str) {
     assert!(memory(world, title, &["ls", "--json", path]) < STREAMED_MAX, "{title}");
     let lines = parse_lines(&String::from_utf8(world.read("out")).unwrap());
@@ -41,7 +41,7 @@ fn check_streamed(world: &World, title: &str, path: &str, subject: &str) {
     assert!(memory(world, title, &["thread", "--full-check", path]) < STREAMED_MAX, "{title}");
 }
 
-/// Appends `count` times `byte`.
+/// Appends `byte` `count` times.
 fn extend(path: &str, byte: u8, count: u64) {
     let block = vec![byte; MB as usize];
     for _ in 0..count / MB {
@@ -201,7 +201,7 @@ fn a_content_length_that_lies() {
     }
 }
 
-/// As another user, since root may read everything.
+/// Runs as another user, since root may read everything.
 #[test]
 fn what_may_not_be_read() {
     let world = World::new();
@@ -212,8 +212,8 @@ fn what_may_not_be_read() {
     let user = PeerUser::get().unwrap();
     user.take(&world.path("home")).unwrap();
     let program = world.path("program");
-    // Not copied by this process: a child that another test starts meanwhile would hold the copy
-    // open for writing, and what is written cannot be run.
+    // `cp` makes the copy: a child started concurrently by another test would inherit this
+    // process's open file, and a file open for writing cannot be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_barid")).arg(&program).status();
     assert!(copied.unwrap().success());
     let check = |args: &[&str], path: &str, code: i32, told: &str| {
@@ -228,7 +228,7 @@ fn what_may_not_be_read() {
     for command in ["status", "ls", "thread"] {
         assert_eq!(check(&[command, &file], &file, 2, "Permission denied"), "");
     }
-    // One of two messages: both are listed, and everybody is told, at every opening.
+    // One of two messages is unreadable: both are listed, and every opening reports it.
     world.set_mode("box/cur/1600000000.M0.host:2,S", 0);
     for args in [&["ls", "--json"][..], &["ls", "--json"], &["ls", "--json", "--full-check"]] {
         let args = [args, &[&*maildir]].concat();
@@ -240,7 +240,7 @@ fn what_may_not_be_read() {
     check(&["status", &maildir], "box: UID 1: cannot be read: ", 2, "Permission denied");
     let shown = check(&["show", &maildir, "1:2"], "1600000000.M0", 2, "Permission denied");
     assert!(shown.contains("two"), "{shown}");
-    // It is read as soon as that is possible, under the same UID.
+    // The message is read as soon as possible, with the same UID.
     world.set_mode("box/cur/1600000000.M0.host:2,S", 0o644);
     let listed = check(&["ls", "--json", &maildir], "", 0, "");
     let line = &parse_lines(&listed)[0];

@@ -1,7 +1,7 @@
-//! `thread --imap` and `ls --sort` against Dovecot and c-client.
+//! `thread --imap` and `ls --sort`, compared with Dovecot and c-client.
 //!
-//! The program answers by the RFCs. What it answers otherwise than a server must come from messages
-//! that the server reads otherwise: with the server's profile the same cache gives the server's
+//! The program follows the RFCs. Each difference from a server's answer must come from messages
+//! that the server parses differently: with the server's profile the same cache gives the server's
 //! threads, and without those messages the orders are equal.
 
 use std::collections::HashSet;
@@ -17,19 +17,19 @@ use super::{Mail, Tally, run};
 const ALGORITHMS: [ThreadAlgorithm; 3] =
     [ThreadAlgorithm::References, ThreadAlgorithm::OrderedSubject, ThreadAlgorithm::Refs];
 
-/// A server and a mailbox of its; questions are IMAP's (`THREAD REFS`, `SORT REVERSE DATE`).
+/// A server with a mailbox; questions are in IMAP's form (`THREAD REFS`, `SORT REVERSE DATE`).
 struct Peer<'a> {
     title: String,
     profile: Profile,
     mail: &'a Mail,
-    /// The headers as far as the server knows their charsets.
+    /// The headers, restricted to charsets that the server supports.
     headers: Vec<Vec<u8>>,
     /// The mailbox that the program reads.
     path: String,
     ask: &'a mut dyn FnMut(&str) -> String,
 }
 
-/// The threads of a THREAD response.
+/// Returns the threads of a THREAD response.
 fn threads(response: &str) -> Vec<&str> {
     let (mut found, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, byte) in response.bytes().enumerate() {
@@ -52,7 +52,7 @@ fn threads(response: &str) -> Vec<&str> {
     found
 }
 
-/// The messages of a thread, from 0.
+/// Returns the messages of a thread, counted from 0.
 fn rows(thread: &str) -> impl Iterator<Item = usize> {
     let numbers = thread.split(|c: char| !c.is_ascii_digit()).filter(|text| !text.is_empty());
     numbers.map(|number| number.parse::<usize>().unwrap() - 1)
@@ -113,7 +113,7 @@ impl Peer<'_> {
         tally.report(1);
     }
 
-    /// The threads as the server makes them, from the program's own cache.
+    /// Returns the threads under the server's profile, from the program's own cache.
     fn threads_by_profile(&self, algorithm: ThreadAlgorithm) -> String {
         let world = &self.mail.world;
         let cache = world.path("home/.cache/barid");
@@ -148,7 +148,7 @@ impl Peer<'_> {
         let mut by_profile: Vec<usize> = (1..=rows_min).collect();
         by_profile.sort_by(|one, two| their_keys[two - 1].cmp(&their_keys[one - 1]));
         let is_profiled = by_profile == theirs;
-        // In small letters, because c-client compares so; that is the other comparison below.
+        // In lower case, as c-client compares; that is the other comparison below.
         let otherwise = |number: &usize| match key.is_number() {
             true => ours_keys[number - 1] != their_keys[number - 1],
             false => !ours_keys[number - 1].eq_ignore_ascii_case(&their_keys[number - 1]),
@@ -171,8 +171,8 @@ impl Peer<'_> {
         tally.report(rows_min);
     }
 
-    /// What the server knows of the subject of a message, or of one in a thread of ours with it,
-    /// that the cache does not tell.
+    /// Returns for each thread of ours the cause of a difference, if the server parses the subject
+    /// of one of its messages differently from the cache.
     fn causes(&self, ours: &[&str]) -> Vec<Option<&'static str>> {
         let cause = |row: usize| {
             if self.has_space_behind_subject(row) {
@@ -192,7 +192,7 @@ impl Peer<'_> {
         causes
     }
 
-    /// Whether c-client's base subject has white space at its end, which no cache keeps.
+    /// Returns `true` if c-client's base subject ends with white space, which no cache keeps.
     fn has_space_behind_subject(&self, row: usize) -> bool {
         let subject = HeaderFields::scan(&self.headers[row]).subject.unwrap_or_default();
         let trimmed = message::base_subject(subject, self.profile).text;
@@ -207,7 +207,7 @@ impl Peer<'_> {
         message::base_subject(raw, profile).text
     }
 
-    /// What a message is ordered by, as a profile reads it; compared by octets.
+    /// Returns the sort key of a message under a profile; keys are compared by octets.
     fn sort_key(&self, row: usize, key: SortKey, profile: Profile) -> Vec<u8> {
         let mail = &self.mail.messages[row];
         let is_ours = profile == Profile::Rfc;
@@ -256,8 +256,8 @@ impl Peer<'_> {
     }
 }
 
-/// The headers of all messages with the charsets that the server does not know (glibc's iconv,
-/// c-client's tables) under names that nobody knows.
+/// Returns the headers of all messages, with charsets that the server does not support (glibc's
+/// iconv, c-client's tables) renamed to unknown names.
 fn known_headers(mail: &Mail, profile: Profile) -> Vec<Vec<u8>> {
     let unknown: &[u8] = match profile {
         Profile::Dovecot => b"=?ks_c_5601-1987?",
@@ -286,8 +286,8 @@ fn first_difference(ours: &str, theirs: &str) -> String {
     format!("from {at}\n  {}\n  {}", part(ours), part(theirs))
 }
 
-/// The first Subject with the white space at its end, which c-client does not always take off; no
-/// cache keeps it.
+/// Returns the first Subject with its trailing white space, which c-client does not always remove
+/// and no cache keeps.
 fn untrimmed_subject(raw: &[u8]) -> &[u8] {
     let Some(field) = message::field(raw, b"Subject") else { return b"" };
     let line = &raw[field.offset..field.end];
@@ -300,7 +300,7 @@ fn dovecot(corpus: &'static str, count: usize) {
     let Some(mail) = Mail::of(corpus, count) else { return };
     let Some(peer) = Dovecot::new() else { return };
     let path = mail.maildir();
-    // The program hands out the UIDs, Dovecot finds them in the Maildir.
+    // The program assigns the UIDs; Dovecot reads them from the Maildir.
     mail.run(&["status", &path]);
     let location = format!("maildir:{path}");
     let mut imap = peer.imap(&location, &[("mail_fsync", "never")]).unwrap();
@@ -325,8 +325,8 @@ fn dovecot(corpus: &'static str, count: usize) {
     peer.check(&ALGORITHMS, &SortKey::ALL);
 }
 
-/// Threads are those of the Maildir; orders those of the mbox, whose quoted lines make sizes of its
-/// own.
+/// Threads are those of the Maildir; orders are those of the mbox, in which quoted lines change the
+/// sizes.
 fn c_client(corpus: &'static str, count_min: usize) {
     let Some(mail) = Mail::of(corpus, count_min) else { return };
     let count = mail.messages.len();

@@ -1,4 +1,4 @@
-//! Caches in every store and compression say what the mailbox itself says.
+//! Caches in every store and compression give the answers of the mailbox itself.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -11,18 +11,18 @@ use crate::stores::{usable, ways};
 use crate::support::World;
 
 const LIST: &str = "dev-list-man";
-/// Messages of the corpus of real mail.
+/// Messages in the corpus of real mail.
 const COUNT: usize = 17_885;
-/// Messages that every way to keep a cache is tried with.
+/// Messages in the tests of each kind of cache.
 const PART: usize = 2_000;
-/// Messages that come and go between two openings.
+/// Messages added and removed between two openings.
 const CHANGED: usize = 40;
 
-/// What is asked of each cache.
+/// The commands run with each cache.
 const QUESTIONS: [&[&str]; 3] =
     [&["ls", "--json"], &["thread", "--imap"], &["ls", "--sort", "subject", "--limit", "50"]];
 
-/// Asks everything, with these options.
+/// Runs all commands with these options.
 fn answers(world: &World, path: &str, options: &[&str]) -> Vec<Vec<u8>> {
     let answer = |question: &&[&str]| {
         let Run { code, stdout, stderr } = run(world, &[question, &[path][..], options].concat());
@@ -32,7 +32,7 @@ fn answers(world: &World, path: &str, options: &[&str]) -> Vec<Vec<u8>> {
     QUESTIONS.iter().map(answer).collect()
 }
 
-/// Compares the answers that a cache gives, when it is made and later, with those of the mailbox.
+/// Compares the answers with a cache, when it is made and later, with those of the mailbox.
 fn compare(
     tally: &mut Tally,
     world: &World,
@@ -54,7 +54,7 @@ fn verify(world: &World, path: &str, options: &[&str]) {
     assert_eq!(run.code, 0, "{options:?}: {text}{}", run.stderr);
 }
 
-/// Delivers, expunges and changes flags, a bit everywhere.
+/// Delivers, expunges and changes flags of some messages all over the mailbox.
 fn change(mail: &Mail, part: usize, world: &World) {
     let writer = MaildirWriter::create(&world.path("maildir")).unwrap();
     for (number, message) in mail.messages.iter().skip(part).take(CHANGED).enumerate() {

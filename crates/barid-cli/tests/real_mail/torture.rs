@@ -1,4 +1,5 @@
-//! The torture sets of other parsers: alone, as one Maildir, and as the mailboxes that some are.
+//! The torture sets of other parsers: each file alone, all as one Maildir, and mailbox files as
+//! mailboxes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use super::run;
 use crate::support::{World, parse_lines};
 
 const CORPUS: &str = "dev-torture";
-/// Files that the sets of others have at least.
+/// Least number of files in the sets of others.
 const FILES_MIN: usize = 1400;
 
 fn files() -> Option<Vec<PathBuf>> {
@@ -21,7 +22,7 @@ fn files() -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Every file as a message.
+/// Reads every file as a message.
 #[test]
 fn every_file_is_a_message() {
     let Some(files) = files() else { return };
@@ -65,7 +66,7 @@ fn every_file_is_a_message() {
     assert!(defects.len() >= 5, "{defects:?}");
 }
 
-/// Every file as a mailbox: listed, or refused with an error.
+/// Reads every file as a mailbox: it is listed, or refused with an error.
 #[test]
 fn every_file_is_a_mailbox_or_refused() {
     let Some(files) = files() else { return };

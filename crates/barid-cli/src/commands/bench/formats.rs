@@ -1,4 +1,4 @@
-//! `barid bench formats`: what formats of mailboxes cost.
+//! `barid bench formats`: measures the cost of mailbox formats.
 
 use std::path::PathBuf;
 
@@ -34,13 +34,13 @@ pub(super) struct FormatsArgs {
     /// Make mailboxes of N messages
     #[arg(long, value_name = "N", default_value_t = formats::MESSAGES)]
     messages: u64,
-    /// How often to run each
+    /// Run each TIMES times
     #[arg(short, long, value_name = "TIMES", default_value_t = 5)]
     times: u32,
     /// The formats of barid, separated by blanks or commas
     #[arg(short, long, value_name = "FORMATS", default_value = "mbox mbx mix mh maildir")]
     formats: Vec<String>,
-    /// What is done, separated by blanks or commas
+    /// Do WORKS, separated by blanks or commas
     #[arg(short, long, value_name = "WORKS")]
     #[arg(default_value = "select fetch all thread search convert")]
     works: Vec<String>,
@@ -60,7 +60,7 @@ pub(super) struct FormatsArgs {
     output: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the bench.
 pub(super) fn run(context: &mut Context, args: &FormatsArgs) -> anyhow::Result<Outcome> {
     let options = formats::Options {
         program: std::env::current_exe().context("this program cannot be found")?,

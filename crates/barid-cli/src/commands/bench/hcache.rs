@@ -1,4 +1,4 @@
-//! `barid bench hcache`: header caches.
+//! `barid bench hcache`: compares header caches.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) struct HcacheArgs {
     /// The Maildir
     #[arg(short, long, value_name = "MAILDIR", value_hint = ValueHint::DirPath)]
     maildir: PathBuf,
-    /// How often to run each
+    /// Run each TIMES times
     #[arg(short, long, value_name = "TIMES", default_value_t = 3)]
     times: u32,
     /// The stores, separated by blanks or commas, each native, NAME or NAME:BUILTIN
@@ -70,7 +70,7 @@ pub(super) struct HcacheArgs {
     output: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the bench.
 pub(super) fn run(context: &mut Context, args: &HcacheArgs) -> anyhow::Result<Outcome> {
     let methods: Vec<_> = words(&args.methods).map(Method::parse).collect::<anyhow::Result<_>>()?;
     let names = hcache::METHODS.join(", ");
@@ -90,7 +90,7 @@ pub(super) fn run(context: &mut Context, args: &HcacheArgs) -> anyhow::Result<Ou
     measure(context, |screen, stop| hcache::run(&options, screen, stop))
 }
 
-/// The path of `PATH` or `maildir:PATH`.
+/// Returns the path of `PATH` or `maildir:PATH`.
 fn maildir(text: &Path) -> anyhow::Result<PathBuf> {
     let spec = parse_spec(text.as_os_str());
     let is_maildir =

@@ -1,4 +1,4 @@
-//! `barid bench mbox`: rewriting an mbox.
+//! `barid bench mbox`: measures rewriting an mbox.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub(super) struct MboxArgs {
     /// Make an mbox of N messages
     #[arg(long, value_name = "N", default_value_t = mbox::MESSAGES)]
     messages: u64,
-    /// How often to run each
+    /// Run each TIMES times
     #[arg(short, long, value_name = "TIMES", default_value_t = 5)]
     times: u32,
     /// Whom to compare with, separated by blanks or commas: dovecot, dovecot-lazy, c-client, or
@@ -54,7 +54,7 @@ pub(super) struct MboxArgs {
     output: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the bench.
 pub(super) fn run(context: &mut Context, args: &MboxArgs) -> anyhow::Result<Outcome> {
     let options = mbox::Options {
         program: std::env::current_exe().context("this program cannot be found")?,

@@ -1,4 +1,4 @@
-//! `barid bench`: what is fastest and smallest for a mailbox on this machine.
+//! `barid bench`: finds what is fastest and smallest for a mailbox on this machine.
 
 mod formats;
 mod hcache;
@@ -38,7 +38,7 @@ pub(crate) struct BenchArgs {
     command: BenchCommand,
 }
 
-/// What to measure.
+/// The benches.
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     Hcache(hcache::HcacheArgs),
@@ -47,7 +47,7 @@ enum BenchCommand {
     Spam(spam::SpamArgs),
 }
 
-/// Does what was asked.
+/// Runs the bench.
 pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Outcome> {
     match &args.command {
         BenchCommand::Hcache(args) => hcache::run(context, args),
@@ -57,19 +57,19 @@ pub(crate) fn run(context: &mut Context, args: &BenchArgs) -> anyhow::Result<Out
     }
 }
 
-/// Is a process that measures another one, if this one was started as that; the program then ends
-/// with what is returned.
+/// Acts as a process that measures another one, if this one was started as that; the program must
+/// then exit with the returned code.
 pub(crate) fn launched() -> Option<ExitCode> {
     barid_bench::launched(std::env::args_os())
 }
 
-/// The words of a list that may be given in pieces.
+/// Returns the words of lists that are separated by blanks or commas.
 fn words(lists: &[String]) -> impl Iterator<Item = &str> {
     let is_between = |c: char| c.is_whitespace() || c == ',';
     lists.iter().flat_map(move |list| list.split(is_between)).filter(|word| !word.is_empty())
 }
 
-/// What the words of lists name, in the order of all that there is.
+/// Returns the items that the words of lists name, in the order of `all`.
 fn named<T: Copy>(
     what: &str,
     lists: &[String],
@@ -84,7 +84,7 @@ fn named<T: Copy>(
     Ok(all.iter().copied().filter(|one| wanted.contains(&name(*one))).collect())
 }
 
-/// Runs a bench and prints what it reports.
+/// Runs a bench and prints its report.
 fn measure<Results>(
     context: &mut Context,
     bench: impl FnOnce(&mut dyn Screen, &AtomicBool) -> anyhow::Result<Report<Results>>,
@@ -104,7 +104,7 @@ fn measure<Results>(
     Ok(Outcome::Done)
 }
 
-/// Becomes true when the program is told to end; the second time it ends at once.
+/// Returns a flag that the first SIGINT or SIGTERM sets; the second one ends the program at once.
 fn stop_signal() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -114,7 +114,7 @@ fn stop_signal() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Lines on standard output, and what goes on now on standard error, if that is a terminal.
+/// Lines on standard output, and the current activity on standard error, if that is a terminal.
 struct Terminal<'a> {
     context: &'a mut Context,
     has_status: bool,
@@ -129,7 +129,7 @@ impl<'a> Terminal<'a> {
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.has_status) {
-            // A terminal that takes no output is no reason to stop working.
+            // A terminal that rejects output is not a reason to stop working.
             let _ = io::stderr().write_all(b"\r\x1b[K");
         }
     }
@@ -141,7 +141,8 @@ impl Screen for Terminal<'_> {
         if self.context.global.json || self.context.global.quiet {
             return Ok(());
         }
-        // The columns stay; a path in the text may have any characters.
+        // Control characters are replaced, so that a path with any characters keeps the columns
+        // aligned.
         self.context.out.line(&text.replace(char::is_control, "\u{fffd}"))?;
         self.context.out.flush()
     }

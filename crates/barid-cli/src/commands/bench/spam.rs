@@ -1,4 +1,4 @@
-//! `barid bench spam`: what the spam filter costs.
+//! `barid bench spam`: measures the cost of the spam filter.
 
 use std::path::PathBuf;
 
@@ -49,10 +49,10 @@ pub(super) struct SpamArgs {
     /// Give the large word list N tokens; the cold one has a tenth, the small one 1 of 500
     #[arg(long, value_name = "N", default_value_t = spam::TOKENS)]
     tokens: u64,
-    /// How often to run each
+    /// Run each TIMES times
     #[arg(short, long, value_name = "TIMES", default_value_t = 5)]
     times: u32,
-    /// What is done, separated by blanks or commas
+    /// Do WORKS, separated by blanks or commas
     ///
     /// `cold` needs the right to write /proc/sys/vm/drop_caches, usually root's.
     #[arg(
@@ -72,7 +72,7 @@ pub(super) struct SpamArgs {
     output: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the bench.
 pub(super) fn run(context: &mut Context, args: &SpamArgs) -> anyhow::Result<Outcome> {
     let options = spam::Options {
         program: std::env::current_exe().context("this program cannot be found")?,

@@ -77,7 +77,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The error of a damaged cache, with what mends it: not this command.
+/// Adds a hint to the error of a damaged cache; this command cannot repair it.
 fn with_way_out(
     context: &Context,
     dir: &Path,
@@ -95,7 +95,7 @@ fn with_way_out(
     WithHint::error(error.to_string(), mending(context, mailbox, Some(wanted)))
 }
 
-/// `/home/ann/Maildir: from native to lmdb, zstd: 34.2 MB, now 12.0 MB, in 0.4 s; ...`
+/// Prints `Maildir: 9,000 messages from native (34.2 MB) to lmdb, zstd (12.0 MB) in 0.4 s; ...`.
 fn print(
     context: &mut Context,
     mailbox: &OsStr,

@@ -1,4 +1,4 @@
-//! What a cache is made of, in words and as JSON.
+//! Store, compression and sizes of a cache, as text and as JSON.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use barid::{CacheOptions, Compression};
 use crate::context::Context;
 use crate::output::json::Json;
 
-/// What mends a damaged cache, which was kept in `options` if that is known.
+/// Returns the hint for repairing a damaged cache, whose former `options` are named if known.
 pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOptions>) -> String {
     if mailbox.as_os_str().is_empty() {
         return "opening its mailbox makes it anew, `barid cache prune` removes it".to_owned();
@@ -28,7 +28,7 @@ pub(super) fn mending(context: &Context, mailbox: &Path, options: Option<CacheOp
     )
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn in_shell(path: &Path) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
@@ -38,7 +38,7 @@ fn in_shell(path: &Path) -> String {
     }
 }
 
-/// `lmdb, zstd+dict`; a store's own compression stands behind its name.
+/// Returns `lmdb, zstd+dict`; a store's built-in compression follows its name.
 pub(super) fn kept_in(options: &CacheOptions) -> String {
     match options.compression {
         Compression::NONE => options.store.to_string(),
@@ -56,7 +56,7 @@ pub(super) fn write_options(json: &mut Json<'_>, options: &CacheOptions) {
     json.key("compression").str(&options.compression.to_string());
 }
 
-/// Writes all keys.
+/// Writes all keys of a cache's figures.
 pub(super) fn write_figures(json: &mut Json<'_>, figures: &CacheFigures) {
     write_options(json, &figures.options);
     json.key("bytes").number(figures.bytes);

@@ -1,4 +1,4 @@
-//! `barid cache`: what is kept of mailboxes, filling it, moving it and getting rid of it.
+//! `barid cache`: fills, lists, verifies, converts and removes caches.
 
 mod convert;
 mod figures;
@@ -37,13 +37,13 @@ pub(crate) struct CacheArgs {
 }
 
 impl CacheArgs {
-    /// Whether caches are filled as mailboxes are opened.
+    /// Returns `true` if the command opens mailboxes and fills their caches.
     pub(crate) fn opens_mailboxes(&self) -> bool {
         matches!(self.command, CacheCommand::Populate(_))
     }
 }
 
-/// What to do with caches.
+/// The cache commands.
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
     Populate(populate::PopulateArgs),
@@ -55,7 +55,7 @@ enum CacheCommand {
     Stores(stores::StoresArgs),
 }
 
-/// One mailbox whose cache is meant, or all of the cache folder.
+/// The optional mailbox whose cache is selected; all caches of the folder otherwise.
 #[derive(Clone, Debug, Args)]
 struct OneOrAll {
     /// Only the cache of this mailbox
@@ -64,12 +64,12 @@ struct OneOrAll {
 }
 
 impl OneOrAll {
-    /// The path of the mailbox.
+    /// Returns the path of the mailbox.
     fn path(&self) -> Option<std::path::PathBuf> {
         self.mailbox.as_deref().map(|mailbox| parse_spec(mailbox).path)
     }
 
-    /// Fails where a mailbox was named and nothing of it is cached.
+    /// Returns an error if a mailbox was named and has no cache.
     fn must_be_cached(&self, found: bool) -> anyhow::Result<()> {
         match &self.mailbox {
             Some(mailbox) if !found => Err(not_cached(mailbox)),
@@ -78,7 +78,7 @@ impl OneOrAll {
     }
 }
 
-/// Does what was asked.
+/// Runs the cache command.
 pub(crate) fn run(context: &mut Context, args: &CacheArgs) -> anyhow::Result<Outcome> {
     if let CacheCommand::Stores(_) = &args.command {
         return stores::run(context);
@@ -104,7 +104,7 @@ fn not_cached(mailbox: &OsStr) -> anyhow::Error {
     )
 }
 
-/// What a cache is called: its mailbox, or its file if it cannot tell.
+/// Returns the name of a cache: its mailbox, or its file if the mailbox is unknown.
 fn name_of<'a>(mailbox: &'a Path, file: &'a Path) -> &'a OsStr {
     match mailbox.as_os_str() {
         name if name.is_empty() => file.file_name().unwrap_or(file.as_os_str()),

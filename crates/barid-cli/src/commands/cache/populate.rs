@@ -1,4 +1,4 @@
-//! `barid cache populate`: fills caches and prints nothing of the mail.
+//! `barid cache populate`: fills caches and lists no messages.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -41,14 +41,14 @@ pub(super) struct PopulateArgs {
     full: bool,
 }
 
-/// What was filled, and how long it took.
+/// A filled cache, and the time that it took.
 struct Filled {
     status: Status,
     figures: Option<CacheFigures>,
     elapsed: Duration,
-    /// Why the cache is not as it was to be.
+    /// The error, if the cache was not written as requested.
     failure: Option<anyhow::Error>,
-    /// Messages without a size, and why.
+    /// Messages without a size, with the reasons.
     unreadable: Vec<(Uid, barid::Error)>,
 }
 
@@ -117,7 +117,8 @@ fn fill(context: &Context, mailbox: &OsStr, full: bool) -> anyhow::Result<Filled
     Ok(Filled { status: opened.status(), figures, elapsed, failure, unreadable })
 }
 
-/// Why the cache is not what it was to be: not written, or kept in something else.
+/// Returns an error if the cache was not written, or has a different store or compression than
+/// requested.
 fn failure(
     context: &Context,
     mailbox: &OsStr,
@@ -147,7 +148,7 @@ fn failure(
     })
 }
 
-/// `/home/ann/Maildir: 100,000 messages in 0.61 s, 34.2 MB in lmdb, zstd+dict; records 5.4:1`
+/// Formats `Maildir: 100,000 messages in 0.61 s, 34.2 MB in lmdb, zstd+dict, records 5.4:1`.
 fn in_words(mailbox: &OsStr, filled: &Filled) -> String {
     let Filled { status, figures, elapsed, .. } = filled;
     let mailbox = visible(mailbox.as_encoded_bytes());

@@ -1,4 +1,4 @@
-//! `barid cache clear` and `barid cache prune`: getting rid of caches.
+//! `barid cache clear` and `barid cache prune`: remove caches.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) struct ClearArgs {
 #[command(after_long_help = PRUNE_EXAMPLES)]
 pub(super) struct PruneArgs {}
 
-/// Removes caches, whatever state they are in.
+/// Removes caches in any state.
 pub(super) fn clear(
     context: &mut Context,
     dir: &Path,
@@ -58,7 +58,7 @@ pub(super) fn clear(
     }
 }
 
-/// Removes what is of no use.
+/// Removes caches of missing mailboxes, and temporary files.
 pub(super) fn prune(context: &mut Context, dir: &Path) -> anyhow::Result<Outcome> {
     removed(context, &caches::prune(dir)?)
 }

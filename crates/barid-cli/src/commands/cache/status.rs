@@ -1,4 +1,4 @@
-//! `barid cache status`: what is cached, in what, and how large it is.
+//! `barid cache status`: lists caches with their stores and sizes.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(super) struct StatusArgs {
     which: OneOrAll,
 }
 
-/// Prints a table, or all figures of what was asked for.
+/// Prints a table, or all figures of the requested caches.
 pub(super) fn run(context: &mut Context, dir: &Path, args: &StatusArgs) -> anyhow::Result<Outcome> {
     let mailbox = args.which.path();
     let all = mailbox.is_some() || context.global.verbose || context.global.json;
@@ -100,7 +100,7 @@ fn ratio(figures: &CacheFigures) -> Option<String> {
     figures.ratio().map(|ratio| format!("{ratio:.1}"))
 }
 
-/// All there is to know of a cache, a line for each.
+/// Writes all figures of a cache, a line for each.
 fn write_all(out: &mut Vec<u8>, entry: &CacheEntry) {
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);

@@ -1,4 +1,4 @@
-//! `barid cache stores`: what caches can be kept in on this machine.
+//! `barid cache stores`: lists the stores for caches on this machine.
 
 use barid::stores::{self, StoreInfo};
 use clap::Args;
@@ -25,7 +25,7 @@ once; barid need not be built again for it.";
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct StoresArgs {}
 
-/// Looks for every store and tells what it found.
+/// Looks up every store and prints the results.
 pub(super) fn run(context: &mut Context) -> anyhow::Result<Outcome> {
     let stores = stores::list();
     if context.global.json {

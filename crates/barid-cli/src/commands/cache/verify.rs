@@ -1,4 +1,4 @@
-//! `barid cache verify`: whether what is cached is what was written.
+//! `barid cache verify`: checks that caches contain what was written.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) struct VerifyArgs {
     which: OneOrAll,
 }
 
-/// Reads caches whole and tells what is wrong.
+/// Reads caches completely and prints the problems.
 pub(super) fn run(context: &mut Context, dir: &Path, args: &VerifyArgs) -> anyhow::Result<Outcome> {
     let reports = caches::verify(dir, args.which.path().as_deref())?;
     args.which.must_be_cached(!reports.is_empty())?;

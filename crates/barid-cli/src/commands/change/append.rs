@@ -30,7 +30,7 @@ so much at a time). Header fields that an mbox uses for itself, as Status and X-
 
 /// Append messages to a mailbox
 ///
-/// When the command ends, they are safe on the disk. What is pending is written at the same time.
+/// They are safe on the disk when the command ends. Pending changes are written at the same time.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct AppendArgs {
@@ -60,7 +60,7 @@ pub(crate) struct AppendArgs {
     change: ChangeArgs,
 }
 
-/// Flags of new messages have no sign.
+/// Parses a flag of a new message, which must not have a sign.
 fn parse_flag(text: &str) -> Result<FlagName, String> {
     match text.strip_prefix(['+', '-', '=']) {
         Some(name) => Err(format!("a new message has no flags yet: say {name}, without a sign")),
@@ -74,7 +74,7 @@ fn parse_arrival(text: &str) -> Result<InternalDate, String> {
     Ok(InternalDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes })
 }
 
-/// Messages that wait to be appended together.
+/// Messages waiting to be appended together.
 struct Batch<'a> {
     session: Session,
     args: &'a AppendArgs,
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &AppendArgs) -> anyhow::Result<Ou
     let mut batch = Batch { session, args, flags, waiting, waiting_len: 0, report };
     let done = batch.take_all(context).and_then(|()| batch.write(context));
     if done.is_ok() || batch.report.changed.appends > 0 {
-        // What is in the mailbox is told even if the rest is not.
+        // The messages in the mailbox are reported even if the rest failed.
         let outcome = batch.session.finish(context, &batch.report)?;
         return done.map(|()| outcome);
     }
@@ -138,7 +138,7 @@ impl Batch<'_> {
         self.take(context, incoming::read_stdin()?)
     }
 
-    /// Adds a message; writes those that wait before there are too many.
+    /// Adds a message; first writes the waiting ones if they would become too large together.
     fn take(&mut self, context: &Context, message: Incoming) -> anyhow::Result<()> {
         if self.waiting_len + message.bytes.len() > APPEND_BATCH_LEN {
             self.write(context)?;
@@ -148,7 +148,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Appends what waits.
+    /// Appends the waiting messages.
     fn write(&mut self, context: &Context) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_len = 0;
@@ -173,7 +173,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// A message with what was given for all of them, or what it has itself.
+    /// Returns a message with the flags and date given for all of them, or its own.
     fn new_message<'a>(&self, message: &'a Incoming) -> NewMessage<'a> {
         let given = !self.args.flags.is_empty();
         NewMessage {
@@ -192,10 +192,10 @@ impl Batch<'_> {
     }
 }
 
-/// Adds what one batch did to what those before it did.
+/// Adds the results of a batch to those of earlier ones.
 fn add(sum: &mut Changed, batch: Changed, is_first: bool, dry_run: bool) {
     let (before, after) = (sum.figures, batch.figures);
-    // In a dry run each batch is thought to come right after what is there now.
+    // A dry run assumes that each batch directly follows the current contents.
     let size_after = match dry_run && !is_first {
         true => before.size_after + (after.size_after - after.size_before),
         false => after.size_after,

@@ -41,8 +41,7 @@ pub(crate) struct FlagArgs {
     /// The messages: UIDs and ranges of them, as in 1:4,7,* (* is the last), or `all`
     #[arg(value_name = "UIDS")]
     uids: UidRanges,
-    /// What to do: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other,
-    /// = alone leaves none
+    /// The change: +FLAG adds a flag, -FLAG removes it, =FLAG leaves no other, = alone leaves none
     #[arg(required = true, value_name = "FLAG")]
     flags: Vec<FlagWord>,
     /// Write the change into the mailbox before the command ends, with all that is pending

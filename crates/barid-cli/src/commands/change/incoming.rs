@@ -1,4 +1,4 @@
-//! Messages that are to be appended: from a file, from standard input, from another mailbox.
+//! Messages to append: from a file, from standard input, from another mailbox.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -17,17 +17,17 @@ use crate::limits::{INCOMING_ROWS, MESSAGE_LEN_MAX};
 use crate::mail::flags::FlagNames;
 use crate::signals;
 
-/// A message, and what is known of it.
+/// A message to append, with its known metadata.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Incoming {
     pub(super) bytes: Vec<u8>,
     pub(super) internal_date: Option<InternalDate>,
     pub(super) names: FlagNames,
-    /// Who sent it, according to a From_ line.
+    /// The sender according to a From_ line.
     pub(super) sender: Option<String>,
 }
 
-/// Reads a file that is one message.
+/// Reads a file that contains one message.
 pub(super) fn read_file(name: &OsStr) -> anyhow::Result<Incoming> {
     let path = Path::new(name);
     let shown = path.display().to_string();
@@ -82,7 +82,7 @@ fn too_large(name: &str) -> anyhow::Error {
     )
 }
 
-/// A From_ line before the message is no part of it.
+/// Returns the message without a From_ line before it.
 fn one_message(mut bytes: Vec<u8>, name: &str) -> anyhow::Result<Incoming> {
     let mut sender = None;
     if bytes.starts_with(b"From ") {
@@ -100,12 +100,12 @@ fn one_message(mut bytes: Vec<u8>, name: &str) -> anyhow::Result<Incoming> {
     Ok(Incoming { bytes, sender, ..Incoming::default() })
 }
 
-/// Whether another message seems to follow.
+/// Returns `true` if another message seems to follow.
 pub(super) fn has_more(bytes: &[u8]) -> bool {
     bytes.windows(7).any(|window| window == b"\n\nFrom ")
 }
 
-/// Makes an empty mailbox where nothing is.
+/// Creates an empty mailbox unless the path exists.
 pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<()> {
     let spec = parse_spec(name);
     let at = |error| anyhow::Error::new(error).context(spec.path.display().to_string());
@@ -126,7 +126,7 @@ pub(crate) fn create_mailbox(context: &Context, name: &OsStr) -> anyhow::Result<
     Ok(barid::create(&vfs, &path, format, &CreateOptions::default(), &context.state_dir()?)?)
 }
 
-/// Visits every message of an mbox on standard input, in its order.
+/// Visits every message of an mbox on standard input, in order.
 pub(super) fn read_mbox_on_stdin(
     visit: &mut dyn FnMut(Incoming) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -140,7 +140,7 @@ pub(super) fn read_mbox_on_stdin(
     read_all(&mut Mailbox::open_in(Arc::new(memory), &spec, &options)?, visit)
 }
 
-/// Visits every message of a mailbox, in its order.
+/// Visits every message of a mailbox, in order.
 pub(super) fn read_mailbox(
     context: &Context,
     name: &OsStr,
@@ -173,7 +173,7 @@ fn read_all(
             let bytes = read_message(mailbox, uid)?;
             visit(Incoming { bytes, internal_date: Some(internal_date), names, sender: None })?;
         }
-        // Reading may find that the mailbox changed, and then rows move; UIDs stay.
+        // Reading may detect changes of the mailbox, which move rows; UIDs stay.
         next = after.map_or(Ok(u32::MAX), |uid| mailbox.row_from(uid))?;
     }
     Ok(())

@@ -1,17 +1,17 @@
-//! How much of what is expunged is kept: a size, or `no`.
+//! The limit on kept expunges: a size, or `no`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes at most; `None` to keep nothing.
+/// Limit in bytes; `None` to keep nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keep(pub(super) Option<u64>);
 
-/// Units of a size; those of the program's own figures, which are decimal.
+/// Units of a size; decimal, as in the program's output.
 const UNITS: [(&str, u64); 4] = [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("", 1)];
 
 impl Keep {
-    /// A round size that is enough for so many bytes.
+    /// Returns a round size that is at least `bytes`.
     pub(super) fn at_least(bytes: u64) -> Self {
         let unit = if bytes > 1_000_000 { 1_000_000 } else { 1_000 };
         Self(Some(bytes.div_ceil(unit).saturating_mul(unit)))

@@ -1,4 +1,4 @@
-//! How an mbox is locked: `--lock-timeout` and `--locks`.
+//! Locking options of an mbox: `--lock-timeout` and `--locks`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValue;
 use clap::{ValueEnum, value_parser};
 
-/// Options of whoever takes locks for writing.
+/// Options of commands that take locks for writing.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LockArgs {
     /// Wait no longer than TIME for another program's lock of an mbox (as in 500ms, 30s, 2m)
@@ -21,7 +21,7 @@ pub(crate) struct LockArgs {
 }
 
 impl LockArgs {
-    /// Puts them into the options of an opening.
+    /// Copies the options into those of opening a mailbox.
     pub(crate) fn apply(&self, options: &mut OpenOptions) {
         options.lock_timeout = self.lock_timeout;
         options.write_locks.clear();
@@ -33,7 +33,7 @@ impl LockArgs {
     }
 }
 
-/// A lock by its name.
+/// A lock, parsed from its name.
 #[derive(Clone, Copy, Debug)]
 struct Lock(MboxLock);
 

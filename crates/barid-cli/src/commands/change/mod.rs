@@ -1,7 +1,7 @@
-//! The commands that change a mailbox, and what they have in common.
+//! The commands that change a mailbox, and their common parts.
 //!
-//! A mailbox is opened as by any command, at whose end a signal ends the program. From then on a
-//! signal asks for an end: the change completes its current step.
+//! A mailbox is opened as by any command, during which a signal ends the program. After that a
+//! signal only requests the end: the change completes its current step.
 
 pub(crate) mod append;
 pub(crate) mod expunge;
@@ -64,10 +64,10 @@ pub(crate) struct ChangeArgs {
     locks: LockArgs,
 }
 
-/// A mailbox that is being changed.
+/// A mailbox to change.
 struct Session {
     verb: Verb,
-    /// The mailbox as it was named.
+    /// The mailbox as named on the command line.
     name: OsString,
     mailbox: Mailbox,
     started: Instant,
@@ -76,7 +76,7 @@ struct Session {
 }
 
 impl Session {
-    /// Opens a mailbox to change it; to look at it only, if this is a dry run.
+    /// Opens a mailbox to change it, or read-only for a dry run.
     fn open(
         context: &Context,
         verb: Verb,
@@ -104,7 +104,7 @@ impl Session {
         Ok(Self { verb, name: name.to_owned(), mailbox, started, dry_run, stop })
     }
 
-    /// How changes are made by default.
+    /// Returns the default options for changes.
     fn options(&self) -> ChangeOptions {
         ChangeOptions {
             dry_run: self.dry_run,
@@ -142,12 +142,12 @@ impl Session {
         }
     }
 
-    /// Whether the program was told to end.
+    /// Returns `true` if the program was told to end.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Prints what was done, and what of it could not be.
+    /// Prints the report, and warnings about everything that failed.
     fn finish(&self, context: &mut Context, report: &Report) -> anyhow::Result<Outcome> {
         report.print(context, self)?;
         context.out.flush()?;
@@ -155,13 +155,13 @@ impl Session {
         warn_of(context, changed);
         let missing = report.missing.iter().chain(&changed.gone);
         let mut outcome = self.report_missing(context, missing);
-        // Only `sync` is asked to write what is pending: to every other command it is an extra,
+        // Only `sync` is meant to write pending changes: for every other command that is an extra,
         // and a delivery that failed because of it would be repeated.
         if self.verb == Verb::Sync && !changed.pending_gone.is_empty() {
             outcome = Outcome::NothingMatched;
         }
         let is_left = self.verb == Verb::Sync && changed.ambiguous > 0;
-        // An append is not done once more because of that: its messages are there.
+        // A failed append would be repeated, although its messages are in the mailbox.
         let is_unsettled = !changed.unsettled.is_empty() && self.verb != Verb::Append;
         if changed.unwritable_asked > 0 || is_left || is_unsettled {
             outcome = Outcome::Incomplete;
@@ -169,7 +169,7 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Reports messages that are not there.
+    /// Reports missing messages.
     fn report_missing<'a>(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! What a change did, in words and in JSON.
+//! The report of a change, as text and as JSON.
 
 use barid::vfs::Timestamp;
 use barid::{Changed, KeptSummary, SyncFigures, Uid};
@@ -22,12 +22,12 @@ pub(super) enum Verb {
     Undo,
 }
 
-/// What is reported of a change.
+/// The data of the report of a change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
-    /// What was done.
+    /// The changes made.
     pub(super) changed: Changed,
-    /// UIDs that were asked for and are not there.
+    /// Requested UIDs that do not exist.
     pub(super) missing: Vec<Uid>,
     /// Expunges that are still kept after an undo.
     pub(super) left: KeptSummary,
@@ -47,7 +47,7 @@ impl Verb {
 }
 
 impl Report {
-    /// Prints it as it is wanted.
+    /// Prints the report as text or JSON.
     pub(super) fn print(&self, context: &mut Context, session: &Session) -> anyhow::Result<()> {
         if context.global.json {
             self.write_json(context.out.buffer(), session);
@@ -66,7 +66,7 @@ impl Report {
         Ok(())
     }
 
-    /// `archive.mbox: flagged 3 messages`
+    /// Returns the result, such as `archive.mbox: flagged 3 messages`.
     fn in_words(&self, verb: Verb, dry_run: bool, name: &str) -> String {
         let changed = &self.changed;
         let messages = |count: u64| counted(count, "message");
@@ -106,14 +106,14 @@ impl Report {
         format!("{name}: {text}")
     }
 
-    /// Whether nothing was done.
+    /// Returns `true` if nothing was changed.
     fn is_nothing(&self) -> bool {
         let Changed { flagged, expunged, appends, figures, .. } = &self.changed;
         let written = figures.messages_written + figures.messages_expunged;
         *flagged == 0 && *expunged == 0 && *appends == 0 && written == 0
     }
 
-    /// What can be done next.
+    /// Returns the remarks on undo and pending changes.
     fn what_follows(&self, verb: Verb, dry_run: bool, name: &str) -> String {
         let mut text = String::new();
         if verb == Verb::Expunge && self.changed.expunged > 0 {
@@ -194,7 +194,7 @@ impl Report {
     }
 }
 
-/// ` until 2026-12-23`, in UTC.
+/// Formats ` until 2026-12-23`, in UTC.
 fn until(time: Option<Timestamp>) -> String {
     let Some(time) = time else { return String::new() };
     let mut text = Vec::new();
@@ -203,7 +203,7 @@ fn until(time: Option<Timestamp>) -> String {
     format!(" until {}", text.split(' ').next().unwrap_or_default())
 }
 
-/// What a command says that had nothing to do.
+/// Returns the text for a command that had nothing to do.
 fn nothing(verb: Verb) -> &'static str {
     match verb {
         Verb::Flag => "no message is to be changed",
@@ -220,7 +220,7 @@ fn write_uids(json: &mut Json<'_>, key: &str, uids: &[Uid]) {
     json.close(b']');
 }
 
-/// What it cost, or would.
+/// Writes the costs of a change or dry run.
 fn write_figures(out: &mut Vec<u8>, figures: &SyncFigures) {
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -237,7 +237,7 @@ fn write_figures(out: &mut Vec<u8>, figures: &SyncFigures) {
     table.write(out, "  ");
 }
 
-/// `UID 7`, `UIDs 5:7,9`
+/// Formats UIDs as `UID 7` or `UIDs 5:7,9`.
 pub(super) fn in_ranges(uids: &[Uid]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for uid in uids {

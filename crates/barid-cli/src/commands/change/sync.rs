@@ -1,4 +1,4 @@
-//! `barid sync`: writes what is pending.
+//! `barid sync`: writes pending changes.
 
 use std::ffi::{OsStr, OsString};
 
@@ -51,7 +51,7 @@ pub(crate) struct SyncArgs {
     change: ChangeArgs,
 }
 
-/// Writes it.
+/// Writes, lists or discards the pending changes.
 pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outcome> {
     if args.list {
         return list(context, &args.mailbox);
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: &SyncArgs) -> anyhow::Result<Outc
     session.finish(context, &Report { changed, ..Report::default() })
 }
 
-/// Lists what is pending.
+/// Lists the pending changes.
 fn list(context: &mut Context, name: &OsStr) -> anyhow::Result<Outcome> {
     let mailbox = context.open(name)?;
     let changes = mailbox.pending_changes();
@@ -104,7 +104,7 @@ fn list(context: &mut Context, name: &OsStr) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Tells how many changes were dropped.
+/// Prints the number of discarded changes.
 fn dropped(context: &mut Context, name: &OsStr, count: u32) -> anyhow::Result<Outcome> {
     if context.global.json {
         let mut json = Json::line(context.out.buffer(), "discarded");

@@ -1,4 +1,4 @@
-//! `barid undo`: brings back what was expunged.
+//! `barid undo`: brings back expunged messages.
 
 use std::ffi::OsString;
 
@@ -55,7 +55,7 @@ pub(crate) struct UndoArgs {
     change: ChangeArgs,
 }
 
-/// Brings them back.
+/// Brings the messages back, or lists or discards the kept expunges.
 pub(crate) fn run(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
     if args.list {
         return list(context, args);
@@ -81,7 +81,7 @@ pub(crate) fn run(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outc
     session.finish(context, &Report { changed, left, ..Report::default() })
 }
 
-/// Says in readable sizes what was not kept.
+/// Formats the error of an expunge that was not kept with readable sizes.
 fn in_words(error: anyhow::Error) -> anyhow::Error {
     let Some(known) = error.downcast_ref::<barid::Error>() else { return error };
     let barid::Error::NotKept { path, messages, bytes, .. } = known else { return error };
@@ -94,7 +94,7 @@ fn in_words(error: anyhow::Error) -> anyhow::Error {
     NotThere::error(text, known.hint().unwrap_or_default())
 }
 
-/// Prints what is kept.
+/// Prints the kept expunges.
 fn list(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
     let mailbox = context.open(&args.mailbox)?;
     let all = mailbox.kept_expunges()?;
@@ -112,7 +112,7 @@ fn list(context: &mut Context, args: &UndoArgs) -> anyhow::Result<Outcome> {
     Ok(if all.is_empty() { Outcome::NothingMatched } else { Outcome::Done })
 }
 
-/// Tells of what was expunged from a mailbox that this one has taken the place of.
+/// Warns of messages that were expunged from the mailbox that this one has replaced.
 pub(crate) fn warn_of_replaced(
     context: &Context,
     mailbox: &barid::Mailbox,

@@ -1,4 +1,4 @@
-//! The messages that an expunge removes: UIDs, a query, or what is marked \Deleted.
+//! The messages that an expunge removes: UIDs, a query, or those marked \Deleted.
 
 use barid::query::{Node, SearchKey, SearchProgram, looks_like_imap};
 use barid::{Flag, Mailbox, Uid, UidSet};
@@ -10,26 +10,29 @@ use crate::mail::uids::{SelectedUids, UidRanges};
 /// The messages that the command line names.
 #[derive(Debug)]
 pub(super) enum Which {
-    /// By their UIDs.
+    /// Messages named by UIDs.
     Uids(UidRanges),
-    /// By a query.
+    /// Messages found by a query.
     Query(SearchProgram),
-    /// Those that are marked \Deleted.
+    /// Messages marked \Deleted.
     Deleted,
 }
 
-/// The messages that were found.
+/// The messages found.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub(super) selected: SelectedUids,
-    /// Messages that a query could not read, and why.
+    /// Messages that a query could not read, with the errors.
     pub(super) unreadable: Vec<(Uid, barid::Error)>,
 }
 
 impl Which {
-    /// Sorts out the words of the command line. An empty list, an empty word or an empty text in a
-    /// query is an error: it usually comes from a command or a variable that gave nothing, and must
-    /// not widen the choice.
+    /// Parses the words of the command line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an empty list, an empty word and an empty text in a query: these
+    /// usually come from a command or variable with no output, and must not widen the choice.
     pub(super) fn parse(words: &[String], deleted: bool) -> anyhow::Result<Self> {
         if deleted {
             return Ok(Self::Deleted);
@@ -102,7 +105,7 @@ impl Which {
     }
 }
 
-/// Tells whether a word can be meant for nothing but UIDs.
+/// Returns `true` if a word can only mean UIDs.
 fn is_like_uids(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_digit() || b":,*".contains(&byte);
     word.bytes().all(is_part) || word.eq_ignore_ascii_case("all")

@@ -8,7 +8,7 @@ use crate::output::escape::{Space, write_visible, write_visible_str};
 use crate::output::json::Json;
 use crate::output::style::Style;
 
-/// The fields that a reader wants to see, in the order in which they are shown.
+/// The fields for reading, in display order.
 const USUAL: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Date", "Subject"];
 
 /// Writes all fields.
@@ -23,7 +23,7 @@ pub(super) fn write_all(context: &mut Context, message: &Shown<'_>, follows: boo
     }
 }
 
-/// Writes the usual fields: of each the first, where there is one.
+/// Writes the first of each usual field, if present.
 pub(super) fn write_usual(out: &mut Vec<u8>, style: Style, message: &Shown<'_>) {
     let mut found = [None; USUAL.len()];
     for field in fields(message.bytes) {

@@ -1,4 +1,4 @@
-//! `barid show`: messages, for reading or as they are.
+//! `barid show`: prints messages, for reading or unchanged.
 
 mod headers;
 mod part;
@@ -60,7 +60,7 @@ pub(crate) struct ShowArgs {
     output: Option<PathBuf>,
 }
 
-/// Which bytes of a message.
+/// The form of a message's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Raw {
     /// The message itself
@@ -73,16 +73,16 @@ enum Raw {
 struct Shown<'a> {
     uid: Uid,
     row: u32,
-    /// Without the fields that formats own.
+    /// The bytes without the fields that formats own.
     bytes: &'a [u8],
-    /// The structure with all bodies, if some of them are not in `bytes`.
+    /// The structure of the whole message, if `bytes` lacks some bodies.
     whole: Option<&'a BodyStructure>,
 }
 
-/// Shows each message; those that cannot be read are reported.
+/// Shows each message; reports unreadable ones.
 pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outcome> {
     let mut mailbox = context.open(&args.mailbox)?;
-    // Reading may find that the mailbox changed, and then rows move; UIDs stay.
+    // Reading may detect changes of the mailbox, which move rows; UIDs stay.
     let (mut uids, mut missing) = (Vec::new(), Vec::new());
     for range in &args.uids {
         let selected = range.select(&mailbox)?;
@@ -108,7 +108,7 @@ pub(crate) fn run(context: &mut Context, args: &ShowArgs) -> anyhow::Result<Outc
     for (at, uid) in uids.into_iter().enumerate() {
         match show(context, args, &mut mailbox, uid, at > 0) {
             Ok(()) => {}
-            // Standard output is gone: there is nothing left to do.
+            // Standard output is closed: nothing is left to do.
             Err(error) if error.is::<std::io::Error>() => return Err(error),
             Err(error) => {
                 outcome = worse(outcome, &error);
@@ -156,8 +156,8 @@ fn show(
     Ok(context.out.settle()?)
 }
 
-/// Reads what is shown of a message that is too large to be read as a whole, and the structure that
-/// all of it has.
+/// Reads the displayed part of a message that is too large to read completely. Returns it with the
+/// structure of the whole message.
 fn large(
     args: &ShowArgs,
     mailbox: &mut Mailbox,

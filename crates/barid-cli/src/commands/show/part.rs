@@ -1,4 +1,4 @@
-//! One part of a message, its transfer encoding undone.
+//! One part of a message, with its transfer encoding decoded.
 
 use std::path::Path;
 
@@ -50,13 +50,13 @@ pub(super) fn show(
     Ok(context.out.settle()?)
 }
 
-/// Returns the part with a number as `--structure` shows it.
+/// Returns the part with a number as in `--structure`.
 pub(super) fn find<'s>(root: &'s BodyStructure, number: &str) -> Option<&'s BodyStructure> {
     let parts = parts(root);
     parts.iter().find(|part| part.number.eq_ignore_ascii_case(number)).map(|part| part.body)
 }
 
-/// Writes a file, in place of the one that is there.
+/// Writes a file, replacing an existing one.
 fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let at = |error| anyhow::Error::new(error).context(path.display().to_string());
     let options = OpenOptions { truncate: true, ..OpenOptions::create(0o666) };

@@ -1,4 +1,4 @@
-//! The bytes of a message as they are, of any size.
+//! The unchanged bytes of a message of any size.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use barid::{Mailbox, ReadAs, Uid};
 use crate::context::Context;
 use crate::output::escape::{Space, write_visible};
 
-/// Writes a message to a file or to standard output, piece by piece; to a terminal, with what could
-/// steer it made visible. What is not `stored` is without the fields that formats own.
+/// Writes a message to a file or to standard output, piece by piece; on a terminal, control
+/// characters are made visible. Unless `stored`, leaves out the fields that formats own.
 pub(super) fn write(
     context: &mut Context,
     mailbox: &mut Mailbox,
@@ -35,7 +35,7 @@ pub(super) fn write(
     }
 }
 
-/// Writes to a file, in place of the one that is there, from the first piece on.
+/// Writes to a file, which the first piece replaces.
 fn write_to_file(
     target: &mut Option<(Box<dyn File>, u64)>,
     path: &Path,

@@ -11,19 +11,19 @@ use crate::output::number::size;
 use crate::output::table::{Align, Table};
 use crate::output::tree::{Branches, last_children};
 
-/// One part and where it is.
+/// A part and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Part<'a> {
-    /// Its number as in IMAP (RFC 9051 §6.4.5.1): `2.1`; of a multipart that is all of a message,
-    /// `TEXT`.
+    /// The number as in IMAP (RFC 9051 §6.4.5.1), such as `2.1`; `TEXT` for a multipart that is the
+    /// whole message.
     pub(super) number: String,
-    /// How deep it is.
+    /// The depth, 0 for the root.
     pub(super) depth: u32,
-    /// What it is.
+    /// The structure of the part.
     pub(super) body: &'a BodyStructure,
 }
 
-/// All parts, each after the one that holds it. Does not recurse.
+/// Returns all parts, each after its parent. Does not recurse.
 pub(super) fn parts(root: &BodyStructure) -> Vec<Part<'_>> {
     let number = if is_multipart(root) { "TEXT" } else { "1" }.to_owned();
     let mut todo = vec![Part { number, depth: 0, body: root }];
@@ -53,7 +53,7 @@ fn is_multipart(body: &BodyStructure) -> bool {
     body.media_type.eq_ignore_ascii_case(b"multipart")
 }
 
-/// Tells whether `lines` means something for a part.
+/// Returns `true` if `lines` is meaningful for a part.
 fn has_lines(body: &BodyStructure) -> bool {
     body.media_type.eq_ignore_ascii_case(b"text") || body.envelope.is_some()
 }

@@ -1,4 +1,4 @@
-//! A message for reading: the usual fields, its text, and what is attached.
+//! A message for reading: the usual fields, its text, and a list of attachments.
 
 use barid::message::{attachments, body_structure, readable_text_of};
 

@@ -9,16 +9,16 @@ use barid::{Summary, Uid, UidValidity};
 
 use crate::output::escape::visible;
 
-/// A command, and the changes for which it is to run.
+/// A command, and the changes for which it will run.
 pub(super) struct Hook<'a> {
     command: &'a OsStr,
     waiting: Vec<Variables>,
 }
 
-/// What the command is told in its environment.
+/// The environment variables of one run of the command.
 type Variables = Vec<(&'static str, OsString)>;
 
-/// All that may be told; what is not is not there, whatever this program was started with.
+/// All variables that may be set; unset ones are removed from the environment.
 const NAMES: [&str; 8] = [
     "BARID_EVENT",
     "BARID_MAILBOX",
@@ -35,7 +35,7 @@ impl<'a> Hook<'a> {
         Self { command, waiting: Vec::new() }
     }
 
-    /// Notes a change.
+    /// Adds a change.
     pub(super) fn push(
         &mut self,
         event: &str,
@@ -52,7 +52,7 @@ impl<'a> Hook<'a> {
         self.waiting.push(variables);
     }
 
-    /// Notes a change of a message that is there. Its texts are without control characters.
+    /// Adds a change of an existing message. Its texts have no control characters.
     pub(super) fn push_message(
         &mut self,
         event: &str,
@@ -78,12 +78,13 @@ impl<'a> Hook<'a> {
         ]);
     }
 
-    /// Forgets what was noted and not run for.
+    /// Discards the changes for which the command has not run.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// Runs the command for all that was noted, one after the other; tells how it failed.
+    /// Runs the command for all added changes, one after the other; returns a message for each
+    /// failure.
     pub(super) fn run(&mut self, stopped: &dyn Fn() -> bool) -> anyhow::Result<Vec<String>> {
         let mut failed = Vec::new();
         for variables in self.waiting.drain(..) {

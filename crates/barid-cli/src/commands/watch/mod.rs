@@ -1,4 +1,4 @@
-//! `barid watch`: a line for every change of a mailbox, as it happens.
+//! `barid watch`: prints a line for every change of a mailbox, as it happens.
 
 mod hook;
 
@@ -64,7 +64,7 @@ pub(crate) struct WatchArgs {
     interval: Duration,
 }
 
-/// Prints changes until it is told to end.
+/// Prints changes until told to end.
 pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let stop: Arc<AtomicBool> = Arc::default();
@@ -104,7 +104,7 @@ pub(crate) fn run(context: &mut Context, args: &WatchArgs) -> anyhow::Result<Out
     Ok(Outcome::Done)
 }
 
-/// Tells of changes.
+/// Prints changes and runs the command for them.
 struct Teller<'a> {
     context: &'a mut Context,
     args: &'a WatchArgs,
@@ -118,7 +118,7 @@ impl<'a> Teller<'a> {
         Self { context, args, hook, stopped }
     }
 
-    /// Says with `--json` that what changes from now on is told.
+    /// Prints a line with `--json` that the watch has started.
     fn begin(&mut self, watcher: &Watcher) -> anyhow::Result<()> {
         if self.context.global.json {
             for (number, name) in self.args.mailboxes.iter().enumerate() {
@@ -134,8 +134,8 @@ impl<'a> Teller<'a> {
         Ok(self.context.out.flush()?)
     }
 
-    /// Tells of the changes of one mailbox, some at a time. A cache that turns out to be damaged is
-    /// made anew.
+    /// Prints the changes of one mailbox, in batches. Rebuilds a cache that turns out to be
+    /// damaged.
     fn tell(
         &mut self,
         watcher: &mut Watcher,
@@ -183,7 +183,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Tells of what has no message, or none any more.
+    /// Prints a change without a message, or of a message that is gone.
     fn tell_of(&mut self, number: usize, mailbox: &Mailbox, event: &str, uid: Option<Uid>) {
         let name = &self.args.mailboxes[number];
         let uidvalidity = mailbox.status().uidvalidity;
@@ -239,7 +239,7 @@ impl<'a> Teller<'a> {
         })
     }
 
-    /// What stands before what happened: the mailbox if there are several, and the event.
+    /// Returns the start of a line: the mailbox if there are several, and the event.
     fn prefix(&self, number: usize, event: &str) -> String {
         let names = &self.args.mailboxes;
         match names.len() {
@@ -256,7 +256,7 @@ fn json_line<'a>(out: &'a mut Vec<u8>, name: &OsString, event: &str) -> Json<'a>
     json
 }
 
-/// Appends the line of a message that is there (`docs/json.md`, type `watch`).
+/// Appends the line of an existing message (`docs/json.md`, type `watch`).
 fn write_json(out: &mut Vec<u8>, name: &OsString, event: &str, summary: &Summary<'_>) {
     let mut json = json_line(out, name, event);
     json.key("uid").number(summary.uid.get().into());
