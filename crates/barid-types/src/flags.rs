@@ -130,7 +130,7 @@ pub struct KeywordTable(Vec<Keyword>);
 
 /// The error of [`KeywordTable::intern`]: every slot is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the mailbox already has {} keywords, the most that are kept", KeywordTable::SLOTS_MAX)]
+#[error("the mailbox already has {} keywords, which is the limit", KeywordTable::SLOTS_MAX)]
 pub struct KeywordTableFull;
 
 impl KeywordTable {
