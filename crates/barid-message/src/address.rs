@@ -218,7 +218,7 @@ impl<'a> AddressList<'a> {
         })
     }
 
-    /// `phrase ":"`; groups do not nest.
+    /// Reads `phrase ":"`; groups do not nest.
     fn group_start(&mut self) -> Option<Address> {
         if self.in_group {
             return None;
@@ -262,7 +262,7 @@ impl<'a> AddressList<'a> {
         self.lexer.take_while(|byte| byte != b',' && !(in_group && byte == b';'));
     }
 
-    /// `[phrase] "<" [route ":"] addr-spec ">"`; `None` if there is no `<`.
+    /// Reads `[phrase] "<" [route ":"] addr-spec ">"`; `None` if there is no `<`.
     fn name_addr(&mut self) -> Option<Address> {
         let mut name = Vec::new();
         self.lexer.phrase(&mut name).ok()?;
@@ -317,7 +317,7 @@ impl<'a> AddressList<'a> {
         address.host = Some(host.to_vec());
     }
 
-    /// `addr-spec [comment]`, or a name alone.
+    /// Reads `addr-spec [comment]`, or a name alone.
     fn addr_spec(&mut self) -> Address {
         let lexer = &mut self.lexer;
         let (start, mut address) = (lexer.position(), Address::default());
@@ -360,7 +360,7 @@ fn fill_missing(text: &mut Vec<u8>, filler: &[u8]) {
     }
 }
 
-/// `local-part = dot-atom / quoted-string`, with dots in odd places.
+/// Reads `local-part = dot-atom / quoted-string`, with dots in odd places.
 fn local_part(lexer: &mut Lexer<'_>) -> Lexed<Vec<u8>> {
     let mut local = Vec::new();
     match lexer.peek() {
@@ -380,7 +380,7 @@ fn local_part(lexer: &mut Lexer<'_>) -> Lexed<Vec<u8>> {
     Ok(local)
 }
 
-/// `route = "@" domain *("," "@" domain) ":"`, kept with its `@` and commas.
+/// Reads `route = "@" domain *("," "@" domain) ":"`, kept with its `@` and commas.
 fn route(lexer: &mut Lexer<'_>) -> Lexed<Vec<u8>> {
     let mut route = Vec::new();
     while lexer.eat(b'@') {

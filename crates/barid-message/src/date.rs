@@ -97,7 +97,7 @@ impl Day {
     }
 }
 
-/// `day month year` with spaces, dashes or dots between them, or ISO 8601's `year-month-day`.
+/// Reads `day month year` with spaces, dashes or dots between them, or ISO 8601's `year-month-day`.
 fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
     let (first, digits) = cursor.number()?;
     cursor.skip_separators();
@@ -118,7 +118,7 @@ fn day_first(cursor: &mut Cursor<'_>) -> Option<Day> {
     Some(Day { year: full_year(year, digits)?, month, day: first })
 }
 
-/// `month day time [zone] year [zone]`, as C's `asctime` and Unix `date` write it, or
+/// Reads `month day time [zone] year [zone]`, as C's `asctime` and Unix `date` write it, or
 /// `month day[,] year time`.
 fn month_first(cursor: &mut Cursor<'_>, month: u32) -> Option<SentDate> {
     let (day, _) = cursor.number()?;
@@ -214,7 +214,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// White space and comments; an unfinished comment reaches to the end.
+    /// Skips white space and comments; an unfinished comment reaches to the end.
     fn skip_blanks(&mut self) {
         let mut depth = 0_usize;
         while let Some(byte) = self.peek() {
@@ -230,7 +230,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// White space, comments and the `,`, `.`, `-` and `/` that stand between the parts of a date.
+    /// Skips white space, comments and the `,`, `.`, `-` and `/` between the parts of a date.
     fn skip_separators(&mut self) {
         self.skip_blanks();
         while matches!(self.peek(), Some(b',' | b'.' | b'-' | b'/')) {
@@ -247,7 +247,7 @@ impl<'a> Cursor<'a> {
         &self.text[start..self.at]
     }
 
-    /// A number of at most 8 digits, and how many they are.
+    /// Reads a number of at most 8 digits. Returns it and the number of its digits.
     fn number(&mut self) -> Option<(u32, usize)> {
         let start = self.at;
         let mut value = 0;
@@ -261,7 +261,7 @@ impl<'a> Cursor<'a> {
         (self.at > start).then_some((value, self.at - start))
     }
 
-    /// `hour ":" minute [":" second]`, or midnight if nothing like it follows.
+    /// Reads `hour ":" minute [":" second]`, or midnight if nothing like it follows.
     fn time(&mut self) -> Option<Time> {
         self.skip_separators();
         let Some((hour, digits)) = self.number() else { return Some(Time::default()) };
@@ -292,7 +292,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// `AM` or `PM` behind a time.
+    /// Reads `AM` or `PM` behind a time.
     fn half_day(&mut self, time: &mut Time) {
         let before = self.at;
         self.skip_blanks();
@@ -306,7 +306,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A zone in minutes east of UTC; 0 if there is none or it is unknown.
+    /// Reads a zone in minutes east of UTC; 0 if it is missing or unknown.
     fn zone(&mut self) -> i16 {
         self.skip_blanks();
         let name = self.letters();

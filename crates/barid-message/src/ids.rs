@@ -105,7 +105,7 @@ impl<'a> Ids<'a> {
         Some(self.stop)
     }
 
-    /// `(quoted-string / dot-atom) "@" (dot-atom / domain-literal) ">"`
+    /// Reads `(quoted-string / dot-atom) "@" (dot-atom / domain-literal) ">"`
     fn unquote(&mut self, start: usize) -> Option<usize> {
         let end = self.raw.len().min(start + MESSAGE_ID_LEN_MAX);
         if self.dialect == Dialect::Rfc {

@@ -70,7 +70,7 @@ impl<'a> Lexer<'a> {
         Some(text)
     }
 
-    /// `[CFWS]`; fails at an unterminated comment.
+    /// Reads `[CFWS]`; fails at an unterminated comment.
     pub(crate) fn skip_cfws(&mut self) -> Lexed<()> {
         loop {
             match self.peek() {
@@ -124,7 +124,7 @@ impl<'a> Lexer<'a> {
         &self.text[start..self.at]
     }
 
-    /// `atom = 1*atext [CFWS]`
+    /// Reads `atom = 1*atext [CFWS]`
     pub(crate) fn atom(&mut self) -> Lexed<&'a [u8]> {
         let atom = self.atext();
         if atom.is_empty() {
@@ -134,7 +134,8 @@ impl<'a> Lexer<'a> {
         Ok(atom)
     }
 
-    /// `dot-atom = 1*atext *("." 1*atext)` with `[CFWS]` around the dots, which RFC 822 allowed.
+    /// Reads `dot-atom = 1*atext *("." 1*atext)` with `[CFWS]` around the dots, which RFC 822
+    /// allowed.
     pub(crate) fn dot_atom(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         loop {
             let atom = self.atext();
@@ -151,7 +152,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A local part with dots anywhere, as they occur: `.a..b.`
+    /// Reads a local part with dots anywhere, as they occur: `.a..b.`
     pub(crate) fn loose_dot_atom(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         let before = out.len();
         loop {
@@ -167,7 +168,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `quoted-string [CFWS]`, unquoted; the lexer stands on the opening quote.
+    /// Reads `quoted-string [CFWS]`, unquoted; the lexer stands on the opening quote.
     pub(crate) fn quoted_string(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         let start = self.at + 1;
         self.at = start;
@@ -186,7 +187,7 @@ impl<'a> Lexer<'a> {
         Err(Broken)
     }
 
-    /// `phrase = 1*(word / ".")`, the words joined by one space each.
+    /// Reads `phrase = 1*(word / ".")`, the words joined by one space each.
     pub(crate) fn phrase(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         if self.peek() == Some(b'.') {
             return Err(Broken);
@@ -205,13 +206,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `domain = dot-atom / domain-literal`; the lexer stands behind the `@`.
+    /// Reads `domain = dot-atom / domain-literal`; the lexer stands behind the `@`.
     pub(crate) fn domain(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         self.skip_cfws()?;
         if self.peek() == Some(b'[') { self.domain_literal(out) } else { self.dot_atom(out) }
     }
 
-    /// `domain-literal = "[" *dtext "]" [CFWS]`, kept with its brackets and backslashes.
+    /// Reads `domain-literal = "[" *dtext "]" [CFWS]`, kept with its brackets and backslashes.
     pub(crate) fn domain_literal(&mut self, out: &mut Vec<u8>) -> Lexed<()> {
         let start = self.at;
         self.at += 1;

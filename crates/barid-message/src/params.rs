@@ -98,14 +98,14 @@ fn decode_extended(value: &[u8]) -> String {
     decode_charset(charset, &bytes).unwrap_or_else(|| decode_plain(&bytes)).into_owned()
 }
 
-/// `token [CFWS]`
+/// Reads `token [CFWS]`
 fn token(lexer: &mut Lexer<'_>) -> Option<Vec<u8>> {
     let token = lexer.take_while(is_token).to_vec();
     lexer.skip_cfws().ok();
     (!token.is_empty()).then_some(token)
 }
 
-/// RFC 2045's token, with the dot and 8-bit bytes that occur.
+/// Returns `true` for bytes of RFC 2045's token, the dot, and 8-bit bytes, which occur.
 fn is_token(byte: u8) -> bool {
     byte > 32 && byte != 127 && !b"()<>@,;:\\\"/[]?=".contains(&byte)
 }
@@ -118,7 +118,7 @@ struct Section {
     value: Vec<u8>,
 }
 
-/// `*(";" parameter)`; anything else is skipped.
+/// Reads `*(";" parameter)`; anything else is skipped.
 fn parameters(lexer: &mut Lexer<'_>) -> Vec<Parameter> {
     let mut sections = Vec::new();
     while !lexer.at_end() && sections.len() < PARAMETERS_MAX {

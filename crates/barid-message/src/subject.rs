@@ -126,7 +126,7 @@ fn strip(text: &[u8]) -> (Range<usize>, bool) {
     }
 }
 
-/// Step 2.
+/// Applies step 2.
 fn strip_trailers(text: &[u8], start: usize, end: &mut usize, marked: &mut bool) {
     loop {
         let rest = &text[start..*end];

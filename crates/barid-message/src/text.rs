@@ -120,7 +120,7 @@ pub fn file_name(part: &BodyStructure) -> Option<String> {
     name.or_else(|| parameter(&part.parameters, "name")).map(Cow::into_owned)
 }
 
-/// `type/subtype` in lower case; bytes that are not UTF-8 are replaced.
+/// Returns `type/subtype` in lower case; bytes that are not UTF-8 are replaced.
 pub fn media_type(part: &BodyStructure) -> String {
     let text = [&*part.media_type, b"/", &*part.subtype].concat();
     String::from_utf8_lossy(&text).to_ascii_lowercase()

@@ -179,7 +179,7 @@ struct Word<'a> {
     len: usize,
 }
 
-/// An encoded word that ends at white space or at the end.
+/// Parses an encoded word that ends at white space or at the end.
 fn word(raw: &[u8]) -> Option<Word<'_>> {
     if raw.len() <= WORD_LEN_MIN || !raw.starts_with(b"=?") {
         return None;
@@ -236,7 +236,7 @@ impl Word<'_> {
     }
 }
 
-/// Titlecase of a byte as if it were Latin-1, cut off to a byte again.
+/// Returns the titlecase of a byte as if it were Latin-1, truncated to a byte.
 fn titlecase_byte(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' | 0xe0..=0xf6 | 0xf8..=0xfe => byte - 32,

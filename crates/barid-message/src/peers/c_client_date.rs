@@ -76,7 +76,7 @@ fn day(text: &mut &[u8]) -> Option<(u64, u64, u64)> {
     }
 }
 
-/// `day month-name year` with one separator throughout.
+/// Reads `day month-name year` with one separator throughout.
 fn named_month(text: &mut &[u8], day: u64) -> Option<(u64, u64, u64)> {
     let separator = text[0];
     if text.len() < 5 {
@@ -100,12 +100,12 @@ fn named_month(text: &mut &[u8], day: u64) -> Option<(u64, u64, u64)> {
     compact(u64::from(month))
 }
 
-/// `yyyymmdd` as one number.
+/// Splits `yyyymmdd`, one number, into day, month and year.
 fn compact(number: u64) -> Option<(u64, u64, u64)> {
     (number >= BASE_YEAR * 10_000).then_some((number % 100, number / 100 % 100, number / 10_000))
 }
 
-/// `SP hour ":" minute [":" second]`
+/// Reads `SP hour ":" minute [":" second]`
 fn time(text: &mut &[u8]) -> Option<(u64, u64, u64)> {
     *text = &text[1..];
     let hour = number(text).unwrap_or(0);
@@ -197,7 +197,7 @@ fn eat(text: &mut &[u8], byte: u8) -> Option<()> {
     Some(())
 }
 
-/// A number that starts with a digit.
+/// Reads a number that starts with a digit.
 fn digits(text: &mut &[u8]) -> Option<u64> {
     text.first().is_some_and(u8::is_ascii_digit).then(|| number(text))?
 }

@@ -107,7 +107,7 @@ impl Reader {
         Some((id, rest.filter(|rest| *rest < self.end)))
     }
 
-    /// RFC 733 writes `at` for `@`.
+    /// Returns `true` at `at`, which RFC 733 writes for `@`.
     fn is_spelled_at(&self, at: usize) -> bool {
         self.byte(at).eq_ignore_ascii_case(&b'a')
             && self.byte(at + 1).eq_ignore_ascii_case(&b't')

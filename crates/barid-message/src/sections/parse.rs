@@ -16,7 +16,7 @@ pub enum SectionError {
     )]
     Unknown,
     /// Its part is nested deeper than the limit.
-    #[error("no part is nested that deep")]
+    #[error("the part is nested too deep")]
     TooDeep,
     /// Its list of header fields is empty, too long, or contains an invalid name.
     #[error("names of header fields are missing or malformed")]
@@ -72,7 +72,7 @@ fn parse_text(text: &str) -> Result<SectionText, SectionError> {
     }
 }
 
-/// Field names, bare or in quotes.
+/// Parses field names, bare or in quotes.
 fn parse_names(text: &str) -> Result<Vec<Vec<u8>>, SectionError> {
     let names = text.split_ascii_whitespace().map(|word| {
         let bare = word.strip_prefix('"').and_then(|word| word.strip_suffix('"')).unwrap_or(word);
