@@ -52,7 +52,7 @@ pub(crate) fn parse_mbox(mbox: &[u8]) -> Vec<Message> {
     messages
 }
 
-/// `From sender  Fri Feb 22 23:00:00 2008 +0200`
+/// Parses `From sender  Fri Feb 22 23:00:00 2008 +0200`.
 fn from_line_date(line: &[u8]) -> i64 {
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -83,7 +83,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
-/// Year, month from 0 and day of the month of a day since 1970.
+/// Returns year, month from 0 and day of the month of a day since 1970.
 fn civil(day: i64) -> (i64, usize, i64) {
     let (mut year, mut rest) = (1970, day);
     let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -101,7 +101,7 @@ fn civil(day: i64) -> (i64, usize, i64) {
     (year, month, rest + 1)
 }
 
-/// `Thu Jan  1 00:00:00 1970`
+/// Returns `Thu Jan  1 00:00:00 1970`.
 fn asctime(seconds: i64) -> String {
     let (day, time) = (seconds.div_euclid(86400), seconds.rem_euclid(86400));
     let (year, month, day_of_month) = civil(day);
@@ -111,7 +111,7 @@ fn asctime(seconds: i64) -> String {
     format!("{weekday} {month} {day_of_month:2} {hour:02}:{minute:02}:{second:02} {year}")
 }
 
-/// `Thu, 1 Jan 1970 02:00:00 +0200`
+/// Returns `Thu, 1 Jan 1970 02:00:00 +0200`.
 pub(crate) fn rfc5322_date(seconds: i64, zone_hours: i64) -> String {
     let text = asctime(seconds + zone_hours * 3600);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();

@@ -116,7 +116,7 @@ fn key(tree: &Tree, mailbox: &Mailbox) -> (i64, usize) {
     }
 }
 
-/// Step 6.
+/// Applies step 6.
 fn sort(trees: &mut [Tree], mailbox: &Mailbox) {
     trees.iter_mut().for_each(|tree| sort(&mut tree.children, mailbox));
     trees.sort_by_key(|tree| key(tree, mailbox));

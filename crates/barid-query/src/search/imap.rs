@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
         Err(SearchError::Missing { what: "a closing quote", behind: shown(&text) })
     }
 
-    /// `"{" number ["+"] "}" CRLF *CHAR8`.
+    /// Reads `"{" number ["+"] "}" CRLF *CHAR8`.
     fn literal(&self, inside: &[u8]) -> Result<(Token<'a>, usize), SearchError> {
         let close = memchr::memchr(b'}', inside).ok_or_else(|| self.out_of_place())?;
         let digits = inside[..close].strip_suffix(b"+").unwrap_or(&inside[..close]);

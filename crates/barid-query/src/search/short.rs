@@ -314,7 +314,7 @@ fn simple(key: &str, text: String, today: Day) -> Result<(SearchKey, bool), Sear
     ))
 }
 
-/// `is:unread` and the like.
+/// Parses the value of `is:unread` and the like.
 fn state(text: &str) -> Result<(SearchKey, bool), SearchError> {
     let (flag, is_set) = match &*text.to_ascii_lowercase() {
         "read" | "seen" => (Flag::Seen, true),

@@ -15,7 +15,7 @@ pub const NO_ID: u32 = u32::MAX;
 pub struct LinkColumns<'a> {
     /// Each message's own id, or [`NO_ID`] if it has no valid one.
     pub ids: &'a [u32],
-    /// For each message the end of its references in `refs`; they begin at the end of the previous ones.
+    /// For each message the end of its references in `refs`; they begin at the previous end.
     pub ref_ends: &'a [u32],
     /// The references of all messages in their order: the ids of the References field, or if it
     /// has none the first of In-Reply-To.
