@@ -35,7 +35,7 @@ pub enum Error {
         what: String,
     },
     /// A key or value that is too long for the store.
-    #[error("{}: {what} of {len} bytes, at most {max} can be kept", path.display())]
+    #[error("{}: {what} of {len} bytes, the limit is {max}", path.display())]
     TooLong {
         /// Path of the store.
         path: PathBuf,

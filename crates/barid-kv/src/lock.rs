@@ -27,8 +27,8 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits at most [`LOCK_TIMEOUT`] for the right to have `path` open; with `alone` only one
-    /// session of this process has it, whatever the mode.
+    /// Waits some seconds for the right to have `path` open; with `alone` only one session of this
+    /// process has it, whatever the mode.
     pub(crate) fn take(
         vfs: &dyn Vfs,
         path: &Path,

@@ -78,7 +78,7 @@ fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
         !wrong
     })?;
     if wrong {
-        return Err(Error::damaged(place.path, "keys that nobody wrote, or in a wrong order"));
+        return Err(Error::damaged(place.path, "invalid keys, or keys in a wrong order"));
     }
     let mut rest = &keys[..];
     let (mut before, mut beside) = (&[][..], Vec::new());
@@ -86,7 +86,7 @@ fn read_all(kv: &dyn Kv, place: &Place<'_>) -> Result<()> {
         let (key, after) = rest.split_at(len);
         rest = after;
         if !reader.get(key, &mut |value| sum ^= xxh3_64(value))? {
-            return Err(Error::damaged(place.path, "a key that leads to nothing"));
+            return Err(Error::damaged(place.path, "a key without a value"));
         }
         // A scan may skip lost leaves; a look-up of a neighbouring key can lead into them.
         for step in [1_u8, u8::MAX].into_iter().filter(|_| can.ordered) {
@@ -152,6 +152,6 @@ fn hear(path: &Path, answer: &[u8]) -> Result<()> {
             io(io::Error::from_raw_os_error(code))
         }
         [OTHER, why @ ..] => io(io::Error::other(text(why))),
-        _ => Err(Error::damaged(path, "a process reading it ended half way")),
+        _ => Err(Error::damaged(path, "a process reading it ended early")),
     }
 }

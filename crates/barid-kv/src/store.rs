@@ -89,7 +89,7 @@ impl Store {
         Place { vfs, path, builtin: choice.builtin, durable: *durable }
     }
 
-    /// Begins to read; waits a few seconds at most for a writer to end.
+    /// Begins to read; waits some seconds for a writer to end.
     ///
     /// A store that was not closed cleanly, or was changed since, is first read completely in a
     /// child; a successful result is stored in the seal.
@@ -115,7 +115,7 @@ impl Store {
         self.writer(Purpose::Create)
     }
 
-    /// Begins to write; waits a few seconds at most for others to end.
+    /// Begins to write; waits some seconds for others to end.
     ///
     /// A store that was not closed cleanly, or was changed since, is probed as for [`Store::read`],
     /// and replaced by a copy.

@@ -137,7 +137,7 @@ fn update(twins: &mut Twins) {
     }
 }
 
-/// The longest and shortest values and keys, all bytes, and many pairs at once.
+/// Checks the longest and shortest values and keys, all bytes, and many pairs at once.
 fn odd_values(name: &str) {
     for (nth, choice) in choices(name).into_iter().enumerate() {
         eprintln!("{choice}");
@@ -213,8 +213,8 @@ fn odd_batch(twins: &mut Twins, step: u32) {
     }
 }
 
-/// A key or value that is too long gives an error that names the limit, and nothing of the batch is
-/// stored.
+/// Asserts that a key or value that is too long gives an error that names the limit, and nothing of
+/// the batch is stored.
 fn limits_are_told(name: &str) {
     for choice in choices(name).into_iter().take(1) {
         let capabilities = choice.kv.capabilities();

@@ -200,7 +200,7 @@ impl Handle {
     pub(crate) fn scan(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Outcome<()> {
         let api = self.api;
         let cursor = self.cursor()?;
-        // SAFETY: the cursor is live; the prefix's bytes are as many as is said.
+        // SAFETY: the cursor is live; the length is that of the prefix.
         let mut done = unsafe {
             match prefix {
                 [] => (api.kccurjump)(cursor),
@@ -232,7 +232,7 @@ impl Handle {
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (key, key_len) = (key.as_ptr().cast(), key.len());
         let (value, value_len) = (value.as_ptr().cast(), value.len());
-        // SAFETY: the object is live; the bytes are as many as is said, and are copied.
+        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
         let put = unsafe { (self.api.kcdbset)(self.db.as_ptr(), key, key_len, value, value_len) };
         self.check(put)
     }

@@ -56,7 +56,7 @@ impl Loaded {
     /// Loads the first of the library's names that exists.
     pub(crate) fn open(store: &'static str, library: &'static Library) -> Result<Self> {
         if is_static() {
-            let why = "this program is linked statically, and loads no libraries".to_owned();
+            let why = "this program is linked statically, and cannot load libraries".to_owned();
             return Err(Error::Unavailable { store, why });
         }
         let mut why = String::new();

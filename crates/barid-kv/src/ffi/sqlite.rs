@@ -134,7 +134,7 @@ impl Handle {
     pub(crate) fn open(api: &'static Api, path: &CStr) -> Outcome<Self> {
         // SAFETY: no precondition.
         if unsafe { (api.sqlite3_threadsafe)() } == 0 {
-            let why = "libsqlite3 was built without regard for threads".to_owned();
+            let why = "libsqlite3 was built without thread safety".to_owned();
             return Err(Failure::Unavailable(Error::Unavailable { store: "sqlite", why }));
         }
         let mut db = ptr::null_mut();
@@ -323,7 +323,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         let (api, stmt) = (self.handle.api, self.statement.as_ptr());
-        // SAFETY: the statement is live. Both tell again what the last step told.
+        // SAFETY: the statement is live. Both repeat the error of the last step.
         unsafe {
             (api.sqlite3_reset)(stmt);
             (api.sqlite3_clear_bindings)(stmt);

@@ -222,7 +222,7 @@ impl Handle {
     /// Sets the value of a key.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let ((key, key_len), (value, value_len)) = (parts(key)?, parts(value)?);
-        // SAFETY: the object is live; the bytes are as many as is said, and are copied.
+        // SAFETY: the object is live; the lengths are those of the bytes, which are copied.
         let put = unsafe { (self.api.tcbdbput)(self.bdb.as_ptr(), key, key_len, value, value_len) };
         self.check_written(put)
     }
@@ -340,7 +340,7 @@ fn parts(bytes: &[u8]) -> Outcome<(*const c_void, c_int)> {
 /// # Safety
 /// `bytes` is the address of `len` bytes that do not change during `'a`.
 unsafe fn slice<'a>(bytes: *const c_void, len: c_int) -> &'a [u8] {
-    // SAFETY: the caller's promise; a length below zero is none.
+    // SAFETY: the caller's promise; a negative length counts as 0.
     unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(len).unwrap_or(0)) }
 }
 

@@ -56,7 +56,7 @@ impl Kv for Rocksdb {
     fn library(&self) -> Option<&'static Library> {
         Some(&LIBRARY)
     }
-    /// Returns the library reveals its version only by its file name.
+    /// Returns the version of the file name, the only one that the library reveals.
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "7.8".to_owned())
     }

@@ -60,7 +60,7 @@ impl Kv for Tdb {
     fn library(&self) -> Option<&'static Library> {
         Some(&LIBRARY)
     }
-    /// Returns the library does not report its version.
+    /// Returns the version of the file name, since the library does not report one.
     fn version(&self) -> Result<String> {
         Api::get().map(|_| "1".to_owned())
     }

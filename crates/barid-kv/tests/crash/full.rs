@@ -73,7 +73,7 @@ fn is_clear(error: &Error) {
     assert_eq!(source.kind(), ErrorKind::StorageFull, "{error}");
 }
 
-/// A store with 64 records, closed.
+/// Creates a store with 64 records, and closes it.
 fn small(store: &Store) -> Result<()> {
     let mut batch = Batch::new();
     fill(&mut batch, 0);

@@ -110,7 +110,7 @@ thread_local! {
     static HASTY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The library's replacement for `fsync`. It is set for the whole process, and other users of the
+/// Replaces `fsync` in the library. It is set for the whole process, and other users of the
 /// library in the process rely on it.
 unsafe extern "C" fn fsync(descriptor: c_int) -> c_int {
     if HASTY.get() {

@@ -53,7 +53,7 @@ fn judged(name: &str, ending: Ending) -> Result<(), String> {
         Ending::Told(answer) if answer == FINE => Ok(()),
         Ending::Told(answer) => {
             let why = String::from_utf8_lossy(&answer).into_owned();
-            Err(format!("{name} is another than that of the known releases: {why}"))
+            Err(format!("{name} differs from the known releases: {why}"))
         }
         Ending::Died(how) => Err(format!("a process that tried {name} {how}")),
         Ending::Hung => Err(format!("a process that tried {name} did not end")),
@@ -140,7 +140,7 @@ fn compare(methods: &[Method]) -> Result<(), String> {
         exported.is_some_and(|exported| exported as usize != *method)
     };
     match methods.iter().find(differs) {
-        Some((name, ..)) => Err(format!("its handles have something else in the place of {name}")),
+        Some((name, ..)) => Err(format!("its handles have another member at the offset of {name}")),
         None => Ok(()),
     }
 }
