@@ -46,7 +46,7 @@ impl Calendar {
         }
     }
 
-    /// `Mon, 1 Jan 2024 10:00:00 +0100`, the date being local to the zone.
+    /// Returns `Mon, 1 Jan 2024 10:00:00 +0100`, with the date local to the zone.
     pub(crate) fn rfc5322(unix_seconds: i64, zone_minutes: i16) -> String {
         let date = Self::new(unix_seconds + i64::from(zone_minutes) * 60);
         let mut text = String::with_capacity(40);
@@ -63,7 +63,7 @@ impl Calendar {
         text
     }
 
-    /// `Mon Jan  1 10:00:00 2024` in UTC, the form of From_ lines.
+    /// Returns `Mon Jan  1 10:00:00 2024` in UTC, the form of From_ lines.
     pub(crate) fn asctime(unix_seconds: i64) -> String {
         let Self { weekday, year, month, day, hour, minute, second } = Self::new(unix_seconds);
         format!("{weekday} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")

@@ -259,7 +259,7 @@ impl Memory {
     }
 }
 
-/// `RssAnon` of a process in bytes.
+/// Returns `RssAnon` of a process in bytes.
 pub(crate) fn rss_anon(status_path: &Path) -> Option<u64> {
     let text = disk::read_text(status_path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

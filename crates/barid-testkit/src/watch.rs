@@ -92,7 +92,7 @@ fn sample(pid: u32, interval: Duration, watch: &mpsc::Receiver<()>) -> u64 {
     }
 }
 
-/// `VmHWM` in bytes.
+/// Returns `VmHWM` in bytes.
 fn peak(pid: u32) -> u64 {
     let text = disk::read_text(Path::new(&format!("/proc/{pid}/status"))).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -100,7 +100,7 @@ fn peak(pid: u32) -> u64 {
     kilobytes.unwrap_or(0_u64) * 1024
 }
 
-/// CPU times in user mode and in the kernel, of all threads.
+/// Returns CPU times in user mode and in the kernel, of all threads.
 fn cpu(pid: u32) -> (Duration, Duration) {
     let text = disk::read_text(Path::new(&format!("/proc/{pid}/stat"))).unwrap_or_default();
     // The name of the program, in brackets, may contain anything.

@@ -73,7 +73,7 @@ pub struct MboxOptions {
 }
 
 impl MboxOptions {
-    /// A variant with flags and LF.
+    /// Returns the options of a variant with flags and LF.
     pub const fn new(variant: MboxVariant) -> Self {
         Self { variant, status: true, crlf: false }
     }

@@ -172,7 +172,7 @@ mod tests {
         assert!(dates.is_sorted());
     }
 
-    /// Mean lengths of header and body, and the median of the body.
+    /// Returns mean lengths of header and body, and the median of the body.
     fn lengths(profile: Profile) -> (usize, usize, usize) {
         const COUNT: usize = 4_000;
         let corpus = Corpus::with_profile(1, COUNT as u64, profile);
