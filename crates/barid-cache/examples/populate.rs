@@ -62,7 +62,8 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Ok(())
 }
 
-/// Processor time of this process so far, which other work on the machine does not touch.
+/// Returns the processor time of this process so far, which other work on the machine does not
+/// affect.
 fn busy_ms(vfs: &dyn Vfs) -> Result<u64, Box<dyn std::error::Error + Send + Sync>> {
     let mut stat = vec![0; 1024];
     let file = vfs.open(Path::new("/proc/self/stat"), OpenOptions::READ)?;
@@ -146,8 +147,8 @@ fn fill(sinks: &dyn Sinks, rows: std::ops::Range<u32>, files: bool, threads: u32
     });
 }
 
-/// A header of 2.4 KB, of which the few bytes that differ are written anew for each message, so
-/// that making it costs next to nothing.
+/// A header of 2.4 KB whose few varying bytes are rewritten for each message, so that creating it
+/// costs almost nothing.
 #[derive(Default)]
 struct Header {
     bytes: Vec<u8>,

@@ -13,7 +13,7 @@ use crate::limits::{CACHED_BLOCKS_MAX, CACHED_BYTES_MAX};
 use crate::pack::{BlockTable, PackedBlock, Unpacking};
 use crate::records::{KvRecords, RecordStore};
 
-/// The file and the blocks of it that were read last.
+/// The file and its recently read blocks.
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) file: Box<dyn File>,
@@ -21,10 +21,10 @@ pub(crate) struct Base {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
     blocks: Mutex<BlockCache>,
-    /// Where packed columns have their blocks, once one was wanted.
+    /// Positions of the blocks of packed columns, after the first one was requested.
     table: OnceLock<BlockTable>,
     unpacking: Mutex<Unpacking>,
-    /// The records, unless they lie in the file.
+    /// The records, unless they are in the file.
     pub(crate) kv: Option<KvRecords>,
 }
 
@@ -51,7 +51,7 @@ impl Base {
         }
     }
 
-    /// Where the header records are.
+    /// Returns the store of the header records.
     pub(crate) fn records(&self) -> &dyn RecordStore {
         match &self.kv {
             None => self,
@@ -76,7 +76,7 @@ impl Base {
         }
     }
 
-    /// Reads block `index` of a column, head included, past the kept blocks.
+    /// Reads block `index` of a column, head included, without caching it.
     pub(crate) fn read_block(&self, kind: Kind, index: u64, buffer: &mut Vec<u8>) -> Result<()> {
         let (start, len) = self.header.extents[kind.index()].block(kind, index);
         if let Some(table) = self.header.table {
@@ -88,7 +88,8 @@ impl Base {
             .map_err(|damage| self.damaged(start, damage))
     }
 
-    /// Where block `index` of a packed column is; reads the table at `start` when that is new.
+    /// Returns the position of block `index` of a packed column; reads the table at `start` if
+    /// necessary.
     pub(crate) fn packed_block(&self, start: u64, kind: Kind, index: u64) -> Result<PackedBlock> {
         let damaged = || self.damaged(start, Damage::Checksum);
         let table = match self.table.get() {
@@ -140,7 +141,7 @@ impl Base {
         Ok(block)
     }
 
-    /// Block `index` of a column, head included.
+    /// Returns block `index` of a column, head included.
     pub(crate) fn block(&self, kind: Kind, index: u64) -> Result<Block> {
         let start = match self.header.table {
             None => self.header.extents[kind.index()].block(kind, index).0,
@@ -149,19 +150,19 @@ impl Base {
         self.kept(start, |bytes| self.read_block(kind, index, bytes))
     }
 
-    /// Shows one row of a column.
+    /// Passes one row of a column to `see`.
     pub(crate) fn row<T>(&self, kind: Kind, row: u32, see: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let (index, at) = locate(kind, u64::from(row));
         if u64::from(row) >= self.header.extents[kind.index()].rows {
             return Err(self.damaged(0, Damage::Bounds));
         }
         let block = self.block(kind, index)?;
-        // A table may lead two columns to one block, which was kept for the other.
+        // A damaged table may lead two columns to one block, which was cached for the other.
         let row = block.get(at..at + kind.row_len());
         row.map(see).ok_or_else(|| self.damaged(0, Damage::Bounds))
     }
 
-    /// The directory entry of a heap block.
+    /// Returns the directory entry of a heap block.
     pub(crate) fn heap_entry(&self, number: u32) -> Result<HeapBlock> {
         let entry = self.row(Kind::Heap, number, HeapBlock::decode)?;
         let start = self.header.table.unwrap_or(self.header.extents[Kind::Heap.index()].start);
@@ -171,7 +172,7 @@ impl Base {
         entry.ok_or_else(|| self.damaged(start, Damage::Bounds))
     }
 
-    /// Reads a heap block past the kept blocks.
+    /// Reads a heap block without caching it.
     pub(crate) fn read_heap_block(&self, number: u32, buffer: &mut Vec<u8>) -> Result<()> {
         let entry = self.heap_entry(number)?;
         // The heap and its directory are written together.
@@ -194,20 +195,20 @@ impl Base {
         }
     }
 
-    /// A heap block.
+    /// Returns a heap block.
     pub(crate) fn heap_block(&self, number: u32) -> Result<Block> {
         let entry = self.heap_entry(number)?;
         self.kept(entry.start, |bytes| self.read_heap_block(number, bytes))
     }
 }
 
-/// The block of a row and where in it the row starts.
+/// Returns the block of a row and the offset of the row in it.
 pub(crate) fn locate(kind: Kind, row: u64) -> (u64, usize) {
     let per_block = kind.rows_per_block();
     (row / per_block, BLOCK_HEAD_LEN + (row % per_block) as usize * kind.row_len())
 }
 
-/// Walks over the rows of a column with a buffer of its own.
+/// A cursor over the rows of a column with its own buffer.
 pub(crate) struct Cursor<'a> {
     base: &'a Base,
     kind: Kind,
@@ -220,7 +221,7 @@ impl<'a> Cursor<'a> {
         Self { base, kind, index: None, block: Vec::new() }
     }
 
-    /// The bytes of a row; reads a block when the row is not in the last one.
+    /// Returns the bytes of a row; reads a block if the row is not in the last one.
     #[inline]
     pub(crate) fn row(&mut self, row: u32) -> Result<&[u8]> {
         let (index, at) = locate(self.kind, u64::from(row));
@@ -243,31 +244,31 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Shows stretches of heap blocks; keeps the last one at hand.
+/// A cursor over pieces of heap blocks, which stores the last block.
 pub(crate) struct HeapCursor<'a> {
     base: &'a Base,
     number: Option<u32>,
     block: Held,
 }
 
-/// A block among those kept by the cache, or in a buffer of the cursor's own.
+/// A cached block, or one in a buffer of the cursor.
 enum Held {
     Kept(Block),
     Own(Vec<u8>),
 }
 
 impl<'a> HeapCursor<'a> {
-    /// For a few stretches: blocks come from those kept, and are kept.
+    /// Creates a cursor for a few pieces, which uses the block cache.
     pub(crate) fn new(base: &'a Base) -> Self {
         Self { base, number: None, block: Held::Kept(Block::default()) }
     }
 
-    /// For many stretches in the order of the file: blocks are not kept.
+    /// Creates a cursor for many pieces in the order of the file, which does not cache blocks.
     pub(crate) fn bulk(base: &'a Base) -> Self {
         Self { base, number: None, block: Held::Own(Vec::new()) }
     }
 
-    /// The block `number` from `offset` on.
+    /// Returns the block `number` from `offset` on.
     #[inline]
     pub(crate) fn tail(&mut self, number: u32, offset: u32) -> Result<&[u8]> {
         if self.number != Some(number) {
@@ -292,7 +293,7 @@ impl<'a> HeapCursor<'a> {
     }
 }
 
-/// The blocks that were used last, by where they start in the file.
+/// The recently used blocks, by their start in the file.
 #[derive(Debug, Default)]
 struct BlockCache {
     entries: Vec<Entry>,

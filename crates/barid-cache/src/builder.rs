@@ -1,10 +1,9 @@
 //! A new cache file, filled by a scan of the whole mailbox.
 //!
-//! Header records and file names go to the file as they come. The columns, some 170 bytes a
-//! message, wait until the end: those of a small mailbox in memory, of a larger one in a file
-//! without a name. The commit point is the rename at the end of
-//! [`Builder::finish`]; nothing is fsynced. After a crash the path holds the file that was there
-//! before, the new one, or one whose checksums fail.
+//! Header records and file names are written to the file as they arrive. The columns, some 170
+//! bytes a message, wait until the end: those of a small mailbox in memory, those of a larger one
+//! in an unnamed file. The commit point is the rename at the end of [`Builder::finish`]; nothing is
+//! fsynced. After a crash the path holds the old file, the new one, or one whose checksums fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,20 +32,20 @@ use crate::sink::BuilderSink;
 use crate::snapshot::Snapshot;
 use crate::spool::{Spool, temporary_path};
 
-/// Says which modseq a message keeps that was there before with these flags and keywords; `None` if
-/// it is new or changed.
+/// A function that returns the modseq that a message keeps from an earlier scan with these flags
+/// and keywords; `None` if it is new or changed.
 pub type KeepModSeq<'a> = &'a dyn Fn(Uid, FlagSet, KeywordMask) -> Option<ModSeq>;
 
-/// What only the caller knows at the end of a scan.
+/// Values that only the caller knows at the end of a scan.
 #[derive(Clone, Copy)]
 pub struct Finish<'a> {
-    /// Who the mailbox is.
+    /// The identity of the mailbox.
     pub identity: &'a Identity,
     /// The name of its format.
     pub format: &'a str,
-    /// The modseq of messages that have none yet.
+    /// The modseq of messages without one.
     pub modseq: ModSeq,
-    /// Which messages keep the modseq they had.
+    /// The modseqs that messages keep.
     pub keep: Option<KeepModSeq<'a>>,
 }
 
@@ -61,19 +60,19 @@ pub struct Builder {
     pub(crate) seed: u64,
     options: CacheOptions,
     heap: HeapStore,
-    /// Where the records go, unless that is the heap.
+    /// The store of the records, unless they are in the heap.
     pub(crate) kv: Option<KvWriter>,
-    /// The store of the cache that is replaced, if its header has been read.
+    /// The store of the replaced cache, if its header has been read.
     replaced: Option<Option<barid_kv::Store>>,
     chunks: Mutex<Chunks>,
-    /// Bytes of the rows that were taken.
+    /// Bytes of the rows received so far.
     rows_len: AtomicU64,
-    /// Where rows are that are too many to be held.
+    /// The file for rows that exceed the memory limit.
     spool: OnceLock<Spool>,
     writers: Mutex<Vec<Writers>>,
 }
 
-/// What is half-filled and waits for the next sink.
+/// Partly filled buffers that wait for the next sink.
 #[derive(Debug, Default)]
 pub(crate) struct Writers {
     pub(crate) records: HeapWriter,
@@ -88,7 +87,7 @@ impl Writers {
     }
 }
 
-/// The temporary file, removed unless it got its place.
+/// The temporary file, removed unless it was renamed.
 #[derive(Debug)]
 struct Temp {
     vfs: Arc<dyn Vfs>,
@@ -104,7 +103,7 @@ impl Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // A file that stays behind is removed by the next `CacheDir::prune`.
+            // A remaining file is removed by the next `CacheDir::prune`.
             let _ = self.vfs.remove_file(path);
         }
     }
@@ -120,7 +119,7 @@ impl Builder {
         Ok(builder)
     }
 
-    /// As [`Builder::create`], in place of `old`, with its hash seed.
+    /// Like [`Builder::create`], for a replacement of `old` with its hash seed.
     pub(crate) fn instead_of(old: &Snapshot, options: &CacheOptions) -> Result<Self> {
         let (vfs, path) = (Arc::clone(&old.vfs), &old.base.path);
         let mut builder = Self::create(vfs, path, options)?;
@@ -129,15 +128,15 @@ impl Builder {
         Ok(builder)
     }
 
-    /// As [`Builder::instead_of`], with the records where those of `old` are: `added` of them are
-    /// put, the others kept.
+    /// Like [`Builder::instead_of`], with the records in the store of `old`: `added` new ones are
+    /// put, the others stay.
     pub(crate) fn beside_records_of(old: &Snapshot, added: u32) -> Result<Self> {
         let (vfs, base) = (Arc::clone(&old.vfs), &old.base);
         let options = &base.header.options;
         let mut builder = Self::with_seed(vfs, &base.path, old.hash_seed(), options)?;
         builder.replaced = Some(None);
         if let Some(kv) = &base.kv {
-            // A writer waits for all who read, and this process may be one of them.
+            // A writer waits for all readers, and this process may be one of them.
             old.release();
             let head = base.header.records;
             builder.kv = Some(KvWriter::update(&kv.store, options, head, added)?);
@@ -181,17 +180,17 @@ impl Builder {
         })
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it into place.
     ///
-    /// Messages without a UID take the next of [`ScanReport::new_uids`]. Fails with
-    /// [`Error::Scan`] if those do not fit, and with what the file system says.
+    /// Messages without a UID take the next of [`ScanReport::new_uids`]. Returns [`Error::Scan`] if
+    /// those do not fit, and errors of the file system.
     pub fn finish(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
         let meta = meta_of(report, finish, finish.modseq, self.generation);
         let mut numbering = Numbering::new(report, finish);
         self.complete_file(meta, finish.identity.id, &mut numbering)
     }
 
-    /// Completes the file with rows that have everything already.
+    /// Completes the file with rows that are already complete.
     pub(crate) fn replace(self, meta: &Meta, id: u128) -> Result<Snapshot> {
         let meta = Meta { generation: self.generation, ..meta.clone() };
         self.complete_file(meta, id, &mut Numbering::default())
@@ -238,7 +237,7 @@ impl Builder {
         let header = write_header(&*file, header, &meta, end).map_err(Error::at(temp.path()))?;
         let replaced = match self.replaced {
             Some(replaced) => replaced,
-            // Without a store of its own a cache does not look for that of another.
+            // A cache without its own store does not look for that of another.
             None if kv.is_none() => None,
             None => Snapshot::store_at(&vfs, &path),
         };
@@ -249,21 +248,21 @@ impl Builder {
             kv.keep();
         }
         if let Some(replaced) = replaced {
-            // What stays is removed by the next `CacheDir::prune`.
+            // A remaining store is removed by the next `CacheDir::prune`.
             let _ = replaced.remove();
         }
         let base = Base::new(&vfs, file, inode, &path, header);
         Ok(Snapshot::from_new_file(vfs, base, meta))
     }
 
-    /// Removes records from the store, once the others are there.
+    /// Removes records from the store, after the others are written.
     pub(crate) fn drop_records(&self, numbers: Vec<u32>) {
         if let Some(kv) = &self.kv {
             kv.delete(numbers);
         }
     }
 
-    /// Where heap blocks go.
+    /// Returns the target of heap blocks.
     pub(crate) fn target<'a>(&'a self, packing: Option<&'a mut Packing>) -> HeapTarget<'a> {
         HeapTarget { store: &self.heap, file: &*self.file, packing }
     }
@@ -281,7 +280,7 @@ impl Builder {
         lock(&self.writers).push(writers);
     }
 
-    /// Takes the rows of a complete chunk.
+    /// Adds the rows of a complete chunk.
     pub(crate) fn complete(&self, number: u32, rows: ChunkRows) -> Result<()> {
         let len = rows.bytes_len();
         let chunk = match self.rows_len.fetch_add(len, Ordering::Relaxed) + len {
@@ -296,7 +295,7 @@ impl Builder {
         let spool = match self.spool.get() {
             Some(spool) => spool,
             None => {
-                // Of two that are made at once the second is not needed.
+                // If two threads create one, the second is not needed.
                 let spool = Spool::create(&*self.vfs, &self.path)?;
                 self.spool.get_or_init(|| spool)
             }
@@ -315,7 +314,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes what the sinks left half-filled.
+/// Writes the buffers that the sinks left partly filled.
 fn finish_records(
     heap: &HeapStore,
     file: &dyn File,
@@ -339,7 +338,7 @@ fn finish_records(
     }
 }
 
-/// What a report says of the mailbox; counts are left at 0.
+/// Returns the metadata of the mailbox from a report; counts are 0.
 pub(crate) fn meta_of(
     report: &ScanReport,
     finish: &Finish<'_>,
@@ -364,7 +363,7 @@ pub(crate) fn meta_of(
     }
 }
 
-/// Writes meta data and header page; the log will start behind them.
+/// Writes metadata and header page; the log will start behind them.
 pub(crate) fn write_header(
     file: &dyn File,
     mut header: Header,
@@ -381,7 +380,7 @@ pub(crate) fn write_header(
         header.log_start = align(header.meta_start + meta.len() as u64);
         file.write_all_at(&meta, header.meta_start)?;
     }
-    // So that a file whose end is missing is known by its size.
+    // A file without its end is detected by its size.
     file.set_len(header.log_start)?;
     if header.turn == 1 {
         header.built_len = header.log_start;

@@ -11,14 +11,14 @@ use crate::records::{Read, Wanted};
 use crate::snapshot::Snapshot;
 use crate::thread_row::{IdHash, ThreadRow, ThreadView};
 
-/// So many rows are read past the blocks that are kept.
+/// Number of rows from which on reads bypass the block cache.
 const BULK_ROWS_MIN: usize = 512;
 
 impl Snapshot {
     /// Visits cores and header fields of rows in the order given.
     ///
-    /// Rows may be in any order: where that would read the same blocks over and over, up to
-    /// [`crate::limits::GATHER_ROWS_MAX`] of them are gathered in the order of the store first.
+    /// Rows may be in any order: if that would read the same blocks repeatedly, up to
+    /// [`crate::limits::GATHER_ROWS_MAX`] of them are first gathered in the order of the store.
     pub fn records(
         &self,
         rows: &[u32],
@@ -31,8 +31,8 @@ impl Snapshot {
         })
     }
 
-    /// As [`Snapshot::records`], until `visit` says `false`; what is read ahead stays in proportion
-    /// to what was visited.
+    /// Like [`Snapshot::records`], until `visit` returns `false`; the amount read ahead is
+    /// proportional to the rows visited.
     pub fn records_while(
         &self,
         rows: &[u32],
@@ -84,7 +84,7 @@ impl Snapshot {
         }
     }
 
-    /// The cores of rows, read in ascending order.
+    /// Returns the cores of rows, read in ascending order.
     fn items(&self, rows: &[u32]) -> Result<Vec<Item>> {
         let mut cores = self.core_cursor();
         let mut item = |row: &u32| {
@@ -104,7 +104,7 @@ impl Snapshot {
         Ok(items.into_iter().map(|(_, item)| item).collect())
     }
 
-    /// Visits what threading needs of a range of rows; reads each block once.
+    /// Visits the threading data of a range of rows; reads each block once.
     pub fn thread_rows(
         &self,
         rows: Range<u32>,
@@ -140,22 +140,22 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The sent dates of all rows, in seconds since 1970 (RFC 5256 §2.2).
+    /// Returns the sent dates of all rows, in seconds since 1970 (RFC 5256 §2.2).
     pub fn sent_dates(&self) -> Result<Vec<i64>> {
         self.column(|core| core.sent_date.unix_seconds)
     }
 
-    /// The internal dates of all rows, in seconds since 1970.
+    /// Returns the internal dates of all rows, in seconds since 1970.
     pub fn internal_dates(&self) -> Result<Vec<i64>> {
         self.column(|core| core.internal_date.unix_seconds)
     }
 
-    /// The UIDs of all rows.
+    /// Returns the UIDs of all rows.
     pub fn uids(&self) -> Result<Vec<u32>> {
         self.column(|core| core.uid.get())
     }
 
-    /// The stored sizes of all rows.
+    /// Returns the stored sizes of all rows, in bytes.
     pub fn sizes(&self) -> Result<Vec<u64>> {
         self.column(|core| core.size)
     }
@@ -167,7 +167,7 @@ impl Snapshot {
     }
 }
 
-/// A row whose record is wanted.
+/// A row whose record is requested.
 struct Item {
     row: u32,
     physical: u32,

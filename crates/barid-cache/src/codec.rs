@@ -6,9 +6,9 @@ pub(crate) trait Put {
     fn put_u16(&mut self, value: u16);
     fn put_u32(&mut self, value: u32);
     fn put_u64(&mut self, value: u64);
-    /// A u32 length and the bytes.
+    /// Writes a u32 length and the bytes.
     fn put_bytes(&mut self, bytes: &[u8]);
-    /// LEB128.
+    /// Writes LEB128.
     fn put_varint(&mut self, value: usize);
 }
 
@@ -38,7 +38,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Takes values off the front of a slice; `None` where it is too short.
+/// A reader of values from the front of a slice; `None` if it is too short.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -65,12 +65,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
-    /// A u32 length and the bytes.
+    /// Reads a u32 length and the bytes.
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()? as usize;
         self.take(len)
     }
-    /// LEB128 of at most 28 bits.
+    /// Reads LEB128 of at most 28 bits.
     pub(crate) fn varint(&mut self) -> Option<usize> {
         let mut value = 0;
         for shift in [0, 7, 14, 21] {
@@ -84,19 +84,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The u32 at `at` of a row; rows have fixed lengths.
+/// Returns the u32 at `at` of a row; rows have fixed lengths.
 pub(crate) fn u32_at(row: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&row[at..at + 4]);
     u32::from_le_bytes(word)
 }
 
-/// The u16 at `at` of a row.
+/// Returns the u16 at `at` of a row.
 pub(crate) fn u16_at(row: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([row[at], row[at + 1]])
 }
 
-/// The u64 at `at` of a row.
+/// Returns the u64 at `at` of a row.
 pub(crate) fn u64_at(row: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&row[at..at + 8]);

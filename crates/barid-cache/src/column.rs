@@ -14,7 +14,7 @@ use crate::thread_row::{REFERENCE_ROW_LEN, THREAD_ROW_LEN};
 pub(crate) const BLOCK_LEN: usize = 64 * 1024;
 /// Bytes before the rows.
 pub(crate) const BLOCK_HEAD_LEN: usize = 16;
-/// How many columns there are.
+/// Number of columns.
 pub(crate) const COLUMN_COUNT: usize = 5;
 
 /// A column.
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Where a column is and how long.
+/// Position and length of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) start: u64,
@@ -65,18 +65,18 @@ impl Extent {
         self.rows.div_ceil(kind.rows_per_block())
     }
 
-    /// Rows of block `index`, which exists.
+    /// Returns the number of rows in block `index`, which exists.
     pub(crate) fn rows_in(&self, kind: Kind, index: u64) -> u64 {
         (self.rows - index * kind.rows_per_block()).min(kind.rows_per_block())
     }
 
-    /// Start and length of block `index`, which exists.
+    /// Returns start and length of block `index`, which exists.
     pub(crate) fn block(&self, kind: Kind, index: u64) -> (u64, usize) {
         let len = BLOCK_HEAD_LEN + self.rows_in(kind, index) as usize * kind.row_len();
         (self.start + index * BLOCK_LEN as u64, len)
     }
 
-    /// Where the column ends; `None` for numbers that no file has.
+    /// Returns the end of the column; `None` for impossible numbers.
     pub(crate) fn end(&self, kind: Kind) -> Option<u64> {
         let Some(last) = self.blocks(kind).checked_sub(1) else { return Some(self.start) };
         let before = last.checked_mul(BLOCK_LEN as u64)?;
@@ -97,23 +97,23 @@ pub(crate) fn check_block(
     if checksum == u64_at(block, 0) && labelled { Ok(()) } else { Err(Damage::Checksum) }
 }
 
-/// Writes columns, row after row.
+/// A writer of columns, row by row.
 pub(crate) struct ColumnWriter<'a> {
     file: &'a dyn File,
     kind: Kind,
     extent: Extent,
     block: Vec<u8>,
-    /// Where the next block goes.
+    /// Position of the next block.
     end: u64,
     packed: Option<&'a mut PackedColumns>,
 }
 
-/// What packs the blocks of columns, and where they went.
+/// The packer of the blocks of columns, with their positions.
 #[derive(Debug)]
 pub(crate) struct PackedColumns {
     packing: Packing,
     block: Vec<u8>,
-    /// Whether the rows of the column are transposed, once that is known.
+    /// `true` if the rows of the column are transposed, once decided.
     transpose: Option<bool>,
     pub(crate) blocks: Vec<PackedBlock>,
 }
@@ -123,8 +123,8 @@ impl PackedColumns {
         Self { packing, block: Vec::new(), transpose: None, blocks: Vec::new() }
     }
 
-    /// Packs rows behind the 16 bytes of a head that is still to be filled in. The first block of a
-    /// column tells whether transposing its rows pays.
+    /// Packs rows behind the 16 bytes of a head that is filled in later. The first block of a
+    /// column decides whether to transpose its rows.
     fn pack(&mut self, kind: Kind, rows: &[u8]) -> &mut Vec<u8> {
         let stride = kind.row_len() as u8;
         self.block.clear();
@@ -215,7 +215,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(())
     }
 
-    /// Writes what is left; gives where the column lies and where it ends.
+    /// Writes the remaining rows; returns the position of the column and its end.
     pub(crate) fn finish(mut self) -> std::io::Result<(Extent, u64)> {
         if self.block.len() > BLOCK_HEAD_LEN {
             self.flush()?;
@@ -224,7 +224,7 @@ impl<'a> ColumnWriter<'a> {
     }
 }
 
-/// Fills in the head of a block.
+/// Writes the head of a block.
 fn seal(block: &mut [u8], generation: u64, kind: Kind, index: u64) {
     block[8..12].copy_from_slice(&(kind as u32).to_le_bytes());
     block[12..16].copy_from_slice(&(index as u32).to_le_bytes());
@@ -232,7 +232,7 @@ fn seal(block: &mut [u8], generation: u64, kind: Kind, index: u64) {
     block[..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Where the next column may start after `end`: at a page of the disk.
+/// Returns the start of the next column after `end`: a multiple of the disk's page size.
 pub(crate) fn align(end: u64) -> u64 {
     end.next_multiple_of(4096)
 }

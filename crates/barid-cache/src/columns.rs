@@ -18,7 +18,7 @@ use crate::rows::Chunk;
 use crate::spool::Spool;
 use crate::thread_row::{THREAD_ROW_LEN, ThreadRow};
 
-/// What writing the core column found.
+/// The results of writing the core column.
 pub(crate) struct Numbered {
     pub(crate) core: Extent,
     pub(crate) first_uids: Vec<Uid>,
@@ -26,14 +26,14 @@ pub(crate) struct Numbered {
     pub(crate) unseen: u32,
 }
 
-/// Writes the columns, one after the other, and frees what is written.
+/// A writer of the columns, one after the other, which frees written rows.
 pub(crate) struct Columns<'a> {
     pub(crate) file: &'a dyn File,
     pub(crate) generation: u64,
     pub(crate) end: u64,
     pub(crate) path: &'a Path,
     pub(crate) packed: Option<PackedColumns>,
-    /// Where rows are that are not in memory.
+    /// The file for rows that are not in memory.
     pub(crate) spool: Option<&'a Spool>,
 }
 
@@ -45,7 +45,7 @@ impl Columns<'_> {
         kind: Kind,
         fill: impl FnOnce(&mut ColumnWriter<'_>) -> Result<()>,
     ) -> Result<Extent> {
-        // Packed blocks lie anywhere.
+        // Packed blocks need no alignment.
         let start = if self.packed.is_some() { self.end } else { align(self.end) };
         let packed = self.packed.as_mut();
         let mut writer = ColumnWriter::new(self.file, self.generation, kind, start, packed);
@@ -55,7 +55,8 @@ impl Columns<'_> {
         Ok(extent)
     }
 
-    /// Writes the table of packed blocks behind the columns; where it is, if they are packed.
+    /// Writes the table of packed blocks behind the columns; returns its position if they are
+    /// packed.
     pub(crate) fn write_table(&mut self) -> Result<Option<u64>> {
         let Some(packed) = &self.packed else { return Ok(None) };
         let table = BlockTable::encode(self.generation, &packed.blocks);
@@ -143,7 +144,7 @@ impl Columns<'_> {
     }
 }
 
-/// Gives rows their UIDs and modseqs; the default finds that they have them.
+/// An iterator that assigns UIDs and modseqs to rows; the default leaves those that they have.
 #[derive(Default)]
 pub(crate) struct Numbering<'a> {
     new_uids: std::slice::Iter<'a, Uid>,

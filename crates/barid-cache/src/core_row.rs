@@ -6,15 +6,15 @@ use barid_types::{FlagSet, InternalDate, KeywordMask, ModSeq, SentDate, Uid};
 
 use crate::codec::{u16_at, u32_at, u64_at};
 
-/// Where bytes lie in the heap: block and offset in it. A record in a key-value store: its number
-/// and the salt of its checksum. In the log: unused.
+/// Position of bytes in the heap: block and offset in it. For a record in a key-value store: its
+/// number and the salt of its checksum. In the log: unused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapRef {
     pub(crate) block: u32,
     pub(crate) offset: u32,
 }
 
-/// The number of the record of a row, where records are numbered.
+/// Returns the number of the record of a row, if records are numbered.
 pub(crate) fn record_number(row: &[u8]) -> u32 {
     HeapRef::from_bits(u64_at(row, 88)).block
 }
@@ -28,17 +28,17 @@ impl HeapRef {
     }
 }
 
-/// Where a message is, without the bytes of its name.
+/// Position of a message, without the bytes of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file; [`crate::Snapshot::location`] tells its name.
+    /// A file; [`crate::Snapshot::location`] returns its name.
     File {
-        /// Whether it is in `new`.
+        /// `true` if it is in `new`.
         in_new: bool,
     },
-    /// A stretch of a file that holds many messages, as [`barid_formats::Location::Span`].
+    /// A part of a file with many messages, as [`barid_formats::Location::Span`].
     Span {
-        /// Where the separator starts.
+        /// Offset of the separator.
         offset: u64,
         /// Bytes of the separator.
         separator_len: u32,
@@ -58,25 +58,26 @@ pub struct Core {
     pub flags: FlagSet,
     /// Its keywords, by slots of [`crate::Meta::keywords`].
     pub keywords: KeywordMask,
-    /// When it last changed.
+    /// Mod-sequence of its last change.
     pub modseq: ModSeq,
-    /// When it arrived.
+    /// Its arrival time.
     pub internal_date: InternalDate,
-    /// When it was sent (RFC 5256 §2.2): the internal date where it does not say.
+    /// Its sent time (RFC 5256 §2.2), or the internal date if it has none.
     pub sent_date: SentDate,
-    /// Whether the sent date is the message's own.
+    /// `true` if the sent date comes from the message itself.
     pub sent_date_own: bool,
     /// Bytes as stored.
     pub size: u64,
     /// RFC822.SIZE, if known.
     pub rfc822_size: Option<u64>,
-    /// Bytes of the header as the scan saw it.
+    /// Length of the header in the scan, in bytes.
     pub header_len: u32,
-    /// Where it is.
+    /// Its position.
     pub place: Place,
-    /// What it is.
+    /// Its message key.
     pub key: MessageKey,
-    /// The message has more of some header field than is kept: it is longer, or occurs again.
+    /// `true` if the message has more of some header field than is stored: the field is longer, or
+    /// occurs again.
     pub cut: bool,
     pub(crate) heap: HeapRef,
     pub(crate) name: HeapRef,
@@ -85,9 +86,9 @@ pub struct Core {
 
 /// Bytes of a row.
 pub(crate) const CORE_ROW_LEN: usize = 96;
-/// Where the UID is in a row.
+/// Offset of the UID in a row.
 pub(crate) const UID_AT: usize = 0;
-/// Where the modseq is in a row.
+/// Offset of the modseq in a row.
 pub(crate) const MODSEQ_AT: usize = 40;
 
 const BIT_SENT_OWN: u8 = 1;
@@ -97,8 +98,8 @@ const BIT_IN_NEW: u8 = 8;
 const BIT_CUT: u8 = 16;
 
 impl Core {
-    /// The facts of a message just scanned; what only the end of the scan tells is left at its
-    /// least value.
+    /// Returns the facts of a message just scanned; values that are known only at the end of the
+    /// scan get their least value.
     pub(crate) fn of(message: &ScannedMessage<'_>, sent: Option<SentDate>) -> Self {
         use barid_formats::Location;
         let date = message.internal_date;
@@ -150,7 +151,7 @@ impl Core {
         i32::try_from(delta).ok()
     }
 
-    /// The row.
+    /// Encodes the row.
     pub(crate) fn encode(&self) -> [u8; CORE_ROW_LEN] {
         let mut row = [0; CORE_ROW_LEN];
         let (span_offset, length, body_len) = match self.place {
@@ -179,7 +180,7 @@ impl Core {
         row
     }
 
-    /// Reads a row of [`CORE_ROW_LEN`] bytes; `None` for a value that no message has.
+    /// Decodes a row of [`CORE_ROW_LEN`] bytes; `None` for an impossible value.
     pub(crate) fn decode(row: &[u8]) -> Option<Self> {
         let i16_at = |at| u16_at(row, at).cast_signed();
         let i64_at = |at| u64_at(row, at).cast_signed();

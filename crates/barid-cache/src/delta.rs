@@ -1,4 +1,4 @@
-//! What a scan found new, on its way into the log of a snapshot.
+//! The new messages of a scan, on their way into the log of a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,14 +15,14 @@ use crate::meta::Meta;
 use crate::parse::{Parsed, Parser, name_of};
 use crate::snapshot::Snapshot;
 
-/// Collects the new messages of a scan in memory.
+/// A collector of the new messages of a scan, in memory.
 #[derive(Debug)]
 pub struct Delta<'a> {
     known: &'a Snapshot,
     chunks: Mutex<BTreeMap<u32, Chunk>>,
 }
 
-/// The messages of one chunk as they will stand in the log.
+/// The messages of one chunk in the form of the log.
 #[derive(Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
@@ -44,20 +44,23 @@ struct DeltaSink<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// Prepares for a scan of what changed since `known`.
+    /// Prepares for a scan of changes since `known`.
     pub fn new(known: &'a Snapshot) -> Self {
         Self { known, chunks: Mutex::default() }
     }
 
-    /// Adds what the scan found to what was known: the snapshot of its stamp.
+    /// Applies the results of a scan to the known state, and returns the snapshot of the scan's
+    /// stamp.
     ///
-    /// One record is appended to the file, whose bytes are the commit point, or, where the log has
-    /// become long, a new file is written and renamed. Nothing is fsynced. If the file cannot be
-    /// written, or another process wrote first, the new snapshot lives in this process only
-    /// ([`Snapshot::store_error`]). Costs what changed, and a copy of the log in memory.
+    /// One record is appended to the file, and its bytes are the commit point; if the log has
+    /// become long, a new file is written and renamed instead. Nothing is fsynced. If the file
+    /// cannot be written, or another process wrote first, the new snapshot lives in this process
+    /// only ([`Snapshot::store_error`]). The cost is proportional to the changes, plus a copy of
+    /// the log in memory.
     ///
     /// # Errors
-    /// [`Error::Scan`] if the report does not fit what is known; an error of reading what is known.
+    /// Returns [`Error::Scan`] if the report does not fit the known state, or an error of reading
+    /// that.
     pub fn apply(self, report: &ScanReport, finish: &Finish<'_>) -> Result<Snapshot> {
         let known = self.known;
         if report.reset {
@@ -124,7 +127,7 @@ impl ScanSink for DeltaSink<'_> {
     }
 }
 
-/// Counts while messages come, go and change.
+/// Counters that follow added, removed and changed messages.
 pub(crate) struct Tally {
     pub(crate) meta: Meta,
     pub(crate) modseq: ModSeq,
@@ -149,7 +152,7 @@ impl Tally {
     }
 }
 
-/// Hands out the UIDs of new messages and sees that they ascend.
+/// An iterator over the UIDs of new messages that checks that they ascend.
 struct Uids<'a> {
     known: &'a Snapshot,
     new: std::slice::Iter<'a, Uid>,
@@ -171,7 +174,7 @@ impl<'a> Uids<'a> {
         };
         let ascends = match self.last {
             Some(last) => uid > last,
-            // The last row need not be read for what was never given out before.
+            // For a UID that was never assigned before, the last row need not be read.
             None => uid >= self.known.meta.uidnext || Some(uid) > self.known.last_uid()?,
         };
         self.last = Some(uid);
@@ -194,7 +197,7 @@ impl NewUid {
 }
 
 impl Snapshot {
-    /// The UID of the last row, expunged or not.
+    /// Returns the UID of the last row, expunged or not.
     fn last_uid(&self) -> Result<Option<Uid>> {
         match self.physical_len().checked_sub(1) {
             Some(last) => Ok(Some(self.core_of(last)?.uid)),
@@ -202,7 +205,7 @@ impl Snapshot {
         }
     }
 
-    /// The physical row of a message that must be there.
+    /// Returns the physical row of a message that must exist.
     pub(crate) fn row_known(&self, uid: Uid) -> Result<u32> {
         let physical = self.physical_of_uid(uid)?;
         let here = physical.filter(|physical| self.overlay.row_of(*physical).is_some());
@@ -224,7 +227,7 @@ impl Snapshot {
             }
             let physical = self.row_known(change.uid)?;
             let before = self.core_of(physical)?;
-            // A file that got another name is not a change that anybody is told.
+            // A renamed file is not a change that clients are notified of.
             let same = (before.flags, before.keywords) == (change.flags, change.keywords);
             if !same {
                 tally.remove(before.flags);

@@ -1,10 +1,10 @@
-//! Columns computed from a cache and kept beside it: sort orders, threads.
+//! Columns computed from a cache and stored beside it: sort orders, threads.
 //!
-//! Each kind is a file of its own (`docs/formats/cache.md`, "Derived columns"), tied to one
-//! generation of the cache and to the log record that it was computed after: a log that lost its
-//! end in a crash and went on otherwise numbers other messages. It is replaced as a whole by a
-//! rename, never fsynced, and may vanish at any moment. What lies in it is the caller's; the blocks
-//! it lies in are checked when read.
+//! Each kind is a separate file (`docs/formats/cache.md`, "Derived columns"), tied to one
+//! generation of the cache and to the log record after which it was computed: a log that lost its
+//! end in a crash and continued differently numbers other messages. It is replaced as a whole by a
+//! rename, never fsynced, and may vanish at any moment. The caller defines its content; its blocks
+//! are checked when read.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const HEAD_LEN: usize = 64;
 const CHECKSUM_AT: usize = 56;
 const BLOCK_LEN: u64 = 64 * 1024;
 const BLOCK_HEAD_LEN: u64 = 8;
-/// Bytes of the caller's in a full block.
+/// Bytes of content in a full block.
 const PAYLOAD_LEN: u64 = BLOCK_LEN - BLOCK_HEAD_LEN;
 
 /// An open derived column.
@@ -36,7 +36,7 @@ pub struct Derived {
     len: u64,
 }
 
-/// What a column was computed from.
+/// The state of the cache from which a column was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Source {
     generation: u64,
@@ -47,8 +47,8 @@ struct Source {
 impl Snapshot {
     /// Opens the derived column `kind`.
     ///
-    /// `None` if there is none, if it is not of this cache or of a past state of it, or if it is
-    /// damaged. Costs an open and a read.
+    /// Returns `None` if it does not exist, does not belong to this cache or a past state of it, or
+    /// is damaged. Costs an open and a read.
     pub fn derived(&self, kind: &str) -> Result<Option<Derived>> {
         let derived = Derived::open(&*self.vfs, &self.base.path, kind)?;
         Ok(derived.filter(|derived| {
@@ -57,20 +57,20 @@ impl Snapshot {
         }))
     }
 
-    /// Opens the derived column `kind` whatever state of the cache it was computed from: for what
-    /// tells by itself whether it still holds. [`Derived::rows_covered`] says nothing then.
+    /// Opens the derived column `kind` from any state of the cache, for content that can verify
+    /// itself. [`Derived::rows_covered`] is then meaningless.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Returns an error of the file system.
     pub fn derived_of_any_state(&self, kind: &str) -> Result<Option<Derived>> {
         Derived::open(&*self.vfs, &self.base.path, kind)
     }
 
-    /// Replaces the derived column `kind` by one that covers all rows; the rename is the commit
-    /// point, nothing is fsynced. A snapshot that lives in this process only stores nothing.
+    /// Replaces the derived column `kind` by one that covers all rows. The rename is the commit
+    /// point; nothing is fsynced. A snapshot that lives in this process only stores nothing.
     ///
     /// # Errors
-    /// What the file system says; the old column is then still there.
+    /// Returns an error of the file system; the old column then still exists.
     pub fn store_derived(&self, kind: &str, bytes: &[u8]) -> Result<()> {
         if !matches!(self.stored, Stored::Yes) {
             return Ok(());
@@ -82,10 +82,10 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Removes the derived column `kind`, if there is one.
+    /// Removes the derived column `kind`, if it exists.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Returns an error of the file system.
     pub fn remove_derived(&self, kind: &str) -> Result<()> {
         let path = derived_path(&self.base.path, kind);
         match self.vfs.remove_file(&path) {
@@ -118,25 +118,25 @@ impl Derived {
         }))
     }
 
-    /// Physical rows from this one on came later.
+    /// Returns the number of physical rows that it covers; later rows were added afterwards.
     pub fn rows_covered(&self) -> u32 {
         self.rows_covered
     }
 
-    /// The caller's bytes.
+    /// Returns the length of the content in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the content is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads a range of the caller's bytes, cut to what there is; only the blocks it lies in.
+    /// Reads a range of the content, limited to its length; reads only the blocks of that range.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a block is not what was written.
+    /// Returns [`Error::Damaged`] if a block differs from what was written.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         let (start, end) = (range.start.min(self.len), range.end.min(self.len));
         let mut bytes = Vec::with_capacity(end.saturating_sub(start) as usize);
@@ -165,8 +165,8 @@ impl Derived {
     }
 }
 
-/// The file of a column. What a kind has beyond letters, digits and dashes, or beyond
-/// [`DERIVED_KIND_LEN_MAX`] bytes, is told apart by a hash.
+/// Returns the file of a column. A hash replaces a kind with characters other than letters, digits
+/// and dashes, or with more than [`DERIVED_KIND_LEN_MAX`] bytes.
 pub(crate) fn derived_path(cache_path: &Path, kind: &str) -> PathBuf {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let mut path = cache_path.as_os_str().to_owned();

@@ -1,4 +1,4 @@
-//! The folder that caches lie in.
+//! The folder of caches.
 
 mod tree;
 
@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 use crate::options::CacheOptions;
 use crate::snapshot::{Opened, Snapshot};
 
-/// What stands behind the id in the name of a cache file.
+/// Suffix of a cache file name, behind the id.
 const SUFFIX: &str = ".bhc";
 /// Hexadecimal digits of an id.
 const ID_LEN: usize = 32;
 /// Hexadecimal digits of the generation of a store.
 const GENERATION_LEN: usize = 16;
-/// Seconds after which what nobody names is taken for left behind.
+/// Age in seconds from which on files that no cache names count as left behind.
 const TEMPORARY_AGE_MIN: i64 = 3600;
 
-/// The name of the cache file of a mailbox.
+/// Returns the name of the cache file of a mailbox.
 pub fn file_name(id: u128) -> String {
     format!("{id:032x}{SUFFIX}")
 }
@@ -43,37 +43,37 @@ pub struct CacheEntry {
     pub path: PathBuf,
     /// Bytes allocated for it, its store and its derived columns.
     pub bytes: u64,
-    /// What is in it, unless it is no use: then why, in one line.
+    /// Its content, or one line with the reason why it cannot be used.
     pub content: std::result::Result<CacheContent, &'static str>,
-    /// What it was made with, as far as that can still be read.
+    /// The options it was created with, if they can still be read.
     pub options: Option<CacheOptions>,
 }
 
-/// What a cache is of.
+/// Data about the content of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheContent {
-    /// The mailbox, when it was scanned.
+    /// The path of the mailbox when it was scanned.
     pub mailbox: PathBuf,
-    /// Its inode then.
+    /// Its inode at that time.
     pub inode: u64,
     /// The name of its format.
     pub format: String,
-    /// Its messages.
+    /// Number of its messages.
     pub messages: u32,
-    /// What it was made with.
+    /// The options it was created with.
     pub options: CacheOptions,
     /// Bytes of its header records.
     pub raw_bytes: u64,
-    /// What they take, before the store adds to it.
+    /// Their stored size in bytes, without overhead of the store.
     pub stored_bytes: u64,
 }
 
-/// What was removed.
+/// Counts of removed caches and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Caches.
     pub caches: u32,
-    /// Files, those of derived columns and leftovers included.
+    /// Files, including derived columns and leftovers.
     pub files: u32,
     /// Their bytes.
     pub bytes: u64,
@@ -83,67 +83,67 @@ pub struct Pruned {
 struct Found {
     name: Vec<u8>,
     metadata: Metadata,
-    /// Bytes allocated, for a folder those of all that is in it.
+    /// Bytes allocated; for a folder those of its content.
     bytes: u64,
-    /// What it is.
+    /// The part of a cache that it is.
     part: Part,
 }
 
-/// What a file of a mailbox's cache is.
+/// A part of a mailbox's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The cache file itself, its lock or a derived column.
     Cache,
     /// A part of the store of a generation.
     Store(u64),
-    /// What a writer has not finished, or never will.
+    /// An unfinished or abandoned file of a writer.
     Temporary,
 }
 
-/// The files of the folder by the mailbox they belong to, and those left behind.
+/// The files of the folder by their mailbox, and those left behind.
 #[derive(Default)]
 struct Files {
     by_id: BTreeMap<u128, Vec<Found>>,
     left_behind: Vec<Found>,
 }
 
-/// The cache among the files of an id, and which of the files are parts of it.
+/// The cache among the files of an id, and the files that are parts of it.
 struct Judged<'a> {
     entry: Option<CacheEntry>,
     own: Vec<&'a Found>,
-    /// Stores that no cache names, long untouched.
+    /// Old stores that no cache names.
     left_behind: Vec<&'a Found>,
 }
 
 impl CacheDir {
-    /// The folder `path`; it may be missing.
+    /// Returns the folder `path`, which need not exist.
     pub fn new(vfs: Arc<dyn Vfs>, path: &Path) -> Self {
         Self { vfs, path: path.to_owned() }
     }
 
-    /// The caches of the folder, by id. Opens each.
+    /// Returns the caches of the folder, by id. Opens each.
     pub fn list(&self) -> Result<Vec<CacheEntry>> {
         let files = self.files()?;
         let entries = files.by_id.iter().map(|(id, files)| Ok(self.judge(*id, files)?.entry));
         entries.filter_map(Result::transpose).collect()
     }
 
-    /// The cache of one mailbox, if there is one. Opens it.
+    /// Returns the cache of one mailbox, if it exists. Opens it.
     pub fn entry(&self, id: u128) -> Result<Option<CacheEntry>> {
         let files = self.files_of(Some(id))?;
         let files = files.by_id.get(&id).map(Vec::as_slice).unwrap_or_default();
         Ok(self.judge(id, files)?.entry)
     }
 
-    /// Bytes allocated for all caches, stores, derived columns and leftovers.
+    /// Returns the bytes allocated for all caches, stores, derived columns and leftovers.
     pub fn total_bytes(&self) -> Result<u64> {
         let files = self.files()?;
         let all = files.by_id.values().flatten().chain(&files.left_behind);
         Ok(all.map(|file| file.bytes).sum())
     }
 
-    /// Removes the caches of mailboxes for which `is_gone` says so, those that are no use, and what
-    /// interrupted writers left behind.
+    /// Removes the caches of mailboxes for which `is_gone` returns `true`, unusable caches, and
+    /// leftovers of interrupted writers.
     pub fn prune(&self, is_gone: &dyn Fn(&CacheContent) -> bool) -> Result<Pruned> {
         let files = self.files()?;
         let mut pruned = Pruned::default();
@@ -194,7 +194,7 @@ impl CacheDir {
         self.files_of(None)
     }
 
-    /// All files, or those that belong to the cache of one mailbox.
+    /// Returns all files, or those that belong to the cache of one mailbox.
     fn files_of(&self, only: Option<u128>) -> Result<Files> {
         let mut files = Files::default();
         let dir = match self.vfs.open_dir(&self.path) {
@@ -234,7 +234,7 @@ impl CacheDir {
         self.path.join(std::ffi::OsStr::from_bytes(name))
     }
 
-    /// Opens the cache of an id, if there is one, to see what is what.
+    /// Opens the cache of an id, if it exists, to identify its files.
     fn judge<'a>(&self, id: u128, files: &'a [Found]) -> Result<Judged<'a>> {
         let path = self.path.join(file_name(id));
         let opened = Snapshot::open(Arc::clone(&self.vfs), &path, id)?;
@@ -256,7 +256,7 @@ impl CacheDir {
         let content = match opened {
             Opened::Absent => return Ok(judged),
             Opened::Discarded { reason, options: guessed } => {
-                // Nothing tells which of the stores is its own.
+                // Its own store cannot be identified.
                 own_bytes = files.iter().map(|file| file.bytes).sum();
                 options = guessed;
                 Err(reason)
@@ -295,7 +295,7 @@ impl CacheDir {
 }
 
 impl Found {
-    /// Whether a writer may still be at work on it.
+    /// Returns `true` if a writer may still be writing it.
     fn is_young(&self, now: i64) -> bool {
         now - self.metadata.modified.unix_seconds() < TEMPORARY_AGE_MIN
     }
@@ -314,8 +314,8 @@ fn content_of(snapshot: &Snapshot) -> CacheContent {
     }
 }
 
-/// The id that a file name begins with, and what the file is of its cache; `None` if it is none of
-/// ours. Leftovers of [`barid_vfs::atomic_replace`] have no id.
+/// Returns the id at the beginning of a file name, and the part of the cache; `None` for other
+/// files. Leftovers of [`barid_vfs::atomic_replace`] have no id.
 fn part_of(name: &[u8]) -> Option<(Option<u128>, Part)> {
     if is_temporary(name) {
         return Some((None, Part::Temporary));
@@ -332,7 +332,7 @@ fn part_of(name: &[u8]) -> Option<(Option<u128>, Part)> {
     Some((Some(id), part))
 }
 
-/// The generation that the name of a store begins with.
+/// Returns the generation at the beginning of the name of a store.
 fn generation_of(rest: &[u8]) -> Option<u64> {
     let (digits, rest) = rest.split_at_checked(GENERATION_LEN)?;
     let digits = hexadecimal(digits).filter(|_| rest.starts_with(b"."))?;

@@ -1,38 +1,38 @@
-//! What can go wrong with a cache.
+//! The errors of caches.
 
 use std::path::{Path, PathBuf};
 
-/// The result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of a cache file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused.
+    /// An operation of the file system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
-    /// A block of the file is not what was written; the cache is to be removed and built again.
+    /// A block of the file differs from what was written; remove the cache and build it again.
     #[error("{}: damaged at offset {offset}: {kind}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the damaged part.
         offset: u64,
-        /// What is wrong there.
+        /// The kind of damage.
         kind: Damage,
     },
-    /// The cache cannot be opened ([`crate::Opened::Discarded`]); it is to be built again.
-    #[error("{}: no use: {reason}", path.display())]
+    /// The cache cannot be opened ([`crate::Opened::Discarded`]); build it again.
+    #[error("{}: cannot be used: {reason}", path.display())]
     NoUse {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// The store of the header records is damaged, or cannot be used here or now.
@@ -41,41 +41,41 @@ pub enum Error {
     /// The row does not exist.
     #[error("row {row} of {len}")]
     NoSuchRow {
-        /// The row asked for.
+        /// The requested row.
         row: u32,
-        /// How many there are.
+        /// Number of rows.
         len: u32,
     },
-    /// Another process has changed the cache, or is changing it: what this one knows of the mailbox
-    /// is not to be stored. The cache is to be opened and the mailbox scanned.
-    #[error("{}: another process writes the cache", path.display())]
+    /// Another process has changed the cache, or is changing it: this process must not store its
+    /// state of the mailbox. Open the cache again and scan the mailbox.
+    #[error("{}: another process is writing the cache", path.display())]
     Overtaken {
         /// The file.
         path: PathBuf,
     },
-    /// What the scan reported does not fit what it handed over or what is known.
+    /// The scan report does not fit the messages that the scan passed, or the known state.
     #[error("the scan contradicts itself: {0}")]
     Scan(ScanFault),
 }
 
-/// How a part of a cache file is wrong.
+/// A kind of damage of a cache file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
     /// The file ends too early.
     #[error("the file ends too early")]
     Truncated,
-    /// It does not begin as a cache file does.
+    /// The file does not begin like a cache file.
     #[error("not a cache file")]
     Magic,
     /// The checksum does not match.
     #[error("wrong checksum")]
     Checksum,
-    /// A value points outside of what it may point to.
+    /// A value is out of its range.
     #[error("a value is out of bounds")]
     Bounds,
-    /// The store of the header records is not what was written, or is gone.
-    #[error("the store of the header records is not what was written")]
+    /// The store of the header records differs from what was written, or is missing.
+    #[error("the store of the header records differs from what was written")]
     Store,
     /// A header record is not in the store.
     #[error("a header record is missing")]
@@ -97,21 +97,21 @@ impl From<barid_kv::compress::Defect> for Damage {
     }
 }
 
-/// How a scan report can be wrong.
+/// An inconsistency of a scan report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanFault {
-    /// There are fewer or more new UIDs than messages without one.
+    /// The number of new UIDs differs from that of messages without one.
     #[error("the new UIDs do not match the new messages")]
     UidCount,
     /// UIDs do not ascend.
     #[error("UIDs do not ascend")]
     UidOrder,
-    /// A UID was reported as gone or changed that is not known.
+    /// An unknown UID was reported as gone or changed.
     #[error("an unknown UID was reported as gone or changed")]
     UnknownUid,
-    /// A message was told to be in another place that is no stretch of a file.
-    #[error("a message moved that is not a stretch of a file")]
+    /// A message that is not a part of a file was reported as moved within one.
+    #[error("a message that is not a part of a file was reported as moved within one")]
     NoSpan,
     /// More messages than rows can be numbered.
     #[error("too many messages")]
@@ -119,12 +119,12 @@ pub enum ScanFault {
     /// A file name is too long.
     #[error("a file name is too long")]
     NameLen,
-    /// More has changed at once than a log record can hold: the mailbox is to be scanned from
-    /// nothing, into a [`crate::Builder`].
+    /// More changes at once than fit into a log record: scan the mailbox from scratch, into a
+    /// [`crate::Builder`].
     #[error("too much has changed at once")]
     TooLarge,
-    /// The report says that nothing known holds: such a scan goes into a [`crate::Builder`].
-    #[error("nothing known holds")]
+    /// The report discards the known state: such a scan needs a [`crate::Builder`].
+    #[error("the report discards the known state")]
     Reset,
 }
 
@@ -141,14 +141,14 @@ impl Error {
         Self::Damaged { path: path.to_owned(), offset, kind }
     }
 
-    /// A store that is not what was written.
+    /// Creates the error of a store that differs from what was written.
     pub(crate) fn damaged_store(path: &Path, kind: Damage) -> Self {
         let what = kind.to_string();
         Self::Store(barid_kv::Error::Damaged { path: path.to_owned(), what })
     }
 
-    /// Whether the cache is to be removed and built again: its file or its store is not what was
-    /// written, or the store is gone.
+    /// Returns `true` if the cache must be removed and built again: its file or its store differs
+    /// from what was written, or the store is missing.
     pub fn is_damage(&self) -> bool {
         use barid_kv::Error as Store;
         matches!(

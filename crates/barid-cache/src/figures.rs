@@ -1,33 +1,33 @@
-//! What a cache takes.
+//! Sizes and counts of a cache.
 
 use crate::error::{Error, Result};
 use crate::options::CacheOptions;
 use crate::snapshot::Snapshot;
 
-/// What a cache takes, and what is in it.
+/// Sizes and counts of a cache and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// What it was made with.
+    /// The options it was created with.
     pub options: CacheOptions,
-    /// The generation of its store; it stands in the names of the files. 0 for the native store.
+    /// The generation of its store, which is part of the file names. 0 for the native store.
     pub generation: u64,
     /// Bytes allocated for the cache file and its store.
     pub bytes: u64,
     /// Bytes of the header records.
     pub raw_bytes: u64,
-    /// What they take, before the store adds to it.
+    /// Their stored size in bytes, without overhead of the store.
     pub stored_bytes: u64,
-    /// Records of messages that are gone; they are removed when the log is compacted.
+    /// Records of messages that are gone; compaction of the log removes them.
     pub stale_records: u64,
     /// The ids of the dictionaries.
     pub dictionaries: Vec<u8>,
 }
 
 impl Snapshot {
-    /// What the cache takes. Opens the store, and reads nothing of its records.
+    /// Returns the sizes and counts of the cache. Opens the store, but reads none of its records.
     ///
     /// # Errors
-    /// What the file system says; what reading the store gives.
+    /// Returns errors of the file system and of reading the store.
     pub fn figures(&self) -> Result<Figures> {
         let mut figures = self.figures_without_store()?;
         if let Some(kv) = &self.base.kv {
@@ -39,17 +39,17 @@ impl Snapshot {
         Ok(figures)
     }
 
-    /// As [`Snapshot::figures`], without what only the store can tell: the dictionaries, and the
-    /// records of a writer that did not come to its end. Does not open the store.
+    /// Like [`Snapshot::figures`], without the data that only the store has: the dictionaries, and
+    /// the records of an interrupted writer. Does not open the store.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Returns an error of the file system.
     fn figures_without_store(&self) -> Result<Figures> {
         let path = &self.base.path;
         let records = &self.base.header.records;
         let mut bytes = self.vfs.metadata(path).map_err(Error::at(path))?.allocated;
         let header = &self.base.header;
-        // Those that the columns no longer name, and those that the log takes away.
+        // Records that the columns no longer name, and those that the log removes.
         let dropped = header.built_messages.saturating_sub(header.messages);
         let gone = self.expunged_rows().partition_point(|row| *row < self.base_len());
         let stale_records = u64::from(dropped) + gone as u64;

@@ -1,4 +1,4 @@
-//! Following a change that was made by this library: no scan, the mailbox is not read.
+//! Following a change that this library made: without a scan or a read of the mailbox.
 
 use barid_formats::{MovedMessage, Shift, Stamp};
 use barid_types::{KeywordTable, ModSeq, Uid};
@@ -15,44 +15,44 @@ use crate::shifts::{RowShift, Shifts};
 use crate::snapshot::Snapshot;
 use crate::spool::Spool;
 
-/// What a change of the mailbox did beside moving the messages that [`Follower::moved`] was told
-/// of: most of it stands in a [`barid_formats::SyncReport`] and its
+/// The effects of a change of the mailbox, except for the moved messages that [`Follower::moved`]
+/// received. Most of them come from a [`barid_formats::SyncReport`] and its
 /// [`barid_formats::SyncedState`].
 #[derive(Clone, Copy, Debug)]
 pub struct Follow<'a> {
     /// Messages that are gone, ascending.
     pub expunged: &'a [Uid],
-    /// Stretches of the file that moved, ascending and apart. They move every message whose
-    /// separator started in one, unless [`Follower::moved`] was told of it.
+    /// Parts of the file that moved, ascending and disjoint. Every message whose separator started
+    /// in one moves with it, unless [`Follower::moved`] received it.
     pub shifts: &'a [Shift],
-    /// The stamp of the mailbox as it is now: of what was appended nothing is known yet, so with
-    /// appends it is that before them ([`barid_formats::SyncedState::stamp`]).
+    /// The current stamp of the mailbox. It must not cover appended messages, which are still
+    /// unknown: with appends it is the stamp before them ([`barid_formats::SyncedState::stamp`]).
     pub stamp: Stamp,
     /// The format's notes for the next scan.
     pub state: &'a [u8],
-    /// The keywords; slots that were known keep their place.
+    /// The keywords; known ones keep their slots.
     pub keywords: &'a KeywordTable,
-    /// The lowest UID not given out.
+    /// The lowest unassigned UID.
     pub uidnext: Uid,
     /// The modseq of messages whose flags or keywords changed, and of expunges. A message that only
-    /// moved keeps the one it had.
+    /// moved keeps its own.
     pub modseq: ModSeq,
     /// Bytes of the mailbox on disk.
     pub size_bytes: u64,
     /// As [`barid_formats::ScanReport::tail_verified`]: `false` if the change verified, or could
-    /// believe, the place of every message.
+    /// trust, the position of every message.
     pub tail_verified: bool,
 }
 
-/// Collects what a change does to messages while it is planned; nothing comes of it unless it is
+/// A collector of the effects of a planned change on messages; they take effect only when it is
 /// finished.
 ///
-/// Some thousands of messages are kept in memory, more of them in a file without a name in the
-/// folder of the cache. Dropping it undoes everything.
+/// Some thousands of messages are stored in memory, more of them in an unnamed file in the folder
+/// of the cache. Dropping it discards everything.
 #[derive(Debug)]
 pub struct Follower<'a> {
     known: &'a Snapshot,
-    /// The last messages, and before them those of the spool.
+    /// The last messages; earlier ones are in the spool.
     held: Vec<u8>,
     spool: Option<Spool>,
     last: Option<Uid>,
@@ -60,14 +60,14 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Prepares for a change of the mailbox that `known` is the snapshot of. Costs nothing.
+    /// Prepares for a change of the mailbox of the snapshot `known`. Costs nothing.
     pub fn new(known: &'a Snapshot) -> Self {
         Self { known, held: Vec::new(), spool: None, last: None, fault: None }
     }
 
-    /// Takes note of a message that will have other flags or another place; in mailbox order.
+    /// Records a message that will have other flags or another position; called in mailbox order.
     ///
-    /// An error is kept for [`Follower::finish`].
+    /// An error is stored for [`Follower::finish`].
     pub fn moved(&mut self, message: &MovedMessage) {
         if self.fault.is_none()
             && let Err(error) = self.take(message)
@@ -96,18 +96,18 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// The snapshot of the mailbox after the change.
+    /// Returns the snapshot of the mailbox after the change.
     ///
-    /// Of few messages one record is appended to the file, which costs what changed and is
-    /// independent of the size of the mailbox, as [`crate::Delta::apply`]; the same is true where
-    /// that cannot be ([`Snapshot::store_error`]). For many a new file is written from the old one
-    /// and renamed; it takes memory only for its buffers.
+    /// For few messages one record is appended to the file. The cost is proportional to the change
+    /// and independent of the size of the mailbox, as for [`crate::Delta::apply`]; a failing append
+    /// is reported in the same way ([`Snapshot::store_error`]). For many messages a new file is
+    /// written from the old one and renamed; that takes memory only for its buffers.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] if a new file was to be written and another process has changed the
-    /// cache or is changing it; [`Error::Scan`] if what is told contradicts itself or what is
-    /// known; errors of reading the old file and of writing the new one, and of the store. In every
-    /// case the cache is as it was before: of the mailbox before the change. Open it and scan.
+    /// Returns [`Error::Overtaken`] if a new file is needed and another process has changed the
+    /// cache or is changing it; [`Error::Scan`] if the change contradicts itself or the known
+    /// state; errors of reading the old file, of writing the new one, and of the store. After any
+    /// error the cache is unchanged: it describes the mailbox before the change. Open it and scan.
     pub fn finish(self, follow: &Follow<'_>) -> Result<Snapshot> {
         if let Some(error) = self.fault {
             return Err(error);
@@ -129,14 +129,14 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// The messages that a follower was told of, in their order.
+/// The messages that a follower received, in their order.
 struct MovedRows<'a> {
     held: &'a [u8],
     spool: Option<&'a Spool>,
-    /// A piece of the spool or of what is held, and how far it was read.
+    /// A piece of the spool or of the messages in memory, and the offset of the next one.
     piece: Vec<u8>,
     piece_at: usize,
-    /// How much of the spool was read.
+    /// Bytes of the spool that were read.
     spool_at: u64,
 }
 
@@ -145,7 +145,7 @@ impl<'a> MovedRows<'a> {
         Self { held, spool, piece: Vec::new(), piece_at: 0, spool_at: 0 }
     }
 
-    /// The next message; it stays the next until [`MovedRows::advance`].
+    /// Returns the next message, without advancing; see [`MovedRows::advance`].
     fn peek(&mut self) -> Result<Option<Restated>> {
         if self.piece_at == self.piece.len() {
             self.piece_at = 0;
@@ -168,11 +168,11 @@ impl<'a> MovedRows<'a> {
     }
 }
 
-/// A new file that follows a change.
+/// The revision of a new file that follows a change.
 struct Following<'a> {
     follow: &'a Follow<'a>,
     moved: MovedRows<'a>,
-    /// Those that were not met yet.
+    /// Expunged messages that were not reached yet.
     expunged: &'a [Uid],
     touched: bool,
 }
@@ -217,7 +217,7 @@ impl Revision for Following<'_> {
     }
 }
 
-/// Moves a message with the stretch of the file that it starts in.
+/// Moves a message with the part of the file in which it starts.
 fn shift(shifts: &[Shift], core: &mut Core) {
     let Place::Span { offset, .. } = &mut core.place else { return };
     let behind = shifts.partition_point(|shift| shift.old_offset <= *offset);
@@ -228,7 +228,7 @@ fn shift(shifts: &[Shift], core: &mut Core) {
 }
 
 impl Follow<'_> {
-    /// What is known of the mailbox after the change; the counts are those before.
+    /// Returns the metadata of the mailbox after the change; the counts are those before.
     pub(crate) fn meta(&self, known: &Meta) -> Meta {
         Meta {
             stamp: self.stamp,
@@ -242,7 +242,7 @@ impl Follow<'_> {
     }
 }
 
-/// Follows a change of few messages by a record of the log.
+/// Follows a change of few messages with a record of the log.
 fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapshot> {
     let mut tally = Tally { meta: follow.meta(&known.meta), modseq: follow.modseq };
     let expunged = known.rows_of(follow.expunged)?;
@@ -288,7 +288,7 @@ fn append(known: &Snapshot, moved: &[u8], follow: &Follow<'_>) -> Result<Snapsho
     Ok(snapshot)
 }
 
-/// Where a message is when its neighbours have moved.
+/// Returns the position of a message after its neighbours have moved.
 fn place_after(core: &Core, physical: u32, moves: &Shifts) -> Result<ChangedPlace> {
     let Place::Span { offset, separator_len, header_len, body_len } = core.place else {
         return Err(Error::Scan(ScanFault::NoSpan));
@@ -298,7 +298,7 @@ fn place_after(core: &Core, physical: u32, moves: &Shifts) -> Result<ChangedPlac
 }
 
 impl Snapshot {
-    /// Follows a change that moved just `moved`, in mailbox order: see [`Follower`].
+    /// Follows a change that moved only `moved`, in mailbox order: see [`Follower`].
     ///
     /// # Errors
     /// As [`Follower::finish`].
@@ -308,7 +308,7 @@ impl Snapshot {
         follower.finish(follow)
     }
 
-    /// The rows that lie in stretches of the file, which ascend.
+    /// Returns the rows in parts of the file, which ascend.
     fn row_shifts(&self, shifts: &[Shift]) -> Result<Vec<RowShift>> {
         let mut rows: Vec<RowShift> = Vec::new();
         let mut from = 0;
@@ -333,15 +333,15 @@ impl Snapshot {
         Ok(rows)
     }
 
-    /// The first row at or behind row `from` whose separator starts at or behind `offset`; reads
-    /// O(log rows) rows.
+    /// Returns the first row at or behind row `from` whose separator starts at or behind `offset`;
+    /// reads O(log rows) rows.
     fn row_from_offset(&self, from: u32, offset: u64) -> Result<u32> {
         let is_before = |row| match self.core(row)?.place {
             Place::Span { offset: found, .. } => Ok(found < offset),
             Place::File { .. } => Err(Error::Scan(ScanFault::NoSpan)),
         };
         let (mut low, mut high) = (from, self.len());
-        // Most stretches go on to the end of the file.
+        // Most parts extend to the end of the file.
         if low < high && is_before(high - 1)? {
             return Ok(high);
         }

@@ -1,5 +1,5 @@
-//! The header pages (`docs/formats/cache.md`, "Header pages"): there is room for two, so that one
-//! can be written while the other counts.
+//! The header pages (`docs/formats/cache.md`, "Header pages"). The file has two, so that one can be
+//! written while the other is valid.
 
 use barid_kv::Compression;
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,10 +12,10 @@ use crate::pack::BlockTable;
 
 /// Bytes of a page.
 const PAGE_LEN: usize = 2048;
-/// Bytes of the room for both pages.
+/// Bytes reserved for both pages.
 pub(crate) const HEAD_LEN: usize = 2 * PAGE_LEN;
-/// The layout version. To be raised also when other rows are made of the same header: when
-/// barid-message reads dates, ids or subjects otherwise.
+/// The layout version. Raise it also when the same header gives other rows, because barid-message
+/// reads dates, ids or subjects differently.
 pub(crate) const VERSION: u32 = 5;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
@@ -24,7 +24,7 @@ const META_AT: usize = 376;
 const COMPRESSION_LEN: usize = 16;
 /// Bytes of the text that names the store, with its length.
 const STORE_LEN: usize = 48;
-/// The columns are packed.
+/// Bit for packed columns.
 const BIT_PACKED: u32 = 1;
 
 /// The header page, decoded.
@@ -41,46 +41,46 @@ pub(crate) struct Header {
     pub(crate) meta_len: u32,
     pub(crate) meta_checksum: u64,
     pub(crate) extents: [Extent; COLUMN_COUNT],
-    /// Where records lie, and how they are compressed.
+    /// The store of records, and their compression.
     pub(crate) options: CacheOptions,
     pub(crate) records: RecordsHead,
-    /// The file as it was built: its length, and its messages.
+    /// Length in bytes of the file as it was built; the next field has its messages.
     pub(crate) built_len: u64,
     pub(crate) built_messages: u32,
-    /// Where the table of packed blocks is, if the columns are packed.
+    /// Position of the table of packed blocks, if the columns are packed.
     pub(crate) table: Option<u64>,
     /// The checksum of the page: the stem of the first log record.
     pub(crate) checksum: u64,
 }
 
-/// What the header says of the records.
+/// The part of the header about records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordsHead {
-    /// The generation of the store beside the file; 0 if there is none.
+    /// The generation of the store beside the file; 0 without one.
     pub(crate) generation: u64,
-    /// Records of the store are numbered below this.
+    /// The lowest unassigned record number of the store.
     pub(crate) next: u32,
     /// Bytes of all records that were put.
     pub(crate) raw_bytes: u64,
-    /// What they take.
+    /// Their stored size in bytes.
     pub(crate) stored_bytes: u64,
 }
 
 impl Header {
-    /// Whether meta data of this length has its place in the page.
+    /// Returns `true` if metadata of this length fits into the page.
     pub(crate) fn holds(meta_len: usize) -> bool {
         meta_len <= PAGE_LEN - META_AT
     }
 
-    /// Where meta data lies that has its place in the page, seen from the start of that.
+    /// Offset of metadata that is stored in the page, from the start of the page.
     pub(crate) const META_START: u64 = META_AT as u64;
 
-    /// Where the page lies.
+    /// Returns the position of the page.
     pub(crate) fn page_start(&self) -> u64 {
         page_of_turn(self.turn) as u64
     }
 
-    /// The page; sets [`Header::checksum`].
+    /// Encodes the page; sets [`Header::checksum`].
     pub(crate) fn encode(&mut self, meta: &[u8]) -> Vec<u8> {
         let mut page = Vec::with_capacity(PAGE_LEN);
         page.extend_from_slice(MAGIC);
@@ -127,11 +127,11 @@ impl Header {
         page
     }
 
-    /// Reads the pages of a file of `file_len` bytes, and puts the one that counts in front; the
-    /// error is the one-line reason.
+    /// Reads the pages of a file of `file_len` bytes, and puts the valid one in front; the error is
+    /// a reason of one line.
     ///
-    /// A page that is not whole was being written when its writer was stopped: then the other one
-    /// counts.
+    /// A page with a wrong checksum was being written when its writer was stopped: then the other
+    /// one is valid.
     pub(crate) fn decode(pages: &mut Vec<u8>, file_len: u64) -> Result<Self, &'static str> {
         if pages.len() < HEAD_LEN {
             return Err("shorter than a header page");
@@ -139,7 +139,7 @@ impl Header {
         if &pages[..8] != MAGIC {
             return Err("not a cache file");
         }
-        // In a file of another layout anything may lie where the second page is.
+        // In a file of another version the second page may contain anything.
         if u32_at(pages, 8) != VERSION {
             return Err("of another version");
         }
@@ -148,7 +148,7 @@ impl Header {
         let newest = whole.into_iter().flatten().max_by_key(|header| header.turn);
         let mut header = newest.ok_or("the header is damaged")?;
         pages.drain(..header.page_start() as usize);
-        header.options = options_in(pages).ok_or("in a store that is not known here")?;
+        header.options = options_in(pages).ok_or("with an unknown store or compression")?;
         if file_len < header.log_start {
             return Err("truncated");
         }
@@ -158,7 +158,7 @@ impl Header {
         Ok(header)
     }
 
-    /// A page that is what was written for that place.
+    /// Returns the header of a page that is complete and in its place.
     fn whole(page: &mut [u8], at: usize) -> Option<Self> {
         let checksum = u64_at(page, CHECKSUM_AT);
         page[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
@@ -168,8 +168,8 @@ impl Header {
         header.filter(|header| header.turn > 0 && page_of_turn(header.turn) == at)
     }
 
-    /// What a page that is no use still seems to say of store and compression. It is only good to
-    /// make the cache anew as it was.
+    /// Returns the store and compression that an unusable page seems to name. Use them only to
+    /// rebuild the cache with the same options.
     pub(crate) fn options_guessed(page: &[u8]) -> Option<CacheOptions> {
         let is_one = page.len() >= PAGE_LEN && u32_at(page, 8) == VERSION;
         if is_one { options_in(page) } else { None }
@@ -239,19 +239,19 @@ impl Header {
                 .is_some_and(|end| end <= self.log_start)
     }
 
-    /// The meta data, if it lies in the page.
+    /// Returns the metadata, if it is stored in the page.
     pub(crate) fn meta_in<'a>(&self, page: &'a [u8]) -> Option<&'a [u8]> {
         let start = usize::try_from(self.meta_start).ok()?;
         page.get(start..start.checked_add(self.meta_len as usize)?)
     }
 }
 
-/// Where the page of a turn lies.
+/// Returns the position of the page of a turn.
 fn page_of_turn(turn: u32) -> usize {
     if turn.is_multiple_of(2) { PAGE_LEN } else { 0 }
 }
 
-/// A text of a fixed place: its length in one byte, itself, and nothing.
+/// Appends a text with a fixed size: its length in one byte, its bytes, and padding.
 fn put_text(page: &mut Vec<u8>, text: &str, place: usize) {
     let end = page.len() + place;
     let len = text.len().min(place - 1);
@@ -260,7 +260,7 @@ fn put_text(page: &mut Vec<u8>, text: &str, place: usize) {
     page.resize(end, 0);
 }
 
-/// What a page says of store and compression; `None` if either is not known here.
+/// Returns the store and compression named in a page; `None` if either is unknown.
 fn options_in(page: &[u8]) -> Option<CacheOptions> {
     let at = META_AT - COMPRESSION_LEN - STORE_LEN;
     let text = |at: usize, place: usize| {

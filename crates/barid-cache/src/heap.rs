@@ -14,12 +14,12 @@ use crate::pack::Packing;
 /// Bytes of a row of the heap directory.
 pub(crate) const HEAP_ROW_LEN: usize = 24;
 
-/// Where a heap block is.
+/// Position of a heap block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapBlock {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// Its length before it was packed; 0 if it is not.
+    /// Its length before packing; 0 if it is not packed.
     pub(crate) raw_len: u32,
     pub(crate) checksum: u64,
 }
@@ -34,7 +34,7 @@ impl HeapBlock {
         row
     }
 
-    /// Reads a directory row; `None` if the length is beyond what a block can have.
+    /// Reads a directory row; `None` if the length is longer than a block can be.
     pub(crate) fn decode(row: &[u8]) -> Option<Self> {
         let (len, raw_len) = (u32_at(row, 8), u32_at(row, 12));
         let block = Self { start: u64_at(row, 0), len, raw_len, checksum: u64_at(row, 16) };
@@ -42,7 +42,7 @@ impl HeapBlock {
     }
 }
 
-/// The checksum of heap block `number`.
+/// Returns the checksum of heap block `number`.
 pub(crate) fn heap_checksum(generation: u64, number: u32, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, generation.wrapping_add(u64::from(number)))
 }
@@ -60,7 +60,7 @@ impl HeapStore {
         Self { generation, end: AtomicU64::new(start), blocks: Mutex::default() }
     }
 
-    /// The directory and the end of the heap.
+    /// Returns the directory and the end of the heap.
     pub(crate) fn into_parts(self) -> (Vec<HeapBlock>, u64) {
         let blocks = self.blocks.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         (blocks, self.end.into_inner())
@@ -76,7 +76,8 @@ impl HeapStore {
         (blocks.len() - 1) as u32
     }
 
-    /// Writes a whole block, packed from `raw_len` bytes unless that is 0, under a reserved number.
+    /// Writes a whole block under a reserved number; `raw_len` is its length before packing, 0 if
+    /// it is not packed.
     fn write(
         &self,
         file: &dyn File,
@@ -93,17 +94,17 @@ impl HeapStore {
     }
 }
 
-/// Fills heap blocks, one at a time.
+/// A writer that fills heap blocks, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct HeapWriter {
     number: Option<u32>,
     bytes: Vec<u8>,
-    /// Bytes of the blocks written so far, and what they take.
+    /// Bytes of the blocks written so far; the next field has their stored size.
     pub(crate) raw_bytes: u64,
     pub(crate) stored_bytes: u64,
 }
 
-/// What blocks are written to, and how.
+/// The destination of blocks, and how they are packed.
 pub(crate) struct HeapTarget<'a> {
     pub(crate) store: &'a HeapStore,
     pub(crate) file: &'a dyn File,
@@ -111,7 +112,7 @@ pub(crate) struct HeapTarget<'a> {
 }
 
 impl HeapWriter {
-    /// Appends what `fill` appends, which never spans blocks.
+    /// Appends the bytes that `fill` appends, which never span blocks.
     pub(crate) fn append<T>(
         &mut self,
         target: &mut HeapTarget<'_>,
@@ -129,7 +130,7 @@ impl HeapWriter {
         Ok((heap, value))
     }
 
-    /// Writes the block that is being filled.
+    /// Writes the current block.
     pub(crate) fn flush(&mut self, target: &mut HeapTarget<'_>) -> std::io::Result<()> {
         let Some(number) = self.number.take() else { return Ok(()) };
         let (store, file, raw_len) = (target.store, target.file, self.bytes.len());

@@ -1,4 +1,4 @@
-//! Mod-sequences carried over when a mailbox is scanned again from nothing.
+//! Mod-sequences kept when a mailbox is scanned again from scratch.
 
 use std::cell::RefCell;
 
@@ -8,11 +8,11 @@ use crate::core_row::Core;
 use crate::snapshot::{CoreCursor, Snapshot};
 
 impl Snapshot {
-    /// Says which modseq a message had with the same flags and keywords, for
-    /// [`crate::Finish::keep`] when a mailbox is scanned again from nothing.
+    /// Returns a function for [`crate::Finish::keep`], for scanning a mailbox again from scratch:
+    /// it returns the modseq that a message had with the same flags and keywords.
     ///
-    /// UIDs are mostly asked for in ascending order, which reads each block once; one out of order
-    /// costs as much as [`Snapshot::row_of_uid`]. What cannot be read is not kept.
+    /// Requests for UIDs in ascending order read each block once; a request out of order costs as
+    /// much as [`Snapshot::row_of_uid`]. Unreadable modseqs are not kept.
     pub fn modseq_keeper(&self) -> impl Fn(Uid, FlagSet, KeywordMask) -> Option<ModSeq> {
         let walk = RefCell::new(Walk::new(self));
         move |uid, flags, keywords| {
@@ -22,17 +22,17 @@ impl Snapshot {
     }
 }
 
-/// How far the rows were walked over.
+/// The progress of a walk over the rows.
 struct Walk<'a> {
     cores: CoreCursor<'a>,
     /// The row behind that of `core`.
     row: u32,
     core: Option<Core>,
-    /// The UID of the row before, if that was seen.
+    /// The UID of the row before, if it was read.
     passed: Option<Uid>,
 }
 
-/// Rows that are walked over before the row of a UID is looked for.
+/// Rows to walk over before a search for the row of a UID.
 const STEPS_MAX: u32 = 64;
 
 impl<'a> Walk<'a> {

@@ -1,4 +1,4 @@
-//! A snapshot is what a scan knows.
+//! The implementation of [`Known`] for a snapshot.
 
 use barid_formats::{Known, KnownMessage, SinkError, Stamp};
 use barid_types::{KeywordTable, Uid, UidValidity};

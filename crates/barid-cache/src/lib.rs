@@ -1,11 +1,12 @@
-//! The header cache: one file per mailbox that answers everything but the text of messages.
+//! The header cache: one file per mailbox, which answers all requests except those for the text of
+//! messages.
 //!
-//! A [`Builder`] is filled by a scan of a whole mailbox and becomes a [`Snapshot`]; a [`Snapshot`]
-//! is opened in a few system calls whatever its size and reads only the blocks that are asked for.
+//! A scan of a whole mailbox fills a [`Builder`], which becomes a [`Snapshot`]. A [`Snapshot`] of
+//! any size is opened in a few system calls, and reads only the requested blocks.
 //! `docs/formats/cache.md` has the byte map.
 //!
-//! The cache may vanish at any moment, is never fsynced and is never the only home of anything.
-//! Everything read from it is checked first: a damaged file is known as such and built again.
+//! The cache may vanish at any moment, is never fsynced and never contains the only copy of
+//! anything. All data is verified when read: a damaged file is detected and built again.
 
 mod base;
 mod builder;

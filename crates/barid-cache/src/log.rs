@@ -18,7 +18,7 @@ const CHECKSUM_AT: usize = 24;
 const BIT_NAME: u8 = 1;
 const BIT_IN_NEW: u8 = 2;
 
-/// Where in the chain a record is.
+/// The position of a record in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The sequence number of the record before; 0 before the first.
@@ -27,18 +27,18 @@ pub(crate) struct Link {
     pub(crate) stem: u64,
 }
 
-/// A row of which something changed.
+/// A row with changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedRow {
     pub(crate) physical: u32,
     pub(crate) flags: u8,
     pub(crate) keywords: u64,
     pub(crate) modseq: u64,
-    /// The new file name and whether it is in `new`.
+    /// The new file name, and `true` if it is in `new`.
     pub(crate) file: Option<(Vec<u8>, bool)>,
 }
 
-/// A row whose message is in another place of its file, or has another length.
+/// A row whose message has another position in its file, or another length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedPlace {
     pub(crate) physical: u32,
@@ -76,7 +76,7 @@ fn checksum(record: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// What a record is to say.
+/// The content of a record.
 #[derive(Default)]
 pub(crate) struct Entry<'a> {
     /// Physical rows, ascending.
@@ -86,9 +86,9 @@ pub(crate) struct Entry<'a> {
     pub(crate) sizes: &'a [(u32, u64)],
     /// Ranges of rows that moved, ascending.
     pub(crate) shifts: &'a [RowShift],
-    /// Where rows are when all of those have moved.
+    /// Positions of rows after all shifts.
     pub(crate) places: &'a [ChangedPlace],
-    /// How many messages are added, and their bytes ([`put_added`]).
+    /// Number of added messages; the next field has their bytes ([`put_added`]).
     pub(crate) added_count: u32,
     pub(crate) added: &'a [u8],
 }
@@ -151,7 +151,7 @@ fn put_moves(out: &mut Vec<u8>, shifts: &[RowShift], places: &[ChangedPlace]) {
     }
 }
 
-/// Appends a message as it stands in a record.
+/// Appends a message in the form of a record.
 pub(crate) fn put_added(
     out: &mut Vec<u8>,
     core: &Core,
@@ -173,7 +173,7 @@ pub(crate) fn put_added(
     }
 }
 
-/// The record at the front of `log` and its link, if it is whole and follows `link`.
+/// Returns the record at the front of `log` and its link, if it is complete and follows `link`.
 pub(crate) fn next(log: &[u8], link: Link) -> Option<(&[u8], Link)> {
     if log.len() < RECORD_HEAD_LEN || &log[..4] != MAGIC {
         return None;
@@ -188,7 +188,7 @@ pub(crate) fn next(log: &[u8], link: Link) -> Option<(&[u8], Link)> {
     (checksum(record) == found).then_some((record, Link { sequence, stem: found }))
 }
 
-/// Decodes a whole record.
+/// Decodes a complete record.
 pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
     let mut reader = Reader(record.get(RECORD_HEAD_LEN..)?);
     let meta = reader.bytes().filter(|meta| meta.len() <= META_LEN_MAX)?;
@@ -246,7 +246,7 @@ pub(crate) fn decode(record: &[u8], generation: u64) -> Option<LogRecord<'_>> {
     })
 }
 
-/// The checksum of meta data that lies outside of the header page.
+/// Returns the checksum of metadata outside of the header page.
 pub(crate) fn meta_checksum(meta: &[u8]) -> u64 {
     xxh3_64(meta)
 }

@@ -1,4 +1,4 @@
-//! What is known of the mailbox as a whole (`docs/formats/cache.md`, "Meta data").
+//! Data about the mailbox as a whole (`docs/formats/cache.md`, "Meta data").
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,22 +9,22 @@ use barid_types::{Keyword, KeywordTable, ModSeq, Uid, UidValidity};
 
 use crate::codec::{Put, Reader};
 
-/// What is known of the mailbox as a whole.
+/// Data about the mailbox as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// The path when it was scanned.
+    /// The path at the time of the scan.
     pub path: PathBuf,
-    /// The inode then.
+    /// The inode at that time.
     pub inode: u64,
-    /// The name of its format, as the caller gave it.
+    /// The name of its format, from the caller.
     pub format: String,
-    /// The stamp of which everything here is true.
+    /// The stamp of the mailbox that everything here describes.
     pub stamp: Stamp,
     /// The format's own notes.
     pub state: Vec<u8>,
     /// The UIDVALIDITY.
     pub uidvalidity: UidValidity,
-    /// The lowest UID not given out.
+    /// The lowest unassigned UID.
     pub uidnext: Uid,
     /// The highest modseq of any message or expunge.
     pub highest_modseq: ModSeq,
@@ -36,17 +36,17 @@ pub struct Meta {
     pub unseen: u32,
     /// Bytes of the mailbox on disk.
     pub size_bytes: u64,
-    /// Only the tail of the mailbox was read: what is known of the rest is to be verified when it
-    /// is fetched.
+    /// `true` if only the tail of the mailbox was read: data about the rest must be verified when
+    /// it is fetched.
     pub tail_verified: bool,
-    /// A random number that changes whenever physical rows are numbered anew.
+    /// A random number that changes whenever physical rows are renumbered.
     pub generation: u64,
 }
 
 const BIT_TAIL_VERIFIED: u32 = 1;
 
 impl Meta {
-    /// The bytes; the generation stands elsewhere.
+    /// Encodes the data without the generation, which is stored elsewhere.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512 + self.state.len());
         out.extend_from_slice(&self.stamp.to_bytes());
@@ -66,7 +66,7 @@ impl Meta {
         out
     }
 
-    /// Reads [`Meta::encode`] back; `None` for values that cannot be.
+    /// Decodes the result of [`Meta::encode`]; `None` for impossible values.
     pub(crate) fn decode(bytes: &[u8], generation: u64) -> Option<Self> {
         let mut reader = Reader(bytes);
         let stamp = Stamp::from_bytes(reader.take(Stamp::LEN)?.try_into().ok()?);

@@ -1,19 +1,18 @@
-//! Where the header records of a cache lie, and how they are compressed.
+//! The store and compression of the header records of a cache.
 
 use std::fmt;
 
 use barid_kv::compress::Method;
 use barid_kv::{Choice, Compression};
 
-/// What a cache is made with.
+/// The options with which a cache is created.
 ///
-/// It decides for caches that are made; what there is says of itself what it is in
-/// ([`crate::Snapshot::options`]).
+/// They apply to new caches; an existing one has its own options ([`crate::Snapshot::options`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// Where header records lie.
+    /// The store of header records.
     pub store: StoreKind,
-    /// How they are compressed.
+    /// Their compression.
     pub compression: Compression,
 }
 
@@ -25,8 +24,8 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
-    /// What comes of them: the native store compresses whole blocks, for which no dictionary is
-    /// made, so zstd+dict is zstd there.
+    /// Returns the options that take effect: the native store compresses whole blocks without a
+    /// dictionary, so zstd+dict becomes zstd there.
     #[must_use]
     pub fn effective(self) -> Self {
         let method = match (self.store, self.compression.method) {
@@ -36,8 +35,8 @@ impl CacheOptions {
         Self { compression: Compression { method, ..self.compression }, ..self }
     }
 
-    /// How blocks are packed. A store of its own for records leaves little in the cache file, and
-    /// that is packed as fast as can be; blocks of a file need no dictionary.
+    /// Returns the compression of blocks. With a separate store for records little remains in the
+    /// cache file, and is packed at the fastest level; blocks of a file need no dictionary.
     pub(crate) fn packing(&self) -> Option<Compression> {
         match (self.store, self.compression.method) {
             (StoreKind::Native, Method::None) => None,
@@ -47,7 +46,7 @@ impl CacheOptions {
     }
 }
 
-/// Where the header records of a cache lie.
+/// The store of the header records of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreKind {
     /// In the cache file itself.
@@ -57,14 +56,14 @@ pub enum StoreKind {
     Kv(Choice),
 }
 
-/// What [`StoreKind::Native`] is called.
+/// The name of [`StoreKind::Native`].
 pub(crate) const NATIVE: &str = "native";
 
 impl StoreKind {
-    /// Reads `native`, `NAME` or `NAME:BUILTIN`.
+    /// Parses `native`, `NAME` or `NAME:BUILTIN`.
     ///
     /// # Errors
-    /// [`barid_kv::Error::Choice`], naming what there is.
+    /// Returns [`barid_kv::Error::Choice`], which lists the possible values.
     pub fn parse(text: &str) -> barid_kv::Result<Self> {
         match text.split_once(':') {
             None if text == NATIVE => Ok(Self::Native),
@@ -75,7 +74,7 @@ impl StoreKind {
         }
     }
 
-    /// The name of the store, without its own compression.
+    /// Returns the name of the store, without its built-in compression.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Native => NATIVE,
@@ -83,7 +82,7 @@ impl StoreKind {
         }
     }
 
-    /// The store's own compression.
+    /// Returns the built-in compression of the store.
     pub fn builtin(&self) -> Option<&'static str> {
         match self {
             Self::Native => None,

@@ -1,4 +1,4 @@
-//! What the log says on top of the columns: messages added, changed and expunged.
+//! The changes of the log to the columns: messages added, changed and expunged.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::log::{ChangedPlace, ChangedRow, LogRecord};
 use crate::shifts::Shifts;
 use crate::thread_row::{IdHash, REFERENCE_ROW_LEN, ThreadRow};
 
-/// A stretch of an arena.
+/// A range of an arena.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
     start: usize,
@@ -19,8 +19,8 @@ pub(crate) struct Slice {
 /// A message of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Added {
-    /// As it stands in the record, but for what records after it say; [`Overlay::added_core`] has
-    /// its place now.
+    /// The core with the changes of later records, except for its position, which
+    /// [`Overlay::added_core`] returns.
     core: Core,
     pub(crate) thread: ThreadRow,
     references: Slice,
@@ -28,7 +28,7 @@ pub(crate) struct Added {
     record: Slice,
 }
 
-/// What changed of a message of the columns.
+/// The changes of a message of the columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     flags: FlagSet,
@@ -37,14 +37,14 @@ pub(crate) struct Change {
     file: Option<(Slice, bool)>,
 }
 
-/// The state that the log leads to.
+/// The state after all log records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     base_rows: u32,
     expunged: Vec<u32>,
     changed: BTreeMap<u32, Change>,
     sizes: BTreeMap<u32, u64>,
-    /// Rows of the columns with a place of their own, less what [`Overlay::shifts`] adds to it.
+    /// Rows of the columns with individual positions, before [`Overlay::shifts`] are added.
     places: BTreeMap<u32, ChangedPlace>,
     shifts: Shifts,
     added: Vec<Added>,
@@ -57,24 +57,24 @@ impl Overlay {
         Self { base_rows, ..Self::default() }
     }
 
-    /// All rows that have a number, expunged ones included.
+    /// Returns the number of all physical rows, including expunged ones.
     pub(crate) fn physical_rows(&self) -> u32 {
         self.base_rows + self.added.len() as u32
     }
 
-    /// The rows that are there.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> u32 {
         self.physical_rows() - self.expunged.len() as u32
     }
 
-    /// The physical rows that are gone, ascending.
+    /// Returns the expunged physical rows, ascending.
     pub(crate) fn expunged(&self) -> &[u32] {
         &self.expunged
     }
 
-    /// The physical row of row `row`; O(log expunged).
+    /// Returns the physical row of row `row`; O(log expunged).
     pub(crate) fn physical(&self, row: u32) -> u32 {
-        // The k-th expunged row has `expunged[k] - k` rows before it that are there.
+        // The k-th expunged row has `expunged[k] - k` live rows before it.
         let (mut low, mut high) = (0, self.expunged.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -87,7 +87,7 @@ impl Overlay {
         row + low as u32
     }
 
-    /// The row of a physical row, unless it is expunged; O(log expunged).
+    /// Returns the row of a physical row, unless it is expunged; O(log expunged).
     pub(crate) fn row_of(&self, physical: u32) -> Option<u32> {
         match self.expunged.binary_search(&physical) {
             Ok(_) => None,
@@ -95,7 +95,7 @@ impl Overlay {
         }
     }
 
-    /// The physical rows that are there, from the one of `row` on.
+    /// Returns the physical rows that are not expunged, from the one of `row` on.
     pub(crate) fn live(&self, row: u32) -> impl Iterator<Item = u32> {
         let first = if row < self.len() { self.physical(row) } else { self.physical_rows() };
         let mut gone = &self.expunged[self.expunged.partition_point(|gone| *gone < first)..];
@@ -108,12 +108,12 @@ impl Overlay {
         })
     }
 
-    /// The message of the log behind a physical row.
+    /// Returns the message of the log with a physical row.
     pub(crate) fn added(&self, physical: u32) -> Option<&Added> {
         self.added.get(physical.checked_sub(self.base_rows)? as usize)
     }
 
-    /// The core of a message of the log.
+    /// Returns the core of a message of the log.
     #[inline]
     pub(crate) fn added_core(&self, physical: u32) -> Option<Core> {
         let mut core = self.added(physical)?.core;
@@ -121,12 +121,12 @@ impl Overlay {
         Some(core)
     }
 
-    /// The UID of a message of the log.
+    /// Returns the UID of a message of the log.
     pub(crate) fn added_uid(&self, physical: u32) -> Option<Uid> {
         Some(self.added(physical)?.core.uid)
     }
 
-    /// The first physical row of the log whose UID is at least `uid`.
+    /// Returns the first physical row of the log whose UID is at least `uid`.
     pub(crate) fn added_from(&self, uid: u32) -> u32 {
         self.base_rows + self.added.partition_point(|added| added.core.uid.get() < uid) as u32
     }
@@ -138,12 +138,12 @@ impl Overlay {
             || !self.shifts.is_empty()
     }
 
-    /// Whether all that it says of messages that are there stands in their cores.
+    /// Returns `true` if the log changes only the cores of existing messages.
     pub(crate) fn is_of_cores(&self) -> bool {
         self.added.is_empty() && self.changed.values().all(|change| change.file.is_none())
     }
 
-    /// Brings a core of the columns up to date.
+    /// Updates a core of the columns.
     pub(crate) fn update(&self, physical: u32, core: &mut Core) {
         if let Some(size) = self.sizes.get(&physical) {
             core.rfc822_size = Some(*size);
@@ -168,7 +168,7 @@ impl Overlay {
         }
     }
 
-    /// The file name of a physical row, if the log tells it.
+    /// Returns the file name of a physical row, if the log contains it.
     pub(crate) fn name(&self, physical: u32) -> Option<&[u8]> {
         let slice = match self.added(physical) {
             Some(added) => added.name,
@@ -177,12 +177,12 @@ impl Overlay {
         Some(self.bytes_of(slice))
     }
 
-    /// The header record of a message of the log.
+    /// Returns the header record of a message of the log.
     pub(crate) fn record(&self, added: &Added) -> &[u8] {
         self.bytes_of(added.record)
     }
 
-    /// The references of a message of the log.
+    /// Returns the references of a message of the log.
     pub(crate) fn references(&self, added: &Added) -> &[IdHash] {
         &self.references[added.references.start..added.references.start + added.references.len]
     }
@@ -197,7 +197,7 @@ impl Overlay {
         slice
     }
 
-    /// Takes over what a record says; `false`, and nothing taken, if that cannot be.
+    /// Applies a record; `false`, without any change, if it is invalid.
     pub(crate) fn apply(&mut self, record: &LogRecord<'_>) -> bool {
         let known = self.physical_rows();
         let here = |row: u32| row < known && self.expunged.binary_search(&row).is_err();

@@ -1,4 +1,4 @@
-//! Packed blocks, and the table that says where packed columns have theirs.
+//! Packed blocks, and the table of the blocks of packed columns.
 
 use barid_kv::Compression;
 use barid_kv::compress::{Packer, Unpacker};
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::codec::{Put, u32_at, u64_at};
 use crate::column::{BLOCK_HEAD_LEN, BLOCK_LEN, COLUMN_COUNT, Extent, Kind};
 
-/// Packs blocks, one thread's.
+/// A packer of blocks for one thread.
 #[derive(Debug)]
 pub(crate) struct Packing {
     packer: Packer,
@@ -20,7 +20,7 @@ impl Packing {
         Self { packer: Packer::new(compression), packed: Vec::new() }
     }
 
-    /// The packed bytes, which lie in a buffer that the next call uses again.
+    /// Returns the packed bytes, which are in a buffer that the next call reuses.
     pub(crate) fn pack(&mut self, stride: u8, raw: &[u8]) -> &[u8] {
         self.packed.clear();
         self.packer.pack(stride, raw, &mut self.packed);
@@ -28,16 +28,16 @@ impl Packing {
     }
 }
 
-/// Unpacks blocks, with the buffers that it takes.
+/// An unpacker of blocks, with its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacking {
     unpacker: Unpacker,
-    /// For the caller to read packed bytes into.
+    /// Buffer into which the caller reads packed bytes.
     pub(crate) packed: Vec<u8>,
 }
 
 impl Unpacking {
-    /// Appends what [`Unpacking::packed`] holds from `from` on; `false` unless that makes
+    /// Unpacks [`Unpacking::packed`] from `from` on and appends the bytes; `false` unless they are
     /// `raw_len` bytes.
     pub(crate) fn unpack(&mut self, from: usize, raw_len: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
@@ -47,18 +47,18 @@ impl Unpacking {
     }
 }
 
-/// Where a packed block is.
+/// Position of a packed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedBlock {
     pub(crate) start: u64,
-    /// With its head.
+    /// Length in bytes, head included.
     pub(crate) len: u32,
 }
 
 const CHECKSUM_LEN: usize = 8;
 const ENTRY_LEN: usize = 12;
 
-/// Where the blocks of packed columns are.
+/// Positions of the blocks of packed columns.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     blocks: Vec<PackedBlock>,
@@ -66,13 +66,13 @@ pub(crate) struct BlockTable {
 }
 
 impl BlockTable {
-    /// Bytes of the table of these columns.
+    /// Returns the length of the table of these columns in bytes.
     pub(crate) fn len_of(extents: &[Extent; COLUMN_COUNT]) -> u64 {
         let blocks: u64 = Kind::ALL.iter().map(|kind| extents[kind.index()].blocks(*kind)).sum();
         CHECKSUM_LEN as u64 + blocks * ENTRY_LEN as u64
     }
 
-    /// The bytes of a table of blocks that lie column after column.
+    /// Encodes a table of blocks that are sorted by column.
     pub(crate) fn encode(generation: u64, blocks: &[PackedBlock]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(CHECKSUM_LEN + blocks.len() * ENTRY_LEN);
         bytes.put_u64(0);
@@ -85,7 +85,7 @@ impl BlockTable {
         bytes
     }
 
-    /// Reads the table at `start`; `None` if it is not what was written.
+    /// Reads the table at `start`; `None` if it differs from what was written.
     pub(crate) fn read(
         file: &dyn File,
         generation: u64,
@@ -120,7 +120,7 @@ impl BlockTable {
         Ok(Some(Self { blocks, first }))
     }
 
-    /// Block `index` of a column.
+    /// Returns block `index` of a column.
     pub(crate) fn block(&self, kind: Kind, index: u64) -> Option<PackedBlock> {
         let index = usize::try_from(index).ok()?;
         self.blocks.get(self.first[kind.index()].checked_add(index)?).copied()

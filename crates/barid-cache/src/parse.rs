@@ -1,4 +1,4 @@
-//! From a scanned message to its rows: the one place where headers are read.
+//! The conversion of a scanned message to its rows: the only place where headers are read.
 
 use barid_formats::{Location, ScannedMessage};
 use barid_message::{
@@ -10,7 +10,7 @@ use crate::limits::{NAME_LEN_MAX, REFERENCES_MAX};
 use crate::record::Record;
 use crate::thread_row::{IdHash, ThreadRow};
 
-/// Reads headers; its buffers are reused from message to message.
+/// A parser of headers, whose buffers are reused for each message.
 #[derive(Debug)]
 pub(crate) struct Parser {
     seed: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Parser {
     pub(crate) references: Vec<IdHash>,
 }
 
-/// What a header says.
+/// The result of parsing a header.
 pub(crate) struct Parsed<'a> {
     pub(crate) record: Record<'a>,
     pub(crate) core: Core,
@@ -31,7 +31,7 @@ impl Parser {
         Self { seed, subject: SubjectScratch::default(), references: Vec::new() }
     }
 
-    /// Reads the header of a message; [`Parser::references`] then holds its references.
+    /// Parses the header of a message; [`Parser::references`] then contains its references.
     pub(crate) fn parse<'a>(&mut self, message: &ScannedMessage<'a>) -> Parsed<'a> {
         let fields = HeaderFields::scan(message.header);
         let core = Core::of(message, fields.date.and_then(parse_date));
@@ -51,7 +51,7 @@ impl Parser {
         Parsed { record: Record::from(&fields), core, thread }
     }
 
-    /// All valid ids of References; if there is none, the first valid one of In-Reply-To
+    /// Finds all valid ids of References; if there are none, the first valid one of In-Reply-To
     /// (RFC 5256 §3, REFERENCES).
     fn find_references(&mut self, fields: &HeaderFields<'_>) {
         let (seed, references) = (self.seed, &mut self.references);
@@ -68,7 +68,7 @@ impl Parser {
     }
 }
 
-/// The file name of a message, within its bound; empty for a span.
+/// Returns the file name of a message, within its bound; empty for a span.
 pub(crate) fn name_of<'a>(message: &ScannedMessage<'a>) -> Result<&'a [u8], NameTooLong> {
     match message.location {
         Location::File { name, .. } if name.len() > NAME_LEN_MAX => Err(NameTooLong),
@@ -77,6 +77,6 @@ pub(crate) fn name_of<'a>(message: &ScannedMessage<'a>) -> Result<&'a [u8], Name
     }
 }
 
-/// A file name beyond [`NAME_LEN_MAX`].
+/// A file name longer than [`NAME_LEN_MAX`].
 #[derive(Debug)]
 pub(crate) struct NameTooLong;

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A number that nobody outside of the process can foresee: a SipHash under a key that the
-/// operating system's generator gave.
+/// Returns a number that nobody outside of the process can predict: a SipHash with a key from the
+/// operating system's generator.
 pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -5,12 +5,12 @@ use barid_message::HeaderFields;
 use crate::codec::{Put, Reader, u32_at};
 use crate::limits::FIELD_LEN_MAX;
 
-/// How many header fields a record can hold.
+/// Most header fields of a record.
 pub(crate) const FIELD_COUNT: usize = 11;
-/// Set among the present fields if the message has more of some field; the fields that were cut
-/// follow.
+/// Bit in the set of present fields for a message that has more of some field; the fields that were
+/// cut follow.
 const BIT_CUT: u16 = 1 << 15;
-/// Bytes before a record where records follow each other.
+/// Bytes before a record in a sequence of records.
 const FRAME_HEAD_LEN: usize = 4;
 
 /// The header fields of one message: raw bodies, still folded.
@@ -38,7 +38,8 @@ pub struct Record<'a> {
     pub in_reply_to: Option<&'a [u8]>,
     /// `References`.
     pub references: Option<&'a [u8]>,
-    /// Whether the message has more of some field than is here: it is longer, or occurs again.
+    /// `true` if the message has more of some field than is stored: the field is longer, or occurs
+    /// again.
     pub cut: bool,
 }
 
@@ -78,7 +79,7 @@ impl<'a> Record<'a> {
         ]
     }
 
-    /// Appends the record to `out`; tells whether the message has more of some field.
+    /// Appends the record to `out`; returns `true` if the message has more of some field.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> bool {
         let fields = self.fields();
         let (mut present, mut cut) = (0u16, 0u16);
@@ -105,7 +106,7 @@ impl<'a> Record<'a> {
         is_cut
     }
 
-    /// Reads a record; `None` if `bytes` are not exactly one.
+    /// Decodes a record; `None` if `bytes` are not exactly one record.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let present = reader.u16()?;
@@ -143,19 +144,19 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The record at the front of `bytes`, where records follow each other.
+    /// Returns the record at the front of a sequence of records.
     pub(crate) fn framed(bytes: &[u8]) -> Option<&[u8]> {
         let (head, rest) = bytes.split_at_checked(FRAME_HEAD_LEN)?;
         rest.get(..u32_at(head, 0) as usize)
     }
 
-    /// Bytes that a record takes where records follow each other.
+    /// Returns the length of a record in a sequence of records, in bytes.
     pub(crate) fn framed_len(record: &[u8]) -> usize {
         FRAME_HEAD_LEN + record.len()
     }
 }
 
-/// Appends the record that `fill` appends, as it stands where records follow each other.
+/// Appends the record that `fill` appends, in the form of a sequence of records.
 pub(crate) fn put_framed<T>(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let start = out.len();
     out.put_u32(0);

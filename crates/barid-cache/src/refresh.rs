@@ -1,9 +1,9 @@
-//! New columns in the file that is there: header records and all else that did not change stay
-//! where they are.
+//! New columns in an existing file: header records and all other unchanged parts stay in their
+//! place.
 //!
-//! What is written lies behind the log, where nobody reads. The commit point is the header page:
-//! it goes to the place of the two that does not count, and counts once its checksum is whole.
-//! Whoever reads by the page before finds everything as it was.
+//! New columns are written behind the log, where nobody reads. The commit point is the header page:
+//! it overwrites the invalid one of the two pages, and becomes valid when its checksum is complete.
+//! Readers with the old page find everything unchanged.
 
 use barid_types::{Flag, Uid};
 use barid_vfs::File;
@@ -19,15 +19,16 @@ use crate::random::random_u64;
 use crate::rewrite::Revision;
 use crate::snapshot::Snapshot;
 
-/// A file that is as many times as long as what is in use of it is written anew.
+/// Ratio of file length to used length beyond which the file is rewritten.
 const WASTE_MAX: u128 = 2;
 
 impl Snapshot {
-    /// Whether new columns will do for a state with `gone` messages less: the log has no new
-    /// messages and names, and no store has records to be removed.
+    /// Returns `true` if new columns suffice for a state with `gone` fewer messages: the log has no
+    /// new messages and names, and no records must be removed from a store.
     ///
-    /// With each time more of the file is void. What is in use is about as long as the file was
-    /// when it was built, less the share of messages that are gone since; twice that is borne.
+    /// Each refresh leaves more unused bytes in the file. The used length is estimated as the
+    /// file's length when it was built, less the share of messages that are gone since; the file
+    /// may be twice as long.
     pub(crate) fn can_refresh(&self, file_len: u64, gone: u32) -> Result<bool> {
         let Header { turn, built_len, built_messages, .. } = self.base.header;
         let rows = u64::from(self.len().saturating_sub(gone));
@@ -46,7 +47,7 @@ impl Snapshot {
         Ok(end <= used * WASTE_MAX)
     }
 
-    /// Bytes of the blocks of a column.
+    /// Returns the length of the blocks of a column in bytes.
     fn column_len(&self, kind: Kind) -> Result<u64> {
         let header = &self.base.header;
         let extent = &header.extents[kind.index()];
@@ -58,7 +59,7 @@ impl Snapshot {
     }
 
     /// Writes new columns behind the `file_len` bytes of the file, and the header page that names
-    /// them. The writers' lock is held and [`Snapshot::can_refresh`].
+    /// them. The caller has the writers' lock and has checked [`Snapshot::can_refresh`].
     pub(crate) fn refreshed(
         &self,
         file: Box<dyn File>,
@@ -72,7 +73,7 @@ impl Snapshot {
                 Ok(Self::from_new_file(std::sync::Arc::clone(&self.vfs), base, meta))
             }
             Err(error) => {
-                // It may be for want of room; what stays is cut off by the next writer.
+                // The disk may be full; if truncating fails, the next writer truncates the rest.
                 let _ = file.set_len(file_len);
                 Err(error)
             }
@@ -159,7 +160,7 @@ impl Snapshot {
         })
     }
 
-    /// Leaves a column where it is.
+    /// Reuses a column in its place.
     fn keep_column(&self, columns: &mut Columns<'_>, kind: Kind) -> Result<Extent> {
         let header = &self.base.header;
         let extent = header.extents[kind.index()];
@@ -172,7 +173,7 @@ impl Snapshot {
     }
 }
 
-/// The core column, and what was found while it was written.
+/// The core column, and the results of writing it.
 #[derive(Default)]
 struct Cores {
     extent: Extent,
@@ -181,14 +182,14 @@ struct Cores {
     unseen: u32,
 }
 
-/// Which of the rows before are there, a bit for each, and how many.
+/// The rows that are not expunged, as a bit set of the others, and their number.
 struct Live {
     gone: Vec<u64>,
     rows: u32,
 }
 
 impl Live {
-    /// Those that the log leaves; none is counted yet.
+    /// Returns the rows that the log leaves; their number starts at 0.
     fn of(snapshot: &Snapshot) -> Self {
         let words = snapshot.base_len().div_ceil(u64::BITS) as usize;
         let mut live = Self { gone: vec![0; words], rows: 0 };

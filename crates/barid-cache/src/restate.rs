@@ -1,4 +1,4 @@
-//! A message that has other flags or another place, told while a change is planned.
+//! A message with other flags or another position, reported while a change is planned.
 
 use barid_formats::{Location, MovedMessage};
 use barid_types::{FlagSet, KeywordMask, ModSeq, Uid};
@@ -8,10 +8,10 @@ use crate::core_row::{Core, Place};
 use crate::error::{Error, Result, ScanFault};
 use crate::log::ChangedPlace;
 
-/// Bytes of a message in a spool.
+/// Length in bytes of a message in a spool.
 pub(crate) const RESTATED_LEN: usize = 40;
 
-/// What is now true of a message.
+/// The new state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Restated {
     pub(crate) uid: Uid,
@@ -42,7 +42,7 @@ impl Restated {
         out.put_u64(self.body_len);
     }
 
-    /// Reads [`Restated::encode`] back.
+    /// Decodes the result of [`Restated::encode`].
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             uid: Uid::new(u32_at(bytes, 0))?,
@@ -55,7 +55,7 @@ impl Restated {
         })
     }
 
-    /// Whether that is what `core` says of flags and keywords.
+    /// Returns `true` if flags and keywords equal those of `core`.
     pub(crate) fn keeps_flags(&self, core: &Core) -> bool {
         (self.flags, self.keywords) == (core.flags, core.keywords)
     }
@@ -65,7 +65,7 @@ impl Restated {
         ChangedPlace { physical, separator_len, offset, header_len, body_len }
     }
 
-    /// Brings a core up to date; `modseq` is for other flags and keywords.
+    /// Updates a core; `modseq` applies if flags or keywords differ.
     pub(crate) fn state_in(&self, core: &mut Core, modseq: ModSeq) {
         if !self.keeps_flags(core) {
             (core.flags, core.keywords, core.modseq) = (self.flags, self.keywords, modseq);
@@ -75,7 +75,8 @@ impl Restated {
 }
 
 impl ChangedPlace {
-    /// Puts a message of a file there. What its header grew by, its size grew by.
+    /// Moves a message of a file to this position. Its size changes by the growth of header and
+    /// body.
     pub(crate) fn state_in(&self, core: &mut Core) {
         let Self { separator_len, offset, header_len, body_len, .. } = *self;
         if let Place::Span { header_len: header_before, body_len: body_before, .. } = core.place {

@@ -1,6 +1,6 @@
-//! Writing a snapshot without a log: compaction, conversion to another store, and following a
-//! change of many messages. Rows stream from the old file to the new one, unless new columns will
-//! do (`refresh.rs`).
+//! Writing of a snapshot without a log: compaction, conversion to another store, and following a
+//! change of many messages. Rows stream from the old file to the new one, unless new columns
+//! suffice (`refresh.rs`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::sink::{BuilderSink, NewRow};
 use crate::snapshot::{Opened, Snapshot, Stored};
 use crate::thread_row::{IdHash, ThreadRow};
 
-/// Writes the cache at `path` of the mailbox `id` in another store or with another compression,
-/// without reading the mailbox; `None` if there is no cache of use, or if another process writes
-/// it.
+/// Rewrites the cache at `path` of the mailbox `id` in another store or with another compression,
+/// without reading the mailbox; `None` if there is no usable cache, or if another process is
+/// writing it.
 ///
-/// The rename of the new cache file is the commit point; then the store of the old one is removed.
-/// Nothing is done if the cache is already as `options` say.
+/// The rename of the new cache file is the commit point; afterwards the store of the old one is
+/// removed. Nothing is done if the cache already has these `options`.
 ///
 /// # Errors
-/// What reading the old cache and writing the new one give; the old one is then still there.
+/// Returns an error of reading the old cache or writing the new one; the old one then still exists.
 pub fn convert(
     vfs: Arc<dyn Vfs>,
     path: &Path,
@@ -40,10 +40,10 @@ pub fn convert(
 }
 
 impl Snapshot {
-    /// As [`convert`], of an open cache.
+    /// Like [`convert`], for an open cache.
     ///
     /// # Errors
-    /// As [`convert`].
+    /// As for [`convert`].
     pub fn convert(&self, options: &CacheOptions) -> Result<Option<Self>> {
         let options = &options.effective();
         if self.options() == *options {
@@ -54,7 +54,7 @@ impl Snapshot {
         self.copy_to(builder, false, &mut Nothing).map(Some)
     }
 
-    /// Takes the writers' lock if the file says just what the snapshot says.
+    /// Takes the writers' lock if the file has exactly the state of the snapshot.
     fn lock_as_last(&self) -> Result<Option<Locked>> {
         if !matches!(self.stored, Stored::Yes) {
             return Ok(None);
@@ -65,17 +65,18 @@ impl Snapshot {
         Ok(is_last.then_some((lock, file, len)))
     }
 
-    /// Gives the cache the rows as `revision` has them, of which `gone` are not there; `None` if
+    /// Rewrites the cache with the rows of `revision`, of which `gone` are removed; `None` if
     /// another process has changed the file, or is changing it.
     pub(crate) fn revised(&self, gone: u32, revision: &mut dyn Revision) -> Result<Option<Self>> {
         let Some((_lock, file, len)) = self.lock_as_last()? else { return Ok(None) };
         self.rewritten((file, len), gone, revision).map(Some)
     }
 
-    /// Writes new columns, or a new file in place of the one with the long log, and reads that from
-    /// now on; physical rows are numbered anew. `false`, and nothing done, if the store of the
-    /// records is in use or cannot be used here. If it fails otherwise the cache is removed, lest
-    /// it grow for ever.
+    /// Writes new columns, or a new file in place of the one with the long log, and reads those
+    /// from now on; physical rows are renumbered. Returns `false`, without any change, if the store
+    /// of the records is in use or unavailable. If another process has the lock or has replaced the
+    /// file, the snapshot is detached. Damage is returned as an error; after any other error the
+    /// cache is removed, so that it does not grow for ever.
     pub(crate) fn compact(&mut self) -> Result<bool> {
         use barid_kv::Error as Store;
         match self.compacted() {
@@ -100,8 +101,8 @@ impl Snapshot {
         self.rewritten((file, len), 0, &mut Nothing).map(Some)
     }
 
-    /// New columns in the file, or a new file; the writers' lock is held. Records stay in their
-    /// store.
+    /// Writes new columns in the file, or a new file; the caller has the writers' lock. Records
+    /// stay in their store.
     fn rewritten(
         &self,
         (file, file_len): (Box<dyn File>, u64),
@@ -123,15 +124,14 @@ impl Snapshot {
         self.copy_to(builder, true, revision)
     }
 
-    /// The numbers of the records of the columns that no row names any more.
+    /// Returns the numbers of the records of the columns whose rows are expunged.
     fn expunged_numbers(&self) -> Result<Vec<u32>> {
         let mut cores = Cursor::new(&self.base, Kind::Core);
         let gone = self.overlay.expunged().iter().take_while(|row| **row < self.base_len());
         gone.map(|row| Ok(crate::core_row::record_number(cores.row(*row)?))).collect()
     }
 
-    /// Fills a new file with the rows that are there; with `keeps` those of the columns keep their
-    /// records.
+    /// Fills a new file with the live rows; with `keeps` those of the columns keep their records.
     fn copy_to(&self, builder: Builder, keeps: bool, revision: &mut dyn Revision) -> Result<Self> {
         let mut source = Source::new(self);
         let mut rows = self.overlay.live(0);
@@ -167,16 +167,17 @@ impl Snapshot {
 /// The writers' lock, the file, and its length.
 type Locked = (Box<dyn File>, Box<dyn File>, u64);
 
-/// What is to be otherwise than it is.
+/// The changes to apply during a rewrite.
 pub(crate) trait Revision {
     /// Changes the facts of the next message; `false` if it is gone.
     fn revise(&mut self, core: &mut Core) -> Result<bool>;
 
-    /// What is known of the mailbox, when all messages were shown; the counts are found anew.
+    /// Returns the metadata of the mailbox, after all messages were passed; the counts are
+    /// recomputed.
     fn finish(&mut self, meta: &Meta) -> Result<Meta>;
 }
 
-/// The new file says what the old one says.
+/// A revision without changes.
 struct Nothing;
 
 impl Revision for Nothing {
@@ -189,7 +190,7 @@ impl Revision for Nothing {
     }
 }
 
-/// Where the parts of rows are read from.
+/// Cursors over the parts of rows.
 struct Source<'a> {
     snapshot: &'a Snapshot,
     threads: Cursor<'a>,
@@ -210,7 +211,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Copies rows; the records of as many as can be held at once are read together.
+    /// Copies rows; records are read together, as many as fit into memory at once.
     fn copy(
         &mut self,
         items: &[(u32, Core)],
@@ -245,7 +246,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Copies a row; without a record, the one that it has is kept.
+    /// Copies a row; without a record, the row keeps its stored one.
     fn copy_row(
         &mut self,
         physical: u32,

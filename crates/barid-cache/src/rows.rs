@@ -1,4 +1,4 @@
-//! Rows that wait until the scan is over: a few in memory, more in a file.
+//! Rows that wait until the end of the scan: a few in memory, more in a file.
 
 use crate::column::BLOCK_LEN;
 use crate::core_row::CORE_ROW_LEN;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::spool::Spool;
 use crate::thread_row::{REFERENCE_ROW_LEN, THREAD_ROW_LEN};
 
-/// Rows of one length in pieces, so that growing never copies nor doubles what is held.
+/// Rows of one length in pieces, so that growing neither copies them nor doubles the memory.
 #[derive(Debug)]
 pub(crate) struct Pieces<const LEN: usize> {
     pieces: Vec<Vec<u8>>,
@@ -46,7 +46,7 @@ impl<const LEN: usize> Pieces<LEN> {
         self.pieces.shrink_to_fit();
     }
 
-    /// Bytes of the rows.
+    /// Returns the length of the rows in bytes.
     fn bytes_len(&self) -> u64 {
         u64::from(self.rows) * LEN as u64
     }
@@ -56,7 +56,7 @@ impl<const LEN: usize> Pieces<LEN> {
     }
 }
 
-/// Rows of one chunk that are complete: in memory, or put aside.
+/// Rows of one complete chunk: in memory, or in a file.
 #[derive(Debug)]
 pub(crate) enum Rows<const LEN: usize> {
     Held(Pieces<LEN>),
@@ -87,7 +87,7 @@ impl<const LEN: usize> Rows<LEN> {
         }
     }
 
-    /// Shows all rows, many at a time, and forgets them; they may be changed in passing.
+    /// Passes all rows to `visit`, many at a time, and removes them; the callback may change them.
     pub(crate) fn drain(
         &mut self,
         spool: Option<&Spool>,
@@ -116,7 +116,7 @@ impl<const LEN: usize> Rows<LEN> {
 }
 
 /// The columns of one chunk of a scan. References are numbered within the chunk; a UID of 0 is
-/// still to come.
+/// still unknown.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkRows {
     pub(crate) core: Pieces<CORE_ROW_LEN>,
@@ -141,7 +141,7 @@ impl ChunkRows {
         self.core.bytes_len() + self.thread.bytes_len() + self.references.bytes_len()
     }
 
-    /// The chunk in memory.
+    /// Returns the chunk in memory.
     pub(crate) fn held(mut self) -> Chunk {
         self.core.shrink();
         self.thread.shrink();
@@ -152,7 +152,7 @@ impl ChunkRows {
         Chunk { core, thread, references, recent, unseen }
     }
 
-    /// The chunk in a file.
+    /// Writes the chunk to a file.
     pub(crate) fn put_aside(self, spool: &Spool) -> Result<Chunk> {
         Ok(Chunk {
             core: Rows::put_aside(self.core, spool)?,

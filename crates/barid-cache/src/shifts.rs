@@ -1,15 +1,16 @@
-//! How far messages have moved in their file since their places were written down.
+//! The moves of messages in their file since their positions were stored.
 //!
-//! Messages are in the order of the file, so a stretch of it that moves is a range of rows. What
-//! has moved is kept as steps: each tells how far all rows from one row to the next step moved.
+//! Messages are in the order of the file, so a part of it that moves is a range of rows. Moves are
+//! stored as steps: each contains the distance by which all rows from its row to the next step
+//! moved.
 
-/// Rows that moved alike.
+/// Rows that moved by the same distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowShift {
     /// The first physical row, and the first behind them.
     pub(crate) first: u32,
     pub(crate) end: u32,
-    /// What is to be added to their offsets, modulo 2^64.
+    /// The number to add to their offsets, modulo 2^64.
     pub(crate) by: u64,
 }
 
@@ -17,7 +18,7 @@ pub(crate) struct RowShift {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shifts(Vec<Step>);
 
-/// From this row to that of the next step offsets are to be changed by this.
+/// The change of offsets from this row to that of the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     row: u32,
@@ -29,7 +30,7 @@ impl Shifts {
         self.0.is_empty()
     }
 
-    /// What is to be added to the offset of a row, modulo 2^64; O(log shifts).
+    /// Returns the number to add to the offset of a row, modulo 2^64; O(log shifts).
     #[inline]
     pub(crate) fn by(&self, row: u32) -> u64 {
         match self.0.partition_point(|step| step.row <= row) {
@@ -38,13 +39,14 @@ impl Shifts {
         }
     }
 
-    /// Whether ranges ascend, are apart, and end at `end`.
+    /// Returns `true` if the ranges are not empty, ascend without overlap, and end at or before
+    /// `end`.
     pub(crate) fn are_sound(shifts: &[RowShift], end: u32) -> bool {
         shifts.iter().all(|shift| shift.first < shift.end && shift.end <= end)
             && shifts.is_sorted_by(|a, b| a.end <= b.first)
     }
 
-    /// Adds moves that [`Shifts::are_sound`]; O(shifts).
+    /// Adds moves for which [`Shifts::are_sound`] is `true`; O(shifts).
     pub(crate) fn add(&mut self, shifts: &[RowShift]) {
         if shifts.is_empty() {
             return;
@@ -80,7 +82,7 @@ impl Shifts {
     }
 }
 
-/// Goes on to the step of `row`, if there is one.
+/// Consumes the step of `row`, if it exists.
 fn take(steps: &mut &[Step], row: u32, by: &mut u64) {
     if let Some((step, rest)) = steps.split_first()
         && step.row == row

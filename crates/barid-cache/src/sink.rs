@@ -40,7 +40,7 @@ pub(crate) struct NewRow<'a> {
 }
 
 impl BuilderSink<'_> {
-    /// Takes a message whose header record `record` appends, which also tells whether it was cut.
+    /// Adds a message. `record` appends its header record, and returns whether it was cut.
     pub(crate) fn push(
         &mut self,
         mut row: NewRow<'_>,
@@ -60,7 +60,7 @@ impl BuilderSink<'_> {
         self.push_row(row, has_uid)
     }
 
-    /// Takes a message whose header record is in the store already.
+    /// Adds a message whose header record is already in the store.
     pub(crate) fn push_row(&mut self, row: NewRow<'_>, has_uid: bool) -> Result<()> {
         let NewRow { mut core, mut thread, references, name } = row;
         if let Place::File { .. } = core.place {
@@ -86,7 +86,7 @@ impl BuilderSink<'_> {
         Ok(())
     }
 
-    /// Gives the rows to the builder.
+    /// Passes the rows to the builder.
     pub(crate) fn complete(mut self) -> Result<()> {
         self.builder.complete(self.chunk, std::mem::take(&mut self.rows))
     }
@@ -95,10 +95,10 @@ impl BuilderSink<'_> {
 impl Drop for BuilderSink<'_> {
     fn drop(&mut self) {
         if let Some(kv) = &self.builder.kv {
-            // Rows of a void sink: nobody will ask for their records.
+            // The rows of a void sink: their records are never needed.
             kv.delete(self.rows.core.iter().map(record_number));
         }
-        // Also those of a void sink: the blocks may hold records of chunks before.
+        // Also those of a void sink: the blocks may contain records of earlier chunks.
         self.builder.keep_writers(std::mem::take(&mut self.writers));
     }
 }

@@ -1,10 +1,9 @@
-//! An open cache: what was known of a mailbox at one stamp.
+//! An open cache: the state of a mailbox at one stamp.
 //!
 //! Rows are in mailbox order and counted from 0, so the sequence number of a row is one more.
-//! *Physical* rows are numbered once and for all within a generation; a row is the rank of a
-//! physical row among those not expunged. Everything is read on demand and checked when read;
-//! an [`Error::Damaged`] means that the cache is to be removed ([`Snapshot::discard`]) and built
-//! again.
+//! *Physical* rows keep their numbers within a generation; a row is the rank of a physical row
+//! among those not expunged. Everything is read on demand and verified when read; after an
+//! [`Error::Damaged`] the cache must be removed ([`Snapshot::discard`]) and built again.
 
 use std::ops::Range;
 use std::path::Path;
@@ -28,33 +27,33 @@ use crate::overlay::Overlay;
 use crate::record::Record;
 use crate::records::Wanted;
 
-/// What [`Snapshot::open`] found.
+/// The result of [`Snapshot::open`].
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 #[derive(Debug)]
 pub enum Opened {
-    /// A cache.
+    /// A valid cache.
     Fresh(Snapshot),
-    /// No file.
+    /// The file does not exist.
     Absent,
-    /// A file that is no use; it is to be built again.
+    /// An unusable file; build the cache again.
     Discarded {
-        /// Why, for one line of a report.
+        /// The reason, for one line of a report.
         reason: &'static str,
-        /// What it was made with, as far as that can still be read.
+        /// The options it was created with, if they can still be read.
         options: Option<CacheOptions>,
     },
 }
 
 /// An open cache.
 ///
-/// A copy shares the file and what was read of it; it costs as much as the log is long.
+/// A copy shares the file and its cached blocks; copying costs as much as the log is long.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) base: Arc<Base>,
     pub(crate) meta: Meta,
     pub(crate) overlay: Overlay,
-    /// Where the next log record goes.
+    /// Position of the next log record.
     pub(crate) log_end: u64,
     pub(crate) link: Link,
     /// The stems of all states since the file was built.
@@ -62,27 +61,26 @@ pub struct Snapshot {
     pub(crate) stored: Stored,
 }
 
-/// Whether the file says what the snapshot says. Unless it does, nothing is appended to it.
+/// The relation of the file to the snapshot. Nothing is appended to the file unless they are equal.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
-    /// It does.
+    /// The file has the state of the snapshot.
     Yes,
-    /// Another process wrote first, or the owner wants no writing.
+    /// Another process wrote first, or the owner disabled writing.
     Detached,
     /// Writing failed.
     Failed(Arc<Error>),
 }
 
-/// The buffer of [`Snapshot::record`], to be reused.
+/// A reusable buffer for [`Snapshot::record`].
 #[derive(Clone, Debug, Default)]
 pub struct RecordBuf(Vec<u8>);
 
 impl Snapshot {
     /// Opens the cache at `path` of the mailbox `id`.
     ///
-    /// Costs an open, a stat, and a read each of the header pages and, where there is one, the log.
-    /// Only a failing file system is an error; whatever is wrong with the file is
-    /// [`Opened::Discarded`].
+    /// Costs an open, a stat, and a read each of the header pages and, if present, the log. Returns
+    /// an error only if the file system fails; an unusable file is [`Opened::Discarded`].
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, id: u128) -> Result<Opened> {
         match Self::open_any(vfs, path)? {
             Opened::Fresh(snapshot) if snapshot.base.header.id != id => {
@@ -92,7 +90,7 @@ impl Snapshot {
         }
     }
 
-    /// Opens the cache at `path`, of whatever mailbox.
+    /// Opens the cache at `path`, of any mailbox.
     pub(crate) fn open_any(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Opened> {
         let file = match vfs.open(path, OpenOptions::READ) {
             Ok(file) => file,
@@ -104,7 +102,7 @@ impl Snapshot {
         let mut page = vec![0; HEAD_LEN];
         let len = file.read_full_at(&mut page, 0).map_err(Error::at(path))?;
         page.truncate(len);
-        // Afterwards: the file is made as long as a page says before that is written.
+        // Afterwards: the file is extended before the page with its length is written.
         let metadata = file.metadata().map_err(Error::at(path))?;
         let file_len = metadata.size;
         let header = match Header::decode(&mut page, file_len) {
@@ -146,7 +144,7 @@ impl Snapshot {
         self.meta.recent <= self.len() && self.meta.unseen <= self.len()
     }
 
-    /// Takes records until one is not whole, not next in the chain, or cannot be.
+    /// Applies records up to the first that is incomplete, not next in the chain, or invalid.
     fn read_log(&mut self, file_len: u64) -> Result<()> {
         let len = file_len.saturating_sub(self.log_end).min(LOG_LEN_MAX) as usize;
         if len == 0 {
@@ -165,7 +163,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Applies the bytes of a record that is next in the chain.
+    /// Applies the bytes of the next record in the chain.
     pub(crate) fn take_record(&mut self, bytes: &[u8], link: Link) -> bool {
         let Some(record) = log::decode(bytes, self.meta.generation) else { return false };
         if !self.overlay.apply(&record) {
@@ -178,85 +176,86 @@ impl Snapshot {
         true
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> u32 {
         self.overlay.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known of the mailbox as a whole.
+    /// Returns the data about the mailbox as a whole.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The cache file.
+    /// Returns the path of the cache file.
     pub fn path(&self) -> &Path {
         &self.base.path
     }
 
-    /// The seed of every [`crate::IdHash`] of this cache.
+    /// Returns the seed of every [`crate::IdHash`] of this cache.
     pub fn hash_seed(&self) -> u64 {
         self.base.header.seed
     }
 
-    /// What the cache was made with.
+    /// Returns the options that the cache was created with.
     pub fn options(&self) -> CacheOptions {
         self.base.header.options
     }
 
-    /// Ends what was begun in the store of header records to read them, so that writers need not
-    /// wait for this process; the next record read begins anew.
+    /// Ends the read session in the store of header records, so that writers need not wait for this
+    /// process; the next read of a record starts another.
     pub fn release(&self) {
         self.base.records().release();
     }
 
-    /// Bytes of the cache file.
+    /// Returns the length of the cache file in bytes, without a torn record at its end.
     pub fn file_len(&self) -> u64 {
         self.log_end
     }
 
-    /// The highest physical row plus one.
+    /// Returns the highest physical row plus one.
     pub fn physical_len(&self) -> u32 {
         self.overlay.physical_rows()
     }
 
-    /// Rows of the columns; physical rows from here on are in the log.
+    /// Returns the number of rows of the columns; physical rows from here on are in the log.
     pub fn base_len(&self) -> u32 {
         self.base.rows()
     }
 
-    /// The physical rows that are gone, ascending.
+    /// Returns the expunged physical rows, ascending.
     pub fn expunged_rows(&self) -> &[u32] {
         self.overlay.expunged()
     }
 
-    /// The physical row of a row; O(log expunged). `row` is below [`Snapshot::len`].
+    /// Returns the physical row of a row; O(log expunged). `row` is below [`Snapshot::len`].
     pub fn physical_row(&self, row: u32) -> u32 {
         self.overlay.physical(row)
     }
 
-    /// The row of a physical row, unless that is expunged; O(log expunged).
+    /// Returns the row of a physical row, unless that is expunged; O(log expunged).
     pub fn row_of_physical(&self, physical: u32) -> Option<u32> {
         (physical < self.physical_len()).then(|| self.overlay.row_of(physical)).flatten()
     }
 
-    /// The first row whose physical row is at least `physical`; [`Snapshot::len`] if there is none.
+    /// Returns the first row whose physical row is at least `physical`; [`Snapshot::len`] if there
+    /// is none.
     pub fn row_from_physical(&self, physical: u32) -> u32 {
         let physical = physical.min(self.physical_len());
         physical - self.overlay.expunged().partition_point(|gone| *gone < physical) as u32
     }
 
-    /// The physical rows that are there, ascending, from the one of `row` on.
+    /// Returns the physical rows that are not expunged, ascending, from the one of `row` on.
     pub fn physical_rows(&self, row: u32) -> impl Iterator<Item = u32> {
         self.overlay.live(row)
     }
 
-    /// Why the last change did not get into the file, if an error kept it out: then only this
-    /// process knows it.
+    /// Returns the error that prevented the last change from being written to the file, if any:
+    /// only this process then has that change.
     pub fn store_error(&self) -> Option<&Error> {
         match &self.stored {
             Stored::Failed(error) => Some(error),
@@ -264,13 +263,13 @@ impl Snapshot {
         }
     }
 
-    /// Writes nothing to the file from now on; changes stay in this process.
+    /// Disables all writing to the file; changes stay in this process.
     pub fn detach(&mut self) {
         self.stored = Stored::Detached;
     }
 
-    /// Removes the cache; what is open of the file stays readable. Of a cache whose records lie in
-    /// a store nothing is removed once another has its place.
+    /// Removes the cache; open files of it stay readable. A cache with a store for its records is
+    /// not removed if another cache has replaced it.
     pub fn discard(&self) -> Result<()> {
         let path = &self.base.path;
         if let Some(kv) = &self.base.kv {
@@ -288,7 +287,7 @@ impl Snapshot {
         }
     }
 
-    /// The store that the cache at `path` names, if there is one that does.
+    /// Returns the store that the cache at `path` names, if any.
     pub(crate) fn store_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Option<barid_kv::Store> {
         match Self::open_any(Arc::clone(vfs), path) {
             Ok(Opened::Fresh(snapshot)) => snapshot.base.kv.as_ref().map(|kv| kv.store.clone()),
@@ -307,7 +306,7 @@ impl Snapshot {
         self.base.damaged(0, Damage::Bounds)
     }
 
-    /// The fixed-size facts of one message.
+    /// Returns the fixed-size facts of one message.
     pub fn core(&self, row: u32) -> Result<Core> {
         let physical = self.check_row(row)?;
         self.core_of(physical)
@@ -349,7 +348,7 @@ impl Snapshot {
         CoreCursor { snapshot: self, rows: Cursor::new(&self.base, Kind::Core) }
     }
 
-    /// Where a message is; `name` takes the bytes of its file name.
+    /// Returns the position of a message; `name` receives the bytes of its file name.
     pub fn location<'a>(&self, row: u32, name: &'a mut Vec<u8>) -> Result<Location<'a>> {
         let physical = self.check_row(row)?;
         let core = self.core_of(physical)?;
@@ -365,7 +364,7 @@ impl Snapshot {
         Ok(location_of(&core, name))
     }
 
-    /// The file name of a message of the columns.
+    /// Returns the file name of a message of the columns.
     pub(crate) fn name_in<'a>(
         &self,
         core: &Core,
@@ -375,7 +374,7 @@ impl Snapshot {
         tail.get(..core.name_len as usize).ok_or_else(|| self.bounds())
     }
 
-    /// The header fields of one message.
+    /// Returns the header fields of one message.
     pub fn record<'a>(&self, row: u32, buffer: &'a mut RecordBuf) -> Result<Record<'a>> {
         let physical = self.check_row(row)?;
         buffer.0.clear();
@@ -392,17 +391,17 @@ impl Snapshot {
         Record::decode(&buffer.0).ok_or_else(|| self.bounds())
     }
 
-    /// The row with a UID; reads at most two blocks.
+    /// Returns the row with a UID; reads at most two blocks.
     pub fn row_of_uid(&self, uid: Uid) -> Result<Option<u32>> {
         Ok(self.physical_of_uid(uid)?.and_then(|physical| self.overlay.row_of(physical)))
     }
 
-    /// The first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
+    /// Returns the first row whose UID is at least `uid`; [`Snapshot::len`] if there is none.
     pub fn row_from_uid(&self, uid: Uid) -> Result<u32> {
         Ok(self.row_from_physical(self.physical_from_uid(uid)?))
     }
 
-    /// The physical row with a UID, expunged or not.
+    /// Returns the physical row with a UID, expunged or not.
     pub(crate) fn physical_of_uid(&self, uid: Uid) -> Result<Option<u32>> {
         let physical = self.physical_from_uid(uid)?;
         if physical >= self.physical_len() {
@@ -415,10 +414,10 @@ impl Snapshot {
         Ok((found == uid.get()).then_some(physical))
     }
 
-    /// The first physical row whose UID is at least `uid`.
+    /// Returns the first physical row whose UID is at least `uid`.
     fn physical_from_uid(&self, uid: Uid) -> Result<u32> {
         let uid = uid.get();
-        // The last block whose first UID is not above `uid`.
+        // Finds the last block whose first UID is not above `uid`.
         let (mut low, mut high) = (0, self.base.header.extents[Kind::FirstUids.index()].rows);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -430,7 +429,7 @@ impl Snapshot {
             }
         }
         let Some(index) = low.checked_sub(1) else {
-            // Below every UID of the columns, or there are none.
+            // Below every UID of the columns, or the columns are empty.
             return Ok(if self.base.rows() > 0 { 0 } else { self.overlay.added_from(uid) });
         };
         let block = self.base.block(Kind::Core, index)?;
@@ -453,7 +452,7 @@ impl Snapshot {
     }
 }
 
-/// Reads cores one after the other.
+/// A cursor over cores in ascending order.
 pub(crate) struct CoreCursor<'a> {
     snapshot: &'a Snapshot,
     rows: Cursor<'a>,
@@ -475,7 +474,7 @@ impl CoreCursor<'_> {
     }
 }
 
-/// The location of a message whose name, if it has one, is `name`.
+/// Returns the location of a message, with the file name `name` if it has one.
 pub(crate) fn location_of<'a>(core: &Core, name: &'a [u8]) -> Location<'a> {
     match core.place {
         Place::File { in_new } => Location::File { name, in_new },

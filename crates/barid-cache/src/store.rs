@@ -1,8 +1,8 @@
-//! Appending to the log: the one place where an existing cache file is written.
+//! Appending to the log: the only place where an existing cache file is written.
 //!
-//! Readers take no lock. A writer locks `<cache>.lock`, opens the file again and sees that it is
-//! still the one that the snapshot reads, and that nobody appended since; a torn tail is cut. What
-//! was appended counts once its checksum is whole.
+//! Readers take no lock. A writer locks `<cache>.lock`, opens the file again and checks that it is
+//! still the one that the snapshot reads, and that nobody appended since; it truncates a torn tail.
+//! An appended record becomes valid when its checksum is complete.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::log::{self, Entry, Link};
 use crate::meta::Meta;
 use crate::snapshot::{Snapshot, Stored};
 
-/// How long a writer waits for another; then it keeps what it knows to itself.
+/// The longest time that a writer waits for another; then it keeps its state in this process.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl Snapshot {
-    /// Sets the stamp after a scan that found nothing changed, and the format's notes.
+    /// Sets the stamp and the format's notes after a scan that found no changes.
     ///
     /// # Errors
-    /// Only what reading the cache gives while a new file is written; a failing append is
-    /// [`Snapshot::store_error`].
+    /// Returns only errors of reading the cache while a new file is written; a failing append is
+    /// reported by [`Snapshot::store_error`].
     pub fn restamp(&mut self, stamp: Stamp, state: &[u8]) -> Result<()> {
         let meta = Meta { stamp, state: state.to_vec(), ..self.meta.clone() };
         self.write(&meta, &Entry::default())
     }
 
-    /// Keeps RFC822.SIZE of rows, found by reading their messages.
+    /// Stores RFC822.SIZE of rows, computed from their messages.
     ///
     /// # Errors
-    /// [`Error::NoSuchRow`]; what reading the cache gives while a new file is written.
+    /// Returns [`Error::NoSuchRow`], or an error of reading the cache while a new file is written.
     pub fn set_rfc822_sizes(&mut self, sizes: &[(u32, u64)]) -> Result<()> {
         let physical = |(row, size): &(u32, u64)| Ok((self.check_row(*row)?, *size));
         let sizes = sizes.iter().map(physical).collect::<Result<Vec<_>>>()?;
@@ -43,12 +43,12 @@ impl Snapshot {
         self.write(&meta, &Entry { sizes: &sizes, ..Entry::default() })
     }
 
-    /// Takes over an entry and stores it, in the log or in a new file.
+    /// Applies an entry and stores it, in the log or in a new file.
     pub(crate) fn write(&mut self, meta: &Meta, entry: &Entry<'_>) -> Result<()> {
         let (link, log_end) = (self.link, self.log_end);
         let record = log::encode(link, meta, entry);
         let taken = log::next(&record, link).is_some_and(|(bytes, next)| {
-            // What readers would not take is not to be written either.
+            // Must not write what readers would reject.
             bytes.len() == record.len() && self.take_record(bytes, next)
         });
         if !taken {
@@ -89,7 +89,8 @@ impl Snapshot {
         Ok(true)
     }
 
-    /// Whether the file, of `file_len` bytes, has no record behind `log_end`; a torn one is none.
+    /// Returns `true` if the file, of `file_len` bytes, has no record behind `log_end`, except a
+    /// torn one.
     pub(crate) fn is_last(
         &self,
         file: &dyn File,
@@ -98,10 +99,10 @@ impl Snapshot {
         link: Link,
     ) -> Result<bool> {
         if file_len <= log_end {
-            // Cut by something else: what is known here is not what is there.
+            // Truncated by something else: the file differs from the known state.
             return Ok(file_len == log_end);
         }
-        // Whoever gives a file another page makes it longer.
+        // Writing another page makes the file longer.
         if !self.is_headed_so(file, file_len)? {
             return Ok(false);
         }
@@ -110,7 +111,7 @@ impl Snapshot {
         Ok(log::next(&tail[..len], link).is_none())
     }
 
-    /// Whether the header page that counts is the one that was read.
+    /// Returns `true` if the valid header page is the one that was read.
     pub(crate) fn is_headed_so(&self, file: &dyn File, file_len: u64) -> Result<bool> {
         let mut pages = vec![0; HEAD_LEN];
         let len = file.read_full_at(&mut pages, 0).map_err(Error::at(&self.base.path))?;
@@ -119,7 +120,7 @@ impl Snapshot {
         Ok(found.is_ok_and(|header| header.checksum == self.base.header.checksum))
     }
 
-    /// Takes the writers' lock; `None` if another keeps it.
+    /// Takes the writers' lock; `None` if another process has it.
     pub(crate) fn lock(&self) -> Result<Option<Box<dyn File>>> {
         let path = lock_path(&self.base.path);
         let file = self.vfs.open(&path, OpenOptions::create(0o600)).map_err(Error::at(&path))?;
@@ -131,7 +132,8 @@ impl Snapshot {
         }
     }
 
-    /// Opens the file for writing and gives its size; `None` if its name now stands for another.
+    /// Opens the file for writing and returns its size; `None` if its name now refers to another
+    /// file.
     pub(crate) fn open_same(&self) -> Result<Option<(Box<dyn File>, u64)>> {
         let path = &self.base.path;
         let file = match self.vfs.open(path, OpenOptions::WRITE) {
@@ -143,7 +145,7 @@ impl Snapshot {
     }
 }
 
-/// The lock file of a cache file.
+/// Returns the lock file of a cache file.
 pub(crate) fn lock_path(path: &std::path::Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

@@ -1,4 +1,4 @@
-//! What threading needs of a message (`docs/formats/cache.md`, "Thread row").
+//! The threading data of a message (`docs/formats/cache.md`, "Thread row").
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
@@ -7,7 +7,7 @@ use crate::codec::{u16_at, u32_at, u64_at};
 /// A message id or base subject, hashed with the cache's own random seed.
 ///
 /// Two ids with equal `hash` and different `check` collide: the caller then compares the texts
-/// ([`crate::Snapshot::record`]). Both equal and the texts different is not expected to happen
+/// ([`crate::Snapshot::record`]). Different texts with equal `hash` and `check` are not expected
 /// (96 bits, seeded).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdHash {
@@ -24,7 +24,7 @@ impl IdHash {
         Self { hash: wide as u64, check: (wide >> 64) as u32 }
     }
 
-    /// Whether two different ids share a hash.
+    /// Returns `true` if two different ids share a hash.
     pub fn collides_with(&self, other: &Self) -> bool {
         self.hash == other.hash && self.check != other.check
     }
@@ -97,14 +97,14 @@ impl ThreadRow {
     }
 }
 
-/// What threading needs of one message.
+/// The threading data of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadView<'a> {
     /// Its message id, if it has a valid one.
     pub message_id: Option<IdHash>,
     /// Its base subject (RFC 5256 §2.1), unless that is empty.
     pub subject: Option<IdHash>,
-    /// Whether the subject is that of a reply or forward.
+    /// `true` if the subject is that of a reply or forward.
     pub is_reply: bool,
     /// Its sent date, or the internal date; seconds since 1970.
     pub date: i64,

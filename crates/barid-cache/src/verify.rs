@@ -1,4 +1,4 @@
-//! Reading a whole cache to see whether every part of it is what was written.
+//! Verification of a whole cache.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use crate::record::Record;
 use crate::snapshot::{Opened, Snapshot};
 use crate::thread_row::ThreadRow;
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Messages.
     pub messages: u32,
     /// Column and heap blocks read.
     pub blocks: u64,
-    /// Log records that count.
+    /// Valid log records.
     pub log_records: u64,
-    /// Bytes behind the last of them: a record that was interrupted. No damage.
+    /// Bytes behind the last of them: an interrupted record. Not damage.
     pub torn_bytes: u64,
-    /// What is wrong: why the cache cannot be opened, or the first damage found.
+    /// The damage: why the cache cannot be opened, or the first damage found.
     pub damage: Option<String>,
-    /// Header records that are not what was written, in the order of rows, up to
+    /// Header records that differ from what was written, in the order of rows, up to
     /// [`FAULTS_LISTED_MAX`].
     pub faults: Vec<RecordFault>,
-    /// How many there are.
+    /// Number of all such records.
     pub faulty_records: u64,
-    /// Those of them that are not there.
+    /// Number of those that are missing.
     pub missing_records: u64,
-    /// Those of them whose dictionary is not known.
+    /// Number of those whose dictionary is missing.
     pub undecodable_records: u64,
-    /// Records of messages that are gone; they are removed when the log is compacted. No damage.
+    /// Records of messages that are gone; compaction of the log removes them. Not damage.
     pub stale_records: u64,
     /// The ids of the dictionaries.
     pub dictionaries: Vec<u8>,
 }
 
-/// A header record that is not what was written.
+/// A header record that differs from what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFault {
     /// The row of its message.
     pub row: u32,
     /// The UID.
     pub uid: Uid,
-    /// What is wrong.
+    /// The kind of damage.
     pub kind: Damage,
 }
 
-/// Checks every block, every reference from one to another, every header record and every log
-/// record of the cache at `path`. Costs a read of all of it.
+/// Verifies every block, every reference between them, every header record and every log record of
+/// the cache at `path`. Reads the whole cache.
 ///
 /// # Errors
-/// What the file system says, a missing file included; [`Error::Store`].
+/// Returns an error of the file system, also for a missing file; [`Error::Store`].
 pub fn verify(vfs: Arc<dyn Vfs>, path: &Path) -> Result<VerifyReport> {
     let snapshot = match Snapshot::open_any(Arc::clone(&vfs), path)? {
         Opened::Fresh(snapshot) => snapshot,
@@ -145,7 +145,7 @@ fn check_rows(snapshot: &Snapshot, _: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
-/// The rows that are there, with their cores as far as those can be read.
+/// Returns the live rows, with their cores if those can be read.
 fn live_cores(snapshot: &Snapshot) -> impl Iterator<Item = (u32, u32, Core)> {
     let mut cores = snapshot.core_cursor();
     let rows = (0..).zip(snapshot.physical_rows(0));
@@ -155,7 +155,7 @@ fn live_cores(snapshot: &Snapshot) -> impl Iterator<Item = (u32, u32, Core)> {
     })
 }
 
-/// Finds every record that is not what was written.
+/// Finds all damaged records.
 fn check_records(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     let store = snapshot.base.records();
     let mut rows = live_cores(snapshot);
@@ -186,7 +186,7 @@ fn check_records(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     }
 }
 
-/// Compares what a store has with what is wanted of it.
+/// Compares the content of a store with the records and dictionaries that the cache needs.
 fn check_store(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     let contents = snapshot.base.records().contents()?;
     report.dictionaries = contents.dictionaries;

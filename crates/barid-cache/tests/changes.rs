@@ -12,7 +12,7 @@ use crate::world::{
     options, scan,
 };
 
-/// One random change of the mailbox, and the snapshot that follows it.
+/// Makes one random change of the mailbox, and returns the snapshot that follows it.
 pub(crate) fn change(known: &Snapshot, model: &mut Model, rng: &mut fastrand::Rng) -> Snapshot {
     let before = model.highest_modseq;
     let modseq = before + 1;
@@ -87,12 +87,12 @@ fn check(seed: u64, messages: usize, steps: usize, files: bool) {
     let mut snapshot = build_as(&vfs, &path, &model, &mut rng, &options);
     for _ in 0..steps {
         match rng.u8(..20) {
-            // A mailbox scanned again from nothing.
+            // A mailbox scanned again from scratch.
             0 => snapshot = build_as(&vfs, &path, &model, &mut rng, &options),
             1 => {
                 model.step += 1;
                 model.step += 1;
-                // Restamping leaves the rest as it was.
+                // Restamping changes nothing else.
                 snapshot.restamp(model.stamp(), &model.report().state).unwrap();
             }
             2 => {

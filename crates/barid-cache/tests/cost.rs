@@ -1,4 +1,4 @@
-//! What opening, reading a page and appending may cost, whatever the size.
+//! Limits on the cost of opening, reading a page and appending, for any size.
 
 use std::path::Path;
 use std::sync::Arc;

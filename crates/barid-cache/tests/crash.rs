@@ -14,10 +14,10 @@ use crate::world::{
 };
 
 const SEEDS: u64 = 12;
-/// The seed of a crash after which everything is on the disk: as if the process had been killed.
+/// The seed of a crash after which all writes are on the disk, as if the process had been killed.
 const EVERYTHING_KEPT: u64 = 1;
 
-/// A build, changes, another build, and changes until a new file is written.
+/// Runs a build, changes, another build, and changes until a new file is written.
 fn live(
     vfs: &Arc<dyn Vfs>,
     history: &mut History,
@@ -48,7 +48,7 @@ fn live(
     scan_nothing(&snapshot, history, rng);
 }
 
-/// The next step of the history: a message whose record is large.
+/// Makes the next step of the history: a message with a large record.
 fn add_large(known: &Snapshot, history: &mut History, rng: &mut fastrand::Rng) -> Snapshot {
     let mut model = history.model_of(known);
     model.step += 1;
@@ -91,7 +91,7 @@ fn crash_everywhere(options: &CacheOptions) {
             let disk: Arc<dyn Vfs> = Arc::new(world.crash_at(point, seed));
             let step = history.step_found(&disk, &mut rng);
             found[usize::from(step.is_some())] += 1;
-            // Nothing is lost when only the process dies, and time runs forward.
+            // Nothing is lost if only the process dies, and no older state appears.
             if seed == EVERYTHING_KEPT {
                 assert!(step >= killed, "point {point}: {step:?} after {killed:?}");
                 killed = step;
@@ -99,13 +99,14 @@ fn crash_everywhere(options: &CacheOptions) {
         }
     }
     assert!(world.points() >= 40, "{}", world.points());
-    // Without barriers most crashes leave nothing of use, but the extremes do.
+    // Without barriers most crashes leave nothing usable, but the extremes do.
     assert!(found.iter().all(|count| *count >= 50), "{found:?}");
     let whole: Arc<dyn Vfs> = Arc::new(world.crash_at(world.points(), 1));
     assert_eq!(history.step_found(&whole, &mut rng), history.0.last().map(|model| model.step));
 }
 
-/// Every call fails in turn: a build says so and leaves what was there, a change stays in memory.
+/// Every call fails in turn: a build returns an error and leaves the old file, a change stays in
+/// memory.
 #[test]
 fn failing_calls() {
     every_call_fails(&CacheOptions::default());
@@ -158,7 +159,7 @@ fn rebuild(
     builder.finish(&report, &finish(&identity(), 1)).map(drop)
 }
 
-/// What is left after a crash can be worked on.
+/// A cache can be changed further after a crash.
 #[test]
 fn work_goes_on_after_a_crash() {
     work_after_crash(&CacheOptions::default());
@@ -185,8 +186,8 @@ fn work_after_crash(options: &CacheOptions) {
     assert!(worked >= 10, "{worked}");
 }
 
-/// A compaction that is stopped anywhere is done again by the next process, with other records
-/// under the same numbers; whatever of both is then lost, nobody is shown a wrong one.
+/// A compaction that is interrupted anywhere is repeated by the next process, with other records
+/// under the same numbers; whatever is lost of both, a wrong record is never returned.
 #[test]
 fn an_interrupted_compaction_is_repeated() {
     let kind = options(("memory", "none"));
@@ -223,7 +224,8 @@ fn an_interrupted_compaction_is_repeated() {
     assert!(compacted >= 1, "{compacted}");
 }
 
-/// A conversion that is stopped anywhere has happened or not, and a killed process loses nothing.
+/// A conversion that is interrupted anywhere happens completely or not at all, and a killed process
+/// loses nothing.
 #[test]
 fn a_crash_while_converting() {
     let (mut rng, mut history) = (fastrand::Rng::with_seed(54), History::default());

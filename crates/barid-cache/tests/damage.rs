@@ -1,4 +1,4 @@
-//! Damaged files: known as such, or every value right. Never a wrong one.
+//! Damaged files: the damage is detected, or every value is right. Never a wrong one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::changes::change;
 use crate::follow::{SOME, follow, plan};
 use crate::world::{History, Model, build, cache_path, open, scan_nothing};
 
-/// A cache with a log, and its life so far.
+/// Returns a cache with a log, and its history.
 fn cache(seed: u64, files: bool) -> (MemVfs, History, fastrand::Rng) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (disk, mut history) = (MemVfs::new(), History::default());
@@ -41,7 +41,7 @@ fn a_file_cut_anywhere() {
         let len = size(&disk);
         let mut found = [0; 2];
         for cut in 0..200 {
-            // Half of the places are in the log, which is the end of the file.
+            // Half of the cuts are in the log, which is the end of the file.
             let start = if cut % 2 == 0 { 0 } else { len.saturating_sub(40_000) };
             let copy = disk.snapshot();
             let at = rng.u64(start..len);
@@ -65,8 +65,8 @@ fn a_byte_flipped_anywhere() {
             let vfs: Arc<dyn Vfs> = Arc::new(copy);
             let step = history.step_found(&vfs, &mut rng);
             let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
-            // What reads without complaint is also verified without, and the other way round,
-            // but for what nothing of the model touches.
+            // A cache that reads without an error also verifies without one, and vice versa, except
+            // for parts that the model does not read.
             assert!(step.is_some() || report.damage.is_some());
             found[usize::from(step.is_some())] += 1;
         }
@@ -153,7 +153,7 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
     assert_eq!(verify(vfs, &cache_path()).unwrap().torn_bytes, 0);
 }
 
-/// The layout is what `docs/formats/cache.md` says: a change must come with a new version.
+/// The layout matches `docs/formats/cache.md`: a change must come with a new version.
 #[test]
 fn the_layout_is_that_of_version_5() {
     let (disk, history, _) = cache(46, false);

@@ -88,8 +88,8 @@ fn it_outlives_changes_but_not_a_new_file() {
     assert_eq!(all(&built, "threads"), None);
 }
 
-/// After a crash the log may have lost records that a derived column was computed after, and the
-/// same physical rows come to mean other messages.
+/// After a crash the log may have lost the records on which a derived column is based, and the same
+/// physical rows refer to other messages.
 #[test]
 fn it_does_not_outlive_the_records_it_came_from() {
     let (Mailbox { disk, vfs, model, mut rng }, snapshot) = mailbox(93);

@@ -1,5 +1,5 @@
-//! A file written by the current version stays readable, one of an older version is built anew. If
-//! the first fails, raise the version in `header.rs` and add a fixture; never replace one.
+//! A file of the current version stays readable, one of an older version is built again. If the
+//! first fails, raise the version in `header.rs` and add a fixture; never replace one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::world::{
 
 const SIZE_MAX: u64 = 1 << 20;
 
-/// Caches of this version: the file, and that of the store beside it, if it has one.
+/// Caches of this version: the file, and that of the store beside it, if any.
 const FIXTURES: &[(&str, (&str, &str))] = &[
     ("cache-v5", ("native", "none")),
     ("cache-v5-lz4", ("native", "lz4")),
     ("cache-v5-memory", ("memory", "none")),
 ];
-/// A cache whose log tells of messages that moved.
+/// A cache whose log contains moved messages.
 const MOVED: &str = "cache-v5-moved";
-/// Caches whose columns were written anew behind the first ones.
+/// Caches with rewritten columns behind the first ones.
 const REFRESHED: &[(&str, (&str, &str))] =
     &[("cache-v5-refreshed", ("native", "none")), ("cache-v5-refreshed-lz4", ("native", "lz4"))];
 
@@ -51,7 +51,7 @@ fn message(uid: u32, header: &str) -> Message {
     }
 }
 
-/// The mailbox as it was built, and after the change in the log.
+/// Returns the mailbox as it was built, and after the change in the log.
 fn models() -> (Model, Model) {
     let first = "From: A <a@example.org>\nTo: b@example.org,\n c@example.org\nSubject: one\n\
         Date: Mon, 2 Mar 2020 10:00:00 +0100\nMessage-ID: <1@example.org>\n\n";
@@ -73,7 +73,7 @@ fn models() -> (Model, Model) {
     (before, after)
 }
 
-/// The cache file and what lies in the store beside it.
+/// Returns the cache file and the content of the store beside it.
 fn written(options: &CacheOptions) -> (Vec<u8>, Option<Vec<u8>>) {
     let disk = MemVfs::new();
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
@@ -101,7 +101,7 @@ fn written(options: &CacheOptions) -> (Vec<u8>, Option<Vec<u8>>) {
     (cache, store)
 }
 
-/// The file of the store that the header page of a cache speaks of.
+/// Returns the path of the store in the header page of a cache.
 fn store_path(cache: &[u8]) -> Option<PathBuf> {
     let generation = u64::from_le_bytes(cache[256..264].try_into().unwrap());
     let path = format!("{}.{generation:016x}.memory", cache_path().display());
@@ -158,7 +158,7 @@ fn version_5_stays_readable() {
     }
 }
 
-/// A mailbox of spans before and after a change that moves two of its messages.
+/// Returns a mailbox of spans before and after a change that moves two of its messages.
 fn moved_models() -> (Model, Model) {
     let mut before = Model::new();
     before.messages = [2, 4, 6].map(|uid| message(uid, "Subject: one\n\n")).to_vec();
@@ -205,7 +205,7 @@ fn moved_messages_stay_readable() {
 
 fn check_moved(name: &str, kind: (&str, &str), is_large: bool) {
     let cache = written_moved(kind, is_large);
-    // The page that counts is the second one where columns were written anew.
+    // The valid page is the second one if columns were rewritten.
     assert_eq!(cache[2048..2056] == *b"BARIDHC\n", is_large);
     keep(&fixture(name, "bhc"), &cache);
     let kept = OsVfs.read(&fixture(name, "bhc"), SIZE_MAX).unwrap();

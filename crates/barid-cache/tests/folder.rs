@@ -74,7 +74,7 @@ fn what_is_gone_or_no_use_is_pruned() {
     let temporary = format!("{}.tmp0000000000000000", file_name(7));
     let seven = [file_name(7), format!("{}.sort-date", file_name(7)), temporary];
     assert_eq!(names(&vfs), [&seven[..], &["notes.txt".to_owned()]].concat());
-    // A writer may still be at work on a young file.
+    // A writer may still be writing a young file.
     vfs.sleep(Duration::from_secs(4000));
     assert_eq!(dir.prune(&|_| false).unwrap().files, 1);
     assert_eq!(names(&vfs), [&seven[..2], &["notes.txt".to_owned()]].concat());
@@ -115,7 +115,7 @@ fn stores_belong_to_their_caches() {
     assert_eq!(content.options, kind);
     assert!(content.stored_bytes > 0 && content.stored_bytes < content.raw_bytes);
     assert!(entries[0].bytes > vfs.metadata(&path(3)).unwrap().allocated);
-    // What no cache names may still be made; later it is left behind.
+    // A file that no cache names may be unfinished; later it counts as left behind.
     let orphan = format!("{}.00000000000000aa.rocksdb", file_name(3));
     vfs.create_dir(&Path::new("/caches").join(&orphan), 0o700).unwrap();
     put(&vfs, &format!("{orphan}/000001.sst"));

@@ -14,7 +14,7 @@ use crate::world::{
     location, mem, open, options, scan_nothing,
 };
 
-/// What a change does, as it is told.
+/// A change, in the form passed to a follower.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Change {
     pub(crate) moved: Vec<MovedMessage>,
@@ -23,7 +23,7 @@ pub(crate) struct Change {
     pub(crate) modseq: u64,
 }
 
-/// How much of a mailbox changes, in percent.
+/// Rates of change of a mailbox, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
     pub(crate) expunged: u8,
@@ -32,7 +32,7 @@ pub(crate) struct Rates {
     pub(crate) shifted: u8,
 }
 
-/// What is told of a message.
+/// Returns a message in the form passed to a follower.
 pub(crate) fn moved(message: &Message) -> MovedMessage {
     let Location::Span { offset, separator_len, header_len, body_len } = location(message) else {
         panic!("a mailbox of spans")
@@ -45,7 +45,7 @@ pub(crate) fn moved(message: &Message) -> MovedMessage {
     }
 }
 
-/// Changes the model at random and tells what was done.
+/// Changes the model at random and returns the change.
 pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> Change {
     let mut change = Change { modseq: model.highest_modseq + 1, ..Change::default() };
     model.step += 2;
@@ -68,7 +68,7 @@ pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> 
         free_from = message.offset + 1;
         let mut told = hit(rng, rates.moved);
         if told && rng.bool() {
-            // Its header has grown, or it stands where its neighbours do not.
+            // Its header has grown, or it moved apart from its neighbours.
             message.padding = rng.u32(..500);
             message.separator_len = rng.u32(30..50);
             message.offset += rng.u64(..100);
@@ -95,7 +95,7 @@ pub(crate) fn plan(model: &mut Model, rng: &mut fastrand::Rng, rates: Rates) -> 
     change
 }
 
-/// Adds a message at `offset` to the stretches, or to the last one.
+/// Adds a message at `offset` to the shifts, or to the last one.
 fn stretch(shifts: &mut Vec<Shift>, offset: u64, by: i64, rng: &mut fastrand::Rng) {
     let new_offset = offset.checked_add_signed(by).unwrap();
     let end = offset + rng.u64(1..3);
@@ -133,7 +133,7 @@ pub(crate) fn follow(
     known.follow(&change.moved, &follow)
 }
 
-/// A change that is too large for the log, whatever the size of the mailbox.
+/// Makes a change too large for the log, for any size of the mailbox.
 pub(crate) fn enlarge(change: &mut Change) {
     let end = change.shifts.last().map_or(0, |last| last.old_offset + last.len) + (1 << 50);
     let far = (0..limits::FOLLOW_ROWS_MAX as u64 + 1).map(|n| end + n * 2);
@@ -186,7 +186,7 @@ fn changes_are_followed() {
     check(20, 0, 30);
 }
 
-/// More messages than are held in memory, in mailboxes larger than are built in memory.
+/// More messages than fit into memory, in mailboxes larger than builds keep in memory.
 #[test]
 fn large_changes_are_followed() {
     for kind in [("native", "none"), ("memory", "zstd:1")] {
@@ -215,7 +215,7 @@ fn large_changes_are_followed() {
     }
 }
 
-/// A mailbox, and the change of it that `rates` and `is_large` say.
+/// Returns a mailbox, and a change of it according to `rates` and `is_large`.
 fn case(seed: u64, rates: Rates, is_large: bool) -> (MemVfs, Model, Model, Change) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let disk = MemVfs::new();
@@ -332,7 +332,7 @@ fn failing_calls() {
     }
 }
 
-/// The file for many messages cannot be made.
+/// The file for many messages cannot be created.
 #[test]
 fn a_folder_without_room_for_a_spool() {
     let (disk, before, after, change) = case(44, SOME, false);
@@ -390,9 +390,9 @@ fn a_crash_leaves_a_cache_that_is_right_or_none() {
                 let disk: Arc<dyn Vfs> = Arc::new(world.crash_at(point, seed));
                 let step = history.step_found(&disk, &mut rng);
                 found[usize::from(step.is_some())] += 1;
-                // With seed 1 everything is on the disk, as if the process had been killed.
+                // With seed 1 all writes are on the disk, as if the process had been killed.
                 if seed == 1 {
-                    // Records of expunged messages may be gone from a store before a new file no
+                    // Records of expunged messages may be removed from a store before a new file no
                     // longer names them.
                     let between = kind.0 != "native" && step.is_none();
                     assert!(step >= killed || between, "point {point}: {step:?}");
@@ -405,7 +405,7 @@ fn a_crash_leaves_a_cache_that_is_right_or_none() {
     }
 }
 
-/// The expunge of the first message, with everything behind it cut nearer: one entry of the log.
+/// The expunge of the first message, which moves everything behind it: one entry of the log.
 #[test]
 fn a_shift_of_everything_costs_as_much_as_one_message() {
     for messages in [1_000, 20_000] {

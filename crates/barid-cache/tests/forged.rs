@@ -1,4 +1,4 @@
-//! Cache files that were changed by somebody who knows how to make their checksums right.
+//! Cache files modified by an attacker who can compute their checksums.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::world::{ID, Model, build_as, cache_path, open, options};
 
-/// A packed cache, forged.
+/// Returns a forged packed cache.
 fn forged(messages: usize, forge: impl FnOnce(&mut Vec<u8>)) -> Arc<dyn Vfs> {
     let mut rng = fastrand::Rng::with_seed(47);
     let disk = MemVfs::new();
@@ -38,7 +38,7 @@ fn a_table_that_leads_two_columns_to_one_block() {
         let blocks = blocks.sum::<u64>() as usize;
         let table = word(bytes, 272) as usize;
         let end = table + 8 + 12 * blocks;
-        // The first block of the core rows is that of the first UIDs, which is far shorter.
+        // The first block of the core rows becomes that of the first UIDs, which is far shorter.
         bytes.copy_within(end - 12..end, table + 8);
         let checksum = xxh3_64_with_seed(&bytes[table + 8..end], word(bytes, 24));
         bytes[table..table + 8].copy_from_slice(&checksum.to_le_bytes());

@@ -26,7 +26,7 @@ fn two(seed: u64) -> Two {
     Two { first, second, model, rng }
 }
 
-/// The first to write wins; the other keeps what it found to itself.
+/// The first to write wins; the other keeps its changes in its process.
 #[test]
 fn both_find_a_change() {
     let Two { first, second, model, mut rng } = two(70);
@@ -37,7 +37,7 @@ fn both_find_a_change() {
     compare(&one, &model_one, &mut rng).unwrap();
     compare(&two, &model_two, &mut rng).unwrap();
     compare(&open(&second, &cache_path()), &model_one, &mut rng).unwrap();
-    // What the second knows stays with it from then on.
+    // Changes of the second stay in its process from then on.
     let two = change(&two, &mut model_two, &mut rng);
     compare(&two, &model_two, &mut rng).unwrap();
     let one = change(&one, &mut model_one, &mut rng);
@@ -45,7 +45,7 @@ fn both_find_a_change() {
     compare(&open(&second, &cache_path()), &model_one, &mut rng).unwrap();
 }
 
-/// A file that is replaced stays readable for those who opened it, and is not written any more.
+/// A replaced file stays readable for processes that have it open, and is not written any more.
 #[test]
 fn one_builds_anew() {
     let Two { first, second, model, mut rng } = two(71);
@@ -73,7 +73,7 @@ fn one_removes_the_cache() {
     assert_eq!(History::default().step_found(&second, &mut rng), None);
 }
 
-/// Who wants no writing writes nothing.
+/// A detached snapshot writes nothing to the file.
 #[test]
 fn a_detached_snapshot_writes_nothing() {
     let Two { first, second, model, mut rng } = two(73);
@@ -85,7 +85,7 @@ fn a_detached_snapshot_writes_nothing() {
     compare(&open(&second, &cache_path()), &model, &mut rng).unwrap();
 }
 
-/// Readers take no lock: whatever a writer is about, they see a state that was.
+/// Readers take no lock: they always see a state that existed, at any moment of a write.
 #[test]
 fn readers_while_one_writes() {
     let Two { first, second, mut model, mut rng } = two(74);
@@ -113,7 +113,7 @@ fn readers_while_one_writes() {
             std::thread::yield_now();
         }
         for _ in 0..60 {
-            // The model is known before the file can say it.
+            // The model is recorded before the file can have its state.
             let known = snapshot.clone();
             let mut detached = snapshot.clone();
             detached.detach();

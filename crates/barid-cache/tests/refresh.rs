@@ -1,5 +1,5 @@
-//! Columns written anew in the file that is there: what did not change is not copied, whoever has
-//! the file open keeps what it read, and a writer may be stopped anywhere.
+//! Rewritten columns in an existing file: unchanged parts are not copied, processes that have the
+//! file open keep their state, and a writer may be interrupted anywhere.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::world::{
     History, Model, build_as, cache_path, compare, compare_kept, open, options, scan_nothing,
 };
 
-/// Where the second header page is.
+/// Offset of the second header page.
 const SECOND_PAGE: u64 = 2048;
 
 const ALL: Rates = Rates { expunged: 0, changed: 50, moved: 100, shifted: 10 };
 const ONE_IN_TEN_GONE: Rates = Rates { expunged: 10, ..ALL };
 
-/// A disk with the cache of a mailbox of spans.
+/// Returns a disk with the cache of a mailbox of spans.
 fn built(messages: usize, kind: (&str, &str), rng: &mut fastrand::Rng) -> (MemVfs, Model) {
     let disk = MemVfs::new();
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
@@ -46,7 +46,7 @@ fn len(vfs: &Arc<dyn Vfs>) -> u64 {
 #[test]
 fn what_did_not_change_is_neither_read_nor_written() {
     const ROWS: u64 = 9_500;
-    // Of cores, of what is told of the messages, and of heads and first UIDs.
+    // Cores, restated messages, heads and first UIDs.
     const MOST: u64 = ROWS * (96 + 40) + 64 * 1024;
     let mut rng = fastrand::Rng::with_seed(60);
     let (disk, mut model) = built(ROWS as usize, ("native", "none"), &mut rng);
@@ -63,7 +63,7 @@ fn what_did_not_change_is_neither_read_nor_written() {
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
 }
 
-/// The same file serves until more of it is void than in use.
+/// The same file is reused until more of it is unused than used.
 #[test]
 fn files_do_not_grow_for_ever() {
     let kinds = [("native", "none"), ("native", "zstd:1"), ("memory", "none")];
@@ -83,14 +83,14 @@ fn files_do_not_grow_for_ever() {
                 snapshot = open(&vfs, &cache_path());
                 compare(&snapshot, &model, &mut rng).unwrap();
             }
-            // Columns become longer where they are packed: the first flags were more alike.
+            // Packed columns become longer: the first flags were more alike.
             assert!(len(&vfs) <= built_len * 9 / 4, "{} of {built_len}", len(&vfs));
             match inode(&vfs) {
                 inode if files.last() == Some(&inode) => refreshed += 1,
                 inode => files.push(inode),
             }
         }
-        // A store has records to lose where messages are gone.
+        // Records must be removed from a store if messages are gone.
         let is_copied = kind.0 != "native" && rates.expunged > 0;
         assert_eq!(refreshed > 0, !is_copied, "{kind:?}, {rates:?}");
         assert!(files.len() > 1, "{kind:?}, {rates:?}");
@@ -99,7 +99,7 @@ fn files_do_not_grow_for_ever() {
     }
 }
 
-/// A log of changes of the same messages, again and again, is compacted in the file.
+/// A log of repeated changes of the same messages is compacted in the file.
 #[test]
 fn a_long_log_is_compacted_in_place() {
     let mut rng = fastrand::Rng::with_seed(62);
@@ -119,7 +119,7 @@ fn a_long_log_is_compacted_in_place() {
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
     assert_eq!(inode(&vfs), inode_before);
 
-    // Another process, for which the log has become as long, does not do it again.
+    // Another process, whose log is as long, does not compact again.
     let ((late, mut then), len_before) = (before, len(&vfs));
     let change = plan(&mut then, &mut rng, Rates { changed: 30, ..rates });
     compare(&follow(&late, &then, &change).unwrap(), &then, &mut rng).unwrap();
@@ -127,7 +127,7 @@ fn a_long_log_is_compacted_in_place() {
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
 }
 
-/// Who has the file open reads on by the page that it knows, and does not write.
+/// A process that has the file open continues to read by its old page, and does not write.
 #[test]
 fn who_has_the_file_open_is_not_disturbed() {
     let mut rng = fastrand::Rng::with_seed(63);
@@ -158,8 +158,8 @@ fn who_has_the_file_open_is_not_disturbed() {
     }
 }
 
-/// The page that was being written when its writer was stopped: the one before counts, and all
-/// that is done then does not meet what the writer left.
+/// An interrupted write of a page leaves the page before it valid, and later writes are not
+/// affected by the torn page.
 #[test]
 fn a_torn_page_does_not_count() {
     let mut rng = fastrand::Rng::with_seed(64);

@@ -1,4 +1,4 @@
-//! What a build puts into a cache comes out of it.
+//! A cache returns what a build puts into it.
 
 use crate::world::{KINDS, Model, build_as, cache_path, compare, mem, open, options};
 

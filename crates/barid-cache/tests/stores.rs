@@ -1,4 +1,4 @@
-//! Caches whose records lie in key-value stores, and moving between stores.
+//! Caches with records in key-value stores, and moves between stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Cache {
     rng: fastrand::Rng,
 }
 
-/// A cache of some 300 messages, with a log.
+/// Returns a cache of some 300 messages, with a log.
 fn cache(seed: u64, kind: (&str, &str)) -> (Cache, Snapshot) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let disk = MemVfs::new();
@@ -34,7 +34,7 @@ fn cache(seed: u64, kind: (&str, &str)) -> (Cache, Snapshot) {
     (Cache { disk, vfs, model, rng }, snapshot)
 }
 
-/// The store of a cache.
+/// Returns the store of a cache.
 fn store(vfs: &Arc<dyn Vfs>, snapshot: &Snapshot) -> Store {
     let StoreKind::Kv(choice) = snapshot.options().store else { panic!("a store of its own") };
     let generation = snapshot.figures().unwrap().generation;
@@ -43,7 +43,7 @@ fn store(vfs: &Arc<dyn Vfs>, snapshot: &Snapshot) -> Store {
     Store::new(Arc::clone(vfs), PathBuf::from(path), choice)
 }
 
-/// The names of the stores' files, without locks and seals.
+/// Returns the number of the stores' files, without locks and seals.
 fn stores(disk: &MemVfs) -> usize {
     let mut count = 0;
     let dir = disk.open_dir(Path::new("/cache")).unwrap();
@@ -51,7 +51,7 @@ fn stores(disk: &MemVfs) -> usize {
     count
 }
 
-/// Does something to the records of a store behind its cache's back.
+/// Changes the records of a store without its cache.
 fn meddle(store: &Store, act: impl FnOnce(&mut Batch, &[(Vec<u8>, Vec<u8>)])) {
     let mut pairs = Vec::new();
     let mut reader = store.read().unwrap();
@@ -94,7 +94,7 @@ fn moving_nothing_moves_nothing() {
     assert!(none.is_none(), "of another mailbox");
     let same = snapshot.convert(&options(("memory", "zstd"))).unwrap().unwrap();
     assert_eq!(same.meta().generation, snapshot.meta().generation);
-    // Who has not seen the last change has no right to move it.
+    // A snapshot without the last change must not move the cache.
     let before = open(&vfs, &cache_path());
     let mut after = open(&vfs, &cache_path());
     after.restamp(after.meta().stamp, b"more").unwrap();
@@ -118,7 +118,7 @@ fn every_damaged_record_is_named() {
                 match count % 3 {
                     0 => batch.delete(key),
                     1 => batch.put(key, &value[..value.len() / 2]),
-                    // A record that is right, but another's.
+                    // A valid record, but that of another message.
                     _ => batch.put(key, &records[count].1),
                 }
                 rows.push(key.clone());
@@ -154,7 +154,7 @@ fn what_is_too_much_or_missing_is_told() {
     meddle(&store, |batch, _| batch.put(b"r\xff\xff\xff\xff", b"left behind"));
     let report = verify(Arc::clone(&vfs), &cache_path()).unwrap();
     assert_eq!((report.damage, report.stale_records as usize), (None, gone + 1));
-    // Without what it says of itself a store is none.
+    // A store without its description is invalid.
     meddle(&store, |batch, _| batch.delete(b"m"));
     let opened = open(&vfs, &cache_path());
     assert!(opened.record(0, &mut RecordBuf::default()).unwrap_err().is_damage());
@@ -192,7 +192,7 @@ fn a_dictionary_that_is_lost_is_told() {
     assert_eq!(report.dictionaries, []);
 }
 
-/// Another process built the cache anew while this one has the old one open.
+/// Another process built the cache again while this one has the old one open.
 #[test]
 fn who_comes_too_late_removes_nothing() {
     let (Cache { vfs, model, mut rng, .. }, _) = cache(105, ("memory", "none"));
@@ -203,8 +203,8 @@ fn who_comes_too_late_removes_nothing() {
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
 }
 
-/// When mail comes that looks otherwise, a new dictionary is made of it; what was there stays
-/// readable with the old one.
+/// A new dictionary is trained if the kind of mail changes; old records stay readable with the old
+/// one.
 #[test]
 fn a_dictionary_that_no_longer_fits_is_replaced() {
     let mut rng = fastrand::Rng::with_seed(106);
@@ -243,7 +243,7 @@ fn a_dictionary_that_no_longer_fits_is_replaced() {
     assert_eq!(verify(vfs, &cache_path()).unwrap().damage, None);
 }
 
-/// A power failure may bring back a store as it was before the last compaction.
+/// A power failure may bring back a store in its state before the last compaction.
 #[test]
 fn a_store_that_is_older_than_its_cache_is_damaged() {
     let mut rng = fastrand::Rng::with_seed(108);
@@ -274,7 +274,7 @@ fn a_store_that_is_older_than_its_cache_is_damaged() {
     assert!(error.is_damage(), "{error}");
 }
 
-/// A record that a killed process left half written is no process at work.
+/// A torn record of a killed process is not mistaken for an active writer.
 #[test]
 fn a_cache_with_a_torn_tail_is_moved() {
     let (Cache { disk, vfs, model, mut rng }, snapshot) = cache(109, KINDS[0]);
@@ -286,7 +286,7 @@ fn a_cache_with_a_torn_tail_is_moved() {
     compare(&open(&vfs, &cache_path()), &model, &mut rng).unwrap();
 }
 
-/// The stores of libraries, as far as those are here, on a disk.
+/// The stores of installed libraries, on a disk.
 #[test]
 fn stores_of_libraries_hold_caches() {
     let disk = TempDir::new();
@@ -325,7 +325,7 @@ fn stores_of_libraries_hold_caches() {
     assert_eq!(names, Vec::<String>::new());
 }
 
-/// A folder on the disk that is removed in the end.
+/// A folder on the disk that is removed at the end.
 struct TempDir(PathBuf);
 
 impl TempDir {

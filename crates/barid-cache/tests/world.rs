@@ -18,16 +18,16 @@ use barid_vfs::{MemVfs, Timestamp, Vfs};
 
 pub(crate) const ID: u128 = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321;
 
-/// One message as the model knows it.
+/// A message of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) uid: u32,
     pub(crate) header: Vec<u8>,
-    /// A file name, or nothing for a span.
+    /// A file name, or `None` for a span.
     pub(crate) name: Option<(Vec<u8>, bool)>,
     pub(crate) offset: u64,
     pub(crate) separator_len: u32,
-    /// Bytes of the header that the scan was not shown: padding that came later.
+    /// Bytes of the header that the scan did not pass: padding added later.
     pub(crate) padding: u32,
     pub(crate) body_len: u64,
     pub(crate) rfc822_size: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Model {
     pub(crate) uidnext: u32,
     pub(crate) highest_modseq: u64,
     pub(crate) step: u64,
-    /// An empty mailbox gets messages in one file.
+    /// `true` if an empty mailbox gets its messages in one file.
     pub(crate) spans: bool,
 }
 
@@ -74,7 +74,7 @@ impl Model {
         self.highest_modseq = self.highest_modseq.max(modseq);
     }
 
-    /// What a scan would report of the mailbox as it is.
+    /// Returns the report of a scan of the current mailbox.
     pub(crate) fn report(&self) -> ScanReport {
         ScanReport {
             stamp: self.stamp(),
@@ -123,7 +123,7 @@ pub(crate) fn mem() -> Arc<dyn Vfs> {
     Arc::new(MemVfs::new())
 }
 
-/// A message with a header that is plain, odd, empty or large.
+/// Returns a message with a header that is plain, odd, empty or large.
 pub(crate) fn message(rng: &mut fastrand::Rng, uid: u32, files: bool) -> Message {
     let flag = |rng: &mut fastrand::Rng| FlagSet::from_bits(rng.u8(..64));
     let name = files.then(|| {
@@ -190,7 +190,7 @@ fn header(rng: &mut fastrand::Rng, uid: u32) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Hands messages over as a scan would: in chunks, in any order; UIDs with them or afterwards.
+/// Passes messages as a scan would: in chunks, in any order; UIDs with them or afterwards.
 pub(crate) fn scan(sinks: &dyn Sinks, messages: &[Message], rng: &mut fastrand::Rng) -> Vec<Uid> {
     let late_uids = rng.bool();
     let mut chunks: Vec<(u32, &[Message])> = Vec::new();
@@ -251,7 +251,7 @@ pub(crate) fn location(message: &Message) -> Location<'_> {
     }
 }
 
-/// What caches can be made with, apart from the usual.
+/// Stores and compressions for caches in tests.
 pub(crate) const KINDS: &[(&str, &str)] = &[
     ("native", "none"),
     ("native", "lz4"),
@@ -263,7 +263,7 @@ pub(crate) const KINDS: &[(&str, &str)] = &[
     ("memory", "zstd+dict"),
 ];
 
-/// What a user asks for by these words.
+/// Returns the options with these names.
 pub(crate) fn options((store, compression): (&str, &str)) -> CacheOptions {
     CacheOptions {
         store: StoreKind::parse(store).unwrap(),
@@ -281,7 +281,7 @@ pub(crate) fn build(
     build_as(vfs, path, model, rng, &CacheOptions::default())
 }
 
-/// As [`build`], with options.
+/// Like [`build`], with options.
 pub(crate) fn build_as(
     vfs: &Arc<dyn Vfs>,
     path: &Path,
@@ -301,7 +301,7 @@ pub(crate) fn build_as(
     builder.finish(&report, &finish).unwrap()
 }
 
-/// Opens a cache that must be there.
+/// Opens a cache that must exist.
 pub(crate) fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Snapshot {
     match Snapshot::open(Arc::clone(vfs), path, ID).unwrap() {
         Opened::Fresh(snapshot) => snapshot,
@@ -309,7 +309,7 @@ pub(crate) fn open(vfs: &Arc<dyn Vfs>, path: &Path) -> Snapshot {
     }
 }
 
-/// Compares every value that a snapshot tells with the model; a failing read is returned.
+/// Compares every value of a snapshot with the model; returns a failing read.
 pub(crate) fn compare(
     snapshot: &Snapshot,
     model: &Model,
@@ -345,7 +345,7 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// Compares the mod-sequences that a scan from nothing would keep.
+/// Compares the mod-sequences that a scan from scratch would keep.
 pub(crate) fn compare_kept(snapshot: &Snapshot, model: &Model, rng: &mut fastrand::Rng) {
     let mut uids: Vec<u32> = (1..model.uidnext + 2).filter(|_| rng.u8(..4) > 0).collect();
     uids.extend((0..20).map(|_| rng.u32(1..model.uidnext + 2)));
@@ -403,7 +403,7 @@ fn compare_rows(snapshot: &Snapshot, model: &Model) -> Result<(), barid_cache::E
         assert_eq!(core.internal_date, message.internal_date);
         assert_eq!((core.sent_date.unix_seconds, core.sent_date_own), (sent, date.is_some()));
         assert_eq!(core.size, message.size());
-        // The size in CRLF is kept where it is near the stored one.
+        // The size in CRLF is stored if it is near the stored size.
         let near = |size: &u64| i32::try_from(*size as i64 - core.size as i64).is_ok();
         assert_eq!(core.rfc822_size, message.rfc822_size.filter(near));
         assert_eq!(core.key.0, message.key);
@@ -466,7 +466,7 @@ fn references(fields: &HeaderFields<'_>, seed: u64) -> Vec<IdHash> {
     }
 }
 
-/// The models of a mailbox at every step of its life: a snapshot must equal that of its stamp.
+/// The models of a mailbox at every step of its history: a snapshot must equal that of its stamp.
 #[derive(Default)]
 pub(crate) struct History(pub(crate) Vec<Model>);
 
@@ -475,8 +475,8 @@ impl History {
         self.0.push(model.clone());
     }
 
-    /// Opens what is on a disk. `None` if it is absent, known to be no use, or found to be damaged
-    /// while it is read; else the step whose values it gives, every one of them.
+    /// Opens the cache on a disk. Returns `None` if it is absent, unusable, or found to be damaged
+    /// while it is read; else the step to which all its values belong.
     pub(crate) fn step_found(&self, vfs: &Arc<dyn Vfs>, rng: &mut fastrand::Rng) -> Option<u64> {
         let opened = Snapshot::open(Arc::clone(vfs), &cache_path(), ID).unwrap();
         let Opened::Fresh(snapshot) = opened else { return None };
@@ -492,7 +492,7 @@ impl History {
 }
 
 impl History {
-    /// The model that a snapshot must equal.
+    /// Returns the model that a snapshot must equal.
     pub(crate) fn model_of(&self, snapshot: &Snapshot) -> Model {
         let step = snapshot.meta().stamp.files[0].size;
         self.0
@@ -503,7 +503,7 @@ impl History {
     }
 }
 
-/// A scan that finds nothing changed; the next step of the history.
+/// Makes a scan that finds no changes; the next step of the history.
 pub(crate) fn scan_nothing(
     known: &Snapshot,
     history: &mut History,

@@ -1,4 +1,4 @@
-//! Folders of stores that keep many files.
+//! Folders of stores with many files.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use barid_vfs::{FileType, Vfs};
 
 use crate::limits::STORE_FOLDERS_DEEP;
 
-/// Bytes allocated for the files of a folder; what cannot be read counts for nothing.
+/// Returns the bytes allocated for the files of a folder; unreadable files count as 0.
 pub(super) fn bytes(vfs: &dyn Vfs, path: &Path) -> u64 {
     let mut sum = 0;
     let _ = walk(vfs, path, 0, &mut |path, file_type| {
@@ -20,7 +20,7 @@ pub(super) fn bytes(vfs: &dyn Vfs, path: &Path) -> u64 {
     sum
 }
 
-/// Removes a folder with its files; tells how many there were.
+/// Removes a folder with its files; returns the number of files.
 pub(super) fn remove(vfs: &dyn Vfs, path: &Path) -> io::Result<u32> {
     let mut files = 0;
     walk(vfs, path, 0, &mut |path, file_type| {
@@ -33,7 +33,7 @@ pub(super) fn remove(vfs: &dyn Vfs, path: &Path) -> io::Result<u32> {
     Ok(files)
 }
 
-/// Visits what is in a folder, and the folder after that.
+/// Visits the content of a folder, and the folder after that.
 fn walk(
     vfs: &dyn Vfs,
     path: &Path,

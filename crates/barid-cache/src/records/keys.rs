@@ -1,4 +1,4 @@
-//! What stands in a store of records (`docs/formats/cache.md`, "Stores").
+//! The keys and values in a store of records (`docs/formats/cache.md`, "Stores").
 
 use std::path::{Path, PathBuf};
 
@@ -8,55 +8,55 @@ use crate::codec::{Put, Reader};
 use crate::header::RecordsHead;
 use crate::options::CacheOptions;
 
-/// The key of what the store says of itself.
+/// The key of the store's description.
 pub(crate) const ABOUT: &[u8] = b"m";
 /// The layout of a store.
 const VERSION: u32 = 1;
 /// The highest id of a dictionary.
 pub(crate) const DICTIONARY_MAX: u8 = u8::MAX;
 
-/// The key of a record.
+/// Returns the key of a record.
 pub(crate) fn record_key(number: u32) -> [u8; 5] {
     let [a, b, c, d] = number.to_be_bytes();
     [b'r', a, b, c, d]
 }
 
-/// The number in the key of a record.
+/// Returns the number in the key of a record.
 pub(crate) fn number_in(key: &[u8]) -> Option<u32> {
     let (b'r', number) = key.split_first()? else { return None };
     number.try_into().ok().map(u32::from_be_bytes)
 }
 
-/// The key of a dictionary.
+/// Returns the key of a dictionary.
 pub(crate) fn dictionary_key(id: u8) -> [u8; 2] {
     [b'd', id]
 }
 
-/// What the checksum of a record is seeded with: a record under another's number, of another
-/// generation or of another writing is none.
+/// Returns the seed of a record's checksum: a record with another number, generation or salt fails
+/// the check.
 pub(crate) fn seed(generation: u64, number: u32, salt: u32) -> u64 {
     (generation ^ (u64::from(salt) << 32 | u64::from(number))).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The file of a store.
+/// Returns the path of a store.
 pub(crate) fn store_path(cache: &Path, generation: u64, options: &CacheOptions) -> PathBuf {
     let mut path = cache.as_os_str().to_owned();
     path.push(format!(".{generation:016x}.{}", options.store.name()));
     PathBuf::from(path)
 }
 
-/// What a store says of itself.
+/// The description that a store contains of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) generation: u64,
-    /// Records that are there are numbered below this, even if the cache knows of fewer: those
-    /// were put by a writer that did not come to its end.
+    /// The lowest unassigned record number. It may be higher than that of the cache file: an
+    /// interrupted writer put the records between them.
     pub(crate) next: u32,
-    /// Dictionaries have the ids from 1 to this.
+    /// The highest id of a dictionary; ids start at 1.
     pub(crate) dictionary: u8,
     /// The records that were compressed right after the last training.
     pub(crate) at_training: RatioWatch,
-    /// Those since then.
+    /// The records compressed since then.
     pub(crate) since: RatioWatch,
 }
 
@@ -77,13 +77,13 @@ impl About {
         out
     }
 
-    /// Whether this is said by the store that a cache file means whose header page says `head`,
-    /// and not by an older state of it, which a power failure may bring back.
+    /// Returns `true` if the store belongs to the cache file with the header `head`, and is not an
+    /// older state of it, which a power failure may bring back.
     pub(crate) fn belongs_to(&self, head: &RecordsHead) -> bool {
         self.generation == head.generation && self.next >= head.next
     }
 
-    /// `None` for what is not of this version or not what was written.
+    /// Decodes a description; `None` if it has another version or differs from what was written.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
         (Reader(checksum).u64()? == xxhash_rust::xxh3::xxh3_64(body)).then_some(())?;
@@ -98,7 +98,7 @@ impl About {
     }
 }
 
-/// A dictionary as it is stored: with a checksum, since every record of it hangs on it.
+/// Returns the stored form of a dictionary: with a checksum, since many records depend on it.
 pub(crate) fn dictionary_value(generation: u64, id: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 8);
     out.put_u64(dictionary_checksum(generation, id, bytes));
@@ -106,7 +106,7 @@ pub(crate) fn dictionary_value(generation: u64, id: u8, bytes: &[u8]) -> Vec<u8>
     out
 }
 
-/// The bytes of a dictionary; `None` if they are not what was written.
+/// Returns the bytes of a dictionary; `None` if they differ from what was written.
 pub(crate) fn dictionary_in(generation: u64, id: u8, value: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader(value);
     let checksum = reader.u64()?;

@@ -1,4 +1,4 @@
-//! Records in a key-value store, read.
+//! Reading of records in a key-value store.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::limits::GATHER_BYTES_MAX;
 use crate::options::StoreKind;
 use crate::record::Record;
 
-/// The first window of a reading that may end early.
+/// The first window of a read that may end early.
 const WINDOW: usize = 256;
-/// The largest window: what is gathered of it stays in the processor's caches.
+/// The largest window: its gathered records stay in the processor's caches.
 const WINDOW_MAX: usize = 4_096;
-/// So many of the 256 records that share a prefix must be wanted for the prefix to be scanned.
+/// Requested records, of the 256 that share a prefix, from which on the prefix is scanned.
 const SCAN_MIN: usize = 48;
 
-/// The store of the records of one cache, opened when a record is wanted.
+/// The store of the records of one cache, opened when a record is requested.
 #[derive(Debug)]
 pub(crate) struct KvRecords {
     pub(crate) store: Store,
@@ -45,10 +45,10 @@ struct Session {
     ordered: bool,
 }
 
-/// What a store says of itself.
+/// The description in a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Promised {
-    /// Records are numbered below this, those of a writer that did not come to its end included.
+    /// The lowest unassigned record number, above those of interrupted writers.
     pub(crate) next: u32,
     pub(crate) dictionaries: Vec<u8>,
 }
@@ -62,7 +62,7 @@ impl Dictionaries {
         self.0.get(usize::from(id).checked_sub(1)?)?.clone()
     }
 
-    /// Reads those that `about` speaks of; a damaged one is left out.
+    /// Reads the dictionaries that `about` lists; leaves out damaged ones.
     fn read(reader: &mut Reader, about: &About) -> barid_kv::Result<Self> {
         let mut all = Vec::new();
         for id in 1..=about.dictionary {
@@ -77,18 +77,18 @@ impl Dictionaries {
     }
 }
 
-/// A wanted record by its place in the list, on the way to its bytes.
+/// A requested record with its index in the list, before it is read.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     at: HeapRef,
     index: u32,
 }
 
-/// Takes a wanted record's index and its bytes, or what is wrong; `false` ends the reading.
+/// A callback for a requested record's index and its bytes or damage; `false` ends the read.
 type Found<'a> = dyn FnMut(u32, std::result::Result<&[u8], Damage>) -> bool + 'a;
 
 impl KvRecords {
-    /// The records of a cache with this header, if they lie in a store.
+    /// Returns the records of a cache with this header, if they are in a store.
     pub(crate) fn of(vfs: &Arc<dyn Vfs>, cache: &Path, header: &Header) -> Option<Self> {
         let StoreKind::Kv(choice) = header.options.store else { return None };
         let head = header.records;
@@ -104,7 +104,7 @@ impl KvRecords {
         Error::damaged_store(self.store.path(), kind)
     }
 
-    /// An error of the store, as one of the cache.
+    /// Converts an error of the store to one of the cache.
     pub(crate) fn error(&self, error: barid_kv::Error) -> Error {
         use barid_kv::Error as Kv;
         match error {
@@ -130,14 +130,14 @@ impl KvRecords {
         Ok(Session { reader, decoder: Decoder::new(), dictionaries, generation, next, ordered })
     }
 
-    /// What the store says of itself.
+    /// Returns the description in the store.
     pub(crate) fn promised(&self) -> Result<Promised> {
         self.with(|session| {
             Ok(Promised { next: session.next, dictionaries: session.dictionary_ids() })
         })
     }
 
-    /// Does something in the session, which is opened if it is not open.
+    /// Runs `act` in the session, which is opened if necessary.
     fn with<T>(&self, act: impl FnOnce(&mut Session) -> barid_kv::Result<T>) -> Result<T> {
         let mut guard = self.session();
         let session = match &mut *guard {
@@ -218,7 +218,7 @@ impl RecordStore for KvRecords {
     }
 }
 
-/// Records one behind the other.
+/// Records stored one behind the other.
 struct Gathered {
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,
@@ -250,8 +250,8 @@ impl Session {
         known.filter_map(|(id, dictionary)| dictionary.as_ref().map(|_| id)).collect()
     }
 
-    /// Finds records in the order of their numbers: those of a prefix by a scan where many are
-    /// wanted and the store has them in order, others one by one.
+    /// Finds records in the order of their numbers: those of a prefix by a scan if many are
+    /// requested and the store has them in order, others one by one.
     fn fetch(&mut self, items: &mut [Item], found: &mut Found<'_>) -> barid_kv::Result<()> {
         if !items.is_sorted_by_key(|item| item.at.block) {
             items.sort_unstable_by_key(|item| item.at.block);
@@ -314,7 +314,7 @@ impl Session {
     }
 }
 
-/// Decodes a value and shows it.
+/// Decodes a value and passes it to the callback.
 fn show(
     item: &Item,
     value: &[u8],

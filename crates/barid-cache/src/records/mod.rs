@@ -1,4 +1,4 @@
-//! Where header records lie: in the blocks of the cache file, or in a key-value store beside it.
+//! The stores of header records: the blocks of the cache file, or a key-value store beside it.
 
 mod keys;
 mod kv;
@@ -15,65 +15,66 @@ use std::fmt::Debug;
 use crate::core_row::HeapRef;
 use crate::error::{Damage, Result};
 
-/// A record that is wanted.
+/// A requested record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted<'a> {
-    /// The one that the columns refer to so.
+    /// The record with this reference in the columns.
     Stored(HeapRef),
-    /// One of the log, which is at hand.
+    /// A record of the log, which is in memory.
     Here(&'a [u8]),
 }
 
-/// How a reading ended.
+/// The end of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// All were shown.
+    /// All records were passed to the visitor.
     Done,
-    /// The visitor has seen enough.
+    /// The visitor ended the read.
     Stopped,
-    /// None was shown: so many are too large to be held at once.
+    /// No records were passed: this many are too large for memory at once.
     TooMuch,
 }
 
-/// Takes the index of a wanted record and its bytes; `false` ends the reading.
+/// A callback for the index of a requested record and its bytes; `false` ends the read.
 pub(crate) type Show<'a> = dyn FnMut(usize, &[u8]) -> Result<bool> + 'a;
 
-/// Takes the index of a wanted record that is not what was written, and how.
+/// A callback for the index of a damaged record, and its damage.
 pub(crate) type Fault<'a> = dyn FnMut(usize, Damage) + 'a;
 
-/// What a store has, found by looking at all of it.
+/// The content of a store, found by reading all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// The numbers of the records, ascending; none for the native store.
+    /// The numbers of the records, ascending; empty for the native store.
     pub(crate) numbers: Vec<u32>,
     /// The dictionaries.
     pub(crate) dictionaries: Vec<u8>,
 }
 
-/// A place of header records.
+/// A store of header records.
 pub(crate) trait RecordStore: Debug + Send + Sync {
-    /// Shows records in the order given, whatever the order in which they are read.
+    /// Passes records to `show` in the given order, in whatever order they are read.
     ///
-    /// `few` says that others of the same neighbourhood will be wanted soon.
+    /// `few` announces requests for their neighbours soon.
     fn read(&self, wanted: &[Wanted<'_>], few: bool, show: &mut Show<'_>) -> Result<Read>;
 
-    /// How many records to ask for at a time: at first if not all may be wanted, and at most.
+    /// Returns the number of records to request at a time: first if not all may be needed, and at
+    /// most.
     fn windows(&self) -> (usize, usize);
 
-    /// Tells which of the records are not what was written.
+    /// Calls `fault` for each damaged record.
     ///
     /// # Errors
-    /// What makes it impossible to tell.
+    /// Returns an error that prevents the check.
     fn check(&self, wanted: &[HeapRef], fault: &mut Fault<'_>) -> Result<()>;
 
-    /// Looks at all that is there.
+    /// Reads the whole store and returns its content.
     fn contents(&self) -> Result<Contents>;
 
-    /// Ends what was begun in order to read.
+    /// Closes what was opened for reading.
     fn release(&self) {}
 }
 
-/// Shows what was gathered, in the order wanted.
+/// Passes gathered records to `show`, in the requested order.
 fn show_gathered(
     wanted: &[Wanted<'_>],
     bytes: &[u8],

@@ -7,10 +7,10 @@ use crate::error::{Damage, Error, Result};
 use crate::limits::{GATHER_BYTES_MAX, GATHER_ROWS_MAX};
 use crate::record::Record;
 
-/// One in how many records may lie in another block than the one before for records to be read as
-/// they come; if more do, they are gathered block by block first.
+/// Fewest records per change of block for reading them in the requested order; with more changes
+/// they are first gathered block by block.
 const SWITCHES_PER_ROWS: usize = 16;
-/// The first window of a reading that may end early.
+/// The first window of a read that may end early.
 const WINDOW: usize = 4096;
 
 impl RecordStore for Base {
@@ -60,7 +60,7 @@ impl Base {
         Record::framed(tail).ok_or_else(|| self.damaged(0, Damage::Bounds))
     }
 
-    /// Shows after collecting all records in the order of the file.
+    /// Passes records to `show` after collecting all of them in the order of the file.
     fn gather(&self, wanted: &[Wanted<'_>], show: &mut Show<'_>) -> Result<Read> {
         let stored = |index: &u32| match wanted[*index as usize] {
             Wanted::Stored(heap_ref) => Some((heap_ref.block, heap_ref.offset)),
@@ -85,7 +85,7 @@ impl Base {
     }
 }
 
-/// The block of a record; that of one of the log is none.
+/// Returns the block of a record; `u32::MAX` for one of the log.
 fn block(wanted: &Wanted<'_>) -> u32 {
     match wanted {
         Wanted::Stored(heap_ref) => heap_ref.block,

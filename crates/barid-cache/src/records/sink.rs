@@ -1,4 +1,4 @@
-//! What one thread puts into a store.
+//! The records that one thread puts into a store.
 
 use std::ops::Range;
 
@@ -8,24 +8,25 @@ use barid_kv::compress::{Encoder, RatioWatch};
 use super::keys::{record_key, seed};
 use crate::limits::KV_BATCH_LEN;
 
-/// Records on their way into a store, encoded and put in batches; the next sink goes on with them.
+/// Records on their way into a store, encoded and put in batches; the next sink continues with
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct KvSink {
-    /// What encodes, once it is known with which dictionary.
+    /// The encoder, after its dictionary is decided.
     pub(super) encoder: Option<Encoder>,
     pub(super) batch: Batch,
-    /// The record at hand.
+    /// The current record.
     pub(super) raw: Vec<u8>,
-    /// The numbers that are this sink's to give.
+    /// The numbers reserved for this sink.
     pub(super) numbers: Range<u32>,
     /// Records that wait for a dictionary.
     pub(super) held: Vec<u8>,
     held_lens: Vec<(u32, u32)>,
-    /// What was encoded.
+    /// Counts of the encoded records.
     pub(super) watch: RatioWatch,
 }
 
-/// What the frames of one writing have in common.
+/// Values common to the frames of one writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writing {
     pub(super) generation: u64,
@@ -33,13 +34,13 @@ pub(super) struct Writing {
 }
 
 impl KvSink {
-    /// Keeps the record at hand until there is a dictionary.
+    /// Stores the current record until the dictionary is decided.
     pub(super) fn hold(&mut self, number: u32) {
         self.held.extend_from_slice(&self.raw);
         self.held_lens.push((number, self.raw.len() as u32));
     }
 
-    /// Encodes what was held; `apply` is given batches that are full.
+    /// Encodes the stored records; passes full batches to `apply`.
     pub(super) fn encode_held<E>(
         &mut self,
         writing: Writing,
@@ -60,7 +61,7 @@ impl KvSink {
         Ok(())
     }
 
-    /// Encodes the record at hand into the batch. There is an encoder.
+    /// Encodes the current record into the batch. The encoder must exist.
     pub(super) fn encode(&mut self, writing: Writing, number: u32) {
         let Some(encoder) = &mut self.encoder else { return };
         let seed = seed(writing.generation, number, writing.salt);

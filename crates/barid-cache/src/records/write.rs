@@ -1,4 +1,4 @@
-//! Records in a key-value store, written.
+//! Writing of records to a key-value store.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::limits::{
 use crate::options::CacheOptions;
 use crate::random::random_u64;
 
-/// How many records a mailbox is taken to have whose end is not in sight.
+/// Assumed number of records of a mailbox while its end is unknown.
 const RECORDS_EXPECTED: usize = 50_000;
 
-/// Writes the records of a cache to its store, from any number of threads.
+/// A writer of the records of a cache to its store, for any number of threads.
 ///
 /// A new store that is dropped before [`KvWriter::keep`] is removed.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ pub(crate) struct KvWriter {
     next: AtomicU32,
     writer: Mutex<Option<Writer>>,
     queue: Mutex<Queue>,
-    /// Collects what a dictionary is made of, until there is one or it is known that there is none.
+    /// The samples for a dictionary, until it is trained or found useless.
     training: Mutex<Trainer>,
     dictionary: OnceLock<Option<Arc<Dictionary>>>,
-    /// Records that no row will name.
+    /// Records that no row will refer to.
     void: Mutex<Vec<u32>>,
     about: Mutex<About>,
     is_new: bool,
@@ -49,7 +49,7 @@ pub(crate) struct KvWriter {
 }
 
 impl KvWriter {
-    /// Makes a new store beside `cache`.
+    /// Creates a new store beside `cache`.
     pub(crate) fn create(
         vfs: &Arc<dyn Vfs>,
         cache: &Path,
@@ -71,8 +71,8 @@ impl KvWriter {
         Ok(Self::with(store, options, head, about, writer, true))
     }
 
-    /// Goes on with the store of a cache, whose `head` says which records count. What a writer put
-    /// there that did not come to its end is removed; `added` records at most are to come.
+    /// Continues the store of a cache with the valid records of `head`. Removes the records of an
+    /// interrupted writer; at most `added` records will be put.
     pub(crate) fn update(
         store: &Store,
         options: &CacheOptions,
@@ -91,7 +91,7 @@ impl KvWriter {
         let promised = head.next.saturating_add(added).saturating_add(KV_NUMBERS);
         let left_behind = head.next..about.next;
         about.next = about.next.max(promised);
-        // First of all, so that what follows is swept if this does not come to its end either.
+        // This comes first, so that the new records are removed if this writer is interrupted too.
         batch.put(ABOUT, &about.encode());
         for number in left_behind {
             batch.delete(&record_key(number));
@@ -159,7 +159,7 @@ impl KvWriter {
         Ok((HeapRef { block: number, offset: self.writing.salt }, value))
     }
 
-    /// The next number; they are handed out in stretches, so that keys mostly ascend.
+    /// Returns the next number; numbers are reserved in ranges, so that keys mostly ascend.
     fn number(&self, sink: &mut KvSink) -> Result<u32> {
         if let Some(number) = sink.numbers.next() {
             return Ok(number);
@@ -171,13 +171,13 @@ impl KvWriter {
         Ok(first)
     }
 
-    /// Gives the sink its encoder, unless the dictionary is still to be made.
+    /// Creates the encoder of the sink, unless the dictionary must still be trained.
     fn prepare(&self, sink: &mut KvSink) -> Result<bool> {
         if self.compression.method == Method::ZstdDict && self.dictionary.get().is_none() {
             let training = match self.training.try_lock() {
                 Ok(training) => Some(training),
                 Err(TryLockError::Poisoned(training)) => Some(training.into_inner()),
-                // Another trains: that takes its time, but not for ever.
+                // Another thread trains, which takes a while, but not for ever.
                 Err(TryLockError::WouldBlock) if sink.held.len() < KV_HELD_LEN => None,
                 Err(TryLockError::WouldBlock) => Some(lock(&self.training)),
             };
@@ -185,7 +185,7 @@ impl KvWriter {
                 && self.dictionary.get().is_none()
             {
                 training.add(&sink.raw);
-                // Long records are no samples: they alone would never be enough.
+                // Long records are not samples: alone they would never suffice.
                 if training.is_enough() || sink.held.len() >= KV_HELD_LEN {
                     self.train(&mut training)?;
                 }
@@ -194,7 +194,8 @@ impl KvWriter {
         self.equip(sink)
     }
 
-    /// Gives the sink its encoder if it is known which; encodes what was held.
+    /// Creates the encoder of the sink if the dictionary is decided; then encodes the stored
+    /// records.
     fn equip(&self, sink: &mut KvSink) -> Result<bool> {
         let dictionary = match (self.compression.method, self.dictionary.get()) {
             (Method::ZstdDict, None) => return Ok(false),
@@ -208,11 +209,11 @@ impl KvWriter {
         Ok(true)
     }
 
-    /// Makes a dictionary, or finds that none pays.
+    /// Trains a dictionary, or decides that none pays.
     fn train(&self, training: &mut Trainer) -> Result<()> {
         let mut samples = std::mem::replace(training, Trainer::new(0));
         if samples.is_enough() {
-            // More are on their way: a dictionary that costs little among many.
+            // More records will follow: the cost of a dictionary is spread over many.
             let mut of_many = Trainer::new(RECORDS_EXPECTED);
             of_many.merge(&samples);
             samples = of_many;
@@ -226,7 +227,7 @@ impl KvWriter {
         Ok(())
     }
 
-    /// Puts a dictionary under an id that none has, one that was put for nothing included.
+    /// Stores a dictionary under an unused id; ids of unused dictionaries count as used.
     fn store_dictionary(&self, bytes: &[u8]) -> Result<Option<Dictionary>> {
         let mut about = lock(&self.about);
         let mut writer = lock(&self.writer);
@@ -251,8 +252,8 @@ impl KvWriter {
         Ok(Some(dictionary))
     }
 
-    /// Applies a batch that ends a stretch of numbers, or lets it wait for the stretches before it:
-    /// a tree that is filled in order is half as large as one that is not.
+    /// Applies a batch that ends a range of numbers, or delays it until the ranges before it are
+    /// applied: a tree that is filled in order is half as large.
     fn apply_in_order(&self, last: u32, batch: &mut Batch) -> Result<()> {
         let mut queue = lock(&self.queue);
         let spare = queue.spare.pop().unwrap_or_default();
@@ -279,17 +280,18 @@ impl KvWriter {
         Ok(())
     }
 
-    /// An error of the store, as one of the cache.
+    /// Converts an error of the store to one of the cache.
     fn error(&self, error: barid_kv::Error) -> Error {
         if self.is_new { not_written(error) } else { Error::Store(error) }
     }
 
-    /// Removes records, at the end.
+    /// Schedules the removal of records, at the end.
     pub(crate) fn delete(&self, numbers: impl IntoIterator<Item = u32>) {
         lock(&self.void).extend(numbers);
     }
 
-    /// Puts what the sinks still have, and closes the store; it counts once a cache file names it.
+    /// Puts the remaining records of the sinks, and closes the store; it becomes valid when a cache
+    /// file names it.
     pub(crate) fn close(&self, sinks: Vec<KvSink>) -> Result<RecordsHead> {
         let mut watch = RatioWatch::new();
         if self.compression.method == Method::ZstdDict && self.dictionary.get().is_none() {
@@ -334,7 +336,7 @@ impl KvWriter {
         })
     }
 
-    /// Takes note that a cache file names the store.
+    /// Marks the store as named by a cache file.
     pub(crate) fn keep(mut self) {
         self.is_new = false;
     }
@@ -344,23 +346,23 @@ impl Drop for KvWriter {
     fn drop(&mut self) {
         lock(&self.writer).take();
         if self.is_new {
-            // What stays behind is removed by the next `CacheDir::prune`.
+            // A remaining store is removed by the next `CacheDir::prune`.
             let _ = self.store.remove();
         }
     }
 }
 
-/// Batches whose numbers come after some that are still to come.
+/// Batches that wait for batches with lower numbers.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The first number of which nothing was applied.
+    /// The lowest number that was not applied.
     expected: u32,
-    /// By their last numbers.
+    /// Waiting batches by their last numbers.
     waiting: BTreeMap<u32, Batch>,
     spare: Vec<Batch>,
 }
 
-/// The dictionary that new records were compressed with so far.
+/// Returns the dictionary of the latest records.
 fn current_dictionary(
     writer: &mut Writer,
     about: &About,
@@ -377,8 +379,8 @@ fn current_dictionary(
     Ok(dictionary)
 }
 
-/// An error of a store that is being made. Nothing of it was ever right, so nothing is damaged: it
-/// cannot be written, be it that the disk is full.
+/// Converts an error of a store that is being created. It has no valid content yet, so it cannot be
+/// damaged: the error is that it cannot be written, for example because the disk is full.
 fn not_written(error: barid_kv::Error) -> Error {
     use barid_kv::Error as Kv;
     use std::io::{Error as IoError, ErrorKind};
