@@ -108,8 +108,8 @@ impl Rounds<'_> {
         }
     }
 
-    /// Makes one run; in round 0 with memory samples. Written data is on the disk before the next
-    /// run.
+    /// Makes one run; in round 0 with memory samples. Data written by populating is on the disk
+    /// before the next run.
     fn step(&self, round: u32, key: &Key, work: Work, results: &mut Results) -> Result<()> {
         let system = self.system(key);
         if work == Work::Populate {

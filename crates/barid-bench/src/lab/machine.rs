@@ -55,7 +55,7 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the type of the file system that contains `folder`: that of the longest mount point
-/// above it, or of the last one mounted there.
+/// above it; of several mounts there, the last one.
 fn file_system<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
