@@ -40,7 +40,7 @@ pub(super) fn first_linked(state: &ThreadState, forest: &Forest) -> Vec<u32> {
     first
 }
 
-/// Returns all descendants of dummies, by dummy and place.
+/// Returns the children of all dummies, by dummy and stamp.
 fn children_of_dummies(state: &ThreadState) -> Vec<Entry> {
     let is_dummy = |parent: u32| parent != NONE && state.row_of[parent as usize] == NONE;
     let mut entries: Vec<Entry> = Vec::new();
