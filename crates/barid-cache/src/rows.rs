@@ -87,7 +87,7 @@ impl<const LEN: usize> Rows<LEN> {
         }
     }
 
-    /// Passes all rows to `visit`, many at a time, and removes them; the callback may change them.
+    /// Passes all rows to `show`, many at a time, and removes them; `show` may change them.
     pub(crate) fn drain(
         &mut self,
         spool: Option<&Spool>,

@@ -1,4 +1,4 @@
-//! Appending to the log: the only place where an existing cache file is written.
+//! Appending to the log. Only this file and `refresh.rs` write to an existing cache file.
 //!
 //! Readers take no lock. A writer locks `<cache>.lock`, opens the file again and checks that it is
 //! still the one that the snapshot reads, and that nobody appended since; it truncates a torn tail.

@@ -57,7 +57,7 @@ pub(crate) trait RecordStore: Debug + Send + Sync {
     /// `few` announces requests for their neighbours soon.
     fn read(&self, wanted: &[Wanted<'_>], few: bool, show: &mut Show<'_>) -> Result<Read>;
 
-    /// Returns the number of records to request at a time: first if not all may be needed, and at
+    /// Returns the numbers of records to request at a time: first if not all may be needed, and at
     /// most.
     fn windows(&self) -> (usize, usize);
 
