@@ -138,14 +138,14 @@ mod tests {
 
     const OWNER: u32 = 1000;
 
-    /// Replaces a file of `OWNER` with this mode as `user`. A file in memory keeps the mode that it
-    /// was made with.
-    fn check(user: u32, mode: u32, expected: Result<(), io::ErrorKind>) {
+    /// Replaces a file of `OWNER` with this mode as `user`, and compares the mode of the new one.
+    fn check(user: u32, mode: u32, expected: Result<u32, io::ErrorKind>) {
         let vfs = MemVfs::new().as_user(user);
         let path = Path::new("/new");
         let wanted = Ownership { uid: OWNER, gid: 0, mode, is_of_file: true };
-        let made = wanted.create(&vfs, path).map(drop).map_err(|error| error.kind());
-        assert_eq!(made, expected, "{mode:o}");
+        let made = wanted.create(&vfs, path).map_err(|error| error.kind());
+        let found = made.map(|file| file.metadata().unwrap());
+        assert_eq!(found.map(|found| found.mode), expected, "{mode:o}");
         if let Err(error) = vfs.metadata(path) {
             assert_eq!((error.kind(), expected.is_err()), (io::ErrorKind::NotFound, true));
         }
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn the_former_owner_keeps_his_access() {
-        check(OWNER, 0o600, Ok(()));
-        check(OWNER, 0o640, Ok(()));
-        check(1001, 0o660, Ok(()));
-        check(1001, 0o666, Ok(()));
+        check(OWNER, 0o600, Ok(0o600));
+        check(OWNER, 0o640, Ok(0o640));
+        check(1001, 0o660, Ok(0o660));
+        check(1001, 0o666, Ok(0o666));
         check(1001, 0o640, Err(io::ErrorKind::PermissionDenied));
         check(1001, 0o600, Err(io::ErrorKind::PermissionDenied));
     }

@@ -206,6 +206,22 @@ fn times() {
 }
 
 #[test]
+fn permission_bits() {
+    each("modes", |vfs, dir| {
+        let path = dir.join("file");
+        let file = put(vfs, &path, b"one");
+        for mode in [0o640, 0o755, 0o600] {
+            let before = file.metadata().unwrap();
+            file.set_mode(mode).unwrap();
+            let after = vfs.metadata(&path).unwrap();
+            assert_eq!((after.mode & 0o7777, after.modified), (mode, before.modified));
+            assert!(after.changed >= before.changed);
+            assert_eq!(file.metadata().unwrap(), after);
+        }
+    });
+}
+
+#[test]
 fn blocks_taken_out() {
     each("collapse", |vfs, dir| {
         let path = dir.join("f");

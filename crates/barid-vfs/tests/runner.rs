@@ -5,6 +5,7 @@ mod conformance;
 mod interrupted;
 mod locking;
 mod model;
+mod owners;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,6 @@ fn every_file_of_tests_is_run() {
     let found = names(&OsVfs, &dir);
     assert_eq!(
         found.into_iter().collect::<Vec<_>>(),
-        ["conformance.rs", "interrupted.rs", "locking.rs", "model.rs", "runner.rs"]
+        ["conformance.rs", "interrupted.rs", "locking.rs", "model.rs", "owners.rs", "runner.rs"]
     );
 }

@@ -128,6 +128,10 @@ impl File for MemFile {
         self.vfs.put_times(&self.node, accessed, modified)
     }
 
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.vfs.put_mode(&self.node, mode)
+    }
+
     fn xattr(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         Ok(self.vfs.get_xattr(&self.node, name))
     }

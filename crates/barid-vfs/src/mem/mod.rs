@@ -201,17 +201,36 @@ impl MemVfs {
         done.map(drop).map_err(|_| Errno::NOSPC.into())
     }
 
-    /// Changes the permission bits of a file or directory.
+    /// Changes the permission bits of a file or directory, whoever owns it.
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         let node = self.tree().find(ROOT, path, true)?.existing()?;
         let now = self.tick();
         let mut state = node.write();
-        state.meta.mode = mode;
+        change(&mut state.meta);
         state.meta.changed = now;
         self.record_meta(node.number, &state.meta);
         Ok(())
     }
 
+        self.change_meta(&node, |meta| meta.mode = mode);
+        Ok(())
+    }
+
+    /// Sets permission bits, as only the owner and the superuser may.
+    fn put_mode(&self, node: &Node, mode: u32) -> io::Result<()> {
+        self.check_owner(node)?;
+        self.change_meta(node, |meta| meta.mode = mode);
+        Ok(())
+    }
+
+    fn check_owner(&self, node: &Node) -> io::Result<()> {
+        match self.user != 0 && self.user != node.read().meta.uid {
+            true => Err(Errno::PERM.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn change_meta(&self, node: &Node, change: impl FnOnce(&mut Meta)) {
     fn put_xattr(&self, node: &Node, name: &str, value: &[u8], new: bool) -> io::Result<()> {
         if !self.shared.xattrs.load(Ordering::Relaxed) {
             return Err(Errno::NOTSUP.into());
@@ -228,7 +247,6 @@ impl MemVfs {
         state.meta.changed = now;
         let inode = node.number;
         self.record(|| Op::Xattr { inode, name: name.to_owned(), value: Some(value.to_vec()) });
-        Ok(())
     }
 
     fn get_xattr(&self, node: &Node, name: &str) -> Option<Vec<u8>> {
@@ -247,13 +265,8 @@ impl MemVfs {
     }
 
     fn put_times(&self, node: &Node, accessed: Timestamp, modified: Timestamp) -> io::Result<()> {
-        let now = self.tick();
-        let mut state = node.write();
-        if self.user != 0 && self.user != state.meta.uid {
-            return Err(Errno::PERM.into());
-        }
-        state.meta = Meta { accessed, modified, changed: now, ..state.meta };
-        self.record_meta(node.number, &state.meta);
+        self.check_owner(node)?;
+        self.change_meta(node, |meta| (meta.accessed, meta.modified) = (accessed, modified));
         Ok(())
     }
 
@@ -284,7 +297,7 @@ impl MemVfs {
     }
 
     /// The same world seen by a process of another user: what it makes is that user's, and only of
-    /// its own files may it set the times. At first the user is 1000.
+    /// its own files may it set times and permission bits. At first the user is 1000.
     #[must_use]
     pub fn as_user(&self, user: u32) -> Self {
         Self { shared: Arc::clone(&self.shared), pid: self.pid, user }

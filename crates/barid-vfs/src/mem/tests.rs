@@ -22,6 +22,23 @@ fn errno<T: std::fmt::Debug>(result: io::Result<T>) -> Errno {
 }
 
 #[test]
+fn permission_bits_and_times_are_the_owners() {
+    let (owner, other) = (world(), 1001);
+    let vfs = owner.as_user(other);
+    let file = vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE).unwrap();
+    let before = file.metadata().unwrap();
+    assert_eq!(errno(file.set_mode(0o666)), Errno::PERM);
+    assert_eq!(errno(file.set_times(before.modified, before.modified)), Errno::PERM);
+    assert_eq!(file.metadata().unwrap(), before);
+    for user in [0, super::USER] {
+        let vfs = owner.as_user(user);
+        vfs.open(Path::new("/a/b/x"), OpenOptions::WRITE).unwrap().set_mode(0o640).unwrap();
+        assert_eq!(file.metadata().unwrap().mode, 0o640);
+        owner.set_mode(Path::new("/a/b/x"), 0o600).unwrap();
+    }
+}
+
+#[test]
 fn names_move_and_vanish() {
     let vfs = world();
     let path = Path::new;
