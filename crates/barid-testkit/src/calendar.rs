@@ -68,6 +68,19 @@ impl Calendar {
         let Self { weekday, year, month, day, hour, minute, second } = Self::new(unix_seconds);
         format!("{weekday} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")
     }
+
+    /// Returns `` 1-Jan-2024 10:00:00 +0000`` in UTC, the form of mbx.
+    pub(crate) fn mbx(unix_seconds: i64) -> String {
+        let Self { year, month, day, hour, minute, second, .. } = Self::new(unix_seconds);
+        format!("{day:2}-{month}-{year} {hour:02}:{minute:02}:{second:02} +0000")
+    }
+
+    /// Returns `20240101100000+0000` in UTC, the form of mix.
+    pub(crate) fn mix(unix_seconds: i64) -> String {
+        let Self { year, month, day, hour, minute, second, .. } = Self::new(unix_seconds);
+        let month = MONTHS.iter().position(|name| *name == month).map_or(0, |at| at + 1);
+        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}+0000")
+    }
 }
 
 #[cfg(test)]

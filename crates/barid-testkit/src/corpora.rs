@@ -8,6 +8,7 @@
 //! If one is missing, a test gets a small generated one in its place (`own.rs`), with the same
 //! folders; with `CI=true` it fails. [`either`] returns the value that a test expects from each.
 
+mod clients;
 mod hostile;
 mod own;
 mod spam;
@@ -43,8 +44,8 @@ const ALIASES: &[(&str, &str)] = &[
 /// Finds a folder or file of the corpora: `name` is its path inside them (`linux-man/msgs`) or the
 /// name of a pack (`dev-list-man`, `dev-old-mips`, `dev-rich`, `dev-formats`, `dev-torture`).
 ///
-/// Returns `None` after [`skip_or_fail`] if it is missing and has no small replacement (mailboxes
-/// written by other programs, the test suites of others); the test then returns.
+/// Returns `None` after [`skip_or_fail`] if it is missing and has no small replacement (the test
+/// suites of others); the test then returns.
 ///
 /// # Panics
 ///

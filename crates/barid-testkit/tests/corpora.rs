@@ -13,7 +13,7 @@ fn every_pack_is_found() {
     check("dev-old-mips", 9_151, 400);
     check("dev-rich", 500, 100);
     check("spamassassin/ham", 4_397, 300);
-    check("uw-imap-formats/uw.mix", 4, 0);
+    check("uw-imap-formats/uw.mix", 4, 4);
     if let Some(torture) = corpora::files("dev-torture") {
         assert!(torture.len() > corpora::either("dev-torture", 1_300, 400), "{}", torture.len());
     }

@@ -31,9 +31,12 @@ fn what_c_client_wrote_is_read() {
     let manifest = corpora::read(&folder.join("manifest.tsv")).unwrap();
     let manifest = String::from_utf8(manifest).unwrap();
     let expected: Vec<_> = manifest.lines().skip(1).filter_map(manifest_line).collect();
+    let (all, pruned) = corpora::either("dev-formats", (411, (528, 825)), (120, (100, 251)));
+    // In the real one, what c-client made two messages of is behind these.
+    let plain = corpora::either("dev-formats", 400, all);
     for (name, count, uidnext) in [
-        ("uw.mbx", 411, 413),
-        ("uw-pruned.mbx", 528, 825),
+        ("uw.mbx", all, all as u32 + 2),
+        ("uw-pruned.mbx", pruned.0, pruned.1),
         ("uw-empty.mbx", 0, 1),
         ("test.mbx", 3, 4),
     ] {
@@ -49,11 +52,11 @@ fn what_c_client_wrote_is_read() {
         if name != "uw.mbx" {
             continue;
         }
-        // What c-client made two messages of is behind these.
-        for (number, flags, id) in &expected[..400] {
+        for (number, flags, id) in &expected[..plain] {
             // c-client had not made the keywords of the first one yet.
             let seen = &found.seen[number - 1];
-            let flags = if *number == 1 { "D-" } else { flags };
+            let without = flags.split_inclusive('-').next().unwrap();
+            let flags = if *number == 1 { without } else { flags };
             let shown = found.flags_of(seen).replace('R', "");
             let sorted = |text: &str| {
                 let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{hostile, spam, target_folder};
+use super::{clients, hostile, spam, target_folder};
 use crate::corpus::{Corpus, Profile};
 use crate::disk;
 
@@ -27,6 +27,8 @@ const SPAM: [(&str, u64, u64); 2] =
     [("spamassassin/spam", 106, 200), ("csdmc2010/not-in-spamassassin/spam", 107, 60)];
 /// Seed of the mail from which broken mail is made.
 const HOSTILE_SEED: u64 = 108;
+/// Seed of the mail in the layouts of c-client.
+const CLIENTS_SEED: u64 = 111;
 
 /// Returns the folder of the small corpora, which the first call writes.
 ///
@@ -51,6 +53,7 @@ fn all() -> Vec<(String, Vec<u8>)> {
     }
     let hostile = hostile::files(&Corpus::new(HOSTILE_SEED, 100));
     files.extend(hostile.into_iter().map(|(name, bytes)| (format!("torture/{name}"), bytes)));
+    files.extend(clients::files(CLIENTS_SEED));
     files
 }
 
