@@ -204,14 +204,6 @@ impl MemVfs {
     /// Changes the permission bits of a file or directory, whoever owns it.
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         let node = self.tree().find(ROOT, path, true)?.existing()?;
-        let now = self.tick();
-        let mut state = node.write();
-        change(&mut state.meta);
-        state.meta.changed = now;
-        self.record_meta(node.number, &state.meta);
-        Ok(())
-    }
-
         self.change_meta(&node, |meta| meta.mode = mode);
         Ok(())
     }
@@ -231,6 +223,13 @@ impl MemVfs {
     }
 
     fn change_meta(&self, node: &Node, change: impl FnOnce(&mut Meta)) {
+        let now = self.tick();
+        let mut state = node.write();
+        change(&mut state.meta);
+        state.meta.changed = now;
+        self.record_meta(node.number, &state.meta);
+    }
+
     fn put_xattr(&self, node: &Node, name: &str, value: &[u8], new: bool) -> io::Result<()> {
         if !self.shared.xattrs.load(Ordering::Relaxed) {
             return Err(Errno::NOTSUP.into());
@@ -247,6 +246,7 @@ impl MemVfs {
         state.meta.changed = now;
         let inode = node.number;
         self.record(|| Op::Xattr { inode, name: name.to_owned(), value: Some(value.to_vec()) });
+        Ok(())
     }
 
     fn get_xattr(&self, node: &Node, name: &str) -> Option<Vec<u8>> {
