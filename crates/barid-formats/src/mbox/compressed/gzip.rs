@@ -109,6 +109,10 @@ impl Gzip {
             self.skip(2)?;
         }
         *self.inflate = DecompressorOxide::default();
+        // A member that refers to text before its own finds the same whether the member before was
+        // read or not.
+        self.buffer.fill(0);
+        self.at = 0;
         (self.known, self.sum, self.len) = (0, Some(crc32fast::Hasher::new()), 0);
         self.state = State::Text;
         Ok(())
@@ -194,6 +198,52 @@ impl Decode for Gzip {
                 State::Damaged => return Err(Fault::Damaged),
                 State::End => return Ok(Decoded::End),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use barid_vfs::{MemVfs, OpenOptions, Vfs};
+
+    use super::*;
+
+    /// Decodes all text from a place on; returns it with the restart places and their offsets.
+    fn text_from(bytes: &[u8], place: &Place) -> (Vec<u8>, Vec<(usize, Place)>) {
+        let (vfs, path) = (MemVfs::new(), Path::new("/x"));
+        let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        let mut decoder = Gzip::new(Raw::new(Arc::from(file), place.raw), place);
+        let (mut text, mut places, mut buffer) = (Vec::new(), Vec::new(), [0; 100]);
+        loop {
+            match decoder.decode(&mut buffer, true) {
+                Ok(Decoded::Text(len)) => text.extend_from_slice(&buffer[..len]),
+                Ok(Decoded::Stop(place)) => places.push((text.len(), place)),
+                Ok(Decoded::End) | Err(_) => return (text, places),
+            }
+        }
+    }
+
+    /// A member whose first match lies before its own text, in that of the member before.
+    #[test]
+    fn a_member_does_not_see_the_one_before() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(b"of the first member").unwrap();
+        let mut bytes = encoder.finish().unwrap();
+        bytes.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+        // One block of fixed codes: three bytes from a distance of one, and its end.
+        bytes.extend_from_slice(&[0x03, 0x02, 0x00]);
+        bytes.extend_from_slice(&crc32fast::hash(b"rrr").to_le_bytes());
+        bytes.extend_from_slice(&3_u32.to_le_bytes());
+        let start = Place { raw: 0, block: None };
+        let (text, places) = text_from(&bytes, &start);
+        assert!(places.len() > 1);
+        for (offset, place) in &places {
+            assert_eq!(text_from(&bytes, place).0, text[*offset..], "{offset}");
         }
     }
 }

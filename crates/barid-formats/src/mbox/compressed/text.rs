@@ -95,7 +95,10 @@ impl Text {
             let stops = lock(points).wants(text);
             match decoder.decode(&mut self.recent[at..], stops) {
                 Ok(Decoded::Text(len)) => at += len,
-                Ok(Decoded::Stop(place)) => lock(points).add(text, &place)?,
+                Ok(Decoded::Stop(place)) => match lock(points).add(text, &place) {
+                    Ok(()) => {}
+                    Err(error) => break Err(error),
+                },
                 Ok(Decoded::End) => {
                     self.is_ended = true;
                     break Ok(());
