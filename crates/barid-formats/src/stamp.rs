@@ -70,6 +70,13 @@ impl Stamp {
         short.then(|| Duration::from_nanos(nanos.unsigned_abs()))
     }
 
+    /// Returns `true` if an equal stamp proves nothing yet, and will as soon as its files are old
+    /// enough; `false` also where one is dated ahead of the clock.
+    pub fn is_settling(&self) -> bool {
+        let nanos = (0..Self::RACY_FILES).map(|at| self.unsettled_nanos(at)).max();
+        (1..=Self::RACY_INTERVAL_NANOS).contains(&nanos.unwrap_or(0))
+    }
+
     fn unsettled_nanos(&self, at: usize) -> i64 {
         let file = &self.files[at];
         let latest = file.modified.max(file.changed).unix_nanos;
@@ -133,5 +140,19 @@ mod tests {
         check(100 * SECOND + 1, 100 * SECOND + 20_000_001, Racy::No);
         // A clock that was set back proves nothing.
         check(100 * SECOND + 1, 99 * SECOND, Racy::Possible);
+    }
+
+    #[test]
+    fn a_file_dated_ahead_of_the_clock_does_not_settle() {
+        const SECOND: i64 = 1_000_000_000;
+        let is_settling = |seconds: i64| {
+            let changed = Timestamp { unix_nanos: 100 * SECOND };
+            let file = FileStamp { inode: 1, size: 1, modified: changed, changed };
+            let taken = Timestamp { unix_nanos: seconds * SECOND };
+            let mut stamp = Stamp { taken, ..Stamp::default() };
+            stamp.files[0] = file;
+            stamp.is_settling()
+        };
+        assert_eq!([99, 100, 101, 102, 200].map(is_settling), [false, true, true, false, false]);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use barid_formats::{Format, Racy};
+use barid_formats::Format;
 use barid_vfs::{Vfs, Watch, WatchId};
 
 pub use seen::MailboxChange;
@@ -211,7 +211,7 @@ impl Watcher {
         let changes = watched.look(vfs);
         let is_watched = watched.polled.is_none() && changes.is_ok();
         let mut pause = if is_watched { WATCH_LOOK_INTERVAL } else { options.interval };
-        if changes.is_ok() && watched.mailbox.snapshot.meta().stamp.racy() == Racy::Possible {
+        if changes.is_ok() && watched.mailbox.snapshot.meta().stamp.is_settling() {
             pause = pause.min(WATCH_UNSETTLED);
         }
         watched.due = *clock + pause.max(WATCH_SETTLE);
