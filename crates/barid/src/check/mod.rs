@@ -12,7 +12,7 @@ use barid_formats::check::{self, CheckOptions};
 pub use barid_formats::check::{
     CheckReport, Damage, KeptRepair, KeptRepairState, RepairReport, Severity, UndoReport,
 };
-use barid_state::{Access, Identity, Ledger, Pending};
+use barid_state::{Access, Error as StateError, Identity, Ledger, Pending};
 use barid_vfs::Vfs;
 
 use crate::damaged_state::{acknowledge, state_damages};
@@ -34,17 +34,19 @@ pub fn check(vfs: &Arc<dyn Vfs>, spec: &MailboxSpec, options: &OpenOptions) -> R
     let dir = &options.state_dir;
     let pending = Pending::open(Arc::clone(vfs), dir, &identity)?;
     let mut ledger = Ledger::open(Arc::clone(vfs), dir, &identity, Access::ReadOnly)?;
-    // Reads all of it; an error is among what is told.
-    let _ = ledger.entries();
-    tell_state(&mut report, &pending, &ledger);
+    read_all(&mut ledger)?;
+    let damages = state_damages(&pending, &ledger);
+    report.is_repairable |= !damages.is_empty();
+    report.damages.extend(damages);
     Ok(report)
 }
 
-/// Adds what is wrong with the state of a mailbox.
-fn tell_state(report: &mut CheckReport, pending: &Pending, ledger: &Ledger) {
-    let damages = state_damages(pending, ledger);
-    report.is_repairable |= !damages.is_empty();
-    report.damages.extend(damages);
+/// Reads all of a ledger; its damage is in its notice from then on.
+fn read_all(ledger: &mut Ledger) -> Result<()> {
+    match ledger.entries() {
+        Ok(_) | Err(StateError::Damaged { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Mends what is wrong with a mailbox; what was interrupted in it is completed first. Damaged state
@@ -58,11 +60,21 @@ pub fn repair(
     spec: &MailboxSpec,
     options: &OpenOptions,
 ) -> Result<RepairReport> {
-    let mut work = Work::begin(vfs, spec, options)?;
-    let mut report = check::repair(vfs, spec, &check_options(options), &work.side_dir)?;
-    let _ = work.ledger.entries();
-    tell_state(&mut report.found, &work.pending, &work.ledger);
-    acknowledge(&mut work.pending, &mut work.ledger, LEDGER_LOCK_TIMEOUT)?;
+    let Work { side_dir, mut pending, mut ledger } = Work::begin(vfs, spec, options)?;
+    read_all(&mut ledger)?;
+    let mut damages = state_damages(&pending, &ledger);
+    let mut report = check::repair(vfs, spec, &check_options(options), &side_dir)?;
+    report.found.is_repairable |= !damages.is_empty();
+    // The mailbox is mended by now, so the report must reach the caller.
+    if !damages.is_empty()
+        && let Err(error) = acknowledge(&mut pending, &mut ledger, LEDGER_LOCK_TIMEOUT)
+    {
+        for damage in &mut damages {
+            damage.repair = None;
+            damage.what.push_str(&format!("; this cannot be acknowledged: {error}"));
+        }
+    }
+    report.found.damages.extend(damages);
     Ok(report)
 }
 
