@@ -109,7 +109,10 @@ impl Mailbox {
         let kept = planned.and_then(|plan| self.keep(expunge, &plan, options));
         let error = match kept {
             Err(error @ (Error::CannotKeep { .. } | Error::State(_) | Error::Io { .. })) => error,
-            Err(error @ Error::Mailbox(FormatError::MessageTooLarge { .. })) => error,
+            Err(
+                error
+                @ Error::Mailbox(FormatError::MessageTooLarge { .. } | FormatError::Io { .. }),
+            ) => error,
             kept => return kept,
         };
         let too_large = Some(self.bytes_of_messages(expunge)?);
