@@ -57,8 +57,8 @@ fn stopped(error: barid::Error, args: &CopyArgs) -> anyhow::Error {
     let barid::Error::ConversionStopped { next, .. } = error else { return error.into() };
     let hint = match next {
         Some(uid) => format!(
-            "`barid copy {} {uid}:* {}` goes on, with those of the UIDs from {uid} on that were \
-             given",
+            "`barid copy {} {uid}:* {}` with the same options goes on, with those of the UIDs from \
+             {uid} on that were given",
             visible(args.source.as_encoded_bytes()),
             visible(args.target.as_encoded_bytes()),
         ),

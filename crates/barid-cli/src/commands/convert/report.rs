@@ -76,13 +76,22 @@ impl Proofs {
         self.settle(OUTPUT_BUFFER_LEN);
     }
 
-    /// Makes the file durable; `hint` says what to do where that cannot be done.
+    /// Makes the file and its name durable; `hint` says what to do where that cannot be done.
     pub(super) fn finish(mut self, hint: &str) -> anyhow::Result<()> {
         self.settle(1);
-        self.written.and_then(|()| self.file.sync_all()).map_err(|error| {
+        let synced = self.written.and_then(|()| self.file.sync_all());
+        synced.and_then(|()| OsVfs.sync_dir(folder_of(&self.path))).map_err(|error| {
             let path = self.path.display();
             WithHint::error(format!("{path}: the proof cannot be written: {error}"), hint)
         })
+    }
+}
+
+/// Returns the folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 
