@@ -6,7 +6,7 @@ use barid_message::StructureReader;
 use barid_state::MessageKey;
 use barid_types::{BodyStructure, Uid};
 
-use crate::limits::{PIECE_LEN, PREFIX_QUOTES};
+use crate::limits::{BLOCK_LEN, PIECE_LEN, PREFIX_QUOTES};
 use crate::{Error, Mailbox, Result};
 
 /// A message without some of the bodies of its parts.
@@ -24,6 +24,15 @@ pub type TakePiece<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 /// Decides which bodies of parts without parts are kept.
 pub type KeepsBody<'a> = dyn Fn(&BodyStructure) -> bool + 'a;
 
+/// Where the next piece of a message begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct PiecesFrom {
+    /// Offset behind what was taken, separator and header included; 0 before the header.
+    offset: u64,
+    /// The last piece did not end with a line.
+    is_in_line: bool,
+}
+
 /// A message that is open, and its header as it is stored.
 struct Opened<'m> {
     message: OpenMessage<'m>,
@@ -32,30 +41,34 @@ struct Opened<'m> {
 }
 
 impl Mailbox {
-    /// Reads a message of any size piece by piece, the header first. Memory is bounded.
+    /// Reads a message of any size in pieces of some megabytes, the first of which begins with the
+    /// whole header. No lock is held while a piece is taken, and a message that moves meanwhile is
+    /// followed.
     ///
     /// # Errors
-    /// As [`Mailbox::read`]. If the message moves after the first piece, or can then not
-    /// be read on, the pieces before were sound.
+    /// As [`Mailbox::read`]; the pieces before were sound.
     pub fn read_pieces(
         &mut self,
         uid: Uid,
         read_as: ReadAs,
         take: &mut TakePiece<'_>,
     ) -> Result<()> {
-        let mut is_begun = false;
-        self.with_row(uid, &mut |mailbox, row| {
-            let read = mailbox.row_pieces(row, read_as, &mut |piece| {
-                is_begun = true;
-                take(piece)
-            });
-            match read {
-                Err(Error::Mailbox(FormatError::MessageGone { .. })) if is_begun => {
-                    Err(Error::KeepsChanging { path: mailbox.path().to_owned() })
-                }
-                read => read,
+        let (mut from, mut bytes) = (PiecesFrom::default(), Vec::new());
+        loop {
+            let (next, is_last) = self.with_row(uid, &mut |mailbox, row| {
+                bytes.clear();
+                let mut next = from;
+                let is_last = mailbox.row_pieces_from(row, read_as, &mut next, &mut |piece| {
+                    bytes.extend_from_slice(piece);
+                    bytes.len() < BLOCK_LEN
+                })?;
+                Ok((next, is_last))
+            })?;
+            if !take(&bytes) || is_last {
+                return Ok(());
             }
-        })
+            from = next;
+        }
     }
 
     /// Reads a message of any size without the bodies that `keeps` refuses.
@@ -73,38 +86,52 @@ impl Mailbox {
         read_as: ReadAs,
         take: &mut TakePiece<'_>,
     ) -> Result<()> {
-        let mut opened = self.open_row(row)?;
-        let mut at = opened.head.len() as u64;
-        let separator_len = opened.message.separator_len() as usize;
-        let mut piece = std::mem::take(&mut opened.head);
-        if read_as != ReadAs::Stored {
-            piece.drain(..separator_len);
-        }
+        self.row_pieces_from(row, read_as, &mut PiecesFrom::default(), take).map(drop)
+    }
+
+    /// [`Mailbox::row_pieces`] behind pieces that were read before. Returns `true` if the last
+    /// piece was taken; else `from` is behind those that were.
+    fn row_pieces_from(
+        &self,
+        row: u32,
+        read_as: ReadAs,
+        from: &mut PiecesFrom,
+        take: &mut TakePiece<'_>,
+    ) -> Result<bool> {
+        let Opened { mut message, head: mut piece } = self.open_row(row)?;
         let undoes_quotes = read_as == ReadAs::Message;
-        if undoes_quotes {
-            let len = piece.len();
-            self.format.unquote(&mut piece, len);
+        let mut takes = true;
+        if from.offset == 0 {
+            from.offset = piece.len() as u64;
+            if read_as != ReadAs::Stored {
+                piece.drain(..message.separator_len() as usize);
+            }
+            if undoes_quotes {
+                let len = piece.len();
+                self.format.unquote(&mut piece, len);
+            }
+            takes = take(&piece);
         }
-        let mut is_line_start = true;
-        while take(&piece) && at < opened.message.len() {
+        while takes && from.offset < message.len() {
             piece.clear();
             piece.resize(PIECE_LEN, 0);
-            let len = opened.message.read_at(&mut piece, at)?;
+            let len = message.read_at(&mut piece, from.offset)?;
             piece.truncate(len);
             if undoes_quotes {
                 // A piece ends with a line, so that no quoted one is cut.
                 let end = memchr::memrchr(b'\n', &piece).map(|end| end + 1);
-                let is_last = at + piece.len() as u64 == opened.message.len();
+                let is_last = from.offset + piece.len() as u64 == message.len();
                 piece.truncate(end.filter(|_| !is_last).unwrap_or(piece.len()));
-                at += piece.len() as u64;
+                from.offset += piece.len() as u64;
                 let ends_line = piece.ends_with(b"\n");
-                self.unquote_piece(&mut piece, is_line_start);
-                is_line_start = ends_line;
+                self.unquote_piece(&mut piece, !from.is_in_line);
+                from.is_in_line = !ends_line;
             } else {
-                at += piece.len() as u64;
+                from.offset += piece.len() as u64;
             }
+            takes = take(&piece);
         }
-        Ok(())
+        Ok(from.offset >= message.len())
     }
 
     /// Undoes the quoting of whole lines; what is not the start of a line is none.

@@ -30,6 +30,9 @@ pub(crate) const READ_ROOM_KEPT_LEN: usize = 4 << 20;
 /// Bytes of a large message that are read at once.
 pub(crate) const PIECE_LEN: usize = 256 << 10;
 
+/// Bytes of a message that are read before the mailbox is unlocked and somebody takes them.
+pub(crate) const BLOCK_LEN: usize = 4 << 20;
+
 /// One byte in so many of a body, at most, is a mark of quoting: a quoted line is `>From `.
 pub(crate) const PREFIX_QUOTES: u64 = 6;
 
