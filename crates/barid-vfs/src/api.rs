@@ -341,6 +341,13 @@ pub trait File: Debug + Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
     /// Makes content and all metadata durable (`fsync`).
     fn sync_all(&self) -> io::Result<()>;
+    /// Returns `true` if [`File::sync_all`] makes the name durable, too, by which this file was
+    /// created: then no `fsync` of its folder is needed after the first. ext4 and XFS do; neither
+    /// POSIX nor ext2 promises it.
+    ///
+    /// # Errors
+    /// The error of the file system.
+    fn syncs_name(&self) -> io::Result<bool>;
     /// Takes a lock on the whole file without waiting, or changes its mode; `false` if another
     /// holds it. Released when the file is dropped.
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool>;

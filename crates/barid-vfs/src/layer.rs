@@ -322,6 +322,10 @@ impl<H: Hook> File for LayerFile<H> {
         self.hook.before(CallKind::Sync, &self.path)?.sync(|| self.inner.sync_all())
     }
 
+    fn syncs_name(&self) -> io::Result<bool> {
+        self.inner.syncs_name()
+    }
+
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {
         self.hook.before(CallKind::Lock, &self.path)?;
         self.inner.try_lock(kind, mode)

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, Timespec, Timestamps, XattrFlags};
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom, StatxFlags, Timespec, Timestamps};
+use rustix::fs::{Gid, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::api::{
@@ -238,6 +238,13 @@ impl File for OsFile {
         Ok(retry_on_intr(|| rustix::fs::fsync(&self.0))?)
     }
 
+    /// `fstatfs`, and on ext4 `statx`.
+    fn syncs_name(&self) -> io::Result<bool> {
+        let kind = file_system_of(&self.0)?;
+        // A driver of ext2 proper has no times of birth.
+        Ok(SYNCS_NAMES.contains(&kind) && (kind != EXT || has_birth_time(&self.0)?))
+    }
+
     /// `F_OFD_SETLK` or `flock`. An exclusive `Fcntl` lock needs a file opened for writing.
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {
         match kind {
@@ -336,8 +343,7 @@ impl Dir for OsDir {
     }
 
     fn syncs_file_system(&self) -> io::Result<bool> {
-        let found = retry_on_intr(|| rustix::fs::fstatfs(&self.fd))?;
-        let kind = u64::from(found.f_type as u32);
+        let kind = file_system_of(&self.fd)?;
         Ok(TELLS_OF_ERRORS.contains(&kind) && kernel_is_at_least(5, 8))
     }
 
@@ -358,6 +364,25 @@ const ZFS: u64 = 0x2fc1_2fc1;
 
 /// The file systems whose `syncfs` tells of what could not be written, since Linux 5.8.
 const TELLS_OF_ERRORS: [u64; 5] = [BTRFS, EXT, F2FS, TMPFS, XFS];
+
+/// The file systems whose `fsync` of a new file makes its name durable: all metadata is in one log,
+/// in order. Of EXT only ext4, which without a log syncs the folder itself.
+const SYNCS_NAMES: [u64; 3] = [EXT, TMPFS, XFS];
+
+/// Returns the number of the kind of file system that a file is in.
+fn file_system_of(file: &OwnedFd) -> io::Result<u64> {
+    let found = retry_on_intr(|| rustix::fs::fstatfs(file))?;
+    Ok(u64::from(found.f_type as u32))
+}
+
+fn has_birth_time(file: &OwnedFd) -> io::Result<bool> {
+    let wanted = StatxFlags::BTIME;
+    match retry_on_intr(|| rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)) {
+        Ok(found) => Ok(found.stx_mask & wanted.bits() != 0),
+        Err(Errno::NOSYS) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
 
 /// Whether the kernel is of that release or a later one.
 fn kernel_is_at_least(major: u32, minor: u32) -> bool {

@@ -112,6 +112,18 @@ fn a_flag_costs_the_same_whatever_the_size() {
         assert!(large.3 <= 16 << 10, "{large:?}");
     }
 }
+#[test]
+fn an_append_to_an_mbox_costs_three_barriers() {
+    let (mut arena, vfs) = written(40);
+    vfs.inner().set_syncs_names(true);
+    let mut mailbox = arena.open();
+    arena.append(&mut mailbox, vec![Default::default()]);
+    let before = vfs.counts();
+    let (changed, _) = arena.append(&mut mailbox, vec![Default::default()]);
+    let cost = vfs.counts().since(&before);
+    assert_eq!((cost.of(CallKind::Sync), changed.figures.barriers), (3, 3));
+}
+
 
 #[test]
 fn after_an_append_no_more_than_the_end_is_read() {

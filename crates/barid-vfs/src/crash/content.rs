@@ -62,6 +62,7 @@ impl Inode {
             Op::SyncAll { .. } | Op::SyncDir { .. } => self.sync_all(),
             Op::Create { .. }
             | Op::Link { .. }
+            | Op::SyncName { .. }
             | Op::Unlink { .. }
             | Op::Rename { .. }
             | Op::SyncFileSystem => {}

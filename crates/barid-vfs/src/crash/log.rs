@@ -36,6 +36,8 @@ pub(crate) enum Op {
     SyncData { inode: u64 },
     /// `fsync` of a file.
     SyncAll { inode: u64 },
+    /// The name that the `fsync` of a new file made durable.
+    SyncName { inode: u64 },
     /// `fsync` of a directory.
     SyncDir { inode: u64 },
     /// `syncfs`.
@@ -43,9 +45,10 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Whether a crash right after it differs from one right before: times come with something.
+    /// Whether a crash right after it differs from one right before: times come with something, and
+    /// a name with the `fsync` of its file.
     pub(super) fn is_point(&self) -> bool {
-        !matches!(self, Self::Meta { .. })
+        !matches!(self, Self::Meta { .. } | Self::SyncName { .. })
     }
 
     /// Whether it makes something durable.
@@ -54,6 +57,7 @@ impl Op {
             self,
             Self::SyncData { .. }
                 | Self::SyncAll { .. }
+                | Self::SyncName { .. }
                 | Self::SyncDir { .. }
                 | Self::SyncFileSystem
         )
@@ -70,6 +74,7 @@ impl Op {
             | Self::Xattr { inode, .. }
             | Self::SyncData { inode }
             | Self::SyncAll { inode }
+            | Self::SyncName { inode }
             | Self::SyncDir { inode } => Some(*inode),
             Self::Link { .. }
             | Self::Unlink { .. }

@@ -19,7 +19,8 @@
 //!
 //! What barriers promise, which is less than any one file system does:
 //! - `sync_data` of a file: its bytes and size; its times only if the size changed.
-//! - `sync_all` of a file: times and attributes, too. Never its name.
+//! - `sync_all` of a file: times and attributes, too. Not its name, unless
+//!   [`MemVfs::set_syncs_names`](crate::MemVfs::set_syncs_names) says so: then the first it had.
 //! - `sync_dir`: the names created or removed in it, those renamed into it, and its attributes.
 //!   Not its own name in its parent: a new directory whose parent was not synced may vanish whole.
 //! - `sync_file_system`: everything.

@@ -34,6 +34,12 @@ impl Names {
                     *durable |= target_dir(op) == Some(*inode);
                 }
             }
+            Op::SyncName { inode: synced } => {
+                let is_name = |op: &Op| matches!(op, Op::Link { inode, .. } if inode == synced);
+                if let Some(first) = self.ops.iter().position(is_name) {
+                    self.durable[first] = true;
+                }
+            }
             Op::SyncFileSystem => self.durable.fill(true),
             _ => {}
         }

@@ -51,6 +51,51 @@ fn a_synced_file_without_a_synced_name_may_be_lost() {
 }
 
 #[test]
+fn where_names_come_with_their_files_a_synced_file_keeps_its_first_one() {
+    let ordered = disk(b"");
+    ordered.set_syncs_names(true);
+    let synced = |vfs: &MemVfs| {
+        let file = create(vfs, "/n");
+        file.write_all_at(b"new", 0).unwrap();
+        file.sync_all().unwrap();
+        assert!(file.syncs_name().unwrap());
+    };
+    check(&ordered, "/n", synced, &[Some(b"new")]);
+    // No other name, and nothing that only `sync_data` waited for.
+    let linked = |vfs: &MemVfs| {
+        synced(vfs);
+        vfs.hard_link(path("/n"), path("/second")).unwrap();
+        create(vfs, "/n").sync_all().unwrap();
+    };
+    check(&ordered, "/second", linked, &[None, Some(b"new")]);
+    let half = |vfs: &MemVfs| create(vfs, "/n").sync_data().unwrap();
+    check(&ordered, "/n", half, &[None, Some(b"")]);
+    let world = CrashVfs::lying(&ordered);
+    synced(&world.vfs());
+    assert!(world.crash_at(world.points(), 0).metadata(path("/n")).is_err());
+}
+
+#[test]
+fn permission_bits_are_kept_with_a_barrier_and_may_be_lost_before() {
+    let modes = |run: &dyn Fn(&dyn File)| {
+        let world = CrashVfs::new(&disk(b"old"));
+        run(create(&world.vfs(), "/f").as_ref());
+        let found = |seed| world.crash_at(world.points(), seed).metadata(path("/f"));
+        (0..SEEDS).map(|seed| found(seed).unwrap().mode).collect::<BTreeSet<u32>>()
+    };
+    let set = |file: &dyn File| {
+        file.set_mode(0o640).unwrap();
+        file.write_all_at(b"n", 0).unwrap();
+    };
+    assert_eq!(modes(&set), BTreeSet::from([0o600, 0o640]));
+    let synced = |file: &dyn File| {
+        set(file);
+        file.sync_all().unwrap();
+    };
+    assert_eq!(modes(&synced), BTreeSet::from([0o640]));
+}
+
+#[test]
 fn a_synced_file_system_loses_nothing() {
     let synced = |vfs: &MemVfs| {
         let dir = vfs.open_dir(path("/")).unwrap();

@@ -151,8 +151,16 @@ impl File for MemFile {
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.vfs.record(|| Op::SyncAll { inode: self.node.number });
+        let inode = self.node.number;
+        self.vfs.record(|| Op::SyncAll { inode });
+        if self.syncs_name()? {
+            self.vfs.record(|| Op::SyncName { inode });
+        }
         Ok(())
+    }
+
+    fn syncs_name(&self) -> io::Result<bool> {
+        Ok(self.vfs.shared.syncs_names.load(Ordering::Relaxed))
     }
 
     fn try_lock(&self, kind: LockKind, mode: LockMode) -> io::Result<bool> {

@@ -53,6 +53,7 @@ struct Shared {
     hard_links: AtomicBool,
     collapse: AtomicBool,
     syncs_file_system: AtomicBool,
+    syncs_names: AtomicBool,
     local: AtomicBool,
     boot_nanos: AtomicI64,
     collapses: AtomicBool,
@@ -87,6 +88,7 @@ impl MemVfs {
             hard_links: AtomicBool::new(true),
             collapse: AtomicBool::new(true),
             syncs_file_system: AtomicBool::new(true),
+            syncs_names: AtomicBool::new(false),
             local: AtomicBool::new(true),
             boot_nanos: AtomicI64::new(now.unix_nanos),
             collapses: AtomicBool::new(true),
@@ -135,6 +137,7 @@ impl MemVfs {
         copy.shared.random.store(self.shared.random.load(Ordering::Relaxed), Ordering::Relaxed);
         copy.set_xattrs(self.shared.xattrs.load(Ordering::Relaxed));
         copy.set_hard_links(self.shared.hard_links.load(Ordering::Relaxed));
+        copy.set_syncs_names(self.shared.syncs_names.load(Ordering::Relaxed));
         copy.set_local(self.shared.local.load(Ordering::Relaxed));
         copy.set_collapse(self.shared.collapse.load(Ordering::Relaxed));
         copy.set_collapses(self.shared.collapses.load(Ordering::Relaxed));
@@ -182,6 +185,11 @@ impl MemVfs {
     /// does.
     pub fn set_syncs_file_system(&self, supported: bool) {
         self.shared.syncs_file_system.store(supported, Ordering::Relaxed);
+    }
+
+    /// Sets whether an `fsync` of a new file makes its name durable; at first it does not.
+    pub fn set_syncs_names(&self, does: bool) {
+        self.shared.syncs_names.store(does, Ordering::Relaxed);
     }
 
     /// Sets what is left of the disk, in bytes; at first, and with `None`, there is no bound. What

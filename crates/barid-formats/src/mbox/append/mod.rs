@@ -4,8 +4,9 @@
 //! that all accept, and the owned fields at the end of the header as c-client writes them. A
 //! message loses the owned fields that it came with, as at Dovecot, and its `Content-Length`.
 //!
-//! **Order of writing.** All locks held: (1) a journal that says what is to be appended, and its
-//! name; `fsync` of both (`change/intent.rs`); (2) what is missing at the end of the file, the
+//! **Order of writing.** All locks held: (1) a journal that says what is to be appended
+//! (`change/intent.rs`), `fsync`; its folder, `fsync`, unless the first made its name durable
+//! ([`File::syncs_name`]); (2) what is missing at the end of the file, the
 //! messages and, where they get UIDs (`number.rs`), the raised last UID of `X-IMAPbase`; `fsync`,
 //! which is the commit point. Before that the first From_ line of an empty file is made durable,
 //! or a crash could leave what nobody takes for a mailbox. Then the journal goes, which nothing
@@ -101,7 +102,7 @@ impl<'a> Base<'a> {
 
 /// Appends messages to the file whose locks are held; the module's text says in which order. They
 /// get UIDs if what is believed of the file is true and allows it, or if it is empty and `base`
-/// tells of that. Costs three barriers.
+/// tells of that. Costs two barriers, a third where the name of a new file is not durable with it.
 ///
 /// # Errors
 /// [`Error::Io`]; the file is then as it was, or will be when it is opened next, but that UIDs may

@@ -280,18 +280,20 @@ impl JournalFile {
         self.over.is_some()
     }
 
-    /// Waits for it, gives it its place, and waits for that.
-    pub(super) fn sync(&mut self, places: &Places<'_>) -> Result<()> {
-        let Some((path, file)) = &mut self.file else { return Ok(()) };
+    /// Waits for it, gives it its place, and waits for that, unless its name is durable already.
+    /// Returns the number of barriers: one or two.
+    pub(super) fn sync(&mut self, places: &Places<'_>) -> Result<u64> {
+        let Some((path, file)) = &mut self.file else { return Ok(0) };
         file.sync_all().map_err(Error::at(&*path))?;
         if let Some(over) = &self.over {
             places.vfs.rename(path, &over.path).map_err(Error::at(&*path))?;
             path.clone_from(&over.path);
+        } else if file.syncs_name().map_err(Error::at(&*path))? {
+            return Ok(1);
         }
-        match path.parent() {
-            Some(dir) => places.vfs.sync_dir(dir).map_err(Error::at(dir)),
-            None => Ok(()),
-        }
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        places.vfs.sync_dir(dir).map_err(Error::at(dir))?;
+        Ok(2)
     }
 
     /// One that is there.

@@ -40,7 +40,8 @@ impl<'a> AppendJournal<'a> {
     /// Makes it durable what is to be appended, before the first byte is. `None` where no journal
     /// can be written at all: then messages are appended without.
     ///
-    /// Costs two barriers, and a third where the journal cannot stand beside the mailbox.
+    /// Costs a barrier, another where the name of a new file is not durable with the file, and
+    /// another where the journal cannot stand beside the mailbox.
     ///
     /// # Errors
     /// What the file system says; then there is no journal.
@@ -62,14 +63,13 @@ impl<'a> AppendJournal<'a> {
         let before = Tail { len, hash: hash.map_err(Error::at(places.mailbox))? };
         let intent = Intent { raise, ..intent.finish(id, origin, before) };
         let mut journal = JournalFile::of_append();
-        let mut barriers = 2;
         let written = journal
             .write(&places, &intent.to_bytes(), 0)
             .and_then(|()| journal.sync(&places))
-            .and_then(|()| Self::name(&places, locks, &journal, &id));
+            .and_then(|barriers| Ok((barriers, Self::name(&places, locks, &journal, &id)?)));
         match written {
-            Ok(is_named) => {
-                barriers += u64::from(is_named);
+            Ok((barriers, is_named)) => {
+                let barriers = barriers + u64::from(is_named);
                 Ok(Some(Self { places, locks, journal, is_named, barriers }))
             }
             Err(error) => {

@@ -1,6 +1,7 @@
 //! A change from its journal to its end: the order of everything that must be in order.
 //!
-//! 1. The journal, and its name; `fsync` of both.
+//! 1. The journal, and its name; `fsync` of both, or of the journal alone where that is enough
+//!    ([`File::syncs_name`]).
 //! 2. The attribute that names it, if bytes move; ranges are collapsed (`collapse.rs`); the file
 //!    grows to what it needs; `fsync`; GROWN in the journal, `fdatasync`.
 //! 3. Steps (`apply.rs`).
@@ -64,8 +65,8 @@ impl Work<'_> {
         self.journal.materialize(&self.places)?;
         // What is needed later is there before anything is begun.
         self.journal.reserve(&self.places, self.header.foreign_at())?;
-        self.barriers += 2;
-        self.journal.sync(&self.places)
+        self.barriers += self.journal.sync(&self.places)?;
+        Ok(())
     }
 
     /// Does what is left of the change.

@@ -169,18 +169,21 @@ fn every_variant_takes_them() {
 }
 
 #[test]
-fn a_batch_costs_three_barriers() {
-    let disk = MemVfs::new();
-    World::on(Arc::new(disk.clone())).write(file("0000000009").as_bytes());
-    let counting = CountingVfs::new(disk.clone());
-    let world = World { vfs: Arc::new(counting.clone()), ..World::on(Arc::new(disk)) };
-    let known = world.scan();
-    let before = counting.counts().of(CallKind::Sync);
-    let messages = vec![message(b"A: 2\n\ntext\n"); 1000];
-    let appended = append(&world.mailbox(), &messages, &known).unwrap();
-    assert_eq!(counting.counts().of(CallKind::Sync) - before, 3);
-    assert_eq!(appended.barriers, 3);
-    assert_eq!(uids(&appended).last(), Some(&Some(1009)));
+fn a_batch_costs_two_barriers_or_three() {
+    for (syncs_names, barriers) in [(true, 2), (false, 3)] {
+        let disk = MemVfs::new();
+        disk.set_syncs_names(syncs_names);
+        World::on(Arc::new(disk.clone())).write(file("0000000009").as_bytes());
+        let counting = CountingVfs::new(disk.clone());
+        let world = World { vfs: Arc::new(counting.clone()), ..World::on(Arc::new(disk)) };
+        let known = world.scan();
+        let before = counting.counts().of(CallKind::Sync);
+        let messages = vec![message(b"A: 2\n\ntext\n"); 1000];
+        let appended = append(&world.mailbox(), &messages, &known).unwrap();
+        assert_eq!(counting.counts().of(CallKind::Sync) - before, barriers);
+        assert_eq!(appended.barriers, barriers);
+        assert_eq!(uids(&appended).last(), Some(&Some(1009)));
+    }
 }
 
 /// Appends two messages that are to have UIDs 5 and 9 to an empty mailbox.

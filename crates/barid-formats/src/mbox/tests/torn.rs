@@ -52,6 +52,7 @@ impl Begun {
     fn new(variant: Variant, texts: &[String]) -> Self {
         let disk = MemVfs::new();
         let old = stored(variant, "Subject: old\n\nold body\n");
+        disk.set_syncs_names(variant == Variant::Mboxrd);
         World::on(Arc::new(disk.clone())).write(old.as_bytes());
         disk.sync_dir(Path::new("/mail")).unwrap();
         let crashing = CrashVfs::new(&disk);

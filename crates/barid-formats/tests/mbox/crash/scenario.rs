@@ -243,6 +243,7 @@ impl Scenario {
             _ => {}
         }
         self.disk.set_collapse(rng.u32(..3) > 0);
+        self.disk.set_syncs_names(self.seed.is_multiple_of(2));
     }
 
     /// What makes it repeatable, for a message.
