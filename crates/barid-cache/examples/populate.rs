@@ -170,7 +170,7 @@ impl Header {
         ScannedMessage {
             uid: Uid::new(number + 1),
             location: if files {
-                Location::File { name: &self.name, in_new: false }
+                Location::File { name: &self.name, in_new: false, mark: 0 }
             } else {
                 let offset = u64::from(number) * 4000;
                 Location::Span { offset, separator_len: 44, header_len, body_len: 1600 }

@@ -131,7 +131,7 @@ fn fill(sinks: &dyn Sinks, messages: &[Message]) {
 fn scanned(number: u32, message: &Message) -> ScannedMessage<'_> {
     ScannedMessage {
         uid: Uid::new(number + 1),
-        location: Location::File { name: &message.name, in_new: false },
+        location: Location::File { name: &message.name, in_new: false, mark: 0 },
         header: &message.header,
         size: message.size,
         rfc822_size: None,

@@ -35,6 +35,8 @@ pub enum Place {
     File {
         /// `true` if it is in `new`.
         in_new: bool,
+        /// Its mark, as in [`barid_formats::Location::File`].
+        mark: u32,
     },
     /// A part of a file with many messages, as [`barid_formats::Location::Span`].
     Span {
@@ -106,7 +108,9 @@ impl Core {
         let fallback =
             SentDate { unix_seconds: date.unix_seconds, zone_minutes: date.zone_minutes };
         let (place, name_len) = match message.location {
-            Location::File { name, in_new } => (Place::File { in_new }, name.len() as u32),
+            Location::File { name, in_new, mark } => {
+                (Place::File { in_new, mark }, name.len() as u32)
+            }
             Location::Span { offset, separator_len, header_len, body_len } => {
                 (Place::Span { offset, separator_len, header_len, body_len }, 0)
             }
@@ -137,7 +141,7 @@ impl Core {
     fn bits(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let place = match self.place {
-            Place::File { in_new } => BIT_FILE | bit(in_new, BIT_IN_NEW),
+            Place::File { in_new, .. } => BIT_FILE | bit(in_new, BIT_IN_NEW),
             Place::Span { .. } => 0,
         };
         place
@@ -155,7 +159,7 @@ impl Core {
     pub(crate) fn encode(&self) -> [u8; CORE_ROW_LEN] {
         let mut row = [0; CORE_ROW_LEN];
         let (span_offset, length, body_len) = match self.place {
-            Place::File { .. } => (self.name.bits(), self.name_len, 0),
+            Place::File { mark, .. } => (self.name.bits(), self.name_len, mark.into()),
             Place::Span { offset, separator_len, body_len, .. } => {
                 (offset, separator_len, body_len)
             }
@@ -188,7 +192,7 @@ impl Core {
         let header_len = u32_at(row, 80);
         let is_file = bits & BIT_FILE != 0;
         let place = if is_file {
-            Place::File { in_new: bits & BIT_IN_NEW != 0 }
+            Place::File { in_new: bits & BIT_IN_NEW != 0, mark: u32_at(row, 72) }
         } else {
             Place::Span {
                 offset: u64_at(row, 64),

@@ -152,8 +152,8 @@ impl Overlay {
             core.flags = change.flags;
             core.keywords = change.keywords;
             core.modseq = change.modseq;
-            if let (Some((_, in_new)), Place::File { .. }) = (change.file, core.place) {
-                core.place = Place::File { in_new };
+            if let (Some((_, in_new)), Place::File { mark, .. }) = (change.file, core.place) {
+                core.place = Place::File { in_new, mark };
             }
         }
         if let Some(place) = self.places.get(&physical) {
@@ -266,10 +266,10 @@ impl Overlay {
         }
         let added = &mut self.added[(row.physical - self.base_rows) as usize];
         (added.core.flags, added.core.keywords, added.core.modseq) = (flags, keywords, modseq);
-        if let (Some((name, in_new)), Place::File { .. }) = (file, added.core.place) {
+        if let (Some((name, in_new)), Place::File { mark, .. }) = (file, added.core.place) {
             added.name = name;
             added.core.name_len = name.len as u32;
-            added.core.place = Place::File { in_new };
+            added.core.place = Place::File { in_new, mark };
         }
     }
 }

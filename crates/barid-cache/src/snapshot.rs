@@ -477,7 +477,7 @@ impl CoreCursor<'_> {
 /// Returns the location of a message, with the file name `name` if it has one.
 pub(crate) fn location_of<'a>(core: &Core, name: &'a [u8]) -> Location<'a> {
     match core.place {
-        Place::File { in_new } => Location::File { name, in_new },
+        Place::File { in_new, mark } => Location::File { name, in_new, mark },
         Place::Span { offset, separator_len, header_len, body_len } => {
             Location::Span { offset, separator_len, header_len, body_len }
         }

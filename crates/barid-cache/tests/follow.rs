@@ -253,7 +253,7 @@ fn what_contradicts_itself_is_refused() {
         check(&|change| change.moved.last_mut().unwrap().uid = Uid::MAX, &mut rng);
         check(&|change| change.expunged[0] = change.moved[0].uid, &mut rng);
         check(&|change| change.shifts.reverse(), &mut rng);
-        let file = Location::File { name: b"1", in_new: false };
+        let file = Location::File { name: b"1", in_new: false, mark: 0 };
         check(&|change| change.moved[0].location = file, &mut rng);
         follow(&open(&vfs, &cache_path()), &after, &good).unwrap();
         compare(&open(&vfs, &cache_path()), &after, &mut rng).unwrap();

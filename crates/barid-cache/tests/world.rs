@@ -241,7 +241,7 @@ fn scanned(message: &Message, late_uids: bool) -> ScannedMessage<'_> {
 
 pub(crate) fn location(message: &Message) -> Location<'_> {
     match &message.name {
-        Some((name, in_new)) => Location::File { name, in_new: *in_new },
+        Some((name, in_new)) => Location::File { name, in_new: *in_new, mark: 7 },
         None => Location::Span {
             offset: message.offset,
             separator_len: message.separator_len,

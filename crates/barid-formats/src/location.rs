@@ -9,6 +9,8 @@ pub enum Location<'a> {
         name: &'a [u8],
         /// Whether it is in `new` rather than `cur`.
         in_new: bool,
+        /// A mark by which a Maildir recognises it under another name; 0 if it has none.
+        mark: u32,
     },
     /// A stretch of a file that holds many messages.
     Span {

@@ -23,6 +23,7 @@ use crate::{
 pub(crate) struct Cached {
     pub(crate) name: Vec<u8>,
     pub(crate) in_new: bool,
+    pub(crate) mark: u32,
     pub(crate) flags: FlagSet,
     pub(crate) mask: KeywordMask,
     pub(crate) key: MessageKey,
@@ -34,7 +35,7 @@ pub(crate) struct Cached {
 
 impl Cached {
     pub(crate) fn location(&self) -> Location<'_> {
-        Location::File { name: &self.name, in_new: self.in_new }
+        Location::File { name: &self.name, in_new: self.in_new, mark: self.mark }
     }
 }
 
@@ -79,12 +80,13 @@ impl Sinks for Remember {
 
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError> {
-        let Location::File { name, in_new } = message.location else {
+        let Location::File { name, in_new, mark } = message.location else {
             unreachable!("because a message is a file");
         };
         let cached = Cached {
             name: name.to_vec(),
             in_new,
+            mark,
             flags: message.flags,
             mask: message.keywords,
             key: message.key,

@@ -181,7 +181,7 @@ fn places_that_are_none_are_refused() {
             span(1 << 40, separator_len, header_len, body_len),
             span(offset, 0, 0, 0),
             span(offset + 1, separator_len, header_len, body_len),
-            Location::File { name: b"x", in_new: false },
+            Location::File { name: b"x", in_new: false, mark: 0 },
         ];
         let mut buffer = Vec::new();
         let all: Vec<_> = bad.into_iter().chain(world.locations()).collect();

@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub(super) flags: FlagSet,
     /// Whether it was in `new`.
     pub(super) in_new: bool,
+    /// The mark of its file ([`name::mark`]), 0 if that is not known.
+    pub(super) mark: u32,
     /// Its keywords.
     pub(super) keywords: KeywordMask,
     /// Its file.
@@ -71,7 +73,7 @@ impl Before {
         before.rows.reserve(known.len() as usize);
         let mut sound = before.uidvalidity.is_some();
         sink_error(known.visit(0, &mut |message| {
-            let Location::File { name, in_new } = message.location else {
+            let Location::File { name, in_new, mark } = message.location else {
                 sound = false;
                 return false;
             };
@@ -83,6 +85,7 @@ impl Before {
                 uid: message.uid,
                 flags: message.flags,
                 in_new,
+                mark,
                 keywords: message.keywords,
                 name,
                 key: message.key.0,
@@ -107,20 +110,6 @@ impl Before {
             let name = self.rows[at as usize].name;
             name.hash == hash && self.names.base(name) == base
         })
-    }
-
-    /// The mark of each row whose base name mbsync may still add its field to, in their order; 0
-    /// for one that is not known.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, u32)> {
-        let marks = self.state.as_ref().map_or(&[][..], |state| &state.marks);
-        let plain = |row: &Row| row.name.hash == row.name.stem_hash;
-        let count = self.rows.iter().filter(|row| plain(row)).count();
-        // Of very many only the last are known; where there are more marks than rows none holds.
-        let unknown = count.saturating_sub(marks.len());
-        let marks = if marks.len() > count { &[][..] } else { marks };
-        let marks = std::iter::repeat_n(0, unknown).chain(marks.iter().copied());
-        let rows = self.rows.iter().enumerate().filter(move |(_, row)| plain(row));
-        rows.map(|(at, _)| at).zip(marks.chain(std::iter::repeat(0)))
     }
 
     /// The highest UID of a row, 0 if there is none.

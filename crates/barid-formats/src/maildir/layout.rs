@@ -53,9 +53,6 @@ pub(super) const ORPHANS_MAX: usize = 16_384;
 /// Messages that could not be read that the state remembers; beyond, the next scan reads the whole
 /// Maildir anew.
 pub(super) const UNREAD_MAX: usize = 16_384;
-/// Messages whose files are remembered so that they are recognised when mbsync renames them; of
-/// more the last.
-pub(super) const MARKS_MAX: usize = 65_536;
 /// Messages that cannot be read that are named; more are only counted.
 pub(super) const UNREAD_NAMED_MAX: usize = 100;
 /// Defects that a report holds at most.

@@ -106,7 +106,7 @@ impl Dirs {
 impl Maildir {
     /// Opens the file of a message.
     fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>)> {
-        let Location::File { name, in_new } = location else {
+        let Location::File { name, in_new, .. } = location else {
             return Err(Error::MessageGone { path: self.path.clone(), offset: 0 });
         };
         let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
@@ -203,7 +203,7 @@ impl Mailbox for Maildir {
 
     /// Files of a Maildir are not changed in place, by nobody.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
-        let Location::File { name, in_new } = location else { return Ok(false) };
+        let Location::File { name, in_new, .. } = location else { return Ok(false) };
         let path = path_of(if *in_new { &self.paths.new } else { &self.paths.cur }, name);
         Ok(crate::files::link(&*self.vfs, &path, to)?.is_some())
     }

@@ -37,8 +37,6 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Bytes of the messages.
     pub(super) size_bytes: u64,
-    /// Marks of messages whose base names have no field of mbsync.
-    pub(super) marks: Vec<(Uid, u32)>,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
     /// Some of these were there, but only in part: somebody is writing them.
@@ -51,19 +49,15 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Counts a message that went to a sink.
-    fn count(&mut self, uid: Uid, sighting: &Sighting, metadata: &Metadata) {
+    fn count(&mut self, metadata: &Metadata) {
         self.messages += 1;
         self.size_bytes += metadata.size;
-        if sighting.name.hash == sighting.name.stem_hash {
-            self.marks.push((uid, name::mark(metadata)));
-        }
     }
 
     fn add(&mut self, other: Self) {
         self.messages += other.messages;
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
-        self.marks.extend(other.marks);
         self.lost.extend(other.lost);
         self.is_unfinished |= other.is_unfinished;
         self.unread.append(other.unread);
@@ -248,7 +242,7 @@ impl Reader<'_> {
         let seconds = metadata.modified.unix_seconds();
         let message = ScannedMessage {
             uid: Some(job.uid),
-            location: Location::File { name, in_new },
+            location: Location::File { name, in_new, mark: name::mark(&metadata) },
             header,
             size: metadata.size,
             rfc822_size,
@@ -258,7 +252,7 @@ impl Reader<'_> {
             key: MessageKey(sighting.key),
         };
         sink_error(sink.message(&message))?;
-        self.totals.count(job.uid, sighting, &metadata);
+        self.totals.count(&metadata);
         if self.long.capacity() > 64 * HEAD_LEN {
             self.long = Vec::new();
         }

@@ -3,8 +3,8 @@
 //! mbsync adds `,U=` and a number to the base name, and to whoever goes by base names that is
 //! another message. It counts as the same one only if the old name is gone, and exactly one new
 //! file has the same name before `,U=`, the same inode and the same size; two files that are there
-//! stay two messages. Inode and size are known from when the message was read, as a mark in the
-//! state of the scan. The UID list gets the new name under its lock (`written.rs`).
+//! stay two messages. Inode and size are known from when the message was read, as a mark of its
+//! file. The UID list gets the new name under its lock (`written.rs`).
 //!
 //! A number that is changed or taken away again is not recognised, nor is a program that gives
 //! files names of their own: these are new messages.
@@ -34,7 +34,7 @@ pub(super) fn resolve(listing: &mut Listing, dirs: &Dirs, before: &Before) -> Re
     if candidates.is_empty() {
         return Ok(());
     }
-    for (row, mark) in before.marks() {
+    for (row, mark) in before.rows.iter().map(|row| row.mark).enumerate() {
         let Some(&[at]) = candidates.get(&(row as u32)).map(Vec::as_slice) else { continue };
         if mark != 0
             && is_gone(listing, dirs, before, row)?

@@ -180,8 +180,7 @@ impl Pass<'_> {
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
         let slots = words.slots;
-        let marks = self.marks(listing, totals.marks);
-        let state = State { list: assigned.list, slots, orphans, unread, marks };
+        let state = State { list: assigned.list, slots, orphans, unread };
         ScanReport {
             stamp,
             state: state.to_bytes(),
@@ -201,22 +200,6 @@ impl Pass<'_> {
                 dirs_listed: listing.dirs_listed,
             },
         }
-    }
-
-    /// The marks of the messages that are there, with those of the new ones.
-    fn marks(&self, listing: &Listing, mut new: Vec<(Uid, u32)>) -> Vec<u32> {
-        let is_renamed = |at: u32| {
-            let name = listing.sightings[at as usize].name;
-            name.hash != name.stem_hash
-        };
-        let stays = |at: usize| match listing.seen[at] {
-            Seen::Gone => false,
-            Seen::Same => true,
-            Seen::Changed(sighting) => !is_renamed(sighting),
-        };
-        let known = self.before.marks().filter(|(at, _)| stays(*at)).map(|(_, mark)| mark);
-        new.sort_unstable_by_key(|(uid, _)| *uid);
-        known.chain(new.into_iter().map(|(_, mark)| mark)).collect()
     }
 
     /// Returns the known messages that are gone, and the bytes of those that are still there.

@@ -3,7 +3,7 @@
 use barid_types::{Uid, UidValidity};
 
 use super::keywords::Slots;
-use super::layout::{LETTERS, MARKS_MAX, ORPHANS_MAX, UNREAD_MAX};
+use super::layout::{LETTERS, ORPHANS_MAX, UNREAD_MAX};
 use super::uidlist::Header;
 
 const VERSION: u8 = 3;
@@ -13,7 +13,8 @@ const HAS_LIST: u8 = 1;
 const HAS_GUID: u8 = 2;
 const ORPHANS_OVERFLOW: u8 = 4;
 const HAS_UNREAD: u8 = 8;
-const HAS_MARKS: u8 = 16;
+/// Marks of files stood here once; now each is with its message.
+const HAD_MARKS: u8 = 16;
 
 /// The part of `dovecot-uidlist` that has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +42,6 @@ pub(super) struct State {
     pub(super) orphans: Option<Vec<u64>>,
     /// UIDs of the messages that could not be read, ascending.
     pub(super) unread: Vec<u32>,
-    /// Marks of the messages whose base names have no field of mbsync ([`super::name::mark`]),
-    /// ascending by UID; of very many the last.
-    pub(super) marks: Vec<u32>,
 }
 
 impl State {
@@ -66,12 +64,6 @@ impl State {
             out.extend_from_slice(&(self.unread.len() as u32).to_le_bytes());
             let kept = &self.unread[..self.unread.len().min(UNREAD_MAX)];
             kept.iter().for_each(|uid| out.extend_from_slice(&uid.to_le_bytes()));
-        }
-        if !self.marks.is_empty() {
-            out[1] |= HAS_MARKS;
-            let kept = &self.marks[self.marks.len().saturating_sub(MARKS_MAX)..];
-            out.extend_from_slice(&(kept.len() as u32).to_le_bytes());
-            kept.iter().for_each(|mark| out.extend_from_slice(&mark.to_le_bytes()));
         }
         if let Some(list) = &self.list {
             out[1] |= HAS_LIST;
@@ -124,12 +116,9 @@ impl State {
             }
             state.unread = (0..unread).map(|_| input.u32()).collect::<Option<_>>()?;
         }
-        if bits & HAS_MARKS != 0 {
+        if bits & HAD_MARKS != 0 {
             let marks = input.u32()? as usize;
-            if marks > MARKS_MAX {
-                return None;
-            }
-            state.marks = (0..marks).map(|_| input.u32()).collect::<Option<_>>()?;
+            input.take(marks.checked_mul(4)?)?;
         }
         if bits & HAS_LIST != 0 {
             state.list = Some(read_list(&mut input, bits & HAS_GUID != 0)?);
@@ -200,8 +189,7 @@ mod tests {
         slots.of_letter[3] = 1;
         let orphans = Some(vec![1, 2]);
         let unread = vec![3, 7];
-        let marks = vec![5, 0, 6];
-        check(&State { list: Some(list.clone()), slots, orphans, unread, marks });
+        check(&State { list: Some(list.clone()), slots, orphans, unread });
         list.header.guid = None;
         check(&State { list: Some(list), orphans: Some(Vec::new()), ..State::default() });
         check(&State { orphans: None, ..State::default() });

@@ -241,7 +241,7 @@ impl Work<'_> {
     fn drop_recent(&mut self, known: &dyn Known) -> Result<()> {
         let mut targets = Vec::new();
         sink_error(known.visit(0, &mut |message| {
-            if let Location::File { name, in_new } = message.location {
+            if let Location::File { name, in_new, .. } = message.location {
                 let twin = name::is_twin(name, message.key.0);
                 if in_new || twin {
                     targets.push(Target { name: name.to_vec(), in_new, twin });
@@ -404,7 +404,7 @@ fn locate(known: &dyn Known, uids: &[Uid]) -> Result<Vec<Option<Target>>> {
 }
 
 fn target(message: &crate::KnownMessage<'_>) -> Option<Target> {
-    let Location::File { name, in_new } = message.location else {
+    let Location::File { name, in_new, .. } = message.location else {
         return None;
     };
     let twin = name::is_twin(name, message.key.0);

@@ -169,7 +169,7 @@ impl Pass<'_> {
         let unix_seconds = head.metadata.modified.unix_seconds();
         sink_error(sink.message(&ScannedMessage {
             uid: Some(job.uid),
-            location: Location::File { name: &place, in_new: false },
+            location: Location::File { name: &place, in_new: false, mark: 0 },
             header,
             size: head.metadata.size,
             rfc822_size: head.rfc822_size,

@@ -206,7 +206,7 @@ enum Place {
 impl Place {
     fn location(&self) -> Location<'_> {
         match self {
-            Self::File { name, in_new } => Location::File { name, in_new: *in_new },
+            Self::File { name, in_new } => Location::File { name, in_new: *in_new, mark: 0 },
             Self::Span(location) => *location,
         }
     }
@@ -226,7 +226,7 @@ impl Sinks for Collect {
 impl ScanSink for Chunk<'_> {
     fn message(&mut self, message: &ScannedMessage<'_>) -> Result<(), SinkError> {
         self.1.push(match message.location {
-            Location::File { name, in_new } => Place::File { name: name.to_vec(), in_new },
+            Location::File { name, in_new, .. } => Place::File { name: name.to_vec(), in_new },
             Location::Span { offset, separator_len, header_len, body_len } => {
                 Place::Span(Location::Span { offset, separator_len, header_len, body_len })
             }

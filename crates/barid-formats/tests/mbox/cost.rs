@@ -58,7 +58,7 @@ impl Known for Last {
         visit: &mut dyn FnMut(&KnownMessage<'_>) -> bool,
     ) -> Result<(), SinkError> {
         let uid = self.0.new_uids[first as usize];
-        let location = barid_formats::Location::File { name: b"", in_new: false };
+        let location = barid_formats::Location::File { name: b"", in_new: false, mark: 0 };
         let (flags, keywords, key, size) = Default::default();
         visit(&KnownMessage { uid, flags, keywords, location, key, size });
         Ok(())
