@@ -312,6 +312,27 @@ fn damage_is_told_and_kept() {
 }
 
 #[test]
+fn a_wrong_length_loses_no_change() {
+    for version in [1, 2] {
+        let bytes = OsVfs.read(&fixture(version), SIZE_MAX).unwrap();
+        let expected = numbers(&open_pending(&disk_of(&bytes)).unwrap());
+        let heads = (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"PBAT"));
+        let heads: Vec<usize> = heads.collect();
+        assert!(heads.len() > 1 && expected.len() >= heads.len());
+        for at in heads {
+            for bit in 0..32 {
+                let mut damaged = bytes.clone();
+                damaged[at + 4 + bit / 8] ^= 1 << (bit % 8);
+                let pending = open_pending(&disk_of(&damaged)).unwrap();
+                assert_eq!(numbers(&pending), expected, "version {version}, {at}, bit {bit}");
+                let damage = pending.damage().unwrap();
+                assert_eq!((damage.offset, damage.records), (Some(at as u64), 0));
+            }
+        }
+    }
+}
+
+#[test]
 fn where_nothing_can_be_written_nothing_is_accepted() {
     let disk = disk_with(2);
     disk.set_mode(&path(), 0o400).unwrap();

@@ -216,6 +216,19 @@ pub(super) fn read_batch(
     (take.0.is_empty() && !records.is_empty()).then_some((records, len))
 }
 
+/// Takes a batch that is all of `bytes` and of whose head only the length is damaged.
+pub(super) fn read_batch_of_len(
+    bytes: &[u8],
+    layout: Layout,
+    random: u64,
+) -> Option<Vec<PendingRecord>> {
+    let overhead = layout.batch_head_len() + layout.end().len();
+    let len = u32::try_from(bytes.len().checked_sub(overhead)?).ok()?;
+    let mut batch = bytes.to_vec();
+    batch[4..8].copy_from_slice(&len.to_le_bytes());
+    read_batch(&batch, layout, random).map(|(records, _)| records)
+}
+
 /// Where the next whole batch begins, at `from` or later.
 pub(super) fn find_batch(bytes: &[u8], from: usize, layout: Layout, random: u64) -> Option<usize> {
     let places = from..bytes.len().saturating_sub(layout.batch_head_len() - 1);

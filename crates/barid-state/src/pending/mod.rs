@@ -484,20 +484,36 @@ impl Pending {
         self.damage = Some(PendingDamage { path, offset, records: before.1 + records });
     }
 
-    /// Takes all batches that are whole; returns where the last of them ends.
+    /// Takes the records of a batch, unless they are not above those before.
+    fn take_records(&mut self, records: Vec<PendingRecord>) -> bool {
+        let ascends = self.last_sequence() < records.first().map(|record| record.sequence);
+        if ascends {
+            self.records.extend(records);
+        }
+        ascends
+    }
+
+    /// Takes all batches that are whole, but for a length; returns where the last of them ends.
     fn take_batches(&mut self, bytes: &[u8], layout: Layout, random: u64) -> u64 {
         let mut at = layout.header_len().min(bytes.len());
         while at < bytes.len() {
             let batch = layout::read_batch(&bytes[at..], layout, random);
-            let last = self.last_sequence();
             if let Some((records, len)) = batch
-                && last < records.first().map(|record| record.sequence)
+                && self.take_records(records)
             {
-                self.records.extend(records);
                 at += len;
                 continue;
             }
-            match layout::find_batch(bytes, at + 1, layout, random) {
+            let next = layout::find_batch(bytes, at + 1, layout, random);
+            let end = next.unwrap_or(bytes.len());
+            let mended = layout::read_batch_of_len(&bytes[at..end], layout, random);
+            if mended.is_some_and(|records| self.take_records(records)) {
+                self.note_damage(at, 0);
+                at = end;
+                continue;
+            }
+            let last = self.last_sequence();
+            match next {
                 Some(next) => {
                     let lost = layout::read_batch(&bytes[next..], layout, random)
                         .and_then(|(records, _)| Some(records.first()?.sequence))
