@@ -28,6 +28,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     /// `None` if this is not the superuser, who alone can become somebody else.
+    #[expect(clippy::print_stdout, reason = "who runs the tests sees what is skipped")]
     fn new(name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assert!(std::env::var_os("CI").is_none(), "owners of files need the superuser");
