@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::{FlagSet, InternalDate};
-use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs as _};
+use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
 
 use super::support::World;
+use crate::check::{CheckOptions, check};
 use crate::mbox::Variant;
-use crate::{ChangeSet, EmptyKnown, Mailbox, NewMessage, ReadAs, SyncContext};
+use crate::{ChangeSet, EmptyKnown, Mailbox, MailboxSpec, NewMessage, ReadAs, SyncContext};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 const BAR: &str = "\u{1}\u{1}\u{1}\u{1}\n";
@@ -51,8 +52,8 @@ struct Begun {
 impl Begun {
     fn new(variant: Variant, texts: &[String]) -> Self {
         let disk = MemVfs::new();
-        let old = stored(variant, "Subject: old\n\nold body\n");
         disk.set_syncs_names(variant == Variant::Mboxrd);
+        let old = stored(variant, "Subject: old\n\nold body\n");
         World::on(Arc::new(disk.clone())).write(old.as_bytes());
         disk.sync_dir(Path::new("/mail")).unwrap();
         let crashing = CrashVfs::new(&disk);
@@ -131,6 +132,21 @@ fn an_append_that_was_cut_is_taken_back_and_mail_behind_it_stays() {
             begun.check_recovery(at, &format!("{lead}{theirs}"), 0);
         }
     }
+}
+
+#[test]
+fn a_check_tells_of_a_cut_wherever_it_is() {
+    let begun = Begun::new(Variant::Mboxo, &texts(2));
+    let mut line_ends = 0;
+    for at in 0..=begun.new.len() {
+        line_ends += u32::from(begun.new[..at].ends_with(b"\n"));
+        let vfs: Arc<dyn Vfs> = Arc::new(begun.cut(at, b""));
+        let spec = MailboxSpec::parse("mboxo:/mail/box");
+        let report = check(&vfs, &spec, &CheckOptions::default()).unwrap();
+        let kinds: Vec<&str> = report.damages.iter().map(|damage| damage.kind).collect();
+        assert_eq!(kinds, ["unfinished"], "cut at {at}");
+    }
+    assert!(line_ends > 10);
 }
 
 #[test]
