@@ -1,9 +1,6 @@
 //! Known answers, and comparisons with the C library's tables if its `iconv` is installed.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
-use barid_testkit::skip_or_fail;
+use barid_testkit::peers::Iconv;
 
 use super::{Charset, encoding_named};
 
@@ -65,22 +62,16 @@ fn sequences(name: &str) -> Vec<Vec<u8>> {
 }
 
 /// Returns the lines that `iconv` produces for the texts, in their order.
-fn converted(name: &str, texts: &[Vec<u8>]) -> Option<Vec<String>> {
+fn converted(iconv: Iconv, name: &str, texts: &[Vec<u8>]) -> Option<Vec<String>> {
     let mut input = if name == "ISO-2022-KR" { b"\x1b$)C".to_vec() } else { Vec::new() };
     for (number, text) in texts.iter().enumerate() {
         input.extend_from_slice(format!("{number} ").as_bytes());
         input.extend_from_slice(text);
         input.push(b'\n');
     }
-    let mut command = Command::new("iconv");
-    command.args(["-c", "-f", name, "-t", "UTF-8"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().ok()?;
-    let mut stdin = child.stdin.take()?;
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = child.wait_with_output().ok()?;
-    writer.join().ok()?.ok()?;
+    let converted = iconv.to_utf8(name, input).ok()?;
     let mut found = vec![String::new(); texts.len()];
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    for line in converted.lines() {
         let (number, text) = line.split_once(' ')?;
         found[number.parse::<usize>().ok()?] = text.to_owned();
     }
@@ -96,10 +87,7 @@ fn is_meant(name: &str, ours: &str, theirs: &str) -> bool {
 
 #[test]
 fn characters_are_those_of_the_c_library() {
-    let version = Command::new("iconv").arg("--version").output();
-    if !version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("GLIBC")) {
-        return skip_or_fail("iconv of the GNU C library");
-    }
+    let Some(iconv) = Iconv::new() else { return };
     let only = |text: &str| {
         let mut characters = text.chars().filter(|c| *c != char::REPLACEMENT_CHARACTER);
         let first = characters.next().filter(|first| !first.is_ascii());
@@ -109,7 +97,7 @@ fn characters_are_those_of_the_c_library() {
     let several = ["JOHAB", "ISO-2022-KR", "ISO-2022-JP-2"];
     for name in several.into_iter().chain(super::single_byte_names()) {
         let texts = sequences(name);
-        let theirs = converted(name, &texts).unwrap_or_else(|| panic!("iconv of {name}"));
+        let theirs = converted(iconv, name, &texts).unwrap_or_else(|| panic!("iconv of {name}"));
         let charset = Charset::named(name.as_bytes()).unwrap();
         for (text, theirs) in texts.iter().zip(theirs) {
             let (ours, theirs) = (only(&charset.decode(text)), only(&theirs));

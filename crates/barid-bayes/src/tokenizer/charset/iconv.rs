@@ -1,10 +1,8 @@
 //! The tables, compared with those of the C library by its own program.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
-use barid_testkit::skip_or_fail;
+use barid_testkit::peers::Iconv;
 
 use super::{Bounds, Charset};
 
@@ -60,21 +58,14 @@ fn ours(name: &str, sequence: &[u8]) -> Option<char> {
 }
 
 /// The characters that the C library has; `None` without it.
-fn theirs(name: &str, sequences: &[Vec<u8>]) -> Option<BTreeMap<Vec<u8>, char>> {
+fn theirs(iconv: Iconv, name: &str, sequences: &[Vec<u8>]) -> Option<BTreeMap<Vec<u8>, char>> {
     let mut input = Vec::new();
     for (number, sequence) in sequences.iter().enumerate() {
         input.extend_from_slice(format!("{number} ").as_bytes());
         input.extend_from_slice(sequence);
         input.push(b'\n');
     }
-    let mut command = Command::new("iconv");
-    command.args(["-c", "-f", name, "-t", "UTF-8"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().ok()?;
-    let mut stdin = child.stdin.take()?;
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = child.wait_with_output().ok()?;
-    writer.join().ok()?.ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = iconv.to_utf8(name, input).ok()?;
     let mut found = BTreeMap::new();
     for line in text.lines() {
         let (number, rest) = line.split_once(' ')?;
@@ -82,11 +73,6 @@ fn theirs(name: &str, sequences: &[Vec<u8>]) -> Option<BTreeMap<Vec<u8>, char>> 
         found.extend(only(rest).map(|character| (sequence.clone(), character)));
     }
     Some(found)
-}
-
-fn is_glibc() -> bool {
-    let output = Command::new("iconv").arg("--version").output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("GLIBC"))
 }
 
 fn number(sequence: &[u8]) -> u32 {
@@ -117,14 +103,12 @@ fn as_runs(differences: &[(Vec<u8>, Option<char>)]) -> String {
 
 #[test]
 fn tables_are_those_of_the_c_library() {
-    if !is_glibc() {
-        return skip_or_fail("iconv of the GNU C library");
-    }
+    let Some(iconv) = Iconv::new() else { return };
     let single = barid_charset::single_byte_names();
     let (mut compared, mut wrong) = (0, Vec::new());
     for name in SEVERAL.into_iter().chain(single) {
         let sequences = sequences(name);
-        let theirs = theirs(name, &sequences).unwrap_or_else(|| panic!("iconv of {name}"));
+        let theirs = theirs(iconv, name, &sequences).unwrap_or_else(|| panic!("iconv of {name}"));
         let differs = |sequence: Vec<u8>| {
             let found = theirs.get(&sequence).copied();
             // What is invalid is left out: its beginning or end may be a character of its own.
