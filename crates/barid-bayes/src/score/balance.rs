@@ -25,7 +25,7 @@ const SCALE_MAX: f64 = 4.0;
 const DEPENDENCE: f64 = 0.75;
 
 /// Messages of the lesser class with which a list is half believed.
-const LESSER_HALF: f64 = 40.0;
+const LESSER_HALF: f64 = 10.0;
 
 /// The balance whose score is (1 + 1/√2) / 2. The default cut-offs are five times as far.
 const UNIT: f64 = 0.1;

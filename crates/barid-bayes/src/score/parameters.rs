@@ -74,7 +74,7 @@ impl Parameters {
                 rule,
                 robx: 0.5,
                 robs: 1.0,
-                min_dev: 0.3,
+                min_dev: 0.35,
                 ham_cutoff: 0.001,
                 ns_esf: 2.0,
                 ..Self::default()

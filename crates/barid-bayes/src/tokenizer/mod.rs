@@ -17,6 +17,7 @@ mod mime;
 mod modern;
 mod neighbours;
 mod scan;
+mod shape;
 mod simple;
 mod text;
 mod verp;
@@ -124,6 +125,9 @@ impl Tokenizer {
             full: &mut self.full,
             each,
         };
+        if scan.is_paired() && scan.options.header_prefixes {
+            delivery.header_forms(message);
+        }
         while delivery.step(&mut scan) {}
     }
 

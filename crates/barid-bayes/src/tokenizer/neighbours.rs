@@ -6,7 +6,7 @@ use crate::limits::PAIRED_WORDS_MAX;
 /// The last words of a text or header field, the newest first.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
-    words: [Vec<u8>; 3],
+    words: [Vec<u8>; 2],
     /// The field that they stand in.
     pub(super) tag: Option<Tag>,
     /// Words of the text so far.
@@ -28,7 +28,7 @@ impl Neighbours {
 
     /// Adds a word.
     pub(super) fn push(&mut self, word: &[u8]) {
-        self.words.rotate_right(1);
+        self.words.swap(0, 1);
         self.words[0].clear();
         self.words[0].extend_from_slice(word);
     }

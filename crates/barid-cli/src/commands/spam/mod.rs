@@ -195,7 +195,7 @@ struct ScoreArgs {
     /// modern`, if nothing was saved; 0: all that is no spam
     #[arg(long, value_name = "SCORE", value_parser = parse_share)]
     ham_cutoff: Option<f64>,
-    /// Count words whose probability is farther than this from 0.5; 0.375, and 0.3 with
+    /// Count words whose probability is farther than this from 0.5; 0.375, and 0.35 with
     /// `--profile modern`, if nothing was saved
     #[arg(long, value_name = "DEV", value_parser = parse_share)]
     min_dev: Option<f64>,
