@@ -7,6 +7,11 @@
 //! place. Where the first bytes of the other message happen to be those that were intended, the
 //! separator that it begins with tells where it begins. Where that is not certain nothing is
 //! claimed.
+//!
+//! The journal of an append that was complete may still be there, and messages may have been
+//! changed in their place since. So what looks like a separator counts only where the first byte
+//! that differs is in that very line, and nothing is claimed if the append ends as was intended. A
+//! message that lacks nothing but a line end is complete: other programs take those away.
 
 use std::io;
 
@@ -23,6 +28,9 @@ const FROM: &[u8] = b"From ";
 
 /// Line ends before a message that are looked through for its separator.
 const LINE_ENDS_MAX: usize = 8;
+
+/// Bytes at the end of an append that tell that it is complete.
+const TAIL_LEN: u64 = 64;
 
 /// Bytes of a From_ line that are looked at.
 const SENDER_LINE_LEN: u64 = 512;
@@ -73,10 +81,13 @@ pub(super) fn claim(
     let complete = ends.take_while(|end| *end <= compared.equal).last().unwrap_or(0);
     let own = match compared.other {
         None => Some(compared.own),
+        Some(_) if look.ends_as_intended()? => None,
         Some(Other::Byte) => look.begin_of_other(compared.own, complete)?,
-        Some(Other::Piece(end)) => look.begin_in_piece(compared.own, end)?,
+        Some(Other::Piece(end)) => look.begin_at_piece(compared.own, end)?,
     };
-    Ok(own.map(|own| Claim { complete: complete.min(own), own, is_followed: own < len }))
+    let Some(own) = own else { return Ok(None) };
+    let complete = look.complete(complete.min(own), own.min(compared.equal))?;
+    Ok(Some(Claim { complete, own, is_followed: own < len }))
 }
 
 /// What separates messages.
@@ -151,30 +162,77 @@ impl Look<'_> {
         // So may the line that it is in, but not where a message of ours begins.
         let from = own.saturating_sub(SENDER_LINE_LEN).max(complete + 1);
         let bytes = self.read(from, own.saturating_sub(from) + SENDER_LINE_LEN)?;
-        let found = self.lines(&bytes).filter(|at| from + *at as u64 <= own).last();
+        let differs = own.saturating_sub(from) as usize;
+        let is_theirs = |at: &usize| {
+            let len = self.separator_line(&bytes[*at..]);
+            *at <= differs && len.is_some_and(|len| differs <= at + len)
+        };
+        let found = memchr::memmem::find_iter(&bytes, self.separator).filter(is_theirs).last();
         Ok(found.map(|at| from + at as u64))
     }
 
-    /// Where in `bytes` lines begin that separate messages, though they may stand in mid-line.
-    fn lines<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = usize> + 'b {
-        let is_mmdf = self.separator == MMDF_SEPARATOR;
-        memchr::memmem::find_iter(bytes, self.separator).filter(move |at| {
-            let line = memchr::memchr(b'\n', &bytes[*at..]).map(|len| &bytes[*at..at + len]);
-            let is_date = |line| matches!(parse(line, FromProfile::Union), Some(Some(_)));
-            is_mmdf || line.is_some_and(is_date)
-        })
+    /// The length of the line that `bytes` begin with, without its end, if it separates messages.
+    fn separator_line(&self, bytes: &[u8]) -> Option<usize> {
+        let len = memchr::memchr(b'\n', bytes)?;
+        let is_separator = match self.separator == MMDF_SEPARATOR {
+            true => bytes.starts_with(MMDF_SEPARATOR),
+            false => matches!(parse(&bytes[..len], FromProfile::Union), Some(Some(_))),
+        };
+        is_separator.then_some(len)
     }
 
-    /// Where bytes of others begin, the first of which that is not as intended being in the piece
-    /// from `from` to `end`.
-    fn begin_in_piece(&self, from: u64, end: u64) -> io::Result<Option<u64>> {
-        let bytes = self.read(from, end - from + SENDER_LINE_LEN)?;
-        let mut lines = self.lines(&bytes).map(|at| from + at as u64).filter(|at| *at <= end);
-        if let Some(at) = lines.next() {
-            return Ok(Some(at));
+    /// The start of bytes of others, the first of which that is not as intended being somewhere in
+    /// the piece from `from` to `end`. So a separator within it proves nothing.
+    fn begin_at_piece(&self, from: u64, end: u64) -> io::Result<Option<u64>> {
+        let bytes = self.read(from, SENDER_LINE_LEN)?;
+        let ends = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        if ends <= LINE_ENDS_MAX && self.separator_line(&bytes[ends..]).is_some() {
+            return Ok(Some(from));
         }
-        // What is less than a piece, begins no message and ends the file is the rest of ours.
-        Ok((from > 0 && self.len < end).then_some(self.len))
+        // What is less than a piece, is torn in mid-line and ends the file is the rest of ours.
+        let is_torn = from > 0 && self.len < end && !bytes.ends_with(b"\n");
+        Ok(is_torn.then_some(self.len))
+    }
+
+    /// The end of the last message that is complete, where messages are up to `complete`, and bytes
+    /// are as intended up to `equal`.
+    fn complete(&self, complete: u64, equal: u64) -> io::Result<u64> {
+        let next = self.intent.ends.iter().find(|end| **end > complete);
+        let missing = next.map_or(0, |end| end.saturating_sub(equal));
+        if self.separator == MMDF_SEPARATOR || equal < complete + 2 || missing > 2 {
+            return Ok(complete);
+        }
+        let before = self.read(equal - 2, 2)?;
+        let is_line_end = before == b"\r\n" || missing < 2 && before.ends_with(b"\n");
+        Ok(if is_line_end { equal } else { complete })
+    }
+
+    /// Returns `true` if the last bytes of the append are in their place.
+    fn ends_as_intended(&self) -> io::Result<bool> {
+        let end = self.intent.len();
+        if self.len < end {
+            return Ok(false);
+        }
+        let tail = end.saturating_sub(TAIL_LEN);
+        let hashes = match &self.intent.proof {
+            Proof::Bytes(bytes) => {
+                let tail_bytes = &bytes[tail as usize..];
+                return Ok(self.read(tail, end - tail)? == tail_bytes);
+            }
+            Proof::Hashes(hashes) => hashes,
+        };
+        let mut piece = end;
+        for hash in hashes.iter().rev() {
+            let from = self.intent.piece_start(piece);
+            if piece_hash(&self.read(from, piece - from)?) != *hash {
+                return Ok(false);
+            }
+            piece = from;
+            if piece <= tail {
+                break;
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -232,7 +290,7 @@ mod tests {
         builder.finish([0; 16], Origin::of(1, b""), Tail::default())
     }
 
-    fn found(intent: &Intent, content: &[u8]) -> Option<Claim> {
+    fn found_in(intent: &Intent, content: &[u8]) -> Option<Claim> {
         let vfs = MemVfs::new();
         let file = vfs.open(Path::new("/box"), OpenOptions::create(0o600)).unwrap();
         file.write_all_at(&[OLD.as_bytes(), content].concat(), 0).unwrap();
@@ -245,12 +303,15 @@ mod tests {
         let all = messages.concat();
         let complete = intent.ends.iter().copied().filter(|end| *end <= at as u64).max();
         let complete = complete.unwrap_or(0);
+        // The last line end makes no difference.
+        let is_last = intent.ends.contains(&(at as u64 + 1)) && all[..at].ends_with('\n');
+        let complete = if is_last { at as u64 } else { complete };
         let own = |claim: Option<Claim>| claim.map(|claim| (claim.complete, claim.own));
-        let at_end = found(&intent, &all.as_bytes()[..at]);
+        let at_end = found_in(&intent, &all.as_bytes()[..at]);
         assert_eq!(own(at_end), Some((complete, at as u64)), "cut at {at}");
         for lead in ["", "\n"] {
             let theirs = format!("{}{lead}{THEIRS}", &all[..at]);
-            let Some(claim) = found(&intent, theirs.as_bytes()) else {
+            let Some(claim) = found_in(&intent, theirs.as_bytes()) else {
                 // Theirs begins as our next message would: there is nothing to take away.
                 let next = intent.ends.iter().find(|end| **end >= at as u64).unwrap();
                 let rest = &all[at..*next as usize];
@@ -287,7 +348,7 @@ mod tests {
         }
         // In the middle of a piece the rest of it goes only at the end of the file.
         let all = messages.concat();
-        let claim = found(&intent, &all.as_bytes()[..300_010]).unwrap();
+        let claim = found_in(&intent, &all.as_bytes()[..300_010]).unwrap();
         assert_eq!((claim.own, claim.is_followed), (300_010, false));
     }
 
@@ -297,12 +358,63 @@ mod tests {
             let intent = intent(&messages);
             let all = messages.concat();
             let changed = all.replacen("C: 1\n", "C: 2\n", 1);
-            let claim = found(&intent, changed.as_bytes());
+            let claim = found_in(&intent, changed.as_bytes());
             assert!(claim.is_none_or(|claim| claim.own == 0), "{claim:?}");
             let with_theirs = format!("{all}{THEIRS}");
             let len = intent.len();
             let expected = Claim { complete: len, own: len, is_followed: true };
-            assert_eq!(found(&intent, with_theirs.as_bytes()), Some(expected));
+            assert_eq!(found_in(&intent, with_theirs.as_bytes()), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_separator_in_what_was_changed_since_is_not_taken_for_theirs() {
+        let quoted = "X-Foo: From a@b Thu Nov 19 10:00:00 2009\nStatus: RO\n";
+        for lines in [9, 20_000] {
+            let messages = [message(1, 2), message(2, lines).replacen("C: 2\n", quoted, 1)];
+            let intent = intent(&messages);
+            let all = messages.concat();
+            let complete = messages[0].len() as u64;
+            for status in ["Status: OO", "Status: O", "Status: ROO"] {
+                for theirs in ["", THEIRS] {
+                    let found = all.replacen("Status: RO", status, 1) + theirs;
+                    let claim = found_in(&intent, found.as_bytes());
+                    let is_none = claim.is_none_or(|claim| claim.own == claim.complete);
+                    assert!(is_none, "{status} {lines} {theirs:?}: {claim:?}");
+                }
+            }
+            // Nor is one in a piece that another program shortened.
+            let found = all.replacen("Status: RO\n", "", 1);
+            let claim = found_in(&intent, format!("{found}{THEIRS}").as_bytes());
+            assert!(claim.is_none_or(|claim| claim.own == complete), "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_lacks_only_a_line_end_is_complete() {
+        for lines in [9, 20_000] {
+            let messages = [message(1, 2), message(2, lines)];
+            let intent = intent(&messages);
+            let all = messages.concat();
+            let cut = all.trim_end();
+            for theirs in ["", THEIRS] {
+                let found = format!("{cut}\n{theirs}");
+                let claim = found_in(&intent, found.as_bytes());
+                let is_whole = claim.is_none_or(|claim| claim.complete > cut.len() as u64);
+                assert!(is_whole, "{lines} {theirs:?}: {claim:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_message_of_a_long_append_may_have_been_shortened_since() {
+        let messages = [message(1, 20_000), message(2, 2)];
+        let intent = intent(&messages);
+        let found = messages.concat().replacen("C: 2\n", "C:\n", 1);
+        for theirs in ["", THEIRS] {
+            let claim = found_in(&intent, format!("{found}{theirs}").as_bytes());
+            let is_none = claim.is_none_or(|claim| claim.own == claim.complete);
+            assert!(is_none, "{theirs:?}: {claim:?}");
         }
     }
 
@@ -314,7 +426,7 @@ mod tests {
         let first = messages[0].len();
         all[first + 20..first + 60].fill(0);
         for theirs in ["", THEIRS] {
-            let claim = found(&intent, &[&all, theirs.as_bytes()].concat()).unwrap();
+            let claim = found_in(&intent, &[&all, theirs.as_bytes()].concat()).unwrap();
             let expected = (first as u64, all.len() as u64, !theirs.is_empty());
             assert_eq!((claim.complete, claim.own, claim.is_followed), expected);
         }

@@ -187,6 +187,14 @@ impl Intent {
         end.min(sector_end(self.start, at))
     }
 
+    /// The start of the piece that ends `end` bytes behind the start.
+    pub(super) fn piece_start(&self, end: u64) -> u64 {
+        let messages = self.ends.partition_point(|before| *before < end);
+        let message = messages.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let sector = end.checked_sub(1).map_or(0, |last| (self.start + last) / SECTOR_LEN);
+        message.max((sector * SECTOR_LEN).saturating_sub(self.start))
+    }
+
     fn is_sane(&self) -> bool {
         let is_ascending = self.ends.is_sorted() && self.len() <= OFFSET_MAX;
         is_ascending
@@ -358,6 +366,7 @@ mod tests {
         for hash in hashes {
             let end = intent.piece_end(at);
             assert_eq!(*hash, piece_hash(&all[at as usize..end as usize]));
+            assert_eq!(intent.piece_start(end), at);
             ends.push(end);
             at = end;
         }
