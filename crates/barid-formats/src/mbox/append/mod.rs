@@ -27,6 +27,7 @@
 mod compose;
 mod number;
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 
@@ -147,9 +148,9 @@ pub(super) fn append_locked(
     let head = (offset == 0 || journal.is_none()).then_some(head);
     let barriers = 1 + journal.as_ref().map_or(0, |journal| journal.barriers);
     let barriers = barriers + u64::from(head.is_some());
-    let writer = Writer { mailbox, locks, offset, size, raise, head };
+    let writer = Writer { mailbox, locks, offset, size, raise, head, end: Cell::new(size) };
     if let Err(error) = writer.write(&texts, kept.as_deref()) {
-        if writer.take_back(len).is_ok()
+        if writer.take_back().is_ok()
             && let Some(journal) = journal
         {
             journal.end();
@@ -276,6 +277,8 @@ struct Writer<'a> {
     raise: Option<Raise>,
     /// What is to be durable before all else.
     head: Option<Vec<u8>>,
+    /// The end of the file as this append has left it.
+    end: Cell<u64>,
 }
 
 impl Writer<'_> {
@@ -288,48 +291,106 @@ impl Writer<'_> {
         let file = self.locks.file();
         if self.offset < self.size {
             file.set_len(self.offset).map_err(self.at())?;
+            self.end.set(self.offset);
         }
         if let Some(raise) = &self.raise {
             file.write_all_at(&raise.new, raise.offset).map_err(self.at())?;
         }
         if let Some(head) = &self.head {
-            file.write_all_at(head, self.offset).map_err(self.at())?;
+            self.put(head, self.offset)?;
             file.sync_data().map_err(self.at())?;
         }
         match kept {
-            Some(kept) => file.write_all_at(kept, self.offset).map_err(self.at())?,
+            Some(kept) => self.put(kept, self.offset)?,
             None => self.write_long(texts)?,
         }
         file.sync_all().map_err(self.at())
     }
 
+    /// Writes bytes at `offset`, and remembers how far that came.
+    fn put(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut at = offset;
+        while let Some(rest) = bytes.get((at - offset) as usize..).filter(|rest| !rest.is_empty()) {
+            at += match self.locks.file().write_at(rest, at).map_err(self.at())? {
+                0 => return Err(self.at()(io::ErrorKind::WriteZero.into())),
+                len => len as u64,
+            };
+            self.end.set(self.end.get().max(at));
+        }
+        Ok(())
+    }
+
     /// Composes the messages again, and writes up to a boundary of a page each time: so what a
     /// crash leaves ends where a piece of the journal does.
     fn write_long(&self, texts: &Texts<'_>) -> Result<()> {
-        let file = self.locks.file();
         let (mut offset, mut out) = (self.offset, Vec::new());
         texts.compose(&mut |text| {
             out.extend_from_slice(text);
             if out.len() >= WRITE_LEN {
                 let end = (offset + out.len() as u64) / PAGE_LEN * PAGE_LEN;
                 let len = (end - offset) as usize;
-                file.write_all_at(&out[..len], offset).map_err(self.at())?;
+                self.put(&out[..len], offset)?;
                 offset = end;
                 out.drain(..len);
             }
             self.locks.touch()
         })?;
-        file.write_all_at(&out, offset).map_err(self.at())
+        self.put(&out, offset)
     }
 
-    /// Cuts the file back to what it was, unless another has written behind it meanwhile: then the
-    /// journal tells what is whose.
-    fn take_back(&self, len: u64) -> io::Result<()> {
+    /// Cuts the file back to what it was, unless another has written behind what was written
+    /// meanwhile: then the journal tells what is whose.
+    fn take_back(&self) -> io::Result<()> {
         let file = self.locks.file();
-        if file.metadata()?.size > self.offset + len {
+        if file.metadata()?.size > self.end.get() {
             return Err(io::ErrorKind::Other.into());
         }
         file.set_len(self.offset)?;
         file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use barid_vfs::{MemVfs, OpenOptions, Vfs as _};
+
+    use super::*;
+    use crate::mbox::MboxOptions;
+
+    const OLD: &[u8] = b"From a@b Thu Nov 19 10:00:00 2009\nA: 1\n\nold\n\n";
+    const THEIRS: &[u8] = b"From z@y Thu Nov 19 10:00:00 2009\nB: 1\n\ntheirs\n\n";
+
+    /// Takes back half of what was to be appended behind `nuls`, after somebody added `theirs`.
+    fn check(nuls: usize, theirs: &[u8], is_taken_back: bool) {
+        let (vfs, path) = (Arc::new(MemVfs::new()), Path::new("/box"));
+        let file = vfs.open(path, OpenOptions::create(0o600)).unwrap();
+        let size = (OLD.len() + nuls) as u64;
+        file.write_all_at(&[OLD, &vec![0; nuls]].concat(), 0).unwrap();
+        let options = MboxOptions::default();
+        let mailbox = MboxMailbox::open_with(vfs.clone(), path, None, options).unwrap();
+        let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+        let (offset, end) = (OLD.len() as u64, Cell::new(size));
+        let (mailbox, locks) = (&mailbox, &locks);
+        let writer = Writer { mailbox, locks, offset, size, raise: None, head: None, end };
+        let half = [b'x'; 5000];
+        if nuls == 0 {
+            writer.put(&half, offset).unwrap();
+        }
+        let before = file.metadata().unwrap().size;
+        file.write_all_at(theirs, before).unwrap();
+        assert_eq!(writer.take_back().is_ok(), is_taken_back, "{nuls} {}", theirs.len());
+        let found = vfs.read(path, 1 << 20).unwrap();
+        let expected = if is_taken_back { OLD.len() } else { before as usize + theirs.len() };
+        assert!(found.len() == expected && found.starts_with(OLD), "{nuls} {}", theirs.len());
+    }
+
+    #[test]
+    fn what_others_appended_is_not_cut_off() {
+        for nuls in [0, 100] {
+            check(nuls, b"", true);
+            check(nuls, THEIRS, false);
+        }
     }
 }
