@@ -6,6 +6,7 @@
 //! other, with a journal that takes the place of the one of the append. Everything here may be
 //! interrupted and done again.
 
+use std::io;
 use std::path::Path;
 
 use super::claim::{Claim, claim};
@@ -25,6 +26,22 @@ use crate::{Error, Recovered, Result, SyncContext};
 
 /// Bytes that are only line ends and stay, being harmless, when others follow.
 const LINE_ENDS_MAX: u64 = 8;
+
+/// The name of a journal in the mailbox's attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    /// The journal stands beside the mailbox and needs none.
+    NotNeeded,
+    /// The mailbox names it.
+    Set,
+    /// The mailbox can have no such attribute: nobody would find the journal.
+    Refused,
+}
+
+/// Returns `true` if a file can have no attribute.
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied)
+}
 
 /// The journal of an append that is under way.
 pub(in crate::mbox) struct AppendJournal<'a> {
@@ -67,15 +84,19 @@ impl<'a> AppendJournal<'a> {
             .write(&places, &intent.to_bytes(), 0)
             .and_then(|()| journal.sync(&places))
             .and_then(|barriers| Ok((barriers, Self::name(&places, locks, &journal, &id)?)));
+        let is_nowhere = match &written {
+            Ok((_, name)) => *name == Name::Refused,
+            Err(error) => journal.path().is_none() && places.is_closed(error),
+        };
         match written {
-            Ok((barriers, is_named)) => {
+            Ok((barriers, name)) if !is_nowhere => {
+                let is_named = name == Name::Set;
                 let barriers = barriers + u64::from(is_named);
                 Ok(Some(Self { places, locks, journal, is_named, barriers }))
             }
-            Err(error) => {
-                let is_nowhere = journal.path().is_none() && places.is_closed(&error);
+            written => {
                 journal.discard(places.vfs);
-                if is_nowhere { Ok(None) } else { Err(error) }
+                if is_nowhere { Ok(None) } else { written.map(|_| None) }
             }
         }
     }
@@ -86,14 +107,16 @@ impl<'a> AppendJournal<'a> {
         locks: &WriteLocks,
         journal: &JournalFile,
         id: &[u8; 16],
-    ) -> Result<bool> {
+    ) -> Result<Name> {
         let Some(path) = journal.path().filter(|path| **path != *places.beside()) else {
-            return Ok(false);
+            return Ok(Name::NotNeeded);
         };
         let file = locks.file();
-        let named = file.set_xattr(ATTRIBUTE, &places.attribute_of(path, id));
-        named.and_then(|()| file.sync_all()).map_err(Error::at(places.mailbox))?;
-        Ok(true)
+        match file.set_xattr(ATTRIBUTE, &places.attribute_of(path, id)) {
+            Err(error) if is_refused(&error) => return Ok(Name::Refused),
+            named => named.and_then(|()| file.sync_all()).map_err(Error::at(places.mailbox))?,
+        }
+        Ok(Name::Set)
     }
 
     /// The append is durable, or undone: the journal goes. Nothing waits for that, as a journal
@@ -178,7 +201,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    fn at(&self) -> impl FnOnce(std::io::Error) -> Error {
+    fn at(&self) -> impl FnOnce(io::Error) -> Error {
         Error::at(self.places.mailbox)
     }
 

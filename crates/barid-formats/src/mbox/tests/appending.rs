@@ -1,5 +1,6 @@
 //! Appending, and what a crash in it leaves.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet, InternalDate, Keyword};
@@ -303,5 +304,33 @@ fn what_others_deliver_behind_zeros_is_seen() {
             let again = world.scan_again(&cached);
             assert_eq!(again.uids(), [1, 2]);
         }
+    }
+}
+
+/// Appends a message to a mailbox whose folder cannot be written.
+fn append_in_closed_folder(has_xattrs: bool) -> MemVfs {
+    let disk = MemVfs::new();
+    let world = World::on(Arc::new(disk.clone()));
+    world.write(format!("{FROM}A: 1\n\nold\n\n").as_bytes());
+    disk.set_mode(Path::new("/mail"), 0o500).unwrap();
+    disk.set_xattrs(has_xattrs);
+    let known = EmptyKnown::default();
+    let mut context = SyncContext::new(&known);
+    context.state_dir = Some(Path::new("/state"));
+    let messages = [message(b"A: 2\n\nnew\n")];
+    world.mailbox().sync(&ChangeSet::default(), &messages, &mut context).unwrap();
+    assert_eq!(world.scan().uids.len(), 2);
+    disk
+}
+
+#[test]
+fn messages_are_delivered_where_no_journal_can_be_found_again() {
+    for has_xattrs in [true, false] {
+        let disk = append_in_closed_folder(has_xattrs);
+        let mut journals = 0;
+        let is_journal = |name: &[u8]| name.ends_with(b"journal");
+        let mut count = |name: &[u8], _| journals += u32::from(is_journal(name));
+        disk.open_dir(Path::new("/state")).unwrap().list(&mut count).unwrap();
+        assert_eq!(journals, 0, "{has_xattrs}");
     }
 }
