@@ -30,6 +30,10 @@ const STATE_SUFFIX: &[u8] = STATE_NAME_END.as_bytes();
 /// How the name of one ends there that is the journal of an append.
 const APPEND_NAME_END: &str = ".append.mbox-journal";
 
+/// The mark before the place of a journal in the attribute, if its name is that of an append's
+/// but it moves bytes.
+const MOVES: &[u8] = b"+";
+
 /// The permission of group and others to write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -43,6 +47,8 @@ pub(super) struct Named {
     pub(super) id: [u8; 16],
     /// Where that is; `None` if it is no place of journals.
     pub(super) path: Option<PathBuf>,
+    /// It may be that of an append, which goes when the append is complete.
+    pub(super) may_be_gone: bool,
 }
 
 /// What is found in the place of a journal.
@@ -91,19 +97,30 @@ impl Places<'_> {
         journal.with_file_name(format!(".barid-quarantined-{}", hex(id)))
     }
 
-    /// What the attribute says of the journal `id` at `path`.
-    pub(super) fn attribute_of(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
+    /// The attribute for the journal `id` at `path`, which is that of an append.
+    pub(super) fn attribute_of_append(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
+        self.attribute(path, id, b" ")
+    }
+
+    /// The attribute for the journal `id` at `path`, which moves bytes. If it has taken the place
+    /// of that of an append, its name does not tell.
+    pub(super) fn attribute_of_change(&self, path: &Path, id: &[u8; 16]) -> Vec<u8> {
+        self.attribute(path, id, if has_append_name(path) { MOVES } else { b" " })
+    }
+
+    fn attribute(&self, path: &Path, id: &[u8; 16], mark: &[u8]) -> Vec<u8> {
         let place = match path.parent() == self.mailbox.parent() {
             true => path.file_name().unwrap_or_default(),
             false => path.as_os_str(),
         };
-        [hex(id).as_bytes(), b" ", place.as_bytes()].concat()
+        [hex(id).as_bytes(), mark, place.as_bytes()].concat()
     }
 
     /// The journal that the attribute names, if it is set.
     pub(super) fn named(&self) -> Result<Option<Named>> {
         let value = self.vfs.xattr(self.mailbox, ATTRIBUTE).map_err(Error::at(self.mailbox))?;
-        Ok(value.map(|value| self.parse(&value).unwrap_or(Named { id: [0; 16], path: None })))
+        let unknown = Named { id: [0; 16], path: None, may_be_gone: false };
+        Ok(value.map(|value| self.parse(&value).unwrap_or(unknown)))
     }
 
     /// Only what can be a journal of this mailbox is taken for one: anybody who may write the
@@ -114,7 +131,7 @@ impl Places<'_> {
         for (byte, digits) in id.iter_mut().zip(hex.as_chunks::<2>().0) {
             *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         }
-        let place = rest.strip_prefix(b" ")?;
+        let place = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(MOVES))?;
         let path = Path::new(OsStr::from_bytes(place));
         let path = match place.contains(&b'/') {
             true => {
@@ -126,7 +143,8 @@ impl Places<'_> {
                 is_one.then(|| self.mailbox.with_file_name(path))
             }
         };
-        Some(Named { id, path })
+        let may_be_gone = rest.starts_with(b" ") && path.as_deref().is_some_and(has_append_name);
+        Some(Named { id, path, may_be_gone })
     }
 
     /// What is at `path`.
@@ -204,8 +222,8 @@ impl Places<'_> {
     }
 }
 
-/// Whether a journal of this name is that of an append.
-pub(super) fn is_of_append(path: &Path) -> bool {
+/// Returns `true` if a journal got this name as that of an append.
+fn has_append_name(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(APPEND_NAME_END.as_bytes())
 }
 

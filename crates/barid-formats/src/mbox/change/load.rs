@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::header::{HEADER_LEN, Header, Heading, Origin};
 use super::intent::{Intent, IntentHeader};
-use super::journal::{JournalFile, Place, Places};
+use super::journal::{JournalFile, Named, Place, Places};
 use super::source::Source;
 use super::unit::{Collapse, Unit};
 use super::validate::{self, Flaw};
@@ -25,18 +25,21 @@ pub(super) struct Found {
     pub(super) path: Option<PathBuf>,
     /// Its id, where the mailbox names it.
     pub(super) id: Option<[u8; 16]>,
+    /// It may be that of an append, which goes when the append is complete.
+    pub(super) may_be_gone: bool,
 }
 
 /// Where the journal is, or should be.
 pub(super) fn find(places: &Places<'_>) -> Result<Option<Found>> {
     if let Some(named) = places.named()? {
-        return Ok(Some(Found { path: named.path, id: Some(named.id) }));
+        let Named { id, path, may_be_gone } = named;
+        return Ok(Some(Found { path, id: Some(id), may_be_gone }));
     }
     let beside = places.beside();
     if places.look(&beside)? != Place::Ours || is_of_another(places, &beside)? {
         return Ok(None);
     }
-    Ok(Some(Found { path: Some(beside), id: None }))
+    Ok(Some(Found { path: Some(beside), id: None, may_be_gone: false }))
 }
 
 /// Whether a journal that the mailbox does not name is about another file of this folder, which had

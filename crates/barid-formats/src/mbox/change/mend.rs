@@ -112,7 +112,7 @@ impl<'a> AppendJournal<'a> {
             return Ok(Name::NotNeeded);
         };
         let file = locks.file();
-        match file.set_xattr(ATTRIBUTE, &places.attribute_of(path, id)) {
+        match file.set_xattr(ATTRIBUTE, &places.attribute_of_append(path, id)) {
             Err(error) if is_refused(&error) => return Ok(Name::Refused),
             named => named.and_then(|()| file.sync_all()).map_err(Error::at(places.mailbox))?,
         }

@@ -14,7 +14,7 @@ use super::collapse::Midway;
 use super::foreign::Foreign;
 use super::header::{Header, Kind, Origin, RECORDS_LEN, Record};
 use super::intent::Intent;
-use super::journal::{ATTRIBUTE, JournalFile, Place, Places, is_of_append};
+use super::journal::{ATTRIBUTE, JournalFile, Place, Places};
 use super::limits::OFFSET_MAX;
 use super::load::{Load, Loaded, find, is_of_append_at, original};
 use super::mend::mend;
@@ -142,6 +142,7 @@ fn open_journal(
     unrecoverable: &dyn Fn(String) -> Error,
 ) -> Result<Opened> {
     let Some(found) = find(places)? else { return Ok(Opened::Over(Outcome::default())) };
+    let may_be_gone = found.may_be_gone;
     let Some(path) = found.path else {
         let what = format!("{ATTRIBUTE} names what can be no journal of this mailbox");
         return Err(unrecoverable(what));
@@ -154,6 +155,12 @@ fn open_journal(
     }
     match places.look(&path)? {
         Place::Ours => {}
+        Place::Missing if may_be_gone => {
+            // It goes when the append is durable.
+            unname(places, locks)?;
+            let outcome = Outcome { was_needed: true, barriers: 1, ..Outcome::default() };
+            return Ok(Opened::Over(outcome));
+        }
         Place::Missing => return missing(places, locks, &path, found.id).map(Opened::Over),
         Place::Strange => {
             let what = "another user's, or open to others: it is not followed";
@@ -224,11 +231,6 @@ fn missing(
     path: &Path,
     id: Option<[u8; 16]>,
 ) -> Result<Outcome> {
-    if is_of_append(path) {
-        // It goes when the append is durable.
-        unname(places, locks)?;
-        return Ok(Outcome { was_needed: true, barriers: 1, ..Outcome::default() });
-    }
     let aside = id.map(|id| places.quarantine(path, &id));
     match aside {
         Some(aside) if places.look(&aside)? == Place::Ours => {

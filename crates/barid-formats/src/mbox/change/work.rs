@@ -132,7 +132,7 @@ impl<'a> Work<'a> {
         let Some(path) = self.journal.path().filter(|_| self.wants_attribute()) else {
             return Ok(false);
         };
-        let value = self.places.attribute_of(path, &self.header.id);
+        let value = self.places.attribute_of_change(path, &self.header.id);
         if self.file().xattr(ATTRIBUTE).map_err(self.at())?.as_ref() == Some(&value) {
             return Ok(false);
         }

@@ -11,7 +11,7 @@ use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOp
 use super::support::World;
 use crate::check::{CheckOptions, check};
 use crate::mbox::Variant;
-use crate::{ChangeSet, EmptyKnown, Mailbox, MailboxSpec, NewMessage, ReadAs, SyncContext};
+use crate::{ChangeSet, EmptyKnown, Error, Mailbox, MailboxSpec, NewMessage, ReadAs, SyncContext};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 const BAR: &str = "\u{1}\u{1}\u{1}\u{1}\n";
@@ -193,6 +193,58 @@ fn a_message_that_was_changed_since_its_append_is_left_alone() {
             begun.check_untouched(&[changed.as_bytes(), theirs.as_bytes()].concat());
         }
     }
+}
+
+#[test]
+fn a_change_whose_journal_is_lost_is_not_taken_for_an_append() {
+    let attribute = |disk: &MemVfs| disk.xattr(Path::new("/mail/box"), "user.barid.journal");
+    let content = |disk: &MemVfs| disk.read(Path::new("/mail/box"), 1 << 30).unwrap();
+    let in_state = |world: &World, texts: &[&[u8]]| {
+        let known = EmptyKnown::default();
+        let mut context = SyncContext::new(&known);
+        context.state_dir = Some(Path::new("/state"));
+        let messages: Vec<_> = texts.iter().map(|text| message(text)).collect();
+        match messages.is_empty() {
+            true => world.mailbox().recover(&mut context).map(drop),
+            false => world.mailbox().sync(&ChangeSet::default(), &messages, &mut context).map(drop),
+        }
+    };
+    let disk = MemVfs::new();
+    let old = stored(Variant::Mboxo, "Subject: old\n\nold body\n").repeat(30);
+    World::on(Arc::new(disk.clone())).write(old.as_bytes());
+    disk.set_mode(Path::new("/mail"), 0o500).unwrap();
+    let crashing = CrashVfs::new(&disk);
+    let text = "Subject: new\n\nnew body\n".repeat(90);
+    in_state(&World::on(Arc::new(crashing.vfs())), &[text.as_bytes()]).unwrap();
+    let begun = (0..crashing.points()).rev().map(|point| crashing.crash_at(point, 0));
+    let is_begun =
+        |disk: &MemVfs| attribute(disk).unwrap().is_some() && content(disk).len() == old.len();
+    let disk = begun.into_iter().find(is_begun).unwrap();
+    let file = disk.open(Path::new("/mail/box"), OpenOptions::WRITE).unwrap();
+    let theirs = stored(Variant::Mboxo, THEIRS).repeat(40);
+    let half = &content(&crashing.vfs())[old.len()..][..1000].to_vec();
+    file.write_all_at(&[half, theirs.as_bytes()].concat(), old.len() as u64).unwrap();
+    let before = content(&disk);
+    let crashing = CrashVfs::new(&disk);
+    in_state(&World::on(Arc::new(crashing.vfs())), &[]).unwrap();
+    let after = content(&crashing.vfs());
+    let mut refused = 0;
+    for (point, seed) in (0..=crashing.points()).flat_map(|point| [(point, 3), (point, 9)]) {
+        let disk = crashing.crash_at(point, seed);
+        if attribute(&disk).unwrap().is_none() || [&before, &after].contains(&&content(&disk)) {
+            continue;
+        }
+        let mut names = Vec::new();
+        let mut collect = |name: &[u8], _| names.push(String::from_utf8_lossy(name).into_owned());
+        disk.open_dir(Path::new("/state")).unwrap().list(&mut collect).unwrap();
+        for name in names.iter().filter(|name| name.ends_with("journal")) {
+            disk.remove_file(&Path::new("/state").join(name)).unwrap();
+        }
+        let result = in_state(&World::on(Arc::new(disk)), &[]);
+        assert!(matches!(result, Err(Error::Unrecoverable { .. })), "{point}: {result:?}");
+        refused += 1;
+    }
+    assert!(refused > 3, "{refused}");
 }
 
 #[test]
