@@ -258,6 +258,15 @@ pub trait Mailbox: std::fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// As [`Mailbox::unfinished`], but waits for a process that is about it, if its locks can be
+    /// waited for without writing. Costs the same where nothing is unfinished.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn abandoned(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        self.unfinished(state_dir)
+    }
+
     /// Completes a change that was begun and not finished; waits for a process that is about it.
     fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         let _ = context;

@@ -179,7 +179,7 @@ impl Mailbox {
     fn complete(&mut self) -> Result<()> {
         let Self { format, pending, ledger, options, notes, vfs, .. } = self;
         if options.read_only {
-            let found = format.unfinished(Some(&options.state_dir))?;
+            let found = format.abandoned(Some(&options.state_dir))?;
             return found.map_or(Ok(()), |found| Err(unfinished(&**format, found).into()));
         }
         let now = vfs.now();

@@ -26,6 +26,9 @@ impl Recovery<'_> {
             return Ok(None);
         };
         let why = match self.options.read_only {
+            true if self.format.abandoned(Some(&self.options.state_dir))?.is_none() => {
+                return Ok(None);
+            }
             true => "it is not completed read-only".to_owned(),
             false => match self.complete() {
                 Ok(()) => return Ok(None),
@@ -102,7 +105,7 @@ impl Recovery<'_> {
                 format!("{bytes} bytes of mail delivered meanwhile are kept"),
             );
         }
-        match self.format.unfinished(Some(&self.options.state_dir))? {
+        match self.format.abandoned(Some(&self.options.state_dir))? {
             Some(left) => Err(unfinished(&*self.format, left).into()),
             None => Ok(()),
         }

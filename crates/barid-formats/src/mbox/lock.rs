@@ -115,6 +115,22 @@ impl WriteLocks {
         until_deadline(mailbox, || Attempt::make(mailbox, &path, purpose))
     }
 
+    /// Takes the locks as [`WriteLocks::acquire`] does, for what `purpose` returns at each attempt;
+    /// `None` once it returns that.
+    ///
+    /// # Errors
+    /// As [`WriteLocks::acquire`]; those of `purpose`.
+    pub(super) fn acquire_while(
+        mailbox: &MboxMailbox,
+        purpose: impl Fn() -> Result<Option<Purpose>>,
+    ) -> Result<Option<Self>> {
+        let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
+        until_deadline(mailbox, || match purpose()? {
+            Some(purpose) => Ok(Attempt::make(mailbox, &path, purpose)?.map(Some)),
+            None => Ok(Ok(None)),
+        })
+    }
+
     /// The file that is locked.
     pub(super) fn file(&self) -> &dyn File {
         &*self.file
@@ -134,6 +150,11 @@ impl WriteLocks {
     /// having written it yet.
     pub(super) fn excludes_sessions(&self) -> bool {
         matches!(self.session, None | Some(Session::Ours(_) | Session::Nowhere))
+    }
+
+    /// Returns `true` if messages may move, whatever the locks were taken for.
+    pub(super) fn may_move(&self) -> bool {
+        !matches!(self.session, Some(Session::Held(_)))
     }
 
     /// Shows that the lock file is in use, if that was long ago; to be called all the time.

@@ -302,6 +302,10 @@ impl Mailbox for MboxMailbox {
         change::unfinished(self, state_dir)
     }
 
+    fn abandoned(&self, state_dir: Option<&Path>) -> Result<Option<Unfinished>> {
+        change::abandoned(self, state_dir)
+    }
+
     fn recover(&mut self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         change::recover_mailbox(self, context)
     }

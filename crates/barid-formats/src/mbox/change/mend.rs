@@ -157,11 +157,14 @@ pub(super) fn mend(
         true => claim(file, size, intent, variant).map_err(at())?,
         false => None,
     };
-    let mut outcome = Outcome { was_needed: true, barriers: 2, ..Outcome::default() };
+    let mut outcome = Outcome::needed(Recovered::default(), 2);
     if let Some(claim) = claim {
         let cut = Cut { mailbox, locks, places, intent, claim, variant, size };
         cut.raise()?;
-        outcome.recovered = cut.make(path, context)?;
+        match cut.make(path, context)? {
+            Some(recovered) => outcome.recovered = recovered,
+            None => return Ok(Outcome::blocked()),
+        }
     }
     file.sync_all().map_err(at())?;
     if file.xattr(ATTRIBUTE).map_err(at())?.is_some() {
@@ -205,7 +208,9 @@ impl Cut<'_> {
         Error::at(self.places.mailbox)
     }
 
-    fn make(&self, path: &Path, context: &mut SyncContext<'_>) -> Result<Recovered> {
+    /// Cuts it out, and moves what follows; `None` if messages would move, which the locks do not
+    /// allow.
+    fn make(&self, path: &Path, context: &mut SyncContext<'_>) -> Result<Option<Recovered>> {
         let Claim { complete, own, is_followed } = self.claim;
         let (from, to) = (self.intent.start + complete, self.intent.start + own);
         let mut recovered = Recovered { bytes_cut: to - from, ..Recovered::default() };
@@ -213,11 +218,14 @@ impl Cut<'_> {
             if to > from {
                 self.locks.file().set_len(from).map_err(self.at())?;
             }
-            return Ok(recovered);
+            return Ok(Some(recovered));
         }
         let lead = self.lead(from, to)?;
         if lead.is_empty() && self.is_harmless(from, to)? {
-            return Ok(Recovered::default());
+            return Ok(Some(Recovered::default()));
+        }
+        if !self.locks.may_move() {
+            return Ok(None);
         }
         recovered.bytes_delivered = self.size - to;
         let journal = JournalFile::over(path, self.intent.id, self.mailbox.options.writing);
@@ -234,7 +242,7 @@ impl Cut<'_> {
         let through = context.pending_through.take();
         let done = write_with(journal, self.mailbox, places, file, Some(self.locks), context, plan);
         context.pending_through = through;
-        done.map(|_| recovered)
+        done.map(|_| Some(recovered))
     }
 
     /// Whether bytes may stay as they are between messages.

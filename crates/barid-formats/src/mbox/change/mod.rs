@@ -47,7 +47,7 @@ pub(super) use self::base::is_portable;
 pub(super) use self::intent::{IntentBuilder, Raise};
 pub use self::limits::WritingOptions;
 pub(super) use self::mend::AppendJournal;
-pub(super) use self::recover::{recover_mailbox, unfinished};
+pub(super) use self::recover::{abandoned, recover_mailbox, unfinished};
 pub(super) use self::sync::sync;
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use barid_vfs::OpenOptions;
+
 use super::apply::{PIECE_LEN, piece_hash, read_or_zeros};
 use super::assemble::{has_kept, has_new, has_old, pieces, runs};
 use super::collapse::Midway;
@@ -23,7 +25,7 @@ use super::source::{Source, hash_of};
 use super::steps::{Step, StepKind, Steps};
 use super::work::{Work, places_of};
 use crate::mbox::MboxMailbox;
-use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::lock::{Purpose, WriteLocks, lock_for_reading};
 use crate::redo;
 use crate::{Error, Recovered, Result, SyncContext, Unfinished};
 
@@ -47,16 +49,37 @@ pub(in crate::mbox) fn unfinished(
     Ok(Some(Unfinished { journal, what: what.to_owned() }))
 }
 
-/// Takes the locks and completes what is unfinished.
+/// As [`unfinished`], once no other process writes the mailbox.
+pub(in crate::mbox) fn abandoned(
+    mailbox: &MboxMailbox,
+    state_dir: Option<&Path>,
+) -> Result<Option<Unfinished>> {
+    let Some(found) = unfinished(mailbox, state_dir)? else { return Ok(None) };
+    let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ);
+    match lock_for_reading(mailbox, &*file.map_err(Error::at(&mailbox.path))?) {
+        Err(Error::Locked { .. }) => Ok(Some(found)),
+        locked => locked.and_then(|()| unfinished(mailbox, state_dir)),
+    }
+}
+
+/// Takes the locks and completes what is unfinished. The locks of an append are enough unless
+/// messages must move, and nothing is waited for once nothing is unfinished.
 pub(in crate::mbox) fn recover_mailbox(
     mailbox: &MboxMailbox,
     context: &mut SyncContext<'_>,
 ) -> Result<Recovered> {
-    if unfinished(mailbox, context.state_dir)?.is_none() {
-        return Ok(Recovered::default());
+    let mut purpose = Purpose::Append;
+    loop {
+        let wanted = || Ok(unfinished(mailbox, context.state_dir)?.map(|_| purpose));
+        let Some(locks) = WriteLocks::acquire_while(mailbox, wanted)? else {
+            return Ok(Recovered::default());
+        };
+        let outcome = recover(mailbox, &locks, context)?;
+        if !outcome.is_blocked {
+            return Ok(outcome.recovered);
+        }
+        purpose = Purpose::Change;
     }
-    let locks = WriteLocks::acquire(mailbox, Purpose::Change)?;
-    recover(mailbox, &locks, context).map(|outcome| outcome.recovered)
 }
 
 /// What a recovery came to, and what it cost.
@@ -66,11 +89,25 @@ pub(super) struct Outcome {
     pub(super) recovered: Recovered,
     /// There was a journal.
     pub(super) was_needed: bool,
+    /// Messages must move, which the locks do not allow: nothing was done.
+    pub(super) is_blocked: bool,
     /// How often the disk was waited for.
     pub(super) barriers: u64,
 }
 
-/// Completes what is unfinished, under all locks.
+impl Outcome {
+    /// There was a journal, which was dealt with.
+    pub(super) fn needed(recovered: Recovered, barriers: u64) -> Self {
+        Self { recovered, was_needed: true, is_blocked: false, barriers }
+    }
+
+    /// Messages must move, which the locks do not allow.
+    pub(super) fn blocked() -> Self {
+        Self { is_blocked: true, ..Self::default() }
+    }
+}
+
+/// Completes what is unfinished, under locks for writing.
 pub(super) fn recover(
     mailbox: &MboxMailbox,
     locks: &WriteLocks,
@@ -93,6 +130,7 @@ pub(super) fn recover(
             check(&intent.origin, &intent.id, id, &path)?;
             return mend(mailbox, locks, (journal, &path), &intent, context);
         }
+        Opened::Whole { .. } if !locks.may_move() => return Ok(Outcome::blocked()),
         Opened::Whole { journal, path, loaded, id } => (journal, path, loaded, id),
     };
     let is_moved = check(&loaded.header.origin, &loaded.header.id, id, &path)?;
@@ -103,17 +141,16 @@ pub(super) fn recover(
         false => work.resume(context),
     };
     match resumed {
-        Ok(bytes_delivered) => Ok(Outcome {
-            recovered: Recovered {
+        Ok(bytes_delivered) => {
+            let recovered = Recovered {
                 completed: true,
                 quarantined: None,
                 bytes_delivered,
                 pending_through: work.header.pending_through,
                 bytes_cut: 0,
-            },
-            was_needed: true,
-            barriers: work.barriers,
-        }),
+            };
+            Ok(Outcome::needed(recovered, work.barriers))
+        }
         Err(Error::Changed { .. }) if is_moved && id.is_some() => {
             let what = "is about another file: if this one was moved or restored in the middle of a \
                         change, bring back both; else move the journal away";
@@ -150,16 +187,18 @@ fn open_journal(
     let redo = redo::Place::beside(places.mailbox);
     if path == redo.journal() && redo.is_redo(places.vfs)? {
         // A repair was interrupted.
+        if !locks.may_move() {
+            return Ok(Opened::Over(Outcome::blocked()));
+        }
         let recovered = redo::recover(places.vfs, &redo, None, None)?;
-        return Ok(Opened::Over(Outcome { recovered, was_needed: true, barriers: 0 }));
+        return Ok(Opened::Over(Outcome::needed(recovered, 0)));
     }
     match places.look(&path)? {
         Place::Ours => {}
         Place::Missing if may_be_gone => {
             // It goes when the append is durable.
             unname(places, locks)?;
-            let outcome = Outcome { was_needed: true, barriers: 1, ..Outcome::default() };
-            return Ok(Opened::Over(outcome));
+            return Ok(Opened::Over(Outcome::needed(Recovered::default(), 1)));
         }
         Place::Missing => return missing(places, locks, &path, found.id).map(Opened::Over),
         Place::Strange => {
@@ -168,7 +207,7 @@ fn open_journal(
         }
     }
     let journal = JournalFile::open(places, &path)?;
-    let never_begun = Outcome { was_needed: true, barriers: 1, ..Outcome::default() };
+    let never_begun = Outcome::needed(Recovered::default(), 1);
     match Loaded::load(&journal).map_err(Error::at(&path))? {
         Load::Whole(loaded) => Ok(Opened::Whole { journal, path, loaded, id: found.id }),
         Load::Append(intent) => Ok(Opened::Append { journal, path, intent, id: found.id }),
@@ -237,7 +276,7 @@ fn missing(
             unname(places, locks)?;
             let quarantined = Some(aside);
             let recovered = Recovered { quarantined, ..Recovered::default() };
-            Ok(Outcome { recovered, was_needed: true, barriers: 1 })
+            Ok(Outcome::needed(recovered, 1))
         }
         _ => {
             let what =
@@ -261,7 +300,7 @@ fn damaged(places: &Places<'_>, locks: &WriteLocks, path: &Path) -> Result<Outco
     let quarantined = Some(put_aside(places, path, &id)?);
     unname(places, locks)?;
     let recovered = Recovered { quarantined, ..Recovered::default() };
-    Ok(Outcome { recovered, was_needed: true, barriers: 2 })
+    Ok(Outcome::needed(recovered, 2))
 }
 
 /// Gives a journal the name of one that is put aside.
@@ -605,6 +644,6 @@ impl Work<'_> {
         self.remove_attribute()?;
         self.sync_all()?;
         let recovered = Recovered { quarantined, bytes_delivered, ..Recovered::default() };
-        Ok(Outcome { recovered, was_needed: true, barriers: self.barriers + 1 })
+        Ok(Outcome::needed(recovered, self.barriers + 1))
     }
 }

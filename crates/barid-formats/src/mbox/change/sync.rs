@@ -8,9 +8,8 @@ use barid_vfs::{File, FileStamp, OpenOptions, Timestamp};
 
 use super::collapse;
 use super::journal::Places;
-use super::load::find;
 use super::plan::{PlanInput, Planned, plan};
-use super::recover::{Outcome, recover, unfinished};
+use super::recover::{Outcome, recover, recover_mailbox, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
@@ -88,21 +87,22 @@ pub(in crate::mbox) fn sync(
     }
 }
 
-/// Takes the locks and completes what is unfinished, which is no append.
+/// Takes the locks and completes what is unfinished.
 fn lock_and_recover(
     mailbox: &MboxMailbox,
     only_appends: bool,
     context: &mut SyncContext<'_>,
 ) -> Result<(WriteLocks, Outcome)> {
-    if only_appends {
-        let locks = WriteLocks::acquire(mailbox, Purpose::Append)?;
-        if find(&places_of(mailbox, &locks, context.state_dir))?.is_none() {
-            return Ok((locks, Outcome::default()));
+    let purpose = if only_appends { Purpose::Append } else { Purpose::Change };
+    loop {
+        let locks = WriteLocks::acquire(mailbox, purpose)?;
+        let outcome = recover(mailbox, &locks, context)?;
+        if !outcome.is_blocked {
+            return Ok((locks, outcome));
         }
+        drop(locks);
+        recover_mailbox(mailbox, context)?;
     }
-    let locks = WriteLocks::acquire(mailbox, Purpose::Change)?;
-    let recovered = recover(mailbox, &locks, context)?;
-    Ok((locks, recovered))
 }
 
 /// An unfinished change goes on without the messages that were to be appended: that is said.

@@ -5,13 +5,21 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use barid_testkit::Scratch;
 use barid_types::{FlagSet, InternalDate};
-use barid_vfs::{CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, MemVfs, OpenOptions, Vfs};
+use barid_vfs::{
+    CallKind, CrashVfs, Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions,
+    OsVfs, Vfs,
+};
 
 use super::support::World;
 use crate::check::{CheckOptions, check};
-use crate::mbox::Variant;
-use crate::{ChangeSet, EmptyKnown, Error, Mailbox, MailboxSpec, NewMessage, ReadAs, SyncContext};
+use crate::mbox::change::{AppendJournal, IntentBuilder};
+use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::{MboxMailbox, MboxOptions, Variant};
+use crate::{
+    ChangeSet, EmptyKnown, Error, Mailbox, MailboxSpec, NewMessage, ReadAs, Recovered, SyncContext,
+};
 
 const FROM: &str = "From a@b Sun Sep  9 01:46:40 2001\n";
 const BAR: &str = "\u{1}\u{1}\u{1}\u{1}\n";
@@ -193,6 +201,77 @@ fn a_message_that_was_changed_since_its_append_is_left_alone() {
             begun.check_untouched(&[changed.as_bytes(), theirs.as_bytes()].concat());
         }
     }
+}
+
+#[test]
+fn a_session_is_waited_for_only_if_mail_must_move() {
+    let begun = Begun::new(Variant::Mboxo, &texts(2));
+    let theirs = stored(Variant::Mboxo, THEIRS);
+    let text = message(b"Subject: later\n\nlater body\n");
+    for tail in ["", &theirs] {
+        let disk = begun.cut(50, tail.as_bytes());
+        disk.create_dir(Path::new("/tmp"), 0o777).unwrap();
+        let found = disk.metadata(Path::new("/mail/box")).unwrap();
+        let session = format!("/tmp/.{:x}.{:x}", found.device, found.inode);
+        let session = disk.open(Path::new(&session), OpenOptions::create(0o666)).unwrap();
+        assert!(session.try_lock(LockKind::Flock, LockMode::Exclusive).unwrap());
+        let world = World::on(Arc::new(disk.clone()));
+        let known = EmptyKnown::default();
+        let deliver = || {
+            let mut context = SyncContext::new(&known);
+            world.mailbox().sync(&ChangeSet::default(), &[text.clone()], &mut context)
+        };
+        if !tail.is_empty() {
+            let before = world.vfs.read(&world.path, 1 << 20).unwrap();
+            let recovered = world.mailbox().recover(&mut SyncContext::new(&known));
+            assert!(matches!(recovered, Err(Error::Locked { .. })), "{recovered:?}");
+            assert!(matches!(deliver(), Err(Error::Locked { .. })));
+            assert!(world.vfs.read(&world.path, 1 << 20).unwrap() == before);
+            session.unlock(LockKind::Flock).unwrap();
+        }
+        deliver().unwrap();
+        assert_eq!(world.scan().uids.len(), if tail.is_empty() { 2 } else { 3 });
+        let content = String::from_utf8(world.vfs.read(&world.path, 1 << 20).unwrap()).unwrap();
+        assert!(!content.contains("Subject: 1") && content.ends_with("later body\n\n"));
+    }
+}
+
+#[test]
+fn an_append_under_way_is_waited_for() {
+    let scratch = Scratch::new("append-under-way").unwrap();
+    let path = scratch.path().join("box");
+    let vfs = Arc::new(OsVfs);
+    let open = || MboxMailbox::open_with(vfs.clone(), &path, None, MboxOptions::default()).unwrap();
+    let file = vfs.open(&path, OpenOptions::create(0o600)).unwrap();
+    file.write_all_at(stored(Variant::Mboxo, THEIRS).as_bytes(), 0).unwrap();
+    let (mailbox, size) = (open(), file.metadata().unwrap().size);
+    let (is_seen, see) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+        let intent = IntentBuilder::new(size);
+        let journal = AppendJournal::begin(&mailbox, &locks, None, intent, None).unwrap();
+        let (reader, recoverer) = (open(), open());
+        let read = scope.spawn(move || {
+            assert!(reader.unfinished(None).unwrap().is_some());
+            is_seen.send(()).unwrap();
+            reader.abandoned(None).unwrap()
+        });
+        let recover = scope.spawn(move || {
+            let known = EmptyKnown::default();
+            let mut recoverer = recoverer;
+            recoverer.recover(&mut SyncContext::new(&known)).unwrap()
+        });
+        see.recv().unwrap();
+        journal.unwrap().end();
+        drop(locks);
+        assert_eq!(read.join().unwrap(), None);
+        assert_eq!(recover.join().unwrap(), Recovered::default());
+    });
+    // One that nobody is about is not waited for.
+    let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+    AppendJournal::begin(&mailbox, &locks, None, IntentBuilder::new(size), None).unwrap();
+    drop(locks);
+    assert!(mailbox.abandoned(None).unwrap().is_some());
 }
 
 #[test]
