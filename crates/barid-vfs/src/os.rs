@@ -3,6 +3,7 @@
 //! Every descriptor is opened with `O_CLOEXEC`, and with `O_NONBLOCK`, which regular files ignore
 //! and which keeps a FIFO in a mailbox from hanging us. Interrupted calls are repeated.
 
+use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -66,13 +67,10 @@ impl Vfs for OsVfs {
     }
 
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
-        retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(mode)))?;
-        if user() == 0 {
-            let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            let fd = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
-            give_to_owner_of(parent_of(path), fd.as_fd())?;
+        match path.file_name() {
+            Some(name) if user() == 0 => create_dir_in(open_parent(path)?.as_fd(), name, mode),
+            _ => Ok(retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(mode)))?),
         }
-        Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -453,8 +451,9 @@ fn open_at(
 
 /// Opens a file as the superuser. What he makes in a folder of somebody else belongs to that one,
 /// who could not use it otherwise: mailboxes, state and caches alike. Another's link that leads to
-/// nothing is not followed.
+/// nothing is not followed. The folder is looked up once, since its owner may exchange it meanwhile.
 fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
+    let Some(name) = path.file_name() else { return open_at(rustix::fs::CWD, path, options) };
     for _ in 0..CREATE_TRIES_MAX {
         if !options.exclusive {
             match open_at(rustix::fs::CWD, path, OpenOptions { create: None, ..options }) {
@@ -462,12 +461,13 @@ fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
                 result => return result,
             }
         }
+        let folder = open_parent(path)?;
         let new = OpenOptions { exclusive: true, no_follow: true, truncate: false, ..options };
-        match open_at(rustix::fs::CWD, path, new) {
+        match open_at(folder.as_fd(), name, new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !options.exclusive => {}
             result => {
                 let fd = result?;
-                give_to_owner_of(parent_of(path), fd.as_fd())?;
+                give_to_owner_of(folder.as_fd(), fd.as_fd())?;
                 return Ok(fd);
             }
         }
@@ -475,11 +475,27 @@ fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// Makes a directory in an open one, as the superuser, and gives it to the owner of that.
+fn create_dir_in(folder: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<()> {
+    retry_on_intr(|| rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(mode)))?;
+    let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let fd = retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))?;
+    give_to_owner_of(folder, fd.as_fd())
+}
+
+/// Opens the folder of `path`, whatever that becomes afterwards.
+fn open_parent(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::PATH;
+    Ok(retry_on_intr(|| rustix::fs::open(parent_of(path), flags, Mode::empty()))?)
+}
+
 /// Gives what was made in a folder to its owner. Where that is not allowed (a network file system
-/// to which the superuser is nobody) it stays whose it is.
-fn give_to_owner_of(folder: &Path, fd: BorrowedFd<'_>) -> io::Result<()> {
-    let (folder, made) = (OsVfs.metadata(folder)?, fstat(fd)?);
-    if folder.uid == 0 || made.uid != 0 {
+/// to which the superuser is nobody) it stays whose it is; so does a directory of another file
+/// system, which cannot be the one that was made.
+fn give_to_owner_of(folder: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let (folder, made) = (fstat(folder)?, fstat(fd)?);
+    let is_other = made.file_type == FileType::Dir && made.device != folder.device;
+    if folder.uid == 0 || made.uid != 0 || is_other {
         return Ok(());
     }
     match chown(fd, Some(folder.uid), Some(folder.gid)) {
@@ -648,6 +664,30 @@ mod tests {
         link_and_remove(&from, &to).unwrap();
         OsVfs.remove_dir(&to).unwrap();
         OsVfs.remove_dir(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_exchanged_gives_nothing_else_away() {
+        const EVE: u32 = 54_321;
+        let dir = std::env::temp_dir().join(format!("barid-exchange-{}", std::process::id()));
+        let (folder, victim) = (dir.join("box"), dir.join("victim"));
+        for path in [&dir, &folder, &victim, &victim.join("new")] {
+            retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(0o700))).unwrap();
+        }
+        let open = open_parent(&folder.join("new")).unwrap();
+        if user() == 0 {
+            rustix::fs::chown(&folder, Some(Uid::from_raw(EVE)), None).unwrap();
+        }
+        OsVfs.rename(&folder, &dir.join("moved")).unwrap();
+        rustix::fs::symlink(&victim, &folder).unwrap();
+        create_dir_in(open.as_fd(), OsStr::new("new"), 0o700).unwrap();
+        let owner = |path: &str| OsVfs.metadata(&dir.join(path)).unwrap().uid;
+        assert_eq!((owner("victim/new"), owner("victim")), (user(), user()));
+        assert_eq!(owner("moved/new"), if user() == 0 { EVE } else { user() });
+        OsVfs.remove_file(&folder).unwrap();
+        for path in ["moved/new", "moved", "victim/new", "victim", ""] {
+            OsVfs.remove_dir(&dir.join(path)).unwrap();
+        }
     }
 
     #[test]
