@@ -105,12 +105,21 @@ pub struct OpenOptions {
     pub truncate: bool,
     /// Fail if the last component is a symbolic link.
     pub no_follow: bool,
+    /// With `create`: leave a new file of the superuser to him, rather than give it to the owner of
+    /// the folder.
+    pub keep_owner: bool,
 }
 
 impl OpenOptions {
     /// Reads an existing file.
-    pub const READ: Self =
-        Self { write: false, create: None, exclusive: false, truncate: false, no_follow: false };
+    pub const READ: Self = Self {
+        write: false,
+        create: None,
+        exclusive: false,
+        truncate: false,
+        no_follow: false,
+        keep_owner: false,
+    };
     /// Reads and writes an existing file.
     pub const WRITE: Self = Self { write: true, ..Self::READ };
 

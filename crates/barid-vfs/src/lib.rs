@@ -39,7 +39,7 @@ pub use fault::{Fault, FaultEffect, FaultVfs, Faults};
 pub use layer::{CallKind, Layer};
 pub use mem::MemVfs;
 pub use os::OsVfs;
-pub use owner::Ownership;
+pub use owner::{Ownership, create_for_owner_of};
 pub use replace::{atomic_replace, create_dir_durable, is_temporary, replace_as};
 pub use stream::Stream;
 pub use watch::{Watch, WatchId};

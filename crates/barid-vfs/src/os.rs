@@ -43,7 +43,7 @@ impl Vfs for OsVfs {
     /// One `openat`.
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn File>> {
         let fd = match options.create {
-            Some(_) if user() == 0 => open_as_root(path, options)?,
+            Some(_) if user() == 0 && !options.keep_owner => open_as_root(path, options)?,
             _ => open_at(rustix::fs::CWD, path, options)?,
         };
         Ok(Box::new(OsFile(fd)))

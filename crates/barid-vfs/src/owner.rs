@@ -66,16 +66,8 @@ impl Ownership {
     /// [`io::ErrorKind::AlreadyExists`]; [`io::ErrorKind::PermissionDenied`] if the owner of the
     /// file that is to be replaced could not use this one; what the file system says.
     pub fn create(&self, vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn File>> {
-        let options = OpenOptions { no_follow: true, ..OpenOptions::create_new(MAKER_MODE) };
-        let file = vfs.open(path, options)?;
-        match self.give(vfs, file.as_ref()) {
-            Ok(()) => Ok(file),
-            Err(error) => {
-                // The first error is the one to report.
-                let _ = vfs.remove_file(path);
-                Err(error)
-            }
-        }
+        let file = vfs.open(path, kept(MAKER_MODE))?;
+        give_or_remove(vfs, path, file, |file| self.give(vfs, file))
     }
 
     /// Gives a file to whom it is to belong.
@@ -115,6 +107,50 @@ impl Ownership {
         let owner = mode >> 6 & 0o6;
         let others = (mode | mode >> 3) & 0o6;
         owner & !others == 0
+    }
+}
+
+/// Makes an empty file with these permission bits (before umask) that nobody is to read but who
+/// may read the file `of`: what the superuser makes belongs to the owner of that, and never to the
+/// owner of the folder. Costs one call, for the superuser three.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the file system says.
+pub fn create_for_owner_of(
+    vfs: &dyn Vfs,
+    of: &Path,
+    path: &Path,
+    mode: u32,
+) -> io::Result<Box<dyn File>> {
+    let file = vfs.open(path, kept(mode))?;
+    if vfs.user() != 0 {
+        return Ok(file);
+    }
+    give_or_remove(vfs, path, file, |file| {
+        let of = vfs.metadata(of)?;
+        may(file.set_owner(Some(of.uid), Some(of.gid))).map(drop)
+    })
+}
+
+/// Makes a file that belongs to its maker.
+fn kept(mode: u32) -> OpenOptions {
+    OpenOptions { no_follow: true, keep_owner: true, ..OpenOptions::create_new(mode) }
+}
+
+/// Gives away a file that was just made.
+fn give_or_remove(
+    vfs: &dyn Vfs,
+    path: &Path,
+    file: Box<dyn File>,
+    give: impl FnOnce(&dyn File) -> io::Result<()>,
+) -> io::Result<Box<dyn File>> {
+    match give(&*file) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // The first error is the one to report.
+            let _ = vfs.remove_file(path);
+            Err(error)
+        }
     }
 }
 

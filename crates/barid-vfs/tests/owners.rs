@@ -5,7 +5,7 @@
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
-use barid_vfs::Ownership;
+use barid_vfs::{OpenOptions, Ownership, create_for_owner_of};
 use rustix::fs::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -159,4 +159,28 @@ fn a_new_file_follows_its_folder_and_no_link() {
             std::fs::remove_file(folder.path("link")).unwrap();
         }
     }
+}
+
+#[test]
+fn what_holds_mail_of_a_file_belongs_to_its_owner_and_not_to_that_of_the_folder() {
+    let Some(folder) = Folder::new("owners-private") else { return };
+    std::fs::create_dir(folder.path("spool")).unwrap();
+    folder.set("spool", (USER, SHARED, 0o777));
+    std::fs::write(folder.path("spool/box"), "mail").unwrap();
+    let (of, path) = (folder.path("spool/box"), folder.path("spool/journal"));
+    for (mailbox, owner) in [((OWNER, FOREIGN, 0o600), OWNER), ((0, 0, 0o600), 0)] {
+        folder.set("spool/box", mailbox);
+        let file = create_for_owner_of(&OsVfs, &of, &path, 0o600).unwrap();
+        assert_eq!(file.metadata().unwrap().uid, owner);
+        let again = create_for_owner_of(&OsVfs, &of, &path, 0o600).map_err(|error| error.kind());
+        assert_eq!(again.err(), Some(io::ErrorKind::AlreadyExists));
+        std::fs::remove_file(&path).unwrap();
+    }
+    // Anything else is given to the owner of the folder.
+    OsVfs.open(&path, OpenOptions::create_new(0o600)).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().uid(), USER);
+    // Without the file there is nobody to give it to.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&of).unwrap();
+    assert!(create_for_owner_of(&OsVfs, &of, &path, 0o600).is_err() && !path.exists());
 }

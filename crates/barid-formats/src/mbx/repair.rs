@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use barid_vfs::{File, OpenOptions, Vfs};
+use barid_vfs::{File, Vfs, create_for_owner_of};
 
 use super::MbxMailbox;
 use super::journal::file_name;
@@ -31,7 +31,7 @@ pub(super) fn cut_torn_end(
     let beside = locks.path.parent().unwrap_or(Path::new("/"));
     let mut copied = None;
     if !is_zero(&*locks.file, end, size).map_err(Error::at(&locks.path))? {
-        let mut result = copy(vfs, &*locks.file, (end, size), beside, OsStr::from_bytes(&name));
+        let mut result = copy(vfs, locks, (end, size), beside, OsStr::from_bytes(&name));
         if let (Err((_, error)), Some(state_dir)) = (&result, state_dir)
             && matches!(
                 error.kind(),
@@ -39,7 +39,7 @@ pub(super) fn cut_torn_end(
             )
         {
             let name = format!("torn-{id:016x}.mbx");
-            result = copy(vfs, &*locks.file, (end, size), state_dir, OsStr::new(&name));
+            result = copy(vfs, locks, (end, size), state_dir, OsStr::new(&name));
         }
         figures.barriers += 2;
         copied = Some(result.map_err(|(path, source)| Error::Io { path, source })?);
@@ -63,23 +63,22 @@ fn is_zero(file: &dyn File, mut from: u64, size: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a range to a new file of `folder`.
+/// Copies a range to a new file of `folder`, which belongs to the owner of the mailbox.
 fn copy(
     vfs: &dyn Vfs,
-    file: &dyn File,
+    locks: &WriteLocks,
     (from, to): (u64, u64),
     folder: &Path,
     name: &OsStr,
 ) -> std::result::Result<PathBuf, (PathBuf, io::Error)> {
     let path = folder.join(name);
     let copy = || {
-        let options = OpenOptions { no_follow: true, ..OpenOptions::create_new(0o600) };
-        let target = vfs.open(&path, options)?;
+        let target = create_for_owner_of(vfs, &locks.path, &path, 0o600)?;
         let mut buffer = vec![0; COPY_LEN];
         let mut at = from;
         while at < to {
             let len = (to - at).min(COPY_LEN as u64) as usize;
-            file.read_exact_at(&mut buffer[..len], at)?;
+            locks.file.read_exact_at(&mut buffer[..len], at)?;
             target.write_all_at(&buffer[..len], at - from)?;
             at += len as u64;
         }

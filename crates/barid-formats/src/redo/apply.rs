@@ -1,8 +1,9 @@
 //! Doing what a journal says, at first and after a crash.
 
 use std::io;
+use std::path::Path;
 
-use barid_vfs::{File, OpenOptions, Vfs};
+use barid_vfs::{File, OpenOptions, Vfs, create_for_owner_of};
 
 use super::change::{Change, FileChange, Write};
 use super::encode::{BODY_AT, COMMIT_AT, Journal, Parsed, commit_record, encode, parse};
@@ -209,10 +210,14 @@ fn writes(change: &FileChange) -> impl Iterator<Item = (&Write, &[u8])> {
     })
 }
 
+/// Creates the file of a journal, which those may read who may read the mailbox.
+fn create(vfs: &dyn Vfs, place: &Place, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+    create_for_owner_of(vfs, place.mailbox_path(), path, mode & 0o644 | 0o600)
+}
+
 /// Writes a journal and makes it durable.
 fn write_journal(vfs: &dyn Vfs, place: &Place, bytes: &[u8], mode: u32) -> Result<Box<dyn File>> {
-    let options = OpenOptions::create_new(mode & 0o644 | 0o600);
-    let journal = vfs.open(&place.journal, options);
+    let journal = create(vfs, place, &place.journal, mode);
     let journal = journal.map_err(|error| full(vfs, &place.journal, bytes.len() as u64, error))?;
     let written = journal
         .write_all_at(bytes, 0)
@@ -244,7 +249,7 @@ fn exchange(
         _ => {}
     }
     let mode = old.metadata().map_err(Error::at(&place.journal))?.mode;
-    let new = vfs.open(&path, OpenOptions::create_new(mode & 0o644 | 0o600));
+    let new = create(vfs, place, &path, mode);
     let new = new.map_err(|error| full(vfs, &path, bytes.len() as u64, error))?;
     let written = new.write_all_at(&bytes, 0).and_then(|()| new.sync_all());
     written.map_err(|error| full(vfs, &path, bytes.len() as u64, error))?;

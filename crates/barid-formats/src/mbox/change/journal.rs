@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use barid_state::Identity;
 use barid_vfs::{
     File, FileType, LockKind, LockMode, Metadata, OpenOptions, Vfs, create_dir_durable,
+    create_for_owner_of,
 };
 
 use super::limits::WritingOptions;
@@ -190,7 +191,7 @@ impl Places<'_> {
             Err(error) if !is_missing(&error) => return Err(Error::at(&path)(error)),
             _ => {}
         }
-        let file = self.vfs.open(&path, OpenOptions::create_new(MODE)).map_err(Error::at(&path))?;
+        let file = self.create_private(&path).map_err(Error::at(&path))?;
         Ok((path, file))
     }
 
@@ -199,9 +200,14 @@ impl Places<'_> {
         matches!(error, Error::Io { source, .. } if is_denied(source) || is_missing(source))
     }
 
+    /// Creates a file that holds mail: it is its owner's, and not that of the folder.
+    fn create_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        create_for_owner_of(self.vfs, self.mailbox, path, MODE)
+    }
+
     fn create(&self, state_name_end: &str) -> Result<(PathBuf, Box<dyn File>)> {
         let path = self.beside();
-        match self.vfs.open(&path, OpenOptions::create_new(MODE)) {
+        match self.create_private(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if is_denied(&error) && self.state_dir.is_some() => {}
             Err(error) => return Err(Error::at(&path)(error)),
@@ -217,7 +223,7 @@ impl Places<'_> {
             let random = u64::from_le_bytes(random);
             path = dir.join(format!("{id:032x}-{random:016x}{state_name_end}"));
         }
-        let file = self.vfs.open(&path, OpenOptions::create_new(MODE)).map_err(Error::at(&path))?;
+        let file = self.create_private(&path).map_err(Error::at(&path))?;
         Ok((path, file))
     }
 }

@@ -4,9 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet, Uid};
-use barid_vfs::{Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs, Vfs};
+use barid_vfs::{
+    Fault, FaultEffect, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions, OsVfs, Vfs,
+};
 
 use super::support::{Cached, World};
+use crate::mbox::change::{AppendJournal, IntentBuilder};
+use crate::mbox::lock::{Purpose, WriteLocks};
+use crate::mbox::{MboxMailbox, MboxOptions};
 use crate::{
     ChangeSet, Error, FlagChange, Mailbox, NewMessage, Racy, Result, SyncContext, SyncReport,
 };
@@ -284,6 +289,35 @@ fn an_append_completes_a_change_only_if_no_session_has_the_mailbox() {
     append().unwrap();
     assert_eq!(disk.xattr(Path::new(BOX), ATTRIBUTE).unwrap(), None);
     assert_eq!(world.scan().uids.len(), 60);
+}
+
+#[test]
+fn a_journal_of_the_superuser_is_the_mailbox_owners() {
+    const BOB: u32 = 54_321;
+    const SPOOLER: u32 = 54_322;
+    if !rustix::process::geteuid().is_root() {
+        barid_testkit::skip_or_fail("owners of journals: only the superuser can give files away");
+        return;
+    }
+    let scratch = barid_testkit::Scratch::new("owners").unwrap();
+    let path = scratch.path().join("spool/box");
+    let (vfs, folder) = (Arc::new(OsVfs), path.parent().unwrap());
+    vfs.create_dir(folder, 0o755).unwrap();
+    let options = OpenOptions::create_new(0o600);
+    let file = vfs.open(&path, options).unwrap();
+    file.write_all_at(MESSAGE.repeat(60).as_bytes(), 0).unwrap();
+    for (path, user) in [(folder, SPOOLER), (&path, BOB)] {
+        let user = Some(rustix::fs::Uid::from_raw(user));
+        rustix::fs::chown(path, user, None).unwrap();
+    }
+    let mailbox = MboxMailbox::open_with(vfs.clone(), &path, None, MboxOptions::default()).unwrap();
+    let locks = WriteLocks::acquire(&mailbox, Purpose::Append).unwrap();
+    let intent = IntentBuilder::new(file.metadata().unwrap().size);
+    AppendJournal::begin(&mailbox, &locks, None, intent, None).unwrap().unwrap();
+    drop(locks);
+    let journal = vfs.metadata(&folder.join(".box.barid-journal")).unwrap();
+    assert_eq!((journal.uid, journal.mode), (BOB, 0o600));
+    assert!(mailbox.unfinished(None).unwrap().unwrap().journal.is_some(), "it is followed");
 }
 
 #[test]
