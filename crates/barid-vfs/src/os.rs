@@ -20,6 +20,7 @@ use crate::api::{
     look_and_rename,
 };
 use crate::limits::{CREATE_TRIES_MAX, LIST_BUFFER_LEN, XATTR_LEN_GUESS, XATTR_LEN_MAX};
+use crate::owner::may;
 use crate::replace::parent_of;
 use crate::watch::{Inotify, Watch};
 
@@ -451,7 +452,8 @@ fn open_at(
 
 /// Opens a file as the superuser. What he makes in a folder of somebody else belongs to that one,
 /// who could not use it otherwise: mailboxes, state and caches alike. Another's link that leads to
-/// nothing is not followed. The folder is looked up once, since its owner may exchange it meanwhile.
+/// nothing is not followed. The folder is looked up once, since its owner may exchange it
+/// meanwhile.
 fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
     let Some(name) = path.file_name() else { return open_at(rustix::fs::CWD, path, options) };
     for _ in 0..CREATE_TRIES_MAX {
@@ -467,7 +469,10 @@ fn open_as_root(path: &Path, options: OpenOptions) -> io::Result<OwnedFd> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !options.exclusive => {}
             result => {
                 let fd = result?;
-                give_to_owner_of(folder.as_fd(), fd.as_fd())?;
+                give_to_owner_of(folder.as_fd(), fd.as_fd()).inspect_err(|_| {
+                    // The first error is the one to report.
+                    let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
+                })?;
                 return Ok(fd);
             }
         }
@@ -480,7 +485,10 @@ fn create_dir_in(folder: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<
     retry_on_intr(|| rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(mode)))?;
     let flags = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let fd = retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))?;
-    give_to_owner_of(folder, fd.as_fd())
+    give_to_owner_of(folder, fd.as_fd()).inspect_err(|_| {
+        // The first error is the one to report.
+        let _ = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR);
+    })
 }
 
 /// Opens the folder of `path`, whatever that becomes afterwards.
@@ -490,18 +498,15 @@ fn open_parent(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Gives what was made in a folder to its owner. Where that is not allowed (a network file system
-/// to which the superuser is nobody) it stays whose it is; so does a directory of another file
-/// system, which cannot be the one that was made.
+/// to which the superuser is nobody, an owner that the user namespace lacks) it stays whose it is;
+/// so does a directory of another file system, which cannot be the one that was made.
 fn give_to_owner_of(folder: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     let (folder, made) = (fstat(folder)?, fstat(fd)?);
     let is_other = made.file_type == FileType::Dir && made.device != folder.device;
     if folder.uid == 0 || made.uid != 0 || is_other {
         return Ok(());
     }
-    match chown(fd, Some(folder.uid), Some(folder.gid)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        result => result,
-    }
+    may(chown(fd, Some(folder.uid), Some(folder.gid))).map(drop)
 }
 
 fn chown(fd: BorrowedFd<'_>, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {

@@ -154,13 +154,16 @@ fn give_or_remove(
     }
 }
 
-/// Returns `false` if something is not allowed.
-fn may(result: io::Result<()>) -> io::Result<bool> {
+/// Returns `false` if something is not allowed, or cannot be done here. `EINVAL` is what the kernel
+/// says of an owner that the user namespace lacks.
+pub(crate) fn may(result: io::Result<()>) -> io::Result<bool> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     match result {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => match error.kind() {
+            InvalidInput | PermissionDenied | Unsupported => Ok(false),
+            _ => Err(error),
+        },
     }
 }
 
@@ -195,6 +198,17 @@ mod tests {
         check(1001, 0o666, Ok(0o666));
         check(1001, 0o640, Err(io::ErrorKind::PermissionDenied));
         check(1001, 0o600, Err(io::ErrorKind::PermissionDenied));
+    }
+
+    #[test]
+    fn what_cannot_be_given_away_is_kept() {
+        const ENOSYS: i32 = 38;
+        for code in [1, 13, 22, ENOSYS, 95] {
+            assert!(!may(Err(io::Error::from_raw_os_error(code))).unwrap(), "error {code}");
+        }
+        for code in [5, 28, 30] {
+            assert!(may(Err(io::Error::from_raw_os_error(code))).is_err(), "error {code}");
+        }
     }
 
     #[test]
