@@ -27,7 +27,8 @@ pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) ->
 }
 
 /// Gives the file of a message a second name; returns its metadata afterwards. `None` where the
-/// file system does not allow it, or the name is not that of a regular file.
+/// file system does not allow it, or the name is not that of a regular file, also if it has become
+/// another since somebody looked.
 pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metadata>> {
     let gone = || Error::MessageGone { path: path.to_owned(), offset: 0 };
     match vfs.symlink_metadata(path) {
@@ -37,7 +38,7 @@ pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metad
         Err(source) => return Err(Error::at(path)(source)),
     }
     match vfs.hard_link(path, to) {
-        Ok(()) => Ok(Some(vfs.symlink_metadata(to).map_err(Error::at(to))?)),
+        Ok(()) => linked_file(vfs, to),
         Err(error) => match error.kind() {
             ErrorKind::NotFound => Err(gone()),
             ErrorKind::CrossesDevices
@@ -47,6 +48,16 @@ pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metad
             _ => Err(Error::at(to)(error)),
         },
     }
+}
+
+/// Metadata of the regular file that was linked to `to`. Anything else is unlinked there.
+fn linked_file(vfs: &dyn Vfs, to: &Path) -> Result<Option<Metadata>> {
+    let found = vfs.symlink_metadata(to).map_err(Error::at(to))?;
+    if found.file_type == FileType::File {
+        return Ok(Some(found));
+    }
+    vfs.remove_file(to).map_err(Error::at(to))?;
+    Ok(None)
 }
 
 /// Where a header ends.
@@ -249,6 +260,19 @@ pub(crate) fn in_chunks<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbolic_link_is_no_message() {
+        let vfs = barid_vfs::MemVfs::new();
+        let (secret, to) = (Path::new("/secret"), Path::new("/to"));
+        vfs.open(secret, OpenOptions::create_new(0o600)).unwrap();
+        vfs.symlink(secret, Path::new("/message")).unwrap();
+        assert!(link(&vfs, Path::new("/message"), to).unwrap().is_none());
+        // It took the place of the message after that was looked at.
+        vfs.hard_link(Path::new("/message"), to).unwrap();
+        assert!(linked_file(&vfs, to).unwrap().is_none() && vfs.symlink_metadata(to).is_err());
+        assert!(link(&vfs, secret, to).unwrap().is_some());
+    }
 
     #[test]
     fn a_header_ends_with_its_blank_line() {

@@ -15,3 +15,9 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
 pub(crate) fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
+
+/// Returns `true` if a symbolic link has the name of a file that was opened without following one.
+pub(crate) fn is_link(error: &io::Error) -> bool {
+    const ELOOP: i32 = 40;
+    error.raw_os_error() == Some(ELOOP)
+}

@@ -358,6 +358,25 @@ fn a_link_tells_what_became_of_its_file() {
 }
 
 #[test]
+fn a_symbolic_link_is_not_followed() {
+    let disk = mail(2);
+    let secret = Path::new("/mail/secret");
+    disk.open(secret, OpenOptions::create_new(0o600)).unwrap();
+    link_all(&disk, 7, 2).unwrap();
+    let link = folder_path().join("00000001.links/1");
+    disk.remove_file(&link).unwrap();
+    disk.symlink(secret, &link).unwrap();
+    let mut kept = open_kept(&disk, 1).unwrap().unwrap();
+    assert_eq!(kept.next().unwrap(), Some(Kept::Damaged { uid: Some(uid(1)) }));
+    assert!(matches!(kept.next().unwrap(), Some(Kept::Message(_))));
+    disk.set_syncs_file_system(false);
+    let (_, mut writer) = folder(&disk).create(Some(1), &from(8)).unwrap();
+    writer.begin_links(2).unwrap();
+    disk.symlink(secret, &writer.link_path(uid(1))).unwrap();
+    assert!(writer.linked(&message(0)).is_err());
+}
+
+#[test]
 fn what_is_over_goes() {
     let disk = mail(4);
     keep(&disk, 7, 2).unwrap();

@@ -13,7 +13,7 @@ use super::{Kept, KeptFrom, link_path, links_path};
 use crate::MessageKey;
 use crate::error::{At, Error, Result};
 use crate::limits::EXPUNGED_CHECK_LEN;
-use crate::modes::is_absent;
+use crate::modes::{is_absent, is_link};
 
 /// The messages of one expunge, read one by one.
 #[derive(Debug)]
@@ -154,8 +154,9 @@ impl Expunged {
     /// The bytes of a linked file, and whether it was changed since; `None` if it is not there.
     fn read_link(&self, uid: Uid, linked: LinkedFile) -> Result<Option<(Vec<u8>, bool)>> {
         let path = link_path(&self.path, uid);
-        let file = match self.vfs.open(&path, OpenOptions::READ) {
-            Err(error) if is_absent(&error) => return Ok(None),
+        let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+        let file = match self.vfs.open(&path, options) {
+            Err(error) if is_absent(&error) || is_link(&error) => return Ok(None),
             result => result.at(&path)?,
         };
         let found = file.metadata().at(&path)?;

@@ -111,7 +111,8 @@ impl ExpungedWriter {
         let found = match &self.links.dir {
             Some(_) => self.vfs.symlink_metadata(&path).at(&path)?,
             None => {
-                let file = self.vfs.open(&path, OpenOptions::READ).at(&path)?;
+                let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
+                let file = self.vfs.open(&path, options).at(&path)?;
                 file.sync_all().at(&path)?;
                 file.metadata().at(&path)?
             }
