@@ -51,9 +51,13 @@ fn folder(vfs: &(impl Vfs + Clone + 'static)) -> KeptFolder {
 }
 
 fn keep(vfs: &(impl Vfs + Clone + 'static), generation: u32, count: u32) -> Result<u64> {
+    keep_from(vfs, &from(generation), count)
+}
+
+fn keep_from(vfs: &(impl Vfs + Clone + 'static), from: &KeptFrom, count: u32) -> Result<u64> {
     let folder = folder(vfs);
     let last = folder.numbers()?.last().copied();
-    let (_, mut writer) = folder.create(last, &from(generation))?;
+    let (_, mut writer) = folder.create(last, from)?;
     (0..count).try_for_each(|number| writer.message(&message(number)))?;
     writer.finish()
 }
@@ -374,6 +378,26 @@ fn a_symbolic_link_is_not_followed() {
     writer.begin_links(2).unwrap();
     disk.symlink(secret, &writer.link_path(uid(1))).unwrap();
     assert!(writer.linked(&message(0)).is_err());
+}
+
+#[test]
+fn an_expunge_stays_until_its_own_end() {
+    let disk = MemVfs::new();
+    let until = |nanos| KeptFrom { until: Timestamp { unix_nanos: nanos }, ..from(7) };
+    for nanos in [50, 10, 60, 20, 30] {
+        keep_from(&disk, &until(nanos), 2).unwrap();
+    }
+    let bounds = KeptBounds { bytes: u64::MAX, count: 9, keeps_last: true };
+    let check = |now, count, expected: &[u64]| {
+        let bounds = KeptBounds { count, ..bounds };
+        folder(&disk).prune(Timestamp { unix_nanos: now }, &bounds).unwrap();
+        assert_eq!(folder(&disk).numbers().unwrap(), expected, "{now}");
+    };
+    check(15, 9, &[1, 3, 4, 5]);
+    // What goes because it is over takes no room.
+    check(25, 3, &[1, 3, 5]);
+    check(55, 9, &[3, 5]);
+    check(100, 9, &[5]);
 }
 
 #[test]

@@ -92,11 +92,14 @@ impl KeptFolder {
         let (mut total, mut left) = (0_u64, 0);
         for number in numbers.into_iter().rev() {
             let (bytes, until) = self.bytes_and_end(number)?;
+            let is_safe = left == 0 && bounds.keeps_last;
+            if !is_safe && until.is_some_and(|until| until <= now) {
+                self.remove(number)?;
+                continue;
+            }
             total = total.saturating_add(bytes);
             left += 1;
-            let is_over = until.is_some_and(|until| until <= now);
-            let is_safe = left == 1 && bounds.keeps_last;
-            if !is_safe && (is_over || total > bounds.bytes || left > bounds.count) {
+            if !is_safe && (total > bounds.bytes || left > bounds.count) {
                 // Those before it are older still.
                 total = u64::MAX;
                 self.remove(number)?;
