@@ -252,14 +252,18 @@ impl Work<'_> {
         if targets.is_empty() {
             return Ok(());
         }
+        self.steps.total += targets.len() as u64;
         let _lock = match self.dry_run {
             true => None,
             false => {
                 let Maildir { vfs, paths, .. } = self.maildir;
-                uids::take_lock_unless(vfs, &paths.uidlist, &self.steps)?
+                match uids::take_lock_unless(vfs, &paths.uidlist, &self.steps) {
+                    // What was changed before is told, and made durable.
+                    Err(Error::Stopped { .. }) => return Ok(()),
+                    lock => lock?,
+                }
             }
         };
-        self.steps.total += targets.len() as u64;
         for target in targets {
             if self.steps.is_stopped() {
                 break;

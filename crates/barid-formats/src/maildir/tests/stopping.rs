@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barid_types::{Flag, FlagSet};
-use barid_vfs::MemVfs;
+use barid_vfs::{CrashVfs, MemVfs, Vfs as _};
 
 use super::support::{World, message, uid};
 use crate::{ChangeSet, Error, FlagChange};
@@ -80,4 +80,32 @@ fn nobody_waits_for_a_lock_who_is_told_to_stop() {
     world.remove("dovecot-uidlist.lock");
     world.scan();
     assert_eq!((world.uids().len(), left_in_tmp(&world)), (MESSAGES as usize, 0));
+}
+
+#[test]
+fn what_was_changed_before_a_lock_was_given_up_is_told_and_durable() {
+    let disk = MemVfs::new();
+    let mut before = World::new(Arc::new(disk.clone()));
+    for number in 1..=16 {
+        before.put(&format!("new/{number}.h"), format!("Subject: {number}\n\n").as_bytes());
+    }
+    before.scan();
+    before.put("dovecot-uidlist.lock", b"1:elsewhere");
+    for folder in ["/", "/box", "/box/new", "/box/cur"] {
+        disk.sync_dir(Path::new(folder)).unwrap();
+    }
+    let crashing = CrashVfs::new(&disk);
+    let world = World { cache: before.cache, ..World::new(Arc::new(crashing.vfs())) };
+    let add: FlagSet = [Flag::Seen].into_iter().collect();
+    let mut changes = ChangeSet { drop_recent: true, ..ChangeSet::default() };
+    (1..=16)
+        .for_each(|at| changes.flags.push((uid(at), FlagChange { add, ..FlagChange::default() })));
+    let error = world.sync_until(&changes, &[], 16).unwrap_err();
+    assert!(matches!(error, Error::Stopped { done: 16, total: 32, .. }), "{error}");
+    let disk = crashing.crash_at(crashing.points(), 7);
+    let mut seen = 0;
+    let mut count = |name: &[u8], _| seen += u32::from(name.ends_with(b":2,S"));
+    disk.open_dir(Path::new("/box/cur")).unwrap().list(&mut count).unwrap();
+    assert_eq!(seen, 16);
+    world.remove("dovecot-uidlist.lock");
 }
