@@ -249,6 +249,29 @@ fn overwrite(disk: &MemVfs, at: u64, len: usize, change: impl Fn(u8) -> u8) {
 }
 
 #[test]
+fn a_second_damage_keeps_the_file_too() {
+    let disk = MemVfs::new();
+    change(&disk, 3).unwrap();
+    let mut damaged = Vec::new();
+    let is_noticed = |disk: &MemVfs, at: u64| {
+        overwrite(disk, at, 1, |byte| byte ^ 4);
+        open(disk).unwrap().notice().is_some_and(|notice| notice.offset.is_some())
+    };
+    for _ in 0..2 {
+        let size = disk.metadata(&ledger_path()).unwrap().size;
+        let at = (0..size).find(|at| is_noticed(&disk.snapshot(), *at)).unwrap();
+        assert!(is_noticed(&disk, at));
+        damaged.push(disk.read(&ledger_path(), 1 << 30).unwrap());
+        open(&disk).unwrap().commit().unwrap();
+        let latest = open(&disk).unwrap().notice().unwrap().path;
+        assert!(disk.read(&latest, 1 << 30).unwrap() == *damaged.last().unwrap());
+        let kept: Vec<_> = kept(&disk).iter().map(|path| disk.read(path, 1 << 30)).collect();
+        assert!(damaged.iter().all(|one| kept.iter().any(|kept| kept.as_ref().unwrap() == one)));
+        assert_eq!(kept.len(), damaged.len());
+    }
+}
+
+#[test]
 fn a_flipped_bit_costs_nothing_and_is_told() {
     let disk = MemVfs::new();
     change(&disk, 3).unwrap();

@@ -171,8 +171,9 @@ impl Ledger {
     }
 
     /// Gives a damaged file a second name, durably, which stays when the first is given to another.
+    /// The notice names the latest.
     fn set_aside(&mut self) -> Result<()> {
-        if self.damage.is_some() && self.summary.aside == 0 {
+        if self.damage.is_some() {
             self.summary.aside = keep_aside(self.vfs.as_ref(), &self.path)?;
         }
         Ok(())
