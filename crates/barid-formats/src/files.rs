@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs};
 
-use crate::{Error, OpenMessage, Result};
+use crate::{DefectKind, Error, MailboxDefect, OpenMessage, Result};
 
 /// Bytes of a message read at first: the whole of most.
 const HEAD_LEN: usize = 16 << 10;
@@ -212,11 +212,21 @@ const UNFINISHED_NANOS: u64 = 2_000_000_000;
 pub(crate) fn is_unfinished(header: &[u8], metadata: &Metadata, now: Timestamp) -> bool {
     let is_ended = [&b"\n\n"[..], b"\n\r\n"].iter().any(|end| header.ends_with(end))
         || [&b"\n"[..], b"\r\n"].contains(&header);
+    !is_ended && metadata.size <= header.len() as u64 && is_changing(metadata, now)
+}
+
+/// Returns `true` if the last change of a file, a moment before `now`, was one of its content.
+pub(crate) fn is_changing(metadata: &Metadata, now: Timestamp) -> bool {
     let age = now.unix_nanos.abs_diff(metadata.changed.unix_nanos);
-    !is_ended
-        && metadata.size <= header.len() as u64
-        && metadata.modified == metadata.changed
-        && age < UNFINISHED_NANOS
+    metadata.modified == metadata.changed && age < UNFINISHED_NANOS
+}
+
+/// The defect of a mailbox in which messages are left out because they are being written.
+pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
+    let messages = if count == 1 { "a message is" } else { "messages are" };
+    let what = format!("{messages} being written, as it seems, and left out for a moment: {count}");
+    let defect = MailboxDefect { kind: DefectKind::Arriving, offset: 0, uid: None, what };
+    (count > 0).then_some(defect)
 }
 
 /// Work on a chunk of things, by its number and range, with the tool of a thread.

@@ -174,6 +174,9 @@ pub struct ChangedMessage {
 pub enum DefectKind {
     /// The mailbox is not made as it should be; nothing is missing.
     Structure,
+    /// Messages are being written by another program, as it seems, and have no UIDs yet. They are
+    /// looked at again at every scan.
+    Arriving,
     /// A message cannot be read now, and so nothing but its place is known. It is tried again: see
     /// [`crate::Mailbox::has_unread`].
     Unreadable,

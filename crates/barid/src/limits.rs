@@ -64,6 +64,10 @@ pub(crate) const PENDING_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for it before a request to stop is noticed.
 pub(crate) const LOCK_SLICE: Duration = Duration::from_millis(500);
 
+/// How long to wait for messages that another program is writing, and how often.
+pub(crate) const ARRIVAL_PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const ARRIVAL_PAUSES_MAX: u32 = 6;
+
 /// Bytes of kept expunges that a nearly full disk has room for, too, as long as they are no more
 /// than a quarter of what is free.
 pub(crate) const KEPT_SMALL_LEN: u64 = 64_000_000;

@@ -21,7 +21,7 @@ use barid_vfs::{OsVfs, Vfs};
 use crate::caches::CacheFigures;
 use crate::damaged_state::{ACKNOWLEDGE, state_news};
 use crate::error::{damaged_file, is_refused};
-use crate::limits::{PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
+use crate::limits::{ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
 use crate::opening::{CachePlace, Opening, is_current, is_superseded};
 use crate::recovery::{Recovery, unfinished};
 use crate::shown::Shown;
@@ -217,6 +217,23 @@ impl Mailbox {
             return self.rescan(self.options.full_check);
         }
         if is_pending_new { self.show_pending() } else { Ok(()) }
+    }
+
+    /// Waits up to 3 s for messages that another program is writing, and refreshes until they are
+    /// listed. Returns `true` if none is left out.
+    ///
+    /// # Errors
+    /// As [`Mailbox::refresh`].
+    pub fn wait_for_arrivals(&mut self) -> Result<bool> {
+        let is_arriving = |note: &Note| note.kind == NoteKind::Arriving;
+        for _ in 0..ARRIVAL_PAUSES_MAX {
+            if !self.notes.iter().any(is_arriving) {
+                return Ok(true);
+            }
+            self.vfs.sleep(ARRIVAL_PAUSE);
+            self.refresh()?;
+        }
+        Ok(!self.notes.iter().any(is_arriving))
     }
 
     /// Scans whatever the stamp says; with `full_check` whatever was believed so far.

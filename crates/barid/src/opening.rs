@@ -424,6 +424,7 @@ impl<'a> Opening<'a> {
             let text = format!("{}: {place}{}", self.format.path().display(), defect.what);
             let kind = match defect.kind {
                 DefectKind::Structure => NoteKind::Mailbox,
+                DefectKind::Arriving => NoteKind::Arriving,
                 DefectKind::Unreadable => NoteKind::Unreadable,
             };
             Note { kind, text }

@@ -59,6 +59,8 @@ pub enum NoteKind {
     Converted,
     /// The mailbox: something in it is not as it should be.
     Mailbox,
+    /// Messages: another program is writing them, as it seems. They are not listed yet.
+    Arriving,
     /// A message: it cannot be read now. It is listed with what is known of it, and every opening
     /// tries it again.
     Unreadable,

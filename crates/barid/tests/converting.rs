@@ -11,7 +11,7 @@ use barid::convert::{
 };
 use barid::{
     ChangeRequest, CreateOptions, Error, Flag, FlagSet, Format, InternalDate, Keyword,
-    KeywordLimit, Mailbox, MailboxSpec, NewMessage, OpenOptions, Status, Uid,
+    KeywordLimit, Mailbox, MailboxSpec, NewMessage, NoteKind, OpenOptions, Status, Uid,
 };
 use barid_vfs::{MemVfs, Vfs};
 
@@ -357,4 +357,31 @@ fn messages_are_copied_with_new_uids() {
         assert_eq!(told.proofs.len(), 3);
     }
     assert_eq!(target.len(), 6);
+}
+
+#[test]
+fn messages_that_are_being_written_are_waited_for() {
+    // In an MH folder the other may waste a UID.
+    for (spec, names, uidnext) in
+        [("maildir:/box", ["new/1.h", "new/2.h"], 2), ("mh:/box", ["1", "2"], 3)]
+    {
+        let disk = memory();
+        for folder in ["/box", "/box/new", "/box/cur", "/box/tmp"] {
+            disk.create_dir(Path::new(folder), 0o700).unwrap();
+        }
+        for (name, text) in names.into_iter().zip(["Subject: half\n", "Subject: whole\n\nbody\n"]) {
+            let path = Path::new("/box").join(name);
+            let file = disk.open(&path, barid_vfs::OpenOptions::create_new(0o600)).unwrap();
+            file.write_all_at(text.as_bytes(), 0).unwrap();
+        }
+        let place = Place::new(Arc::new(disk));
+        let mut mailbox = place.open(spec);
+        let notes = mailbox.notes().iter();
+        assert_eq!(notes.filter(|note| note.kind == NoteKind::Arriving).count(), 1, "{spec}");
+        assert_eq!((mailbox.len(), mailbox.status().uidnext.get()), (1, uidnext), "{spec}");
+        let (result, _) = place.convert((spec, "mboxrd:/target"), &ConvertOptions::default());
+        let converted = result.unwrap();
+        assert!(converted.is_whole() && converted.messages == 2, "{spec}: {converted:?}");
+        assert!(mailbox.wait_for_arrivals().unwrap() && mailbox.len() == 2, "{spec}");
+    }
 }

@@ -67,3 +67,6 @@ pub(super) const NAME_TRIES_MAX: u32 = 100;
 pub(super) const UIDNEXT_MAX: u32 = u32::MAX - (1 << 28);
 /// Messages that are removed together: between two such batches a request to stop is noticed.
 pub(super) const EXPUNGE_BATCH: usize = 512;
+
+/// The most new files in folders at rest that are checked for a writer before they get UIDs.
+pub(super) const ARRIVALS_LOOKED_AT_MAX: usize = 4096;

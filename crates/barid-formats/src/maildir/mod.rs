@@ -5,6 +5,7 @@
 //! `dovecot-uidlist`, since that is where UIDs become durable, and where it cannot, the ledger.
 
 mod append;
+mod arriving;
 mod before;
 mod check;
 mod create;

@@ -39,8 +39,8 @@ pub(super) struct Totals {
     pub(super) size_bytes: u64,
     /// Keys of messages that were gone before they could be read.
     pub(super) lost: Vec<u64>,
-    /// Some of these were there, but only in part: somebody is writing them.
-    pub(super) is_unfinished: bool,
+    /// How many were there, but only in part: somebody is writing them.
+    pub(super) arriving: u64,
     /// Messages that could not be read.
     pub(super) unread: Unread,
     /// What is wrong.
@@ -59,7 +59,7 @@ impl Totals {
         self.bytes += other.bytes;
         self.size_bytes += other.size_bytes;
         self.lost.extend(other.lost);
-        self.is_unfinished |= other.is_unfinished;
+        self.arriving += other.arriving;
         self.unread.append(other.unread);
         self.defects.extend(other.defects);
         self.defects.truncate(DEFECTS_MAX);
@@ -227,7 +227,7 @@ impl Reader<'_> {
         let header = if in_long { &self.long[..header_len] } else { &self.head[..header_len] };
         if is_unfinished(header, &metadata, self.reading.now) {
             self.totals.lost.push(sighting.key);
-            self.totals.is_unfinished = true;
+            self.totals.arriving += 1;
             return Ok(true);
         }
         let rfc822_size = match whole {

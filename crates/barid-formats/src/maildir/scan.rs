@@ -17,7 +17,8 @@ use super::read::{Reading, Totals};
 use super::state::State;
 use super::uids::{LedgerView, Uids};
 use super::written::{Assigned, LedgerChange};
-use super::{Dirs, Maildir, name, unread};
+use super::{Dirs, Maildir, arriving, name, unread};
+use crate::files::arriving_defect;
 use crate::{
     ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
     ScanReport, ScanStats, Sinks, Stamp,
@@ -61,8 +62,9 @@ impl Pass<'_> {
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let stamp = self.maildir.stamp()?;
         let wanted = self.wanted(&stamp, context.full_check);
-        let listing =
+        let mut listing =
             list::list(self.maildir.vfs.as_ref(), self.dirs, self.before, &stamp, wanted)?;
+        let held = arriving::hold_back(self.dirs, &mut listing, &stamp);
         let Some(unread) = unread::try_again(self.dirs, self.before, &listing)? else {
             return Ok(None);
         };
@@ -99,6 +101,8 @@ impl Pass<'_> {
         });
         let (mut totals, written) = reading.run(beside)?;
         totals.unread.append(unread);
+        totals.arriving += held.len() as u64;
+        totals.lost.extend(held);
         let file_stamp = self.settle(&mut assigned, written, &ledger, context.ledger)?;
         Ok(Some(self.report(stamp, file_stamp, &listing, words, assigned, totals)))
     }
@@ -154,7 +158,7 @@ impl Pass<'_> {
         assigned: Assigned,
         totals: Totals,
     ) -> ScanReport {
-        if totals.is_unfinished {
+        if totals.arriving > 0 {
             // An equal stamp proves nothing: what is written now alters only its own.
             stamp.taken = Timestamp::default();
         }
@@ -177,6 +181,7 @@ impl Pass<'_> {
         defects.extend(words.keywords.defects.iter().map(|what| defect((*what).to_owned())));
         defects.extend(assigned.defects.into_iter().map(defect));
         defects.extend(listing.defects.iter().cloned().map(defect));
+        defects.extend(arriving_defect(totals.arriving));
         defects.extend(totals.defects);
         defects.truncate(DEFECTS_MAX);
         let slots = words.slots;

@@ -34,8 +34,8 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Messages that could not be read.
     pub(super) unread: bool,
-    /// Some of them because somebody is writing them.
-    pub(super) is_unfinished: bool,
+    /// How many of them because somebody is writing them.
+    pub(super) arriving: u64,
     /// What is wrong.
     pub(super) defects: Vec<MailboxDefect>,
 }
@@ -45,7 +45,7 @@ impl Totals {
         self.read.extend(other.read);
         self.bytes += other.bytes;
         self.unread |= other.unread;
-        self.is_unfinished |= other.is_unfinished;
+        self.arriving += other.arriving;
         let room = DEFECTS_MAX.saturating_sub(self.defects.len());
         self.defects.extend(other.defects.into_iter().take(room));
     }
@@ -58,7 +58,8 @@ impl Totals {
 
     /// Notes a file that somebody is writing.
     fn unfinished(&mut self) {
-        (self.unread, self.is_unfinished) = (true, true);
+        self.unread = true;
+        self.arriving += 1;
     }
 
     /// Notes a file that cannot be read; one that is gone is none.

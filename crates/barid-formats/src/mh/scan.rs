@@ -16,6 +16,7 @@ use super::name;
 use super::read::{Job, Totals};
 use super::sequences::{Sequences, View};
 use super::uids::{Candidates, LedgerView, Lost};
+use crate::files::arriving_defect;
 use crate::{
     ChangedMessage, DefectKind, Error, Known, Mailbox, MailboxDefect, Result, ScanContext,
     ScanReport, ScanStats, Sinks, Stamp,
@@ -96,8 +97,9 @@ impl Pass<'_> {
         let uidnext = self.keep(&listing, &plan, &totals, &ledger, uidvalidity, context.ledger)?;
         let (expunged, changed) = self.differences(&listing, &view);
         totals.add(plan.unread);
-        let defects = defects(&sequences, totals.defects);
-        if totals.is_unfinished {
+        let mut defects = defects(&sequences, totals.defects);
+        defects.extend(arriving_defect(totals.arriving));
+        if totals.arriving > 0 {
             // An equal stamp proves nothing: what is written now alters only its own.
             stamp.taken = Timestamp::default();
         }

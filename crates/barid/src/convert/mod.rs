@@ -115,6 +115,8 @@ pub struct Converted {
     pub gone: Vec<Uid>,
     /// Messages that could not be read or stored, and why.
     pub failed: Vec<(Uid, Error)>,
+    /// Messages of the source are left out because another program was still writing them.
+    pub is_arriving: bool,
     /// What the target cannot hold.
     pub losses: Losses,
     /// What the proof found, if there was one.
@@ -140,6 +142,7 @@ impl Converted {
             dropped: 0,
             gone: Vec::new(),
             failed: Vec::new(),
+            is_arriving: false,
             losses: Losses::default(),
             proven: None,
             figures: SyncFigures::default(),
@@ -152,6 +155,7 @@ impl Converted {
     /// Returns `true` if every message is in the target.
     pub fn has_all(&self) -> bool {
         self.failed.is_empty()
+            && !self.is_arriving
             && self.trouble.unsettled.is_empty()
             && (self.gone.is_empty() || !self.wants_all)
     }
@@ -189,6 +193,7 @@ pub fn convert(
     tell: &mut TellConvert<'_>,
 ) -> Result<Converted> {
     let mut source = Mailbox::open_in(Arc::clone(vfs), source, open)?;
+    let is_arriving = !source.wait_for_arrivals()?;
     let uidvalidity = source.status().uidvalidity;
     let site = Site::find(vfs, &source, target, open, options)?;
     tell(ConvertEvent::Begun);
@@ -212,6 +217,7 @@ pub fn convert(
         source.catch_up()?;
         source.check_numbering(uidvalidity)?;
         let mut converted = concluded(&mut target, *copied, options, true, tell)?;
+        converted.is_arriving = is_arriving;
         let is_same = target.status().uidvalidity == uidvalidity;
         converted.losses.uidvalidity = !is_same;
         converted.losses.uidnext = is_same && target.status().uidnext < source.status().uidnext;

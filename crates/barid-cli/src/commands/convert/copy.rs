@@ -73,7 +73,11 @@ pub(crate) fn run(context: &mut Context, args: &CopyArgs) -> anyhow::Result<Outc
         create_mailbox(context, &args.target)?;
     }
     let session = Session::start(context, "copy", &args.how)?;
-    let mut source = context.open(&args.source)?;
+    let (mut source, is_settled) =
+        context.open_and(&args.source, |source| source.wait_for_arrivals())?;
+    if !is_settled && !args.uids.names_uids() {
+        context.is_incomplete.set(true);
+    }
     let mut target = context.open_with(&parse_spec(&args.target), &|options| {
         options.stop = Some(Arc::clone(&session.stop));
         session.how.locks.apply(options);

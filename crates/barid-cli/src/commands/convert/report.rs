@@ -266,6 +266,10 @@ pub(super) fn report(
         let more = counted((converted.failed.len() - FAILED_SHOWN) as u64, "more message");
         context.error_line("error", &format!("{more} could not be copied"));
     }
+    if converted.is_arriving {
+        let what = "messages that another program is still writing are left out: run it again";
+        context.error_line("error", what);
+    }
     warn_of(context, &converted.trouble);
     for text in &converted.trouble.unsettled {
         context.error_line("error", &visible(text.as_bytes()));

@@ -67,13 +67,17 @@ fn what_is_being_written_is_no_message_yet() {
         world.scan();
         assert_eq!(world.uids().len(), 10, "{}", part.escape_ascii());
     }
-    world.put("new/300.M1P1.h", b"Subject: whole\n\nbody\n");
+    // They have no UIDs yet: the one that is whole first gets the first.
+    world.put("new/400.M1P1.h", b"Subject: whole\n\nbody\n");
     let report = world.scan();
-    assert_eq!((world.lines().len(), report.defects.len()), (11, 0));
-    assert_eq!(world.lines()[10], "11 new/300.M1P1.h Recent");
+    assert_eq!((world.lines().len(), report.uidnext), (11, uid(12)));
+    assert_eq!(world.lines()[10], "11 new/400.M1P1.h Recent");
+    assert!(matches!(&report.defects[..], [defect] if defect.kind == DefectKind::Arriving));
     world.pass_time();
-    world.scan();
-    assert_eq!(world.lines()[11], "12 new/400.M1P1.h Recent");
+    let report = world.scan();
+    assert_eq!(world.lines()[11], "12 new/300.M1P1.h Recent");
+    assert!(!report.reset && report.defects.is_empty());
+    assert_eq!((report.uidnext, report.stats.messages_read), (uid(13), 1));
     assert_eq!(world.read(11).unwrap(), b"Subject: whole\n\nbody\n");
 }
 
