@@ -219,7 +219,7 @@ fn a_session_is_waited_for_only_if_mail_must_move() {
         let known = EmptyKnown::default();
         let deliver = || {
             let mut context = SyncContext::new(&known);
-            world.mailbox().sync(&ChangeSet::default(), &[text.clone()], &mut context)
+            world.mailbox().sync(&ChangeSet::default(), std::slice::from_ref(&text), &mut context)
         };
         if !tail.is_empty() {
             let before = world.vfs.read(&world.path, 1 << 20).unwrap();
