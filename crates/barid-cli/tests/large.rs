@@ -70,6 +70,27 @@ fn check(world: &World, mailbox: &str) {
         "BODY[]<0> {10}\r\nSubject: l BODY[3] {11}\r\nlast needle RFC822.SIZE 42461032"
     ));
     refused(world, "too large", &["fetch", mailbox, "2", "BODY[]"]);
+    check_ranges(world, mailbox);
+}
+
+/// Fetches byte ranges from the middle and the end of the second message of a mailbox.
+fn check_ranges(world: &World, mailbox: &str) {
+    let wire = large().replace('\n', "\r\n");
+    let body = wire.find("\r\n\r\n").unwrap() + 4;
+    let part = wire.find("QUJD").unwrap();
+    for (item, from, first, count) in [
+        ("BODY[]", 0, 20_000_000, 1000),
+        ("BODY[]", 0, wire.len() - 500, 500),
+        ("BODY[TEXT]", body, 30_000_000, 77),
+        ("BODY[2]", part, 41_000_000, 300),
+    ] {
+        let text = &wire[from + first..][..count];
+        let expected = format!("{item}<{first}> {{{count}}}\r\n{text})\r\n");
+        let range = format!("{item}<{first}.1000>");
+        let range = if count == 500 { range } else { format!("{item}<{first}.{count}>") };
+        let fetched = String::from_utf8(ok(world, &["fetch", mailbox, "2", &range])).unwrap();
+        assert!(fetched.ends_with(&expected), "{mailbox} {range}: {fetched}");
+    }
 }
 
 #[test]

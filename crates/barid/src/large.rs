@@ -6,7 +6,7 @@ use barid_message::StructureReader;
 use barid_state::MessageKey;
 use barid_types::{BodyStructure, Uid};
 
-use crate::limits::{BLOCK_LEN, PIECE_LEN, PREFIX_QUOTES};
+use crate::limits::{BLOCK_LEN, PIECE_LEN};
 use crate::{Error, Mailbox, Result};
 
 /// A message without some of the bodies of its parts.
@@ -160,18 +160,6 @@ impl Mailbox {
         }
         let (structure, _) = reader.finish(keeps, &mut bytes);
         Ok(ReducedMessage { bytes, structure })
-    }
-
-    /// Returns the bytes of a message of a row up to a length of its body or a little more, with
-    /// its quoting undone; all of them, if it is no longer.
-    pub(crate) fn row_prefix(&self, row: u32, body_len: u64, bytes: &mut Vec<u8>) -> Result<()> {
-        let most = body_len.saturating_add(body_len / PREFIX_QUOTES).saturating_add(PREFIX_QUOTES);
-        let mut wanted = None;
-        self.row_pieces(row, ReadAs::Message, &mut |piece| {
-            bytes.extend_from_slice(piece);
-            let wanted = *wanted.get_or_insert((piece.len() as u64).saturating_add(most));
-            (bytes.len() as u64) < wanted
-        })
     }
 
     /// Counts RFC822.SIZE of the message of a row, of any size.

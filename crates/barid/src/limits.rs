@@ -33,9 +33,6 @@ pub(crate) const PIECE_LEN: usize = 256 << 10;
 /// Bytes of a message that are read before the mailbox is unlocked and somebody takes them.
 pub(crate) const BLOCK_LEN: usize = 4 << 20;
 
-/// One byte in so many of a body, at most, is a mark of quoting: a quoted line is `>From `.
-pub(crate) const PREFIX_QUOTES: u64 = 6;
-
 /// The largest message that is copied, converted, kept for an undo or brought back: that is done in
 /// memory.
 pub(crate) const COPY_LEN_MAX: u64 = 256 << 20;

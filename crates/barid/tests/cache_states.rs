@@ -351,7 +351,7 @@ fn sizes_are_those_of_texts(mailbox: &mut Mailbox) {
         let fetch = |mailbox: &mut Mailbox, items: &FetchItems| {
             let mut text = Vec::new();
             let write = |fetched: &barid::fetch::Fetched<'_>, out: &mut Vec<u8>| {
-                let len = fetched.section(&barid::message::Section::default()).unwrap().len();
+                let len = fetched.section(&barid::message::Section::default(), None).unwrap().len();
                 let sizes = format!("{} {len}", fetched.rfc822_size().unwrap());
                 out.extend_from_slice(sizes.as_bytes());
             };

@@ -142,13 +142,13 @@ fn write_section(json: &mut Json<'_>, fetched: &Fetched<'_>, item: &FetchItem) {
     if fetched.unknown_encoding(item).is_some() {
         json.key("error").str("UNKNOWN-CTE");
     }
-    let cut = |bytes: Option<std::borrow::Cow<'_, [u8]>>, partial: &Option<Partial>| {
-        let bytes = bytes?;
-        Some(partial.map_or(&*bytes, |partial| partial.of(&bytes)).to_vec())
-    };
     let bytes = match item {
-        FetchItem::Section { section, partial, .. } => cut(fetched.section(section), partial),
-        FetchItem::Binary { section, partial } => cut(fetched.binary(section), partial),
+        FetchItem::Section { section, partial, .. } => {
+            fetched.section(section, *partial).map(std::borrow::Cow::into_owned)
+        }
+        FetchItem::Binary { section, partial } => fetched
+            .binary(section)
+            .map(|bytes| partial.map_or(&*bytes, |partial| partial.of(&bytes)).to_vec()),
         FetchItem::BinarySize(section) => {
             match fetched.binary(section) {
                 Some(bytes) => json.key("size").number(bytes.len() as u64),

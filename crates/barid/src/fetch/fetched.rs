@@ -7,7 +7,7 @@ use barid_message::{Section, body_structure, envelope, parse_addresses, unfold};
 use barid_types::{Address, BodyStructure, Envelope};
 
 use super::large::LargeMessage;
-use super::{FetchItem, FetchItems};
+use super::{FetchItem, FetchItems, Partial};
 use crate::Summary;
 
 /// What items need of a message that is read.
@@ -89,13 +89,25 @@ impl<'a> Fetched<'a> {
 
     /// The bytes in which a section lies.
     fn message_for(&self, section: &Section) -> Option<&[u8]> {
-        let prefix = self.large.and_then(|large| large.prefix.as_deref());
-        prefix.filter(|_| !section.needs_structure()).or(self.message)
+        let header = self.large.and_then(|large| large.header.as_deref());
+        header.filter(|_| !section.needs_structure()).or(self.message)
     }
 
-    /// The bytes of a section that was asked for; `None` if there are none.
-    pub fn section(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
-        section.of(self.message_for(section)?, &self.structure)
+    /// Returns the bytes of a requested section, or a byte range of them; `None` if the message has
+    /// no such part. Section and range must be those of an item: of a large message nothing else
+    /// was read.
+    pub fn section(&self, section: &Section, partial: Option<Partial>) -> Option<Cow<'_, [u8]>> {
+        if let (Some(large), Some(partial)) = (self.large, partial)
+            && let Some(range) = large.range(section, partial)
+        {
+            return Some(Cow::Borrowed(range));
+        }
+        let bytes = section.of(self.message_for(section)?, &self.structure)?;
+        Some(match (bytes, partial) {
+            (bytes, None) => bytes,
+            (Cow::Borrowed(bytes), Some(partial)) => Cow::Borrowed(partial.of(bytes)),
+            (Cow::Owned(bytes), Some(partial)) => Cow::Owned(partial.of(&bytes).to_vec()),
+        })
     }
 
     /// Returns the unknown transfer encoding for which an item cannot be answered (RFC 3516 §4.3,

@@ -60,7 +60,7 @@ impl Fetched<'_> {
             FetchItem::Body => write_structure(self.structure(), false, out),
             FetchItem::BodyStructure => write_structure(self.structure(), true, out),
             FetchItem::Section { section, partial, .. } => {
-                write_bytes(self.section(section).as_deref(), *partial, false, out);
+                write_bytes(self.section(section, *partial).as_deref(), None, false, out);
             }
             FetchItem::Binary { section, partial } => {
                 write_bytes(self.binary(section).as_deref(), *partial, true, out);
