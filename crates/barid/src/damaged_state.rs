@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use barid_formats::check::{Damage, Severity};
 use barid_state::{Ledger, Pending};
+use barid_types::UidValidity;
 
 use crate::Result;
 
@@ -21,6 +22,18 @@ pub(crate) struct StateNews {
     pub(crate) path: PathBuf,
     offset: Option<u64>,
     pub(crate) what: String,
+}
+
+/// Notes that the ledger is missing of a mailbox whose UIDs only that can have had, since something
+/// else names a UIDVALIDITY.
+pub(crate) fn note_missing(
+    format: &dyn barid_formats::Mailbox,
+    ledger: &mut Ledger,
+    known: UidValidity,
+) {
+    if !format.caps().uids && ledger.is_persistent() {
+        ledger.note_missing(known);
+    }
 }
 
 /// Returns the news of the state of a mailbox.
@@ -41,6 +54,10 @@ pub(crate) fn state_news(pending: &Pending, ledger: &Ledger) -> Vec<StateNews> {
         news.push(StateNews { kind, path, offset, what });
     }
     if let Some(notice) = ledger.notice() {
+        let place = |offset| match notice.is_missing {
+            true => "it was missing".to_owned(),
+            false => place(offset),
+        };
         let what = match (notice.renumbered, notice.lost) {
             (true, _) => {
                 "the UIDs of messages were in it and are lost: the messages have other UIDs now, \

@@ -19,7 +19,7 @@ use barid_types::{KeywordTable, Uid};
 use barid_vfs::{OsVfs, Vfs};
 
 use crate::caches::CacheFigures;
-use crate::damaged_state::{ACKNOWLEDGE, state_news};
+use crate::damaged_state::{ACKNOWLEDGE, note_missing, state_news};
 use crate::error::{damaged_file, is_refused};
 use crate::limits::{ARRIVAL_PAUSE, ARRIVAL_PAUSES_MAX, PENDING_LOCK_TIMEOUT, RECOVERIES_MAX};
 use crate::opening::{CachePlace, Opening, is_current, is_superseded};
@@ -81,6 +81,9 @@ impl Mailbox {
         let dir = &options.state_dir;
         let mut pending = Pending::open(Arc::clone(&vfs), dir, &identity)?;
         let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
+        if let Some(record) = pending.records().last() {
+            note_missing(&*format, &mut ledger, record.change.uidvalidity);
+        }
         let mut notes = Vec::new();
         for _ in 0..RECOVERIES_MAX {
             let unfinished = Recovery {

@@ -10,6 +10,7 @@ use barid_state::{Identity, Ledger};
 use barid_types::ModSeq;
 use barid_vfs::{MemVfs, Timestamp, Vfs};
 
+use crate::damaged_state::note_missing;
 use crate::error::{is_out_of_reach, is_refused, is_unavailable};
 use crate::intake::{Intake, Taken};
 use crate::options::in_words;
@@ -158,6 +159,7 @@ impl<'a> Opening<'a> {
         match Snapshot::open(Arc::clone(vfs), path, self.identity.id) {
             Ok(Opened::Fresh(snapshot)) => {
                 self.keep_options_of(&snapshot);
+                note_missing(self.format, self.ledger, snapshot.meta().uidvalidity);
                 if self.belongs(&snapshot) { self.converted(snapshot) } else { Ok(None) }
             }
             Ok(Opened::Absent) => Ok(None),

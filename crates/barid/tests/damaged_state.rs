@@ -106,6 +106,41 @@ fn a_lost_ledger_is_told_and_the_mailbox_goes_on() {
 }
 
 #[test]
+fn damage_in_the_middle_of_a_ledger_is_told_by_a_check() {
+    let disk = memory();
+    let mut arena = Arena::new(Arc::new(disk.clone()), Path::new("/"), "mboxrd", 3);
+    arena.deliver(600);
+    arena.open();
+    // A batch behind it, so that no opening reads what is damaged.
+    arena.deliver(1);
+    arena.open();
+    let ledger = state_file(&disk, ".ledger");
+    flip(&disk, &ledger, 2000);
+    assert_eq!(news(&arena, Some("/cache")).1, [""; 0]);
+    acknowledge(&arena, "state-ledger");
+}
+
+#[test]
+fn a_ledger_that_is_missing_is_told_where_something_else_knows_of_it() {
+    for remaining in ["cache", "pending"] {
+        let (disk, arena) = scene();
+        let validity = arena.open().status().uidvalidity;
+        disk.remove_file(&state_file(&disk, ".ledger")).unwrap();
+        if remaining == "cache" {
+            disk.remove_file(&state_file(&disk, ".pending")).unwrap();
+        }
+        let cache = if remaining == "cache" { "/cache" } else { "/elsewhere" };
+        for _ in 0..2 {
+            let (mailbox, told) = news(&arena, Some(cache));
+            assert!(mailbox.status().uidvalidity > validity && mailbox.is_renumbered());
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].contains("it was missing: the UIDs"), "{told:?}");
+        }
+        acknowledge(&arena, "state-ledger");
+    }
+}
+
+#[test]
 fn a_flipped_bit_in_the_pending_changes_is_told_and_the_rest_applies() {
     let (disk, arena) = scene();
     let pending = state_file(&disk, ".pending");

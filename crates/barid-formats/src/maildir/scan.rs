@@ -247,7 +247,9 @@ impl Pass<'_> {
 
 /// Puts a change into the ledger, which is locked, and stays so for the caller's commit.
 fn apply(change: &LedgerChange, ledger: &mut Ledger) {
-    if change.replace {
+    if change.keep {
+        ledger.keep(change.uidvalidity);
+    } else if change.replace {
         ledger.replace(change.uidvalidity, change.entries.clone());
     } else {
         ledger.set_uidvalidity(change.uidvalidity);

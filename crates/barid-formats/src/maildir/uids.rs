@@ -42,6 +42,8 @@ pub(super) struct LedgerView {
     pub(super) uidvalidity: Option<UidValidity>,
     uidnext: u32,
     next_uidvalidity: u32,
+    /// UIDs may be lost that only it had.
+    pub(super) is_lost: bool,
     pub(super) by_key: HashMap<u64, Uid>,
 }
 
@@ -49,7 +51,9 @@ impl LedgerView {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
         // What is damaged is lost: all its UIDs are void.
-        if let Err(barid_state::Error::Damaged { .. }) = ledger.entries() {
+        let is_damaged = matches!(ledger.entries(), Err(barid_state::Error::Damaged { .. }));
+        let is_lost = is_damaged || ledger.is_lost();
+        if is_damaged {
             ledger.replace(ledger.next_uidvalidity(vfs.now()), Vec::new());
         }
         let uidvalidity = ledger.uidvalidity();
@@ -57,6 +61,7 @@ impl LedgerView {
             uidvalidity,
             uidnext: ledger.uidnext().map_or(1, Uid::get),
             next_uidvalidity: ledger.next_uidvalidity(vfs.now()).get(),
+            is_lost,
             by_key: HashMap::new(),
         };
         if uidvalidity.is_some() {
@@ -153,8 +158,10 @@ impl<'a> Uids<'a> {
             |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
         match loaded.list.as_ref().filter(|list| !overruled(list)) {
             Some(list) => {
-                // A name in the middle of the file is changed only by writing all of it.
-                if !loaded.whole && (used || !self.listing.renamed.is_empty()) {
+                // A name in the middle of the file is changed only by writing all of it; what only a
+                // lost ledger had is in no line of all.
+                let needs_whole = used || ledger.is_lost || !self.listing.renamed.is_empty();
+                if !loaded.whole && needs_whole {
                     return Attempt::Whole;
                 }
                 self.attempt_list(list, loaded.whole, ledger, locked)
@@ -210,6 +217,8 @@ impl<'a> Uids<'a> {
                 (None, None) => nameless.push(at),
             }
         }
+        // A message that is not listed may have had a UID that only the ledger knew.
+        conflict |= ledger.is_lost && !nameless.is_empty();
         unwritten |= self.listing.renamed.iter().any(|(row, _)| !self.is_listed(list, *row));
         let complete = nameless.is_empty() && !conflict && !(unwritten && self.writable);
         if !complete && self.writable && !locked {

@@ -40,6 +40,8 @@ pub(super) struct Assigned {
 pub(super) struct LedgerChange {
     /// Everything in it is void.
     pub(super) replace: bool,
+    /// It was lost, and the file has all UIDs.
+    pub(super) keep: bool,
     pub(super) uidvalidity: UidValidity,
     /// Ascending.
     pub(super) entries: Vec<LedgerEntry>,
@@ -235,7 +237,8 @@ impl Uids<'_> {
             let known = |e: &LedgerEntry| ledger.by_key.get(&{ e.key }.0) == Some(&e.uid);
             let mut entries = new_entries(plan.void || plan.conflict);
             entries.retain(|entry| !known(entry));
-            let change = LedgerChange { replace: false, uidvalidity: plan.uidvalidity, entries };
+            let (replace, keep) = (false, false);
+            let change = LedgerChange { replace, keep, uidvalidity: plan.uidvalidity, entries };
             return (!change.entries.is_empty()).then_some(change);
         }
         let rows = self.before.rows.iter().filter(|row| match in_file {
@@ -246,9 +249,11 @@ impl Uids<'_> {
         entries.extend(new_entries(plan.void || plan.conflict));
         entries.sort_by_key(|entry| entry.uid);
         entries.dedup_by_key(|entry| entry.uid);
-        let needed = !entries.is_empty() || !ledger.by_key.is_empty() || plan.void;
+        let is_used = !entries.is_empty() || !ledger.by_key.is_empty();
+        let keep = ledger.is_lost && entries.is_empty() && !plan.conflict && !plan.void;
+        let needed = is_used || plan.void || ledger.is_lost;
         let uidvalidity = plan.uidvalidity;
-        needed.then_some(LedgerChange { replace: true, uidvalidity, entries })
+        needed.then_some(LedgerChange { replace: true, keep, uidvalidity, entries })
     }
 
     /// Lines without a file.

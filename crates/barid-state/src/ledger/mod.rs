@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use barid_types::{ModSeq, Uid, UidValidity};
 use barid_vfs::{File, OpenOptions, Timestamp, Vfs};
@@ -86,6 +87,8 @@ pub struct Ledger {
     lock: Option<Box<dyn File>>,
     /// The file is not to be appended to but replaced.
     lost: bool,
+    /// There is no file, and there must have been one.
+    is_missing: bool,
     /// Where the file in place is damaged, if it is.
     damage: Option<u64>,
     poisoned: bool,
@@ -153,6 +156,7 @@ impl Ledger {
             pending: Pending::default(),
             lock: None,
             lost: false,
+            is_missing: false,
             damage: None,
             poisoned: false,
         };
@@ -327,6 +331,26 @@ impl Ledger {
         }
     }
 
+    /// Begins anew under a UIDVALIDITY that the mailbox itself knows: though the ledger is lost, no
+    /// message gets another UID.
+    pub fn keep(&mut self, uidvalidity: UidValidity) {
+        let lost = self.summary.notices & LOST;
+        self.summary.lost_uidvalidity = uidvalidity.get();
+        self.replace(uidvalidity, Vec::new());
+        self.summary.notices |= lost;
+    }
+
+    /// Notes that an absent file must have been there, since something else names its UIDVALIDITY:
+    /// then another one is reported by [`Ledger::notice`]. Has no effect where there is a file.
+    pub fn note_missing(&mut self, uidvalidity: UidValidity) {
+        if self.found.inode == 0 && self.summary.uidvalidity == 0 {
+            self.is_missing = true;
+            let summary = &mut self.summary;
+            summary.uidvalidity_max = summary.uidvalidity_max.max(uidvalidity.get());
+            summary.lost_uidvalidity = uidvalidity.get();
+        }
+    }
+
     /// Replaces UIDVALIDITY and all entries, which must ascend. UIDNEXT becomes one more than the
     /// last UID, but under the same UIDVALIDITY never less than it was. The cure for
     /// [`Error::Damaged`].
@@ -336,7 +360,7 @@ impl Ledger {
             false => 0,
         };
         let mut notices = self.summary.notices & !LOST;
-        let is_lost = self.summary.notices & LOST != 0;
+        let is_lost = self.summary.notices & LOST != 0 || self.is_missing;
         if is_lost && self.summary.lost_uidvalidity != uidvalidity.get() {
             notices |= RENUMBERED;
         }
@@ -379,7 +403,7 @@ impl Ledger {
     /// Reads what the file says; pending changes must have been set aside.
     fn read_file(&mut self) -> Result<()> {
         self.entries = None;
-        (self.lost, self.damage) = (false, None);
+        (self.lost, self.is_missing, self.damage) = (false, false, None);
         self.found = Found::default();
         self.summary = Summary::default();
         self.file = self.open_file()?;
@@ -400,7 +424,12 @@ impl Ledger {
                 Opened::Version(version) => {
                     return Err(Error::Version { path: self.path.clone(), version });
                 }
-                Opened::Lost { summary, offset } => self.lose(&summary, offset),
+                Opened::Lost { summary, offset } => {
+                    self.lose(&summary, offset);
+                    if summary.sequence == 0 {
+                        self.outlast(metadata.modified);
+                    }
+                }
             }
         }
         let micros = u64::try_from(self.vfs.now().unix_nanos / 1000).unwrap_or(0);
@@ -422,6 +451,20 @@ impl Ledger {
             aside: known.aside,
             ..Summary::default()
         };
+    }
+
+    /// Sees to it that the next UIDVALIDITY is above what a file of which nothing can be read may
+    /// have had, which is at most the second in which it was written: waits for the next second if
+    /// that is this one.
+    fn outlast(&mut self, modified: Timestamp) {
+        let second = modified.unix_seconds();
+        let known = u32::try_from(second.max(0)).unwrap_or(u32::MAX);
+        self.summary.uidvalidity_max = self.summary.uidvalidity_max.max(known);
+        let now = self.vfs.now();
+        if now.unix_seconds() == second {
+            let nanos = 1_000_000_000 - now.unix_nanos.rem_euclid(1_000_000_000);
+            self.vfs.sleep(Duration::from_nanos(nanos.unsigned_abs()));
+        }
     }
 
     fn open_file(&mut self) -> Result<Option<Box<dyn File>>> {

@@ -18,6 +18,8 @@ pub struct LedgerNotice {
     pub path: PathBuf,
     /// Where it is damaged, if it is still in place.
     pub offset: Option<u64>,
+    /// There was no file where one must have been.
+    pub is_missing: bool,
     /// UIDs are lost that only the ledger had.
     pub lost: bool,
     /// The messages have other UIDs than they had, under another UIDVALIDITY.
@@ -37,6 +39,7 @@ impl Ledger {
         (notices & (DAMAGED | RENUMBERED) != 0).then_some(LedgerNotice {
             path,
             offset: self.damage,
+            is_missing: self.summary.aside == 0 && self.damage.is_none(),
             lost,
             renumbered,
         })

@@ -215,3 +215,63 @@ fn pushed_entries_are_written_once() {
         assert_eq!(uids(ledger), [1, 2, 3, 4, 7]);
     }
 }
+
+#[test]
+fn a_ledger_of_which_nothing_is_left_never_repeats_a_uidvalidity() {
+    let vfs = MemVfs::new();
+    let mut last = 0;
+    for _ in 0..5 {
+        let mut ledger = open(&vfs);
+        let validity = ledger.next_uidvalidity(vfs.now());
+        assert!(validity.get() > last, "{validity:?} after {last}");
+        last = validity.get();
+        ledger.replace(validity, vec![entry(1)]);
+        ledger.commit().unwrap();
+        let file = vfs.open(&ledger.path, OpenOptions::WRITE).unwrap();
+        file.set_len(0).unwrap();
+        file.write_all_at(b"nothing that was written here", 0).unwrap();
+    }
+    // Whole seconds were waited for, and no more than that.
+    assert_eq!(i64::from(last), vfs.now().unix_seconds());
+}
+
+#[test]
+fn a_missing_ledger_is_told_until_that_is_acknowledged() {
+    let vfs = filled(3);
+    let mut ledger = open(&vfs);
+    ledger.note_missing(validity(70));
+    ledger.replace(validity(71), Vec::new());
+    assert_eq!(ledger.notice(), None);
+    vfs.remove_file(&ledger.path).unwrap();
+    let mut ledger = open(&vfs);
+    ledger.note_missing(validity(9));
+    // The mailbox itself has its UIDs.
+    ledger.replace(validity(9), Vec::new());
+    assert_eq!(ledger.notice(), None);
+    let mut ledger = open(&vfs);
+    ledger.note_missing(validity(u32::MAX - 2));
+    let next = ledger.next_uidvalidity(vfs.now());
+    assert_eq!(next, validity(u32::MAX - 1));
+    ledger.replace(next, vec![entry(1)]);
+    ledger.commit().unwrap();
+    let mut ledger = open(&vfs);
+    let notice = ledger.notice().unwrap();
+    assert!(notice.is_missing && notice.lost && notice.renumbered);
+    ledger.acknowledge(Duration::ZERO).unwrap();
+    assert_eq!(open(&vfs).notice(), None);
+}
+
+#[test]
+fn a_lost_ledger_of_a_mailbox_that_knows_its_uids_renumbers_nothing() {
+    let vfs = filled(3);
+    vfs.open(&open(&vfs).path, OpenOptions::WRITE).unwrap().set_len(100).unwrap();
+    let mut ledger = open(&vfs);
+    assert!(ledger.is_lost());
+    ledger.keep(validity(9));
+    ledger.commit().unwrap();
+    let mut ledger = open(&vfs);
+    assert_eq!((ledger.uidvalidity(), ledger.is_lost()), (Some(validity(9)), false));
+    let notice = ledger.notice().unwrap();
+    assert!(notice.lost && !notice.renumbered && !notice.is_missing);
+    assert!(uids(&mut ledger).is_empty());
+}

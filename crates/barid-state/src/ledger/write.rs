@@ -134,7 +134,7 @@ impl Ledger {
         self.file = Some(file);
         self.found = Found { inode, size: file_len(size), end: size, ..Found::default() };
         self.summary = summary;
-        (self.lost, self.damage) = (false, None);
+        (self.lost, self.is_missing, self.damage) = (false, false, None);
         Ok(())
     }
 

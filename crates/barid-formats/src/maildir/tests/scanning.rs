@@ -259,6 +259,61 @@ fn provisional_uids_that_another_gives_away_raise_uidvalidity() {
     }
 }
 
+/// Damages the ledger beyond repair.
+fn lose_ledger(world: &World) {
+    let mut ledger = world.ledger().unwrap();
+    let modseq = ledger.highest_modseq().next();
+    ledger.raise_modseq(modseq);
+    ledger.commit().unwrap();
+    let path = world.state_dir.join(format!("{:032x}.ledger", 7));
+    world.vfs.open(&path, OpenOptions::WRITE).unwrap().set_len(100).unwrap();
+    assert!(world.ledger().unwrap().is_lost());
+}
+
+#[test]
+fn uids_that_only_a_lost_ledger_had_raise_uidvalidity() {
+    for (forget, deliver) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut world = ten();
+        let first = world.scan();
+        world.put("new/300.M1P1.h", b"\n");
+        world.read_only = true;
+        assert_eq!(world.scan().uidvalidity, first.uidvalidity);
+        assert_eq!(world.uids().last(), Some(&11));
+        lose_ledger(&world);
+        if deliver {
+            world.put("new/250.M1P1.h", b"\n");
+        }
+        world.read_only = false;
+        if forget {
+            world.forget();
+        }
+        let second = world.scan();
+        assert!(second.uidvalidity > first.uidvalidity);
+        // It is over with that.
+        world.put("new/400.M1P1.h", b"\n");
+        assert_eq!(world.scan().uidvalidity, second.uidvalidity);
+        assert!(!world.ledger().unwrap().is_lost());
+    }
+}
+
+#[test]
+fn a_lost_ledger_of_a_maildir_whose_uids_are_listed_renumbers_nothing() {
+    for forget in [true, false] {
+        let mut world = ten();
+        let first = world.scan();
+        let lines = world.lines();
+        lose_ledger(&world);
+        if forget {
+            world.forget();
+        }
+        let second = world.scan();
+        assert_eq!((second.uidvalidity, world.lines()), (first.uidvalidity, lines));
+        assert!(!world.ledger().unwrap().is_lost());
+        world.put("new/400.M1P1.h", b"\n");
+        assert_eq!(world.scan().uidvalidity, first.uidvalidity);
+    }
+}
+
 #[test]
 fn keywords_are_slots_and_stay() {
     let mut world = world();
