@@ -1,6 +1,7 @@
 //! Tests that the exit status of a command only covers what it was asked to do, and not changes
 //! accepted before: a script that repeats a delivery would duplicate the mail.
 
+use crate::spam::{messages, taught};
 use crate::support::{Run, World, mbox};
 
 /// The first message stays, the last one is removed, and between them are three that differ only in
@@ -118,4 +119,28 @@ fn what_the_command_named_itself_counts() {
     let line: serde_json::Value = serde_json::from_str(run.text().trim()).unwrap();
     assert_eq!(line["missing_uids"], serde_json::json!([]));
     assert_eq!(line["pending_gone_uids"], serde_json::json!([5]));
+}
+
+#[test]
+fn a_conversion_is_not_judged_by_what_was_pending() {
+    let world = world(&["1", "5"]);
+    rewrite(&world, &MESSAGES[..4]);
+    check(&["convert"], &world.run(&["convert", "box.mbox", "maildir:converted"]), 0, "");
+    let flagged = world.json(&["search", "maildir:converted", "is:flagged"]);
+    assert_eq!(flagged.len(), 1, "what is pending for a message that is there counts");
+}
+
+#[test]
+fn moved_spam_is_not_judged_by_what_was_pending() {
+    let world = taught();
+    let mail = [messages("pills", 2), messages("minutes", 3)].concat();
+    let mail: Vec<&str> = mail.iter().map(String::as_str).collect();
+    world.write("box.mbox", mbox(&mail).as_bytes());
+    world.ok(&["flag", "box.mbox", "5", "+flagged"]);
+    rewrite(&world, &mail[..4]);
+    let verb = ["spam", "move", "box.mbox", "--to", "mbox:caught", "--create"];
+    let warning = "warning: the pending changes of 1 message (UID 5) are dropped";
+    check(&verb, &world.run(&verb), 0, warning);
+    assert_eq!(world.json(&["status", "caught"])[0]["messages"], 2);
+    assert_eq!(world.json(&["status", "box.mbox"])[0]["messages"], 2);
 }

@@ -17,6 +17,7 @@ mod folders;
 mod help;
 mod hostile;
 mod interrupted;
+mod killed;
 mod large;
 mod ls;
 mod mbsync;

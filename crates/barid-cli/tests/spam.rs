@@ -7,13 +7,13 @@ use barid_testkit::peers::Bogofilter;
 use crate::support::{World, mbox, parse_lines};
 
 /// Returns messages of a kind, each with distinct words.
-fn messages(word: &str, count: u32) -> Vec<String> {
+pub(crate) fn messages(word: &str, count: u32) -> Vec<String> {
     let message = |n| format!("Subject: {word} {n}\nFrom: a@b.example\n\nsome {word} of day{n}\n");
     (0..count).map(message).collect()
 }
 
 /// Makes a world whose filter knows spam about pills and ham about minutes.
-fn taught() -> World {
+pub(crate) fn taught() -> World {
     let world = World::new();
     let pills = messages("pills", 20);
     let pills: Vec<&str> = pills.iter().map(String::as_str).collect();
