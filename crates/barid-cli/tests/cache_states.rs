@@ -122,6 +122,54 @@ fn every_verb_answers_the_same() {
     assert!(compared >= 500, "{compared}");
 }
 
+/// Lists the content of a mailbox.
+fn content(world: &World, mailbox: &str) -> String {
+    let items = "FLAGS INTERNALDATE RFC822.SIZE BODY[]";
+    world.ok(&["fetch", mailbox, "1:*", items, "--no-cache"])
+}
+
+#[test]
+fn copies_are_the_same() {
+    let mut compared = 0;
+    for format in FORMATS {
+        let world = World::new();
+        let mailbox = format!("{format}:{}/box", world.create_dir("mail"));
+        for message in messages() {
+            let args = ["append", "--create", &mailbox, "--no-cache"];
+            assert_eq!(world.run_with_input(&args, message.as_bytes()).code, 0, "{format}");
+        }
+        world.ok(&["flag", "--write-through", &mailbox, "2", "+flagged", "--no-cache"]);
+        for (name, fills) in FILLS {
+            fills.iter().for_each(|fill| {
+                drop(told(&world, fill, &mailbox, &["--cache-dir", name]));
+            });
+        }
+        for target in ["maildir:copied", "mboxrd:copied", "mix:copied"] {
+            let verbs = [
+                &["copy", "--json", "--create", "@", "2:5", target][..],
+                &["copy", "--json", "--create", "--dedupe", "content", "@", "all", target],
+                &["convert", "--json", "@", target],
+            ];
+            for verb in verbs {
+                let make = |cache: &[&str]| {
+                    let told = told(&world, verb, &mailbox, cache);
+                    assert_eq!(told.0, 0, "{format} {verb:?} {cache:?}: {}", told.2);
+                    let content = content(&world, target);
+                    world.remove("copied");
+                    (told, content)
+                };
+                let expected = make(&["--no-cache"]);
+                for (name, _) in FILLS {
+                    let found = make(&["--cache-dir", name]);
+                    assert_eq!(found, expected, "{format} {verb:?}: {name}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, FORMATS.len() * 9 * FILLS.len());
+}
+
 #[test]
 fn sizes_sort_by_what_clients_are_told() {
     let world = World::new();

@@ -1,5 +1,13 @@
 //! Messages that do not fit into memory: read in part, in pieces, or refused by name and size.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the program is tested from outside, on real files"
+)]
 
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{Run, World};
@@ -21,11 +29,53 @@ fn large() -> String {
     )
 }
 
+/// Bytes of random text in a message that is copied.
+const RANDOM_LEN: u64 = 300 << 20;
+/// Bytes of a message that is copied and has next to nothing in it.
+const SPARSE_LEN: u64 = 1 << 30;
+
+/// Writes a message of random lines, some of which are those that an mbox quotes.
+fn write_random(path: &Path) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    let mut rng = fastrand::Rng::with_seed(11);
+    file.write_all(b"Subject: random\nFrom: a@b\n\n").unwrap();
+    let (mut written, mut block) = (0, vec![0; 64 << 10]);
+    while written < RANDOM_LEN {
+        block.fill_with(|| rng.u8(..));
+        block.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'x');
+        file.write_all(&block).unwrap();
+        let marks = ">".repeat(rng.usize(..3));
+        writeln!(file, "\n{marks}From here").unwrap();
+        written += block.len() as u64;
+    }
+}
+
+/// Compares two files.
+fn same(one: &Path, other: &Path) {
+    let status = Command::new("cmp").args([one, other]).status().unwrap();
+    assert!(status.success(), "{} {}", one.display(), other.display());
+}
+
+/// The messages of a Maildir by their sizes.
+fn messages(maildir: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = ["cur", "new"]
+        .iter()
+        .flat_map(|folder| barid_testkit::disk::list(&maildir.join(folder)).unwrap())
+        .collect();
+    all.sort_by_key(|path| path.metadata().unwrap().len());
+    all
+}
+
 /// Runs the program with no more memory than it should need.
 fn run(world: &World, args: &[&str]) -> Run {
+    run_with(world, DATA_LEN_MAX, args)
+}
+
+/// Runs the program with so many bytes of data.
+fn run_with(world: &World, data_len_max: u64, args: &[&str]) -> Run {
     let mut command = Command::new("sh");
     let own = world.command();
-    let script = format!("ulimit -d {} && exec \"$@\"", DATA_LEN_MAX >> 10);
+    let script = format!("ulimit -d {} && exec \"$@\"", data_len_max >> 10);
     command.args(["-c", &script, "sh"]).arg(own.get_program()).args(args).env_clear();
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     Run::of(command.current_dir(world.path("")).output().unwrap())
@@ -109,6 +159,120 @@ fn large_messages_are_read_in_part() {
 }
 
 #[test]
+fn messages_of_any_size_are_copied_expunged_and_brought_back() {
+    let world = World::new();
+    let maildir = world.maildir("first", &["Subject: small\n\nx\n", "", "Subject: sparse\n\n"]);
+    write_random(&world.path("first/cur/1600000001.M1.host:2,S"));
+    let sparse = world.path("first/cur/1600000002.M2.host:2,S");
+    barid_testkit::disk::set_len(&sparse, SPARSE_LEN).unwrap();
+    let mut end = OpenOptions::new().append(true).open(&sparse).unwrap();
+    end.write_all(b"end\n").unwrap();
+    let mut source = maildir;
+    for target in ["mboxrd:rd", "mbx:mbx", "mix:mix", "mh:mh", "maildir:last"] {
+        ok(&world, &["convert", &source, target]);
+        if target == "mboxrd:rd" {
+            // Copies are kept, since there is one file.
+            ok(&world, &["expunge", target, "1:3", "--keep-expunged", "3GB"]);
+            ok(&world, &["undo", target]);
+        }
+        if source != world.path("first").to_str().unwrap() {
+            world.remove(source.split_once(':').unwrap().1);
+        }
+        source = target.to_owned();
+    }
+    ok(&world, &["expunge", "last", "all"]);
+    assert_eq!(messages(&world.path("last")).len(), 0);
+    ok(&world, &["undo", "last"]);
+    let (first, last) = (messages(&world.path("first")), messages(&world.path("last")));
+    assert_eq!(last.len(), 3);
+    for (one, other) in first.iter().zip(&last) {
+        same(one, other);
+    }
+}
+
+/// Bytes of a text that a small compressed file stands for.
+const BOMB_LEN: u64 = 512 << 20;
+/// Bytes of the largest window that a decoder takes.
+const WINDOW_LEN: u64 = 128 << 20;
+
+/// Compresses an mbox of two messages; `script` writes the rest of the second.
+fn bomb(world: &World, name: &str, program: &str, script: &str) {
+    let script = format!(
+        "(printf 'From a@b Sat Jan  3 01:05:34 1996\\nSubject: small\\n\\nneedle\\n\\n'
+          printf 'From a@b Sat Jan  3 01:05:35 1996\\nSubject: bomb'
+          {script}) | {program} > {name}"
+    );
+    let made = Command::new("sh").args(["-c", &script]).current_dir(world.path("")).status();
+    assert!(made.unwrap().success(), "{name}");
+}
+
+#[test]
+fn bombs_are_read_in_bounded_memory() {
+    let world = World::new();
+    for (name, program, window) in [
+        ("b.gz", "gzip -1", 0),
+        ("b.bz2", "bzip2 -9", 0),
+        ("b.zst", "zstd -q -1 --long=27", WINDOW_LEN),
+        ("b.xz", "xz -0 --lzma2=preset=0,dict=128MiB", WINDOW_LEN),
+    ] {
+        let body = format!("printf '\\n\\n'; head -c {BOMB_LEN} /dev/zero; echo");
+        bomb(&world, name, program, &body);
+        assert!(world.path(name).metadata().unwrap().len() < 4 << 20, "{name}");
+        let ok = |args: &[&str]| {
+            let run = run_with(&world, DATA_LEN_MAX + window, args);
+            assert_eq!((run.code, &*run.stderr), (0, ""), "{args:?}");
+            String::from_utf8(run.stdout).unwrap()
+        };
+        let mailbox = format!("mboxrd:{name}");
+        assert!(ok(&["ls", &mailbox]).contains("bomb"), "{name}");
+        let search = ["search", &mailbox, "BODY needle"];
+        let found = run_with(&world, DATA_LEN_MAX + window, &search);
+        assert_eq!((found.code, &*found.stdout), (2, &b"1\n"[..]), "{name}: {}", found.stderr);
+        assert!(found.stderr.contains("too large"), "{name}: {}", found.stderr);
+        assert!(ok(&["show", &mailbox, "1"]).contains("needle"), "{name}");
+        let target = format!("maildir:{name}.copy");
+        ok(&["convert", &mailbox, &target]);
+        let copied = messages(&world.path(&format!("{name}.copy")));
+        let lens: Vec<u64> = copied.iter().map(|path| path.metadata().unwrap().len()).collect();
+        assert_eq!(lens, [23, 16 + BOMB_LEN], "{name}");
+        world.remove(&format!("{name}.copy"));
+    }
+}
+
+#[test]
+fn windows_beyond_the_bound_are_refused() {
+    let world = World::new();
+    for (name, program) in
+        [("w.zst", "zstd -q -1 --ultra --long=31"), ("w.xz", "xz -0 --lzma2=preset=0,dict=512MiB")]
+    {
+        bomb(&world, name, program, &format!("printf '\\n\\n'; head -c {BOMB_LEN} /dev/zero"));
+        let run = run_with(&world, DATA_LEN_MAX, &["ls", &format!("mboxrd:{name}")]);
+        assert_ne!(run.code, 0, "{name}");
+        assert!(run.stderr.contains(name), "{name}: {}", run.stderr);
+        assert!(!run.stderr.contains("alloc"), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn headers_without_an_end_are_cut() {
+    let world = World::new();
+    for (name, program) in [("h.gz", "gzip -1"), ("h.zst", "zstd -q -1"), ("h.xz", "xz -0")] {
+        bomb(&world, name, program, &format!("head -c {BOMB_LEN} /dev/zero"));
+        let run = run(&world, &["ls", &format!("mboxrd:{name}")]);
+        assert!(run.stdout.len() > 20 && !run.stderr.contains("alloc"), "{name}: {}", run.stderr);
+    }
+    let maildir = world.maildir("maildir", &["Subject: hole"; 24]);
+    for path in messages(&world.path("maildir")) {
+        barid_testkit::disk::set_len(&path, 40 << 20).unwrap();
+    }
+    let listed = run(&world, &["ls", "--no-cache", &maildir]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(String::from_utf8(listed.stdout).unwrap().lines().count() >= 24);
+    let listed = run(&world, &["ls", &maildir]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+}
+
+#[test]
 fn holes_are_refused() {
     let world = World::new();
     let small = "Subject: small\n\nneedle\n";
@@ -120,7 +284,6 @@ fn holes_are_refused() {
         &["show", &maildir, "1:2"][..],
         &["search", &maildir, "BODY needle"],
         &["fetch", &maildir, "1:2", "BODY[]"],
-        &["convert", &maildir, "mix:mix"],
         &["spam", "train", "--spam", &maildir],
     ] {
         refused(&world, &size, args);

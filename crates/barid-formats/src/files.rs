@@ -4,8 +4,8 @@
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use barid_vfs::{Dir, File, FileType, Metadata, OpenOptions, Timestamp, Vfs};
 
@@ -13,6 +13,8 @@ use crate::{DefectKind, Error, MailboxDefect, OpenMessage, Result};
 
 /// Bytes of a message read at first: the whole of most.
 const HEAD_LEN: usize = 16 << 10;
+/// Bytes of a header from which on no two of them are in memory at once.
+pub(crate) const LONG_LEN: usize = 1 << 20;
 /// The longest header that is read; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
 
@@ -136,12 +138,24 @@ pub(crate) struct Head {
 pub(crate) struct HeadReader {
     head: Vec<u8>,
     long: Vec<u8>,
+    /// Held from a header of many bytes to the next one.
+    turn: Option<LongTurn>,
+}
+
+/// The turn to have a header of many bytes in memory, which one thread has at a time.
+pub(crate) type LongTurn = MutexGuard<'static, ()>;
+
+/// Waits for the turn to read more than [`LONG_LEN`] bytes of a header. Whoever has it waits for
+/// nobody else.
+pub(crate) fn long_turn() -> LongTurn {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HeadReader {
     /// A reader.
     pub(crate) fn new() -> Self {
-        Self { head: vec![0; HEAD_LEN], long: Vec::new() }
+        Self { head: vec![0; HEAD_LEN], long: Vec::new(), turn: None }
     }
 
     /// Reads the header of a file: `open`, `fstat`, `read`, `close`, and for a long header some
@@ -150,6 +164,10 @@ impl HeadReader {
     /// # Errors
     /// As the file system says.
     pub(crate) fn read(&mut self, dir: &dyn Dir, name: &[u8]) -> io::Result<Head> {
+        if self.turn.is_some() {
+            self.long = Vec::new();
+            self.turn = None;
+        }
         let (metadata, len) = dir.read_head(name, &mut self.head)?;
         let is_whole = len as u64 == metadata.size;
         let found = header_end(&self.head[..len]);
@@ -184,6 +202,9 @@ impl HeadReader {
         self.long = self.head[..head.header_len].to_vec();
         while self.long.len() < whole {
             let from = self.long.len();
+            if from >= LONG_LEN && self.turn.is_none() {
+                self.turn = Some(long_turn());
+            }
             self.long.resize(whole.min(from * 2), 0);
             let more = file.read_full_at(&mut self.long[from..], from as u64)?;
             head.bytes_read += more as u64;

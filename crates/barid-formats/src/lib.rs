@@ -20,6 +20,7 @@ mod mbox;
 mod mbx;
 mod mh;
 mod mix;
+mod new_message;
 mod open_message;
 mod place;
 mod redo;
@@ -45,6 +46,7 @@ pub use mbox::{
     write_message,
 };
 pub use mix::MixMailbox;
+pub use new_message::{MessageRest, NewMessage, StoredMessage, TakeRest};
 pub use open_message::{OpenMessage, WHOLE_LEN_MAX};
 pub use place::{TreePlace, place_in_tree, resolve_name};
 pub use scan::{
@@ -54,7 +56,7 @@ pub use scan::{
 pub use spans::ReadMessage;
 pub use stamp::{Racy, Stamp};
 pub use sync::{
-    ChangeSet, MovedMessage, NewMessage, Recovered, Shift, StoredMessage, SyncContext, SyncFigures,
-    SyncReport, SyncedState, Unfinished,
+    ChangeSet, MovedMessage, Recovered, Shift, SyncContext, SyncFigures, SyncReport, SyncedState,
+    Unfinished,
 };
 pub use utf7::decode_utf7;

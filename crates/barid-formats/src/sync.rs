@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_state::Ledger;
-use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
+use barid_types::{FlagSet, Keyword, KeywordMask, KeywordTable, Uid};
 
 use crate::{Error, FlagChanges, Known, Location, Result, Stamp};
 
@@ -29,41 +29,6 @@ impl ChangeSet {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// A message to be appended.
-#[derive(Clone, Debug, Default)]
-pub struct NewMessage<'a> {
-    /// Header, blank line, body.
-    pub bytes: &'a [u8],
-    /// When it arrived; now, if `None`.
-    pub internal_date: Option<InternalDate>,
-    /// Its flags; \Recent is added by the format.
-    pub flags: FlagSet,
-    /// Its keywords.
-    pub keywords: Vec<Keyword>,
-    /// The envelope sender, for a From_ line; `MAILER-DAEMON` if `None`.
-    pub sender: Option<&'a str>,
-    /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
-    /// these bytes instead of `bytes` and `sender`.
-    pub stored: Option<StoredMessage<'a>>,
-    /// The UID that it shall have. It gets it if all UIDs given so far, to the messages before it
-    /// included, are below; otherwise it gets the next one. So it does if that is above
-    /// 3,758,096,383, since a mailbox should not run out of UIDs. [`SyncReport::appended`] tells.
-    /// An mbox must have its UIDs in the file, or be empty: else the next scan gives them.
-    pub uid: Option<Uid>,
-    /// A lower bound of UIDNEXT once it is appended: lower UIDs count as given out, as in the
-    /// mailbox that is copied. Bounded as `uid` is, and held where `uid` is.
-    pub uidnext: Option<Uid>,
-}
-
-/// A message as it stood in an mbox of the variant it is written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredMessage<'a> {
-    /// Separator, header, body.
-    pub bytes: &'a [u8],
-    /// Bytes of the separator.
-    pub separator_len: usize,
 }
 
 /// What a change is given beside the changes.

@@ -32,6 +32,36 @@ fn push_bare(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[from..]);
 }
 
+/// Makes a text that comes in pieces what [`push_crlf`] makes of a whole one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CrlfPieces {
+    ends_with_cr: bool,
+}
+
+impl CrlfPieces {
+    /// Appends the next piece.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let (ended, rest) = self.split(piece);
+        out.extend_from_slice(ended);
+        push_crlf(rest, out);
+    }
+
+    /// Returns the bytes that [`CrlfPieces::push`] would append.
+    pub fn size(&mut self, piece: &[u8]) -> u64 {
+        let (ended, rest) = self.split(piece);
+        ended.len() as u64 + crlf_size(rest)
+    }
+
+    /// Cuts off an LF that ends the line of the piece before.
+    fn split<'p>(&mut self, piece: &'p [u8]) -> (&'p [u8], &'p [u8]) {
+        let is_ended = self.ends_with_cr && piece.first() == Some(&b'\n');
+        if let Some(last) = piece.last() {
+            self.ends_with_cr = *last == b'\r';
+        }
+        piece.split_at(usize::from(is_ended))
+    }
+}
+
 /// Returns the number of LFs without a CR before them. It has no branch for each line, so that the
 /// compiler compares many bytes at once.
 fn bare_lfs(text: &[u8]) -> u64 {
@@ -62,6 +92,26 @@ mod tests {
             assert_eq!(has_only_crlf(&text), bare == 0, "{text:?}");
         }
         assert_eq!(crlf_size(&[b'\n'; 5000]), 10_000);
+    }
+
+    #[test]
+    fn pieces_are_as_the_whole() {
+        let mut rng = fastrand::Rng::with_seed(8);
+        for _ in 0..2000 {
+            let text: Vec<u8> =
+                (0..rng.usize(..20)).map(|_| *rng.choice(b"\r\n\na").unwrap()).collect();
+            let (mut whole, mut out, mut size) = (Vec::new(), Vec::new(), 0);
+            push_crlf(&text, &mut whole);
+            let (mut pieces, mut sizes) = (CrlfPieces::default(), CrlfPieces::default());
+            let mut rest = &text[..];
+            while !rest.is_empty() {
+                let (piece, behind) = rest.split_at(rng.usize(..=rest.len()));
+                pieces.push(piece, &mut out);
+                size += sizes.size(piece);
+                rest = behind;
+            }
+            assert_eq!((out, size), (whole.clone(), whole.len() as u64), "{text:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod pending;
 pub use error::{Error, Result};
 pub use expunged::{
     Expunged, ExpungedWriter, Kept, KeptBounds, KeptFolder, KeptForm, KeptFrom, KeptMessage,
-    KeptSummary, LeftOut,
+    KeptSummary, LargeKept, LeftOut,
 };
 pub use identity::Identity;
 pub use ledger::{Access, Ledger, LedgerEntry, LedgerNotice, MessageKey};

@@ -43,6 +43,9 @@ pub(crate) const EXPUNGED_BUFFER_LEN: usize = 1 << 20;
 /// The buffer for checking expunged messages.
 pub(crate) const EXPUNGED_CHECK_LEN: usize = 64 * 1024;
 
+/// Bytes of a kept message that are read into memory; a larger one is left where it is.
+pub(crate) const EXPUNGED_WHOLE_LEN: u64 = 4 << 20;
+
 /// With this many links, one sync of the file system takes the place of one of each file.
 pub(crate) const EXPUNGED_SYNC_FS_MIN: usize = 32;
 

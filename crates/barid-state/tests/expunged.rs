@@ -22,6 +22,7 @@ fn path() -> std::path::PathBuf {
 
 fn message(number: u32) -> KeptMessage {
     KeptMessage {
+        large: None,
         uid: uid(number + 1),
         key: MessageKey(u64::from(number) + 2),
         internal_date: InternalDate { unix_seconds: -i64::from(number), zone_minutes: -90 },

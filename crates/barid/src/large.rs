@@ -178,24 +178,14 @@ impl Mailbox {
         Ok(size)
     }
 
-    /// Reads the message of a row as a whole although it is large, up to a length.
-    pub(crate) fn large_row(
-        &self,
-        row: u32,
-        read_as: ReadAs,
-        len_max: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<usize> {
-        if self.snapshot.core(row)?.size > len_max {
-            return Err(self.too_large(row)?);
-        }
-        let mut header_len = None;
-        self.row_pieces(row, read_as, &mut |piece| {
-            header_len.get_or_insert(piece.len());
-            bytes.extend_from_slice(piece);
-            true
+    /// Reads the header of the message of a row with its blank line; `None` if that is not there.
+    pub(crate) fn row_header(&self, row: u32) -> Result<Option<Vec<u8>>> {
+        let mut header = Vec::new();
+        self.row_pieces(row, ReadAs::Message, &mut |piece| {
+            header.extend_from_slice(piece);
+            false
         })?;
-        Ok(header_len.unwrap_or_default())
+        Ok(ends_header(&header).then_some(header))
     }
 
     /// The error that the message of a row is too large.
@@ -229,6 +219,14 @@ impl Mailbox {
         }
         Ok(Opened { message, head })
     }
+}
+
+/// Returns `true` if a header ends with its blank line.
+pub(crate) fn ends_header(header: &[u8]) -> bool {
+    let ends = [&b"\n"[..], b"\r\n"];
+    ends.iter().any(|end| {
+        header.strip_suffix(*end).is_some_and(|lines| lines.is_empty() || lines.ends_with(b"\n"))
+    })
 }
 
 /// Returns `true` if an error says that a message is too large to be read as a whole.

@@ -33,9 +33,12 @@ pub(crate) const PIECE_LEN: usize = 256 << 10;
 /// Bytes of a message that are read before the mailbox is unlocked and somebody takes them.
 pub(crate) const BLOCK_LEN: usize = 4 << 20;
 
-/// The largest message that is copied, converted, kept for an undo or brought back: that is done in
-/// memory.
-pub(crate) const COPY_LEN_MAX: u64 = 256 << 20;
+/// The largest message that is copied, converted, kept for an undo or brought back in memory; a
+/// larger one is read piece by piece, more than once.
+pub(crate) const COPY_WHOLE_LEN_MAX: u64 = 4 << 20;
+
+/// Bytes of a large kept message in which the end of its header is looked for.
+pub(crate) const KEPT_HEADER_LEN_MAX: usize = 16 << 20;
 
 /// The most memory that large messages take at once which several threads work on.
 pub(crate) const LARGE_LEN_MAX: u64 = 16 << 20;
@@ -76,7 +79,7 @@ pub(crate) const KEPT_MAX: usize = 1024;
 pub(crate) const LEFT_OUT_NAMED: usize = 16;
 
 /// Bytes of messages that are brought back in one pass.
-pub(crate) const UNDO_BATCH_LEN: usize = 8 << 20;
+pub(crate) const UNDO_BATCH_LEN: u64 = 8 << 20;
 
 /// How often the cache is healed and asked again after a change: a damaged one is made anew, then
 /// the answer comes from memory.

@@ -7,8 +7,7 @@ use barid_formats::{Error as FormatError, Location, ReadAs, ReadMessage};
 use barid_state::MessageKey;
 use barid_types::Uid;
 
-use crate::large::is_too_large;
-use crate::limits::{COPY_LEN_MAX, READ_ROOM_KEPT_LEN};
+use crate::limits::READ_ROOM_KEPT_LEN;
 use crate::{Error, Mailbox, Result};
 
 /// The bytes of one message.
@@ -67,17 +66,9 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    /// Reads a message that is to be kept or compared as a whole, of up to [`COPY_LEN_MAX`] bytes.
+    /// Reads a message that is to be kept or compared as a whole.
     pub(crate) fn read_to_copy(&self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
-        let row = self.row_once(uid)?;
-        match self.read_row_alone(row, read_as) {
-            Err(error) if is_too_large(&error) => {
-                let mut bytes = Vec::new();
-                let header_len = self.large_row(row, read_as, COPY_LEN_MAX, &mut bytes)?;
-                Ok(RawMessage { bytes, header_len })
-            }
-            read => read,
-        }
+        self.read_row_alone(self.row_once(uid)?, read_as)
     }
 
     fn row_once(&self, uid: Uid) -> Result<u32> {

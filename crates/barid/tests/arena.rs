@@ -190,6 +190,7 @@ impl Arena {
             stored: None,
             uid: None,
             uidnext: None,
+            rest: None,
         });
         let appends: Vec<NewMessage<'_>> = new.collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };

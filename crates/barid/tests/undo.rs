@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::{
-    ChangeOptions, Error, Flag, KeepExpunged, KeepLimits, KeptState, Mailbox, MailboxSpec,
-    OpenOptions, ReadAs, Undo,
+    ChangeOptions, ChangeRequest, CreateOptions, Error, Flag, Format, KeepExpunged, KeepLimits,
+    KeptState, Mailbox, MailboxSpec, NewMessage, OpenOptions, ReadAs, Undo,
 };
 use barid_vfs::{
     CallKind, CrashVfs, Fault, FaultVfs, LockKind, LockMode, MemVfs, OpenOptions as FileOptions,
@@ -180,6 +180,42 @@ fn messages_that_are_files_are_linked() {
         assert_eq!(numbers(&arena, &mut mailbox), [1, 2, 4, 6, 7, 0, 5]);
         assert!(disk.metadata(&folder.join("00000002.links")).is_err());
     }
+}
+
+/// nmh's `anno` changes a message in place under all its names, so a file that has another name is
+/// copied.
+#[test]
+fn messages_of_mh_are_linked_unless_they_have_another_name() {
+    let disk = memory();
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let (path, state) = (Path::new("/box"), PathBuf::from("/state"));
+    let options = OpenOptions { threads: 1, ..OpenOptions::new(None, state.clone()) };
+    barid::create(&vfs, path, Format::Mh, &CreateOptions::default(), &state).unwrap();
+    let spec = MailboxSpec { path: path.into(), format: None };
+    let mut mailbox = Mailbox::open_in(vfs, &spec, &options).unwrap();
+    let texts: Vec<String> = (1..=3).map(|n| format!("Subject: {n}\n\nbody {n}\n")).collect();
+    let message = |text| NewMessage { bytes: text, ..NewMessage::default() };
+    let appends: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
+    let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
+    mailbox.change(&request, &now()).unwrap();
+    disk.hard_link(&path.join("2"), &path.join(",2")).unwrap();
+    mailbox.change(&expunge(&[1, 2, 3]), &keeping()).unwrap();
+    assert!(mailbox.is_empty());
+    let links = kept_dir(&disk).join("00000001.links");
+    let is_linked =
+        |name: &str| disk.metadata(&links.join(name)).is_ok_and(|found| found.links == 1);
+    assert_eq!(["1", "2", "3"].map(is_linked), [true, false, true]);
+    let other = disk.open(&path.join(",2"), FileOptions::WRITE).unwrap();
+    other.write_all_at(b"Replaced", 0).unwrap();
+    assert_eq!(mailbox.undo(&now()).unwrap().appends, 3);
+    let uids: Vec<_> = mailbox.uids().unwrap().into_iter().map(uid).collect();
+    let found: Vec<_> = uids
+        .into_iter()
+        .map(|uid| mailbox.read(uid, ReadAs::Message).unwrap().bytes)
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .collect();
+    assert_eq!(found, texts);
+    assert!(disk.metadata(&links).is_err());
 }
 
 #[test]

@@ -105,9 +105,10 @@ fn write_one(
     ownership: &Ownership,
 ) -> Result<(Delivery, Box<dyn File>)> {
     let vfs = maildir.vfs.as_ref();
+    let sizes = (message.size(), message.crlf_size()?);
     let mut tries = 0;
     let (base, tmp, file) = loop {
-        let base = unique_name(vfs.now(), process, message.bytes);
+        let base = unique_name(vfs.now(), process, sizes);
         let tmp = path_of(&maildir.paths.tmp, &base);
         match ownership.create(vfs, &tmp) {
             Ok(file) => break (base, tmp, file),
@@ -120,16 +121,16 @@ fn write_one(
         }
     };
     let write = || {
-        file.write_all_at(message.bytes, 0)?;
+        message.write_to(&*file, &tmp)?;
         if let Some(date) = message.internal_date {
             let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
-            file.set_times(vfs.now(), Timestamp { unix_nanos })?;
+            file.set_times(vfs.now(), Timestamp { unix_nanos }).map_err(Error::at(&tmp))?;
         }
         Ok(())
     };
-    if let Err(source) = write() {
+    if let Err(error) = write() {
         let _ = vfs.remove_file(&tmp);
-        return Err(Error::at(&tmp)(source));
+        return Err(error);
     }
     let letters = Letters {
         flags: message.flags.without(Flag::Recent),
@@ -217,8 +218,8 @@ fn rename_all(maildir: &Maildir, deliveries: &[Delivery]) -> Result<u64> {
 
 /// A name that no other message has: seconds, microseconds that grow within this process, process,
 /// host; then the sizes on disk and with CRLF.
-pub(super) fn unique_name(now: Timestamp, process: &Process, bytes: &[u8]) -> Vec<u8> {
-    let sizes = format!(",S={},W={}", bytes.len(), barid_message::crlf_size(bytes));
+fn unique_name(now: Timestamp, process: &Process, (size, crlf_size): (u64, u64)) -> Vec<u8> {
+    let sizes = format!(",S={size},W={crlf_size}");
     let mut name = unique_stem(now, process);
     name.extend_from_slice(sizes.as_bytes());
     name
@@ -251,8 +252,8 @@ mod tests {
     fn names_never_repeat() {
         let process = Process { pid: 7, host: "a/b:c".to_owned() };
         let now = Timestamp { unix_nanos: 1_700_000_000_123_456_789 };
-        let first = unique_name(now, &process, b"a\nb");
-        assert_ne!(first, unique_name(now, &process, b"a\nb"));
+        let first = unique_name(now, &process, (3, 4));
+        assert_ne!(first, unique_name(now, &process, (3, 4)));
         let text = String::from_utf8(first).unwrap();
         assert!(text.ends_with("P7.a\\057b\\072c,S=3,W=4"), "{text}");
     }

@@ -88,7 +88,7 @@ pub(super) fn sync(
             appended.barriers
         }
     };
-    report.figures.bytes_appended = appends.iter().map(|message| message.bytes.len() as u64).sum();
+    report.figures.bytes_appended = appends.iter().map(NewMessage::size).sum();
     Ok(report)
 }
 

@@ -145,6 +145,9 @@ pub(super) const WRITE_LEN: usize = 1024 * 1024;
 /// What a system caches and writes of a file at once.
 pub(super) const PAGE_LEN: u64 = 4096;
 
+/// The largest message that is appended: its journal has four bytes of it in memory for each sector.
+pub(super) const LARGE_LEN_MAX: u64 = 4 << 30;
+
 /// NULs looked for at once at the end of a file.
 pub(super) const NULS_MAX: usize = 4096;
 

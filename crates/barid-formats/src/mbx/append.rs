@@ -9,6 +9,7 @@
 //! which others tell changes of flags from new mail, and sets the time of the last reading to a
 //! second ago, by which they tell that there is new mail.
 
+use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, Timestamp};
 
@@ -31,15 +32,18 @@ pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result
 }
 
 /// Bytes that messages take.
-pub(super) fn len_of(messages: &[NewMessage<'_>]) -> u64 {
+///
+/// # Errors
+/// Those of reading large messages.
+pub(super) fn len_of(messages: &[NewMessage<'_>]) -> Result<u64> {
     let len = |message: &NewMessage<'_>| {
-        let size = barid_message::crlf_size(text_of(message));
-        line(message, size, 0, 0, InternalDate::default()).len() as u64 + size
+        let size = message.crlf_size_from(text_of(message))?;
+        Ok(line(message, size, 0, 0, InternalDate::default()).len() as u64 + size)
     };
     messages.iter().map(len).sum()
 }
 
-/// The bytes that are stored of a message.
+/// The bytes that are stored of a message, without the rest of a large one.
 fn text_of<'a>(message: &NewMessage<'a>) -> &'a [u8] {
     let stored = message.stored.and_then(|stored| stored.bytes.get(stored.separator_len..));
     stored.unwrap_or(message.bytes)
@@ -73,14 +77,14 @@ pub(super) fn append(
         let what = "there are no more UIDs";
         return Err(Error::Unsupported { path: mailbox.path.clone(), what });
     };
-    let mut writer = Writer { file: &*locks.file, offset: end, out: Vec::new() };
+    let mut writer = Writer { mailbox, file: &*locks.file, offset: end, out: Vec::new() };
     let now = InternalDate { unix_seconds: mailbox.vfs.now().unix_seconds(), zone_minutes: 0 };
     match writer.write(header, &given, messages, now) {
         Ok(()) => {}
-        Err(source) => {
+        Err(error) => {
             // The error is what matters; what cannot be cut back now is for the next change.
             let _ = locks.file.set_len(end).and_then(|()| locks.file.sync_all());
-            return Err(Error::at(&mailbox.path)(source));
+            return Err(error);
         }
     }
     figures.barriers += 2;
@@ -98,6 +102,7 @@ pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &WriteLocks, modified: Tim
 
 /// Writes behind the end of a file.
 struct Writer<'a> {
+    mailbox: &'a MbxMailbox,
     file: &'a dyn File,
     /// Where `out` belongs.
     offset: u64,
@@ -111,12 +116,12 @@ impl Writer<'_> {
         given: &GivenUids,
         messages: &[NewMessage<'_>],
         now: InternalDate,
-    ) -> std::io::Result<()> {
+    ) -> Result<()> {
         let first_offset = self.offset;
         let mut first = String::new();
         for (message, uid) in messages.iter().zip(&given.uids) {
             let keywords = bits_of_keywords(header, &message.keywords);
-            let size = barid_message::crlf_size(text_of(message));
+            let size = message.crlf_size_from(text_of(message))?;
             let line = line(message, size, keywords, uid.get(), now);
             match first.is_empty() {
                 true => {
@@ -125,23 +130,32 @@ impl Writer<'_> {
                 }
                 false => self.out.extend_from_slice(line.as_bytes()),
             }
-            barid_message::push_crlf(text_of(message), &mut self.out);
+            let mut pieces = CrlfPieces::default();
+            pieces.push(text_of(message), &mut self.out);
             self.flush_if_full()?;
+            message.read_rest(&mut |piece| {
+                pieces.push(piece, &mut self.out);
+                self.flush_if_full()
+            })?;
         }
         self.flush()?;
         let uid_last = given.last;
-        self.file.write_all_at(format!("{uid_last:08x}").as_bytes(), UID_LAST_OFFSET)?;
-        self.file.sync_data()?;
-        self.file.write_all_at(first.as_bytes(), first_offset)?;
-        self.file.sync_all()
+        let commit = || {
+            self.file.write_all_at(format!("{uid_last:08x}").as_bytes(), UID_LAST_OFFSET)?;
+            self.file.sync_data()?;
+            self.file.write_all_at(first.as_bytes(), first_offset)?;
+            self.file.sync_all()
+        };
+        commit().map_err(Error::at(&self.mailbox.path))
     }
 
-    fn flush_if_full(&mut self) -> std::io::Result<()> {
+    fn flush_if_full(&mut self) -> Result<()> {
         if self.out.len() >= WRITE_LEN { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.write_all_at(&self.out, self.offset)?;
+    fn flush(&mut self) -> Result<()> {
+        let written = self.file.write_all_at(&self.out, self.offset);
+        written.map_err(Error::at(&self.mailbox.path))?;
         self.offset += self.out.len() as u64;
         self.out.clear();
         Ok(())

@@ -341,7 +341,7 @@ impl Session<'_> {
             let (path, what) = (self.mailbox.path.clone(), "it was stopped".to_owned());
             return Err(Error::NotAppended { path, what });
         }
-        let total = if context.progress.is_some() { append::len_of(appends) } else { 0 };
+        let total = appends.iter().map(NewMessage::size).sum();
         context.report(0, total);
         let at = (self.base.end, self.base.uid_last);
         let header = &self.base.header;
@@ -407,7 +407,7 @@ fn dry_run(
         messages_written: plan.written.len() as u64,
         messages_expunged: expunge.len() as u64,
         bytes_in_place: plan.patches.iter().map(|patch| patch.new.len() as u64).sum(),
-        bytes_appended: append::len_of(appends),
+        bytes_appended: append::len_of(appends)?,
         size_before: base.size,
         size_after: base.end,
         ..SyncFigures::default()

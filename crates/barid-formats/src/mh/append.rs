@@ -78,7 +78,7 @@ impl<'a> Uids<'a> {
         for (message, uid) in messages.iter().zip(&self.given) {
             let text = message.bytes;
             let header_len = header_end(text).map_or(text.len(), |end| end.len);
-            let key = name::key(&text[..header_len.min(HEADER_LEN_MAX)], text.len() as u64);
+            let key = name::key(&text[..header_len.min(HEADER_LEN_MAX)], message.size());
             self.ledger.push(LedgerEntry { uid: *uid, key });
         }
         if let Some(uidnext) = self.uidnext {
@@ -168,8 +168,8 @@ impl<'a> Drafts<'a> {
             }
         };
         self.files.push(path.clone());
+        message.write_to(&*file, &path)?;
         let mut write = || {
-            file.write_all_at(message.bytes, 0)?;
             if let Some(date) = message.internal_date {
                 let unix_nanos = date.unix_seconds.saturating_mul(1_000_000_000);
                 file.set_times(vfs.now(), Timestamp { unix_nanos })?;

@@ -74,7 +74,7 @@ pub(super) fn sync(
         if let Some(uids) = uids.as_ref().filter(|uids| !uids.given.is_empty()) {
             appended = uids.given.iter().copied().map(Some).collect();
         }
-        work.figures.bytes_appended = appends.iter().map(|new| new.bytes.len() as u64).sum();
+        work.figures.bytes_appended = appends.iter().map(NewMessage::size).sum();
     }
     let mut failed = Vec::new();
     if let Some(ledger) = context.ledger.as_deref_mut()

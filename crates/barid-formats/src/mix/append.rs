@@ -4,6 +4,9 @@
 //! the journal, which is the commit point. A crash before it leaves bytes in a data file that
 //! belong to no message: the next append goes behind them, and the next expunge removes them.
 
+use std::path::Path;
+
+use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
 use barid_vfs::{File, OpenOptions, Ownership};
 
@@ -21,32 +24,52 @@ const LINE_LEN: u64 = 45;
 pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<()> {
     let unsupported = |what| Error::Unsupported { path: mailbox.path.clone(), what };
     for message in appends {
-        if message.bytes.is_empty() {
+        if message.size() == 0 {
             return Err(unsupported("a mix mailbox holds no empty messages"));
         }
         // Line ends at most double it.
         let len_max = u64::from(u32::MAX) - LINE_LEN;
-        let is_near = message.bytes.len() as u64 > len_max / 2;
-        if is_near && barid_message::crlf_size(message.bytes) > len_max {
+        message.check_size(&mailbox.path, len_max)?;
+        let is_near = message.size() > len_max / 2;
+        if is_near && message.crlf_size()? > len_max {
             return Err(unsupported("a message of a mix mailbox is smaller than 4 GiB"));
         }
     }
     Ok(())
 }
 
-/// Bytes up to and with the blank line, as c-client finds it: it does not see one behind CR CR LF.
-fn header_len(text: &[u8]) -> usize {
-    let mut from = 0;
-    while let Some(found) = memchr::memmem::find(&text[from..], b"\r\n\r\n") {
-        let at = from + found;
-        let crs = text[..at].iter().rev().take_while(|byte| **byte == b'\r').count();
-        // Each CR behind another takes that for nothing, and is nothing itself.
-        if crs % 2 == 0 {
-            return at + 4;
+/// Counts the bytes up to and with the blank line, as c-client finds it: it does not see one behind
+/// CR CR LF.
+#[derive(Default)]
+struct HeaderCounter {
+    len: u64,
+    state: u8,
+}
+
+impl HeaderCounter {
+    const ENDED: u8 = 4;
+
+    /// Takes the next bytes of a text.
+    fn push(&mut self, text: &[u8]) {
+        let mut from = 0;
+        while self.state != Self::ENDED && from < text.len() {
+            if self.state == 0 {
+                let found = memchr::memchr(b'\r', &text[from..]);
+                from = found.map_or(text.len(), |found| from + found + 1);
+                self.state = u8::from(found.is_some());
+                continue;
+            }
+            // Each CR behind another takes that for nothing, and is nothing itself.
+            self.state = match (self.state, text[from]) {
+                (2, b'\r') => 3,
+                (1, b'\n') => 2,
+                (3, b'\n') => Self::ENDED,
+                _ => 0,
+            };
+            from += 1;
         }
-        from = at + 1;
+        self.len += from as u64;
     }
-    text.len()
 }
 
 /// Appends; reports the UIDs.
@@ -64,12 +87,12 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
         }
     }
     if work.dry_run {
-        let lens = messages.iter().map(|m| barid_message::crlf_size(m.bytes) + LINE_LEN);
-        work.report.figures.bytes_appended = lens.sum();
+        let lens = messages.iter().map(|message| Ok(message.crlf_size()? + LINE_LEN));
+        work.report.figures.bytes_appended = lens.sum::<Result<u64>>()?;
         work.report.appended = vec![None; messages.len()];
         return Ok(());
     }
-    let target = Target::open(work, barid_message::crlf_size(messages[0].bytes))?;
+    let target = Target::open(work, messages[0].crlf_size()?)?;
     let before = (work.now.meta.clone(), work.now.messages.len());
     let written = write_all(work, messages, &given.uids, &target, seq)
         .and_then(|end| target.make_durable(work).map(|()| end))
@@ -183,22 +206,21 @@ fn write_all(
     seq: u32,
 ) -> Result<u64> {
     let path = work.mailbox.data_path(target.number);
+    let mut writer = Writer { path: &path, target, written: target.size, out: Vec::new() };
     let now = work.mailbox.vfs.now().unix_seconds();
     let now = InternalDate { unix_seconds: now, zone_minutes: 0 };
-    let mut out = Vec::new();
-    let (mut written, mut pos) = (target.size, target.size);
-    for (index, (new, uid)) in messages.iter().zip(uids).enumerate() {
+    let mut pos = target.size;
+    for (new, uid) in messages.iter().zip(uids) {
         let date = write_date(new.internal_date.unwrap_or(now));
-        let size = barid_message::crlf_size(new.bytes) as u32;
+        let size = new.crlf_size()? as u32;
         let line = message_line(uid.get(), &date, size);
         let end = pos + line.len() as u64 + u64::from(size);
         if end > u64::from(u32::MAX) {
             let what = "the data file would be longer than 4 GiB";
             return Err(Error::Unsupported { path, what });
         }
-        out.extend_from_slice(&line);
-        let text = out.len();
-        barid_message::push_crlf(new.bytes, &mut out);
+        writer.out.extend_from_slice(&line);
+        let header_len = writer.write(new)?;
         let message = Message {
             uid: uid.get(),
             date,
@@ -206,7 +228,7 @@ fn write_all(
             file: target.number,
             pos: pos as u32,
             line_len: line.len() as u32,
-            header_len: header_len(&out[text..]) as u32,
+            header_len: header_len as u32,
             keywords: work.mask_of(&new.keywords),
             flags: bits_of(new.flags),
             modseq: seq,
@@ -215,18 +237,54 @@ fn write_all(
         work.now.messages.push(message);
         work.report.appended.push(Some(*uid));
         pos = end;
-        if out.len() >= WRITE_LEN || index + 1 == messages.len() {
-            target.file.write_all_at(&out, written).map_err(Error::at(&path))?;
-            written += out.len() as u64;
-            out.clear();
-        }
     }
+    writer.flush()?;
     Ok(pos)
+}
+
+/// Writes to a data file.
+struct Writer<'a> {
+    path: &'a Path,
+    target: &'a Target,
+    /// Where `out` belongs.
+    written: u64,
+    out: Vec<u8>,
+}
+
+impl Writer<'_> {
+    /// Writes a message with CRLF; returns the length of its header.
+    fn write(&mut self, message: &NewMessage<'_>) -> Result<u64> {
+        let (mut pieces, mut header) = (CrlfPieces::default(), HeaderCounter::default());
+        let mut push = |piece: &[u8]| {
+            let from = self.out.len();
+            pieces.push(piece, &mut self.out);
+            header.push(&self.out[from..]);
+            if self.out.len() >= WRITE_LEN { self.flush() } else { Ok(()) }
+        };
+        push(message.bytes)?;
+        message.read_rest(&mut push)?;
+        Ok(header.len)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let file = &self.target.file;
+        file.write_all_at(&self.out, self.written).map_err(Error::at(self.path))?;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The length of a header that comes in pieces of up to `most` bytes.
+    fn header_len(text: &[u8], most: usize) -> usize {
+        let mut header = HeaderCounter::default();
+        text.chunks(most).for_each(|piece| header.push(piece));
+        header.len as usize
+    }
 
     #[test]
     fn headers_end_where_c_client_sees_it() {
@@ -237,7 +295,9 @@ mod tests {
             ("a\r\r\n\r\nb\r\n\r\nc", 11),
             ("a\n\nb", 4),
         ] {
-            assert_eq!(header_len(text.as_bytes()), expected, "{text:?}");
+            for most in 1..9 {
+                assert_eq!(header_len(text.as_bytes(), most), expected, "{text:?}");
+            }
         }
     }
 
@@ -259,7 +319,13 @@ mod tests {
         for _ in 0..20_000 {
             let len = rng.usize(..16);
             let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"\r\n\r\na").unwrap()).collect();
-            assert_eq!(header_len(&text), by_state(&text), "{:?}", String::from_utf8_lossy(&text));
+            let most = rng.usize(1..17);
+            assert_eq!(
+                header_len(&text, most),
+                by_state(&text),
+                "{:?}",
+                String::from_utf8_lossy(&text)
+            );
         }
     }
 }

@@ -186,6 +186,7 @@ fn appended(variant: Variant) -> Option<(Scratch, Box_, usize)> {
         .iter()
         .enumerate()
         .map(|(number, bytes)| NewMessage {
+            rest: None,
             bytes,
             internal_date: Some(InternalDate {
                 unix_seconds: 1_000_000_000 + number as i64,

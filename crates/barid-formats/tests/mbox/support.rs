@@ -184,7 +184,7 @@ pub(crate) fn render<'a>(
             keywords: Vec::new(),
             ..NewMessage::default()
         };
-        write_message(variant, &message, date, &TimeZone::UTC, &mut file);
+        write_message(variant, &message, date, &TimeZone::UTC, &mut file).unwrap();
     }
     file
 }

@@ -191,9 +191,12 @@ impl Head {
         kept: Vec<u8>,
         bytes: Option<Vec<u8>>,
     ) -> Option<KeptMessage> {
-        if !self.is_of(text_hash(names, &kept)) {
-            return None;
-        }
+        let is_whole = self.is_of(text_hash(names, &kept));
+        is_whole.then(|| self.named(names, bytes.unwrap_or(kept))).flatten()
+    }
+
+    /// The message with these names and bytes, which were checked.
+    pub(super) fn named(&self, names: &[u8], bytes: Vec<u8>) -> Option<KeptMessage> {
         let form = match self.form {
             Form::Here(form) => form,
             Form::Linked => KeptForm::Message,
@@ -214,7 +217,8 @@ impl Head {
             keywords,
             sender: (!sender.is_empty()).then(|| sender.to_owned()),
             form,
-            bytes: bytes.unwrap_or(kept),
+            bytes,
+            large: None,
         })
     }
 }
@@ -224,17 +228,45 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage, linked: Opti
     let modified = linked.map(|file| file.modified.unix_nanos.to_le_bytes());
     let text = modified.as_ref().map_or(message.bytes.as_slice(), |bytes| bytes);
     let len = linked.map_or(message.bytes.len() as u64, |file| file.size);
-    let mut names = Vec::new();
-    let count = message.keywords.len().min(usize::from(u8::MAX));
-    for keyword in &message.keywords[..count] {
-        names.push(keyword.as_str().len() as u8);
-        names.extend(keyword.as_str().as_bytes());
+    let names = Names::of(message);
+    let hash = text_hash(&names.bytes, text);
+    put_head(out, (message, &names), (len, hash), linked.is_some());
+    out.extend(&names.bytes);
+    out.extend(text);
+}
+
+/// Keywords and sender of a message.
+pub(super) struct Names {
+    pub(super) bytes: Vec<u8>,
+    keyword_count: u8,
+    keywords_len: u16,
+}
+
+impl Names {
+    pub(super) fn of(message: &KeptMessage) -> Self {
+        let mut bytes = Vec::new();
+        let count = message.keywords.len().min(usize::from(u8::MAX));
+        for keyword in &message.keywords[..count] {
+            bytes.push(keyword.as_str().len() as u8);
+            bytes.extend(keyword.as_str().as_bytes());
+        }
+        // At most 255 names of 255 bytes fit in 16 bits.
+        let keywords_len = bytes.len() as u16;
+        let sender = message.sender.as_deref().unwrap_or_default();
+        let sender = if sender.len() <= usize::from(u16::MAX) { sender } else { "" };
+        bytes.extend(sender.as_bytes());
+        Self { bytes, keyword_count: count as u8, keywords_len }
     }
-    // At most 255 names of 255 bytes fit in 16 bits.
-    let keywords_len = names.len() as u16;
-    let sender = message.sender.as_deref().unwrap_or_default();
-    let sender = if sender.len() <= usize::from(u16::MAX) { sender } else { "" };
-    names.extend(sender.as_bytes());
+}
+
+/// Appends the head of a message of `len` bytes, which have this hash with its names.
+pub(super) fn put_head(
+    out: &mut Vec<u8>,
+    (message, names): (&KeptMessage, &Names),
+    (len, hash): (u64, u64),
+    is_linked: bool,
+) {
+    let sender_len = (names.bytes.len() - usize::from(names.keywords_len)) as u16;
     let start = out.len();
     out.extend(MESSAGE_MAGIC);
     out.extend(message.uid.get().to_le_bytes());
@@ -242,12 +274,12 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage, linked: Opti
     out.extend(len.to_le_bytes());
     out.extend(message.internal_date.unix_seconds.to_le_bytes());
     out.extend(message.internal_date.zone_minutes.to_le_bytes());
-    out.extend([message.flags.bits(), count as u8]);
-    out.extend(keywords_len.to_le_bytes());
-    out.extend((sender.len() as u16).to_le_bytes());
-    out.extend(text_hash(&names, text).to_le_bytes());
+    out.extend([message.flags.bits(), names.keyword_count]);
+    out.extend(names.keywords_len.to_le_bytes());
+    out.extend(sender_len.to_le_bytes());
+    out.extend(hash.to_le_bytes());
     let (form, separator_len) = match message.form {
-        _ if linked.is_some() => (3, 0),
+        _ if is_linked => (3, 0),
         KeptForm::Message => (0, 0),
         KeptForm::Stored { separator_len } => (1, separator_len),
         KeptForm::LeftOut => (2, 0),
@@ -256,8 +288,6 @@ pub(super) fn put_message(out: &mut Vec<u8>, message: &KeptMessage, linked: Opti
     out.extend([form, 0, 0, 0]);
     let checksum = xxh3_64(&out[start..]);
     out.extend(checksum.to_le_bytes());
-    out.extend(&names);
-    out.extend(text);
 }
 
 /// The file of a message that is kept as a link.

@@ -13,14 +13,16 @@ mod read;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid, UidValidity};
-use barid_vfs::Timestamp;
+use barid_vfs::{File, Timestamp};
 
 pub use self::folder::{KeptBounds, KeptFolder, KeptSummary};
 pub use self::read::Expunged;
 pub use self::write::ExpungedWriter;
 use crate::MessageKey;
+use crate::error::{At, Result};
 
 /// The mailbox that the messages were in, when they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,9 +88,45 @@ pub struct KeptMessage {
     pub sender: Option<String>,
     /// What `bytes` are.
     pub form: KeptForm,
-    /// The message.
+    /// The message; nothing if it is large.
     pub bytes: Vec<u8>,
+    /// A message that is too large for memory.
+    pub large: Option<LargeKept>,
 }
+
+/// The bytes of a large message, in the file that keeps them.
+#[derive(Clone, Debug)]
+pub struct LargeKept {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    offset: u64,
+    len: u64,
+}
+
+impl LargeKept {
+    /// Returns the number of bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads bytes from an offset on; returns how many, which is less than the buffer takes only at
+    /// the end.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let left = self.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        self.file.read_full_at(&mut buffer[..left], self.offset + offset).at(&self.path)
+    }
+}
+
+impl PartialEq for LargeKept {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, self.offset, self.len) == (&other.path, other.offset, other.len)
+    }
+}
+
+impl Eq for LargeKept {}
 
 /// What [`Expunged::next`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use barid_types::Uid;
-use barid_vfs::{File, FileType, OpenOptions, Vfs};
+use barid_vfs::{File, FileType, Metadata, OpenOptions, Vfs};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::folder::remove_links;
 use super::layout::{self, HEAD_LEN, HEADER_LEN_MAX, Head, Header, INDEX_ENTRY_LEN, LinkedFile};
-use super::{Kept, KeptFrom, link_path, links_path};
+use super::{Kept, KeptFrom, KeptMessage, LargeKept, link_path, links_path};
 use crate::MessageKey;
 use crate::error::{At, Error, Result};
-use crate::limits::EXPUNGED_CHECK_LEN;
+use crate::limits::{EXPUNGED_CHECK_LEN, EXPUNGED_WHOLE_LEN};
 use crate::modes::{is_absent, is_link};
 
 /// The messages of one expunge, read one by one.
@@ -21,7 +21,7 @@ pub struct Expunged {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     number: u64,
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     from: KeptFrom,
     size: u64,
     /// `None` if the end is damaged.
@@ -46,6 +46,7 @@ impl Expunged {
             Err(error) if is_absent(&error) => return Ok(None),
             result => result.at(&path)?,
         };
+        let file: Arc<dyn File> = Arc::from(file);
         let size = file.metadata().at(&path)?.size;
         let mut header = vec![0; HEADER_LEN_MAX.min(size as usize)];
         let len = file.read_full_at(&mut header, 0).at(&path)?;
@@ -111,6 +112,10 @@ impl Expunged {
             Next::Head(head, names_at) => (head, names_at),
         };
         let mut names = vec![0; head.names_len() as usize];
+        if head.message_len > EXPUNGED_WHOLE_LEN {
+            self.file.read_full_at(&mut names, names_at).at(&self.path)?;
+            return self.large(&head, &names, names_at).map(Some);
+        }
         let mut kept = vec![0; head.bytes_len() as usize];
         self.file.read_full_at(&mut names, names_at).at(&self.path)?;
         self.file.read_full_at(&mut kept, names_at + head.names_len()).at(&self.path)?;
@@ -118,9 +123,15 @@ impl Expunged {
         let linked = LinkedFile::decode(&head, &kept);
         let (bytes, is_changed) = match linked {
             None => (None, false),
-            Some(linked) => match self.read_link(head.uid, linked)? {
-                Some((bytes, is_changed)) => (Some(bytes), is_changed),
+            Some(linked) => match self.open_link(head.uid)? {
                 None => return Ok(Some(damaged)),
+                Some((_, _, found)) if found.size > EXPUNGED_WHOLE_LEN => {
+                    return self.large(&head, &names, names_at).map(Some);
+                }
+                Some(link) => {
+                    let (bytes, is_changed) = read_link(&link, linked)?;
+                    (Some(bytes), is_changed)
+                }
             },
         };
         Ok(Some(match head.message(&names, kept, bytes).map(Box::new) {
@@ -128,6 +139,45 @@ impl Expunged {
             Some(message) => Kept::Message(message),
             None => damaged,
         }))
+    }
+
+    /// A message that is left where it is.
+    fn large(&self, head: &Head, names: &[u8], names_at: u64) -> Result<Kept> {
+        let damaged = Kept::Damaged { uid: Some(head.uid) };
+        let bytes_at = names_at + head.names_len();
+        if !self.has_text(head, names_at)? {
+            return Ok(damaged);
+        }
+        let (path, len) = (self.path.clone(), head.message_len);
+        let file = Arc::clone(&self.file);
+        let (kept, is_changed) = match self.linked_file(head, bytes_at)? {
+            None => (LargeKept { file, path, offset: bytes_at, len }, false),
+            Some(linked) => match self.open_link(head.uid)? {
+                None => return Ok(damaged),
+                Some((path, file, found)) => {
+                    let same = LinkedFile { size: found.size, modified: found.modified };
+                    let (file, len) = (Arc::from(file), found.size);
+                    (LargeKept { file, path, offset: 0, len }, same != linked)
+                }
+            },
+        };
+        Ok(match head.named(names, Vec::new()) {
+            None => damaged,
+            Some(message) => {
+                let message = Box::new(KeptMessage { large: Some(kept), ..message });
+                if is_changed { Kept::Changed(message) } else { Kept::Message(message) }
+            }
+        })
+    }
+
+    /// The file that the bytes at `at` tell of, if a message is linked.
+    fn linked_file(&self, head: &Head, at: u64) -> Result<Option<LinkedFile>> {
+        if !head.is_linked() {
+            return Ok(None);
+        }
+        let mut bytes = [0; layout::LINKED_LEN as usize];
+        let len = self.file.read_full_at(&mut bytes, at).at(&self.path)?;
+        Ok(LinkedFile::decode(head, &bytes[..len]))
     }
 
     /// Reads the next head, and goes to the one behind it.
@@ -151,8 +201,8 @@ impl Expunged {
         Ok(Next::Head(head, names_at))
     }
 
-    /// The bytes of a linked file, and whether it was changed since; `None` if it is not there.
-    fn read_link(&self, uid: Uid, linked: LinkedFile) -> Result<Option<(Vec<u8>, bool)>> {
+    /// Opens a linked file; `None` if it is not there.
+    fn open_link(&self, uid: Uid) -> Result<Option<Link>> {
         let path = link_path(&self.path, uid);
         let options = OpenOptions { no_follow: true, ..OpenOptions::READ };
         let file = match self.vfs.open(&path, options) {
@@ -160,14 +210,7 @@ impl Expunged {
             result => result.at(&path)?,
         };
         let found = file.metadata().at(&path)?;
-        if found.file_type != FileType::File {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; found.size as usize];
-        let len = file.read_full_at(&mut bytes, 0).at(&path)?;
-        bytes.truncate(len);
-        let is_same = LinkedFile { size: len as u64, modified: found.modified } == linked;
-        Ok(Some((bytes, !is_same)))
+        Ok((found.file_type == FileType::File).then_some((path, file, found)))
     }
 
     /// Counts the messages that are damaged, or cannot be found behind damage; of a damaged end at
@@ -195,6 +238,13 @@ impl Expunged {
     }
 
     fn is_whole(&self, head: &Head, names_at: u64) -> Result<bool> {
+        let end = names_at + head.names_len() + head.bytes_len();
+        let has_text = self.has_text(head, names_at)?;
+        Ok(has_text && (!head.is_linked() || self.is_link_whole(head, end)?))
+    }
+
+    /// Tells whether names and bytes are those that were kept; reads them, some at a time.
+    fn has_text(&self, head: &Head, names_at: u64) -> Result<bool> {
         let (mut hash, mut at) = (Xxh3::new(), names_at);
         let end = names_at + head.names_len() + head.bytes_len();
         let mut buffer = vec![0; EXPUNGED_CHECK_LEN.min((end - at) as usize)];
@@ -207,14 +257,13 @@ impl Expunged {
             hash.update(&buffer[..len]);
             at += len as u64;
         }
-        Ok(head.is_of(hash.digest()) && (!head.is_linked() || self.is_link_whole(head, end)?))
+        Ok(head.is_of(hash.digest()))
     }
 
     /// Tells whether the file of a link, of which the head ends at `end`, is as it was.
     fn is_link_whole(&self, head: &Head, end: u64) -> Result<bool> {
-        let mut bytes = [0; layout::LINKED_LEN as usize];
-        let len = self.file.read_full_at(&mut bytes, end - layout::LINKED_LEN).at(&self.path)?;
-        let Some(linked) = LinkedFile::decode(head, &bytes[..len]) else { return Ok(false) };
+        let linked = self.linked_file(head, end - layout::LINKED_LEN)?;
+        let Some(linked) = linked else { return Ok(false) };
         let found = self.vfs.symlink_metadata(&link_path(&self.path, head.uid));
         Ok(found.is_ok_and(|found| {
             let file = LinkedFile { size: found.size, modified: found.modified };
@@ -259,6 +308,18 @@ impl Expunged {
         self.vfs.sync_dir(dir).at(dir)?;
         Ok(aside)
     }
+}
+
+/// The path and file of a link, and what it is.
+type Link = (PathBuf, Box<dyn File>, Metadata);
+
+/// The bytes of a linked file, and whether it was changed since.
+fn read_link((path, file, found): &Link, linked: LinkedFile) -> Result<(Vec<u8>, bool)> {
+    let mut bytes = vec![0; found.size as usize];
+    let len = file.read_full_at(&mut bytes, 0).at(path)?;
+    bytes.truncate(len);
+    let is_same = LinkedFile { size: len as u64, modified: found.modified } == linked;
+    Ok((bytes, !is_same))
 }
 
 /// What follows in a file.

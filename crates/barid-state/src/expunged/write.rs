@@ -5,14 +5,16 @@
 //! rename, the commit point; fsync of the folder. A crash before the rename leaves a folder of
 //! links without its file, which the next writer removes.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_types::Uid;
 use barid_vfs::{Dir, File, OpenOptions, Vfs, create_dir_durable};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::folder::remove_links;
-use super::layout::{self, LinkedFile};
+use super::layout::{self, LinkedFile, Names};
 use super::{KeptFrom, KeptMessage, link_path, links_path};
 use crate::Identity;
 use crate::error::{At, Result};
@@ -31,7 +33,23 @@ pub struct ExpungedWriter {
     written: u64,
     count: u32,
     links: Links,
+    large: Option<LargeMessage>,
     finished: bool,
+}
+
+/// A message of which the bytes come in pieces.
+struct LargeMessage {
+    message: KeptMessage,
+    names: Names,
+    hash: Xxh3,
+    head_at: u64,
+    len: u64,
+}
+
+impl fmt::Debug for LargeMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LargeMessage").field("uid", &self.message.uid).finish_non_exhaustive()
+    }
 }
 
 /// The links of an expunge.
@@ -74,6 +92,7 @@ impl ExpungedWriter {
             written: 0,
             count: 0,
             links: Links::default(),
+            large: None,
             finished: false,
         })
     }
@@ -128,6 +147,51 @@ impl ExpungedWriter {
     /// [`crate::Error::Io`].
     pub fn message(&mut self, message: &KeptMessage) -> Result<()> {
         self.put(message, None)
+    }
+
+    /// Begins a message of which the bytes come in pieces ([`ExpungedWriter::piece`]);
+    /// [`ExpungedWriter::end_large`] adds it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn begin_large(&mut self, message: KeptMessage) -> Result<()> {
+        self.flush()?;
+        let names = Names::of(&message);
+        let mut hash = Xxh3::new();
+        hash.update(&names.bytes);
+        self.buffer.resize(layout::HEAD_LEN, 0);
+        self.buffer.extend(&names.bytes);
+        self.large = Some(LargeMessage { message, names, hash, head_at: self.written, len: 0 });
+        Ok(())
+    }
+
+    /// Adds bytes to the message that was begun.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn piece(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(large) = &mut self.large {
+            large.hash.update(bytes);
+            large.len += bytes.len() as u64;
+            self.buffer.extend(bytes);
+        }
+        if self.buffer.len() >= EXPUNGED_BUFFER_LEN { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends the message that was begun: its head says what it is from now on.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn end_large(&mut self) -> Result<()> {
+        self.flush()?;
+        let Some(large) = self.large.take() else { return Ok(()) };
+        let mut head = Vec::with_capacity(layout::HEAD_LEN);
+        let text = (large.len, large.hash.digest());
+        layout::put_head(&mut head, (&large.message, &large.names), text, false);
+        self.file.write_all_at(&head, large.head_at).at(&self.temporary)?;
+        layout::put_index(&mut self.index, &large.message);
+        self.count += 1;
+        Ok(())
     }
 
     fn put(&mut self, message: &KeptMessage, linked: Option<&LinkedFile>) -> Result<()> {

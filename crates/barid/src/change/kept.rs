@@ -16,11 +16,11 @@ use barid_state::{
 };
 use barid_types::Uid;
 use barid_vfs::Timestamp;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::resolve::there;
 use super::{ChangeOptions, KeepExpunged, KeepLimits, KeepPlan};
-use crate::limits::{KEPT_MAX, LEFT_OUT_NAMED};
+use crate::limits::{COPY_WHOLE_LEN_MAX, KEPT_MAX, LEFT_OUT_NAMED};
 use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Unit, Work};
 
 /// What is kept of an expunge that is about to be made.
@@ -54,8 +54,15 @@ pub(super) enum Presence {
 impl Mailbox {
     /// The hash of a body, as pending changes have it.
     pub(super) fn body_hash(&self, uid: Uid) -> Result<u64> {
-        let message = self.read_to_copy(uid, ReadAs::Message)?;
-        Ok(xxh3_64(message.bytes.get(message.header_len..).unwrap_or_default()))
+        let row = self.row_to_keep(uid)?;
+        let (mut hash, mut is_header) = (Xxh3::new(), true);
+        self.row_pieces(row, ReadAs::Message, &mut |piece| {
+            if !std::mem::take(&mut is_header) {
+                hash.update(piece);
+            }
+            true
+        })?;
+        Ok(hash.digest())
     }
 
     /// Bytes of those messages that are there. What an expunge of them has to keep for
@@ -205,14 +212,41 @@ impl Mailbox {
                 writer.linked(&self.message_to_keep(*uid, row, false)?)?;
                 continue;
             }
-            let message = self.message_to_keep(*uid, row, true)?;
-            copied = copied.saturating_add(message.bytes.len() as u64);
+            let size = self.snapshot.core(row)?.size;
+            copied = copied.saturating_add(size);
             if plan.is_linked && copied > plan.copied_max {
                 return Err(self.cannot_keep(expunge, plan));
             }
-            writer.message(&message)?;
+            match size > COPY_WHOLE_LEN_MAX {
+                true => self.write_large(*uid, row, options, &mut writer)?,
+                false => writer.message(&self.message_to_keep(*uid, row, true)?)?,
+            }
         }
         Ok(writer.finish()?)
+    }
+
+    /// Writes a message that is too large for memory.
+    fn write_large(
+        &self,
+        uid: Uid,
+        row: u32,
+        options: &ChangeOptions,
+        writer: &mut ExpungedWriter,
+    ) -> Result<()> {
+        let (mut is_begun, mut written) = (false, Ok(()));
+        let mut write = |piece: &[u8]| -> Result<()> {
+            if !std::mem::replace(&mut is_begun, true) {
+                writer.begin_large(self.message_with(uid, row, self.form_of(row)?, piece)?)?;
+            }
+            options.check_stop(self.path(), 1)?;
+            Ok(writer.piece(piece)?)
+        };
+        self.row_pieces(row, ReadAs::Stored, &mut |piece| {
+            written = write(piece);
+            written.is_ok()
+        })?;
+        written?;
+        Ok(writer.end_large()?)
     }
 
     /// Writes down that messages are expunged and not kept, which is told by naming the first of
@@ -360,14 +394,28 @@ impl Mailbox {
 
     /// A message with all that it takes to append it again; without its bytes, if not `whole`.
     fn message_to_keep(&self, uid: Uid, row: u32, whole: bool) -> Result<KeptMessage> {
-        let core = self.snapshot.core(row)?;
-        let (flags, keywords, _) = self.shown.of_message(&core);
         let (form, bytes) = match whole {
             true => self.stored_bytes_of(uid, row)?,
             false => (KeptForm::LeftOut, Vec::new()),
         };
+        let message = self.message_with(uid, row, form, &bytes)?;
+        Ok(KeptMessage { bytes, ..message })
+    }
+
+    /// A message with all that it takes to append it again but its bytes, which begin so.
+    fn message_with(
+        &self,
+        uid: Uid,
+        row: u32,
+        form: KeptForm,
+        start: &[u8],
+    ) -> Result<KeptMessage> {
+        let core = self.snapshot.core(row)?;
+        let (flags, keywords, _) = self.shown.of_message(&core);
         let sender = match form {
-            KeptForm::Stored { separator_len } => sender_in(&bytes[..separator_len as usize]),
+            KeptForm::Stored { separator_len } => {
+                start.get(..separator_len as usize).and_then(sender_in)
+            }
             KeptForm::Message | KeptForm::LeftOut => None,
         };
         Ok(KeptMessage {
@@ -378,19 +426,29 @@ impl Mailbox {
             keywords: self.keywords().select(keywords).cloned().collect(),
             sender,
             form,
-            bytes,
+            bytes: Vec::new(),
+            large: None,
+        })
+    }
+
+    /// Returns the form in which the message of a row is kept if it is not linked.
+    pub(super) fn form_of(&self, row: u32) -> Result<KeptForm> {
+        Ok(match self.snapshot.location(row, &mut Vec::new())? {
+            Location::Span { separator_len, .. } => KeptForm::Stored { separator_len },
+            Location::File { .. } => KeptForm::Message,
         })
     }
 
     /// The bytes of a message as they stand in the mailbox.
     fn stored_bytes_of(&self, uid: Uid, row: u32) -> Result<(KeptForm, Vec<u8>)> {
-        let Location::Span { separator_len, .. } = self.snapshot.location(row, &mut Vec::new())?
-        else {
-            return Ok((KeptForm::Message, self.read_to_copy(uid, ReadAs::Message)?.bytes));
-        };
-        let bytes = self.read_to_copy(uid, ReadAs::Stored)?.bytes;
-        let separator_len = separator_len.min(bytes.len() as u32);
-        Ok((KeptForm::Stored { separator_len }, bytes))
+        match self.form_of(row)? {
+            KeptForm::Stored { separator_len } => {
+                let bytes = self.read_to_copy(uid, ReadAs::Stored)?.bytes;
+                let separator_len = separator_len.min(bytes.len() as u32);
+                Ok((KeptForm::Stored { separator_len }, bytes))
+            }
+            form => Ok((form, self.read_to_copy(uid, ReadAs::Message)?.bytes)),
+        }
     }
 
     /// The bytes of a message without its separator and the fields that belong to an mbox rather

@@ -8,6 +8,7 @@
 mod accept;
 mod after;
 mod kept;
+mod kept_large;
 mod keywords;
 pub(crate) mod matching;
 mod pass;

@@ -2,17 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barid_formats::{Error as FormatError, NewMessage, StoredMessage};
+use barid_formats::{Error as FormatError, MessageRest, NewMessage, StoredMessage};
 use barid_state::{
     Error as StateError, Expunged, Kept, KeptFolder, KeptForm, KeptFrom, KeptMessage, KeptSummary,
-    MessageKey,
+    LargeKept, MessageKey,
 };
 use barid_types::Uid;
 use barid_vfs::Timestamp;
 
 use super::kept::{Presence, own_bytes, text_of};
+use super::kept_large::LargeMessage;
 use super::{ChangeOptions, ChangeRequest, Changed, KeepExpunged};
-use crate::limits::UNDO_BATCH_LEN;
+use crate::limits::{COPY_WHOLE_LEN_MAX, UNDO_BATCH_LEN};
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
 /// Which expunge is undone.
@@ -246,7 +247,7 @@ impl Mailbox {
         let from = kept.from().clone();
         let mut there = There::new(self, &from)?;
         let mut damaged = u32::from(kept.count().is_none());
-        let (mut batch, mut batch_len): (Vec<KeptMessage>, _) = (Vec::new(), 0);
+        let (mut batch, mut batch_len): (Vec<Returning>, _) = (Vec::new(), 0);
         let mut altered = 0;
         loop {
             options.check_stop(self.path(), kept.count().unwrap_or(0).into())?;
@@ -261,9 +262,11 @@ impl Mailbox {
                 Some(Kept::Message(message) | Kept::Changed(message)) => {
                     // What an expunge was to do, and the one that went on with it did, is twice.
                     let is_new = seen.insert((message.uid, message.key));
+                    let large = LargeMessage::of(&message)?;
+                    let message = Returning { kept: *message, large };
                     if is_new && !there.has(self, &message)? {
-                        batch_len += message.bytes.len();
-                        batch.push(*message);
+                        batch_len = batch_len.saturating_add(message.size());
+                        batch.push(message);
                     }
                 }
                 Some(Kept::Damaged { .. }) => damaged += 1,
@@ -293,12 +296,12 @@ impl Mailbox {
     fn append_kept(
         &mut self,
         from: &KeptFrom,
-        batch: &[KeptMessage],
+        batch: &[Returning],
         options: &ChangeOptions,
         changed: &mut Changed,
     ) -> Result<()> {
         let is_as_then = self.family() == from.format;
-        let appends: Vec<_> = batch.iter().map(|kept| new_message(kept, is_as_then)).collect();
+        let appends: Vec<_> = batch.iter().map(|message| message.to_append(is_as_then)).collect();
         let request = ChangeRequest { appends: &appends, ..ChangeRequest::default() };
         let options = ChangeOptions { keep_expunged: KeepExpunged::No, ..options.clone() };
         let done = self.write(&request, &options)?;
@@ -312,22 +315,37 @@ impl Mailbox {
     }
 }
 
-fn new_message(kept: &KeptMessage, is_as_then: bool) -> NewMessage<'_> {
-    let stored = match kept.form {
-        KeptForm::Stored { separator_len } if is_as_then => {
-            Some(StoredMessage { bytes: &kept.bytes, separator_len: separator_len as usize })
+/// A message that is to be brought back.
+struct Returning {
+    kept: KeptMessage,
+    large: Option<LargeMessage>,
+}
+
+impl Returning {
+    fn size(&self) -> u64 {
+        self.kept.large.as_ref().map_or(self.kept.bytes.len() as u64, LargeKept::size)
+    }
+
+    fn to_append(&self, is_as_then: bool) -> NewMessage<'_> {
+        let (kept, large) = (&self.kept, self.large.as_ref());
+        let bytes = large.map_or(&kept.bytes, |large| &large.start);
+        let stored = match kept.form {
+            KeptForm::Stored { separator_len } if is_as_then => {
+                Some(StoredMessage { bytes, separator_len: separator_len as usize })
+            }
+            _ => None,
+        };
+        NewMessage {
+            bytes: text_of(kept.form, bytes),
+            rest: large.map(|large| &large.rest as &dyn MessageRest),
+            internal_date: Some(kept.internal_date),
+            flags: kept.flags,
+            keywords: kept.keywords.clone(),
+            sender: kept.sender.as_deref(),
+            stored,
+            uid: None,
+            uidnext: None,
         }
-        _ => None,
-    };
-    NewMessage {
-        bytes: text_of(kept.form, &kept.bytes),
-        internal_date: Some(kept.internal_date),
-        flags: kept.flags,
-        keywords: kept.keywords.clone(),
-        sender: kept.sender.as_deref(),
-        stored,
-        uid: None,
-        uidnext: None,
     }
 }
 
@@ -356,7 +374,8 @@ impl There {
 
     /// Whether a kept message is in the mailbox: under its UID if it was never expunged, or under
     /// another, byte by byte.
-    fn has(&mut self, mailbox: &Mailbox, kept: &KeptMessage) -> Result<bool> {
+    fn has(&mut self, mailbox: &Mailbox, message: &Returning) -> Result<bool> {
+        let kept = &message.kept;
         if self.same_uids
             && let Some(row) = mailbox.row_of(kept.uid)?
             && mailbox.snapshot.core(row)?.key == kept.key
@@ -364,12 +383,18 @@ impl There {
             return Ok(true);
         }
         let is_by_size = mailbox.format().has_message_files();
-        let key = if is_by_size { kept.bytes.len() as u64 } else { kept.key.0 };
+        let key = if is_by_size { message.size() } else { kept.key.0 };
         let Some(uids) = self.candidates.get_mut(&key) else { return Ok(false) };
         let own = own_bytes(kept.form, &kept.bytes);
         for at in 0..uids.len() {
-            // The last message of an mbox may have had no line end, and has one since.
-            if without_end(&mailbox.own_bytes_of(uids[at])?) == without_end(&own) {
+            let Some(row) = mailbox.row_of(uids[at])? else { continue };
+            let is_it = match &message.large {
+                Some(large) => mailbox.is_large(row, kept.form, large)?,
+                None if mailbox.snapshot.core(row)?.size > COPY_WHOLE_LEN_MAX * 2 => false,
+                // The last message of an mbox may have had no line end, and has one since.
+                None => without_end(&mailbox.own_bytes_of(uids[at])?) == without_end(&own),
+            };
+            if is_it {
                 uids.remove(at);
                 return Ok(true);
             }

@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use barid_formats::FlagChange;
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use super::reading::{Outcome, Read, read_each};
+use super::reading::{Large, Outcome, Read, read_each};
 use super::text::{Digest, Texts};
 use super::transfer::Entry;
-use crate::limits::COPY_LEN_MAX;
 use crate::{Mailbox, Result};
 
 /// A message of the target.
@@ -41,11 +40,11 @@ impl Existing {
     pub(super) fn read(target: &mut Mailbox, texts: Texts) -> Result<Self> {
         let uids: Vec<Uid> = target.uids()?.into_iter().filter_map(Uid::new).collect();
         let mut all = VecDeque::with_capacity(uids.len());
-        let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
-            let digest = texts.digest(&read.text, scratch);
-            (digest, read.flags, read.keywords, read.internal_date)
+        let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+            let digest = texts.digest_of(mailbox, &read, scratch)?;
+            Ok((digest, read.flags, read.keywords, read.internal_date))
         };
-        read_each(target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
+        read_each(target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
             let content = match outcome {
                 Outcome::Made(content) => Some(content),
                 Outcome::Gone | Outcome::Unreadable(_) => None,

@@ -7,6 +7,7 @@
 
 mod dedupe;
 mod existing;
+mod large;
 mod loss;
 mod note;
 mod proof;

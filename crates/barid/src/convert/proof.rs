@@ -2,11 +2,10 @@
 
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use super::reading::{Outcome, Read, read_each};
+use super::reading::{Large, Outcome, Read, read_each};
 use super::text::Digest;
 use super::transfer::{Copied, Entry};
 use super::{ConvertEvent, TellConvert};
-use crate::limits::COPY_LEN_MAX;
 use crate::{Mailbox, Result};
 
 /// A message as a mailbox has it.
@@ -78,15 +77,17 @@ pub(super) fn prove(
     };
     uids.sort_unstable();
     let texts = copied.texts;
-    let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| ProofSide {
-        uid: read.uid,
-        sha256: texts.digest(&read.text, scratch),
-        flags: read.flags,
-        keywords: read.keywords,
-        internal_date: read.internal_date,
+    let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+        Ok(ProofSide {
+            uid: read.uid,
+            sha256: texts.digest_of(mailbox, &read, scratch)?,
+            flags: read.flags,
+            keywords: read.keywords,
+            internal_date: read.internal_date,
+        })
     };
     let mut prover = Prover::new(copied, tell);
-    read_each(target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
+    read_each(target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
         if let Outcome::Made(side) = outcome {
             prover.compare(uid, side);
         }

@@ -6,13 +6,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use barid_cache::Core;
-use barid_formats::{Error as FormatError, Location, ReadAs, WHOLE_LEN_MAX};
+use barid_formats::{Error as FormatError, Location, ReadAs};
 use barid_types::{FlagSet, InternalDate, Keyword, Uid};
 
-use crate::large::is_too_large;
 use crate::limits::{
     CONVERT_ATTEMPTS_MAX, CONVERT_BLOCK_LEN, CONVERT_BLOCK_ROWS, CONVERT_BLOCKS_WAITING,
-    CONVERT_THREADS_MAX,
+    CONVERT_THREADS_MAX, COPY_WHOLE_LEN_MAX,
 };
 use crate::read::ReadRoom;
 use crate::turns::{Turn, Turns};
@@ -25,7 +24,10 @@ pub(crate) struct Read<'t> {
     pub(crate) flags: FlagSet,
     pub(crate) keywords: Vec<Keyword>,
     pub(crate) internal_date: InternalDate,
+    /// The message; of a large one the header.
     pub(crate) text: Cow<'t, [u8]>,
+    /// The row of a large message.
+    pub(crate) large: Option<u32>,
     /// Who sent it, according to a From_ line.
     pub(crate) sender: Option<String>,
 }
@@ -33,8 +35,8 @@ pub(crate) struct Read<'t> {
 impl Read<'_> {
     /// The same with another text.
     pub(super) fn with_text(self, text: Vec<u8>) -> Read<'static> {
-        let Self { uid, flags, keywords, internal_date, sender, .. } = self;
-        Read { uid, flags, keywords, internal_date, text: Cow::Owned(text), sender }
+        let Self { uid, flags, keywords, internal_date, large, sender, .. } = self;
+        Read { uid, flags, keywords, internal_date, text: Cow::Owned(text), large, sender }
     }
 }
 
@@ -48,27 +50,36 @@ pub(crate) enum Outcome<T> {
     Unreadable(Error),
 }
 
+/// The treatment of messages that are too large for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Large {
+    /// They are unreadable.
+    Refuse,
+    /// Their headers are read, and [`Read::large`] is given.
+    Stream,
+}
+
 /// Makes something of a message, in any thread; the buffer is for whatever use.
-pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> T + Sync + 'a;
+pub(crate) type Make<'a, T> = dyn Fn(&Mailbox, Read<'_>, &mut Vec<u8>) -> Result<T> + Sync + 'a;
 
 /// Takes what was made, in order; `false` ends the reading.
-pub(crate) type Take<'a, T> = dyn FnMut(Uid, Outcome<T>) -> Result<bool> + 'a;
+pub(crate) type Take<'a, T> = dyn FnMut(&Mailbox, Uid, Outcome<T>) -> Result<bool> + 'a;
 
-/// Reads messages of up to `len_max` bytes in the order of their UIDs; larger ones are unreadable.
-/// If one is not where it was, the mailbox is scanned again and the reading goes on with it.
+/// Reads messages in the order of their UIDs. If one is not where it was, the mailbox is scanned
+/// again and the reading goes on with it.
 ///
 /// # Errors
 /// [`Error::Renumbered`] if the UIDs mean other messages then; what the mailbox says, and `take`.
 pub(crate) fn read_each<T: Send>(
     mailbox: &mut Mailbox,
-    (uids, len_max): (&[Uid], u64),
+    (uids, large): (&[Uid], Large),
     make: &Make<'_, T>,
     take: &mut Take<'_, T>,
 ) -> Result<()> {
     let uidvalidity = mailbox.status().uidvalidity;
     let (mut next, mut attempts) = (0, 0);
     while next < uids.len() {
-        let at = match run(mailbox, (&uids[next..], len_max), make, take)? {
+        let at = match run(mailbox, (&uids[next..], large), make, take)? {
             Stop::Done => {
                 mailbox.keep_restart_points();
                 return Ok(());
@@ -84,7 +95,7 @@ pub(crate) fn read_each<T: Send>(
             continue;
         }
         let error = Error::KeepsChanging { path: mailbox.path().to_owned() };
-        if !take(uids[next], Outcome::Unreadable(error))? {
+        if !take(mailbox, uids[next], Outcome::Unreadable(error))? {
             return Ok(());
         }
         (next, attempts) = (next + 1, 0);
@@ -116,7 +127,7 @@ struct Block {
 
 fn run<T: Send>(
     mailbox: &Mailbox,
-    (uids, len_max): (&[Uid], u64),
+    (uids, large): (&[Uid], Large),
     make: &Make<'_, T>,
     take: &mut Take<'_, T>,
 ) -> Result<Stop> {
@@ -134,7 +145,7 @@ fn run<T: Send>(
         let made = made?;
         let count = made.outcomes.len();
         for (uid, outcome) in uids[block.from..].iter().zip(made.outcomes) {
-            if !take(*uid, outcome)? {
+            if !take(mailbox, *uid, outcome)? {
                 return Ok(Some(Stop::Done));
             }
         }
@@ -146,7 +157,7 @@ fn run<T: Send>(
                 let (sender, receiver) = sync_channel(waiting);
                 let all = blocks.iter().zip(turns.iter().copied());
                 let own: Vec<_> = all.skip(worker).step_by(threads).collect();
-                scope.spawn(move || work((mailbox, len_max), (&own, gate), make, &sender));
+                scope.spawn(move || work((mailbox, large), (&own, gate), make, &sender));
                 receiver
             })
             .collect();
@@ -192,7 +203,7 @@ fn blocks(mailbox: &Mailbox, uids: &[Uid]) -> Result<Vec<Block>> {
 
 /// Works on blocks until they are done, one ends early, or nobody wants them any more.
 fn work<T>(
-    mailbox: (&Mailbox, u64),
+    mailbox: (&Mailbox, Large),
     (blocks, gate): (&[(&Block, Option<Turn>)], &Turns),
     make: &Make<'_, T>,
     sender: &SyncSender<Result<Made<T>>>,
@@ -211,13 +222,22 @@ fn work<T>(
 }
 
 fn read_block<T>(
-    (mailbox, len_max): (&Mailbox, u64),
+    (mailbox, large): (&Mailbox, Large),
     block: &Block,
     make: &Make<'_, T>,
     room: &mut ReadRoom,
     scratch: &mut Vec<u8>,
 ) -> Result<Made<T>> {
     let mut made = Made { outcomes: Vec::with_capacity(block.rows.len()), has_moved: false };
+    if let [Some(row)] = block.rows[..]
+        && large == Large::Stream
+        && block.len > COPY_WHOLE_LEN_MAX
+        && let Some(outcome) = read_large(mailbox, row, make, scratch)?
+    {
+        made.has_moved = outcome.is_none();
+        made.outcomes.extend(outcome);
+        return Ok(made);
+    }
     let with_core = |row: u32| Ok((row, mailbox.snapshot.core(row)?));
     let rows =
         block.rows.iter().flatten().map(|row| with_core(*row)).collect::<Result<Vec<_>>>()?;
@@ -226,21 +246,16 @@ fn read_block<T>(
         let message = if row.is_some() { messages.next() } else { None };
         made.outcomes.push(match message {
             None => Outcome::Gone,
-            Some(((row, core), message)) => {
-                let text = match message {
-                    Err(error) if is_too_large(&error) => {
-                        large_text(mailbox, *row, len_max, error).map(Cow::Owned)
-                    }
-                    message => message.map(|message| mailbox.text(&message, room)),
-                };
-                match text {
-                    Ok(text) => Outcome::Made(make(mailbox, as_read(mailbox, core, text), scratch)),
-                    Err(Error::Mailbox(FormatError::MessageGone { .. })) => {
+            Some(((_, core), message)) => {
+                let text = message.map(|message| mailbox.text(&message, room));
+                let made_of = text
+                    .and_then(|text| make(mailbox, as_read(mailbox, core, text, None), scratch));
+                match outcome_of(made_of)? {
+                    Some(outcome) => outcome,
+                    None => {
                         made.has_moved = true;
                         break;
                     }
-                    Err(error @ Error::Cache(_)) => return Err(error),
-                    Err(error) => Outcome::Unreadable(error),
                 }
             }
         });
@@ -248,17 +263,46 @@ fn read_block<T>(
     Ok(made)
 }
 
-/// Reads the text of a large message, unless it is longer than `len_max` bytes.
-fn large_text(mailbox: &Mailbox, row: u32, len_max: u64, error: Error) -> Result<Vec<u8>> {
-    if len_max <= WHOLE_LEN_MAX {
-        return Err(error);
-    }
-    let mut text = Vec::new();
-    mailbox.large_row(row, ReadAs::Message, len_max, &mut text)?;
-    Ok(text)
+/// The outcome for a message; `None` if it is not where it was.
+fn outcome_of<T>(made: Result<T>) -> Result<Option<Outcome<T>>> {
+    Ok(Some(match made {
+        Ok(made) => Outcome::Made(made),
+        Err(Error::Mailbox(FormatError::MessageGone { .. })) => return Ok(None),
+        Err(error @ Error::Cache(_)) => return Err(error),
+        Err(error) => Outcome::Unreadable(error),
+    }))
 }
 
-fn as_read<'t>(mailbox: &Mailbox, core: &Core, text: Cow<'t, [u8]>) -> Read<'t> {
+/// The outcome for a large message, of which the header is read; `None` if that has no end, so that
+/// the message is read as any other or refused.
+#[expect(clippy::option_option, reason = "not large is not the same as moved")]
+fn read_large<T>(
+    mailbox: &Mailbox,
+    row: u32,
+    make: &Make<'_, T>,
+    scratch: &mut Vec<u8>,
+) -> Result<Option<Option<Outcome<T>>>> {
+    let made = mailbox.row_header(row).and_then(|header| {
+        let Some(header) = header else { return Ok(None) };
+        let core = mailbox.snapshot.core(row)?;
+        let read = as_read(mailbox, &core, Cow::Owned(header), Some(row));
+        make(mailbox, read, scratch).map(Some)
+    });
+    match made {
+        Ok(None) => Ok(None),
+        made => {
+            let made = made.map(|made| made.expect("because it is not `None`"));
+            outcome_of(made).map(Some)
+        }
+    }
+}
+
+fn as_read<'t>(
+    mailbox: &Mailbox,
+    core: &Core,
+    text: Cow<'t, [u8]>,
+    large: Option<u32>,
+) -> Read<'t> {
     let (flags, keywords, _) = mailbox.shown.of_message(core);
     Read {
         uid: core.uid,
@@ -266,6 +310,7 @@ fn as_read<'t>(mailbox: &Mailbox, core: &Core, text: Cow<'t, [u8]>) -> Read<'t> 
         keywords: mailbox.keywords().select(keywords).cloned().collect(),
         internal_date: core.internal_date,
         text,
+        large,
         sender: None,
     }
 }

@@ -25,13 +25,13 @@ pub(super) struct Texts {
     /// How they are compared.
     pub(super) form: Form,
     strips: bool,
-    lines: Lines,
-    quotes: bool,
+    pub(super) lines: Lines,
+    pub(super) quotes: bool,
 }
 
 /// What becomes of line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lines {
+pub(super) enum Lines {
     AsTheyAre,
     ToCrlf,
     ToLf,
@@ -65,7 +65,7 @@ impl Texts {
     }
 
     /// What is to be stored of a text.
-    fn to_store(self, text: &[u8]) -> Vec<u8> {
+    pub(super) fn to_store(self, text: &[u8]) -> Vec<u8> {
         let text = match strip_owned(text) {
             stripped if self.strips => stripped,
             _ => Cow::Borrowed(text),
@@ -78,7 +78,7 @@ impl Texts {
                 push_crlf(&text, &mut out);
                 out
             }
-            Lines::ToLf => with_lf(text.into_owned()),
+            Lines::ToLf => with_lf(text.into_owned(), b'\n'),
             Lines::AsTheyAre => text.into_owned(),
         }
     }
@@ -86,25 +86,13 @@ impl Texts {
     /// The digest by which a text is compared with texts of the target, where that is not the one
     /// of the whole: a target whose quoting is not undone may have other `From ` lines.
     pub(super) fn likeness(self, text: &[u8], scratch: &mut Vec<u8>) -> Option<Digest> {
-        let quotes = |at: usize| text[..at].iter().rev().take_while(|byte| **byte == b'>').count();
-        let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
-        let froms = || memchr::memmem::find_iter(text, b"From ").map(|at| (at - quotes(at), at));
-        if !self.quotes || !froms().any(|(start, _)| starts(start)) {
-            return None;
-        }
-        let (mut unquoted, mut from) = (Vec::with_capacity(text.len()), 0);
-        for (start, at) in froms().filter(|(start, _)| starts(*start)) {
-            unquoted.extend_from_slice(&text[from..start]);
-            from = at;
-        }
-        unquoted.extend_from_slice(&text[from..]);
+        let unquoted = if self.quotes { without_quotes(text)? } else { return None };
         Some(self.digest(&unquoted, scratch))
     }
 
     /// Whether a text will be changed by quoting that is not undone.
     pub(super) fn is_quoted(self, text: &[u8]) -> bool {
-        let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
-        self.quotes && memchr::memmem::find_iter(text, b"From ").any(starts)
+        self.quotes && has_from_line(text)
     }
 
     /// The digest of a text; `scratch` is overwritten.
@@ -112,6 +100,30 @@ impl Texts {
         let made = write_canonical(self.form, text, scratch);
         Sha256::digest(made.of(text, scratch)).into()
     }
+}
+
+/// Returns `true` if a line begins with `From `.
+pub(super) fn has_from_line(text: &[u8]) -> bool {
+    let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
+    memchr::memmem::find_iter(text, b"From ").any(starts)
+}
+
+/// Returns a text without the `>` before lines that begin with `From `; `None` if it has no such
+/// lines.
+pub(super) fn without_quotes(text: &[u8]) -> Option<Vec<u8>> {
+    let quotes = |at: usize| text[..at].iter().rev().take_while(|byte| **byte == b'>').count();
+    let starts = |at: usize| at == 0 || text[at - 1] == b'\n';
+    let froms = || memchr::memmem::find_iter(text, b"From ").map(|at| (at - quotes(at), at));
+    if !froms().any(|(start, _)| starts(start)) {
+        return None;
+    }
+    let (mut unquoted, mut from) = (Vec::with_capacity(text.len()), 0);
+    for (start, at) in froms().filter(|(start, _)| starts(*start)) {
+        unquoted.extend_from_slice(&text[from..start]);
+        from = at;
+    }
+    unquoted.extend_from_slice(&text[from..]);
+    Some(unquoted)
 }
 
 /// Whether a format is an mbox, or keeps what it knows of a message in the header as an mbox does.
@@ -129,7 +141,7 @@ fn has_crlf(format: Format) -> bool {
 
 /// The text that is compared, as it was made.
 #[derive(Clone, Copy, Debug)]
-struct Canonical {
+pub(super) struct Canonical {
     /// Whether fields that mailbox formats own were left out; `None` if it is the text itself, and
     /// nothing was written.
     is_stripped: Option<bool>,
@@ -139,13 +151,13 @@ struct Canonical {
 
 impl Canonical {
     /// The text that is compared, of a text and what was written for it.
-    fn of<'a>(self, text: &'a [u8], written: &'a [u8]) -> &'a [u8] {
+    pub(super) fn of<'a>(self, text: &'a [u8], written: &'a [u8]) -> &'a [u8] {
         if self.is_stripped.is_some() { written } else { text }
     }
 }
 
 /// Writes the text that is compared, unless it is the text itself.
-fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
+pub(super) fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
     out.clear();
     let mut made = Canonical { is_stripped: None, is_other: false };
     let reserve = |out: &mut Vec<u8>| out.reserve(text.len() + text.len() / 24 + 16);
@@ -187,12 +199,13 @@ fn write_canonical(form: Form, text: &[u8], out: &mut Vec<u8>) -> Canonical {
 }
 
 /// A text with every CRLF made LF but one that follows a CR: as LF it would be CRLF, and a line end
-/// of the same length again.
-fn with_lf(mut text: Vec<u8>) -> Vec<u8> {
+/// of the same length again. `before` is the byte before the text.
+pub(super) fn with_lf(mut text: Vec<u8>, before: u8) -> Vec<u8> {
     let mut to = 0;
     for at in 0..text.len() {
         // The byte before is still what it was: only places behind it were written.
-        let is_dropped = text[at..].starts_with(b"\r\n") && (at == 0 || text[at - 1] != b'\r');
+        let last = if at == 0 { before } else { text[at - 1] };
+        let is_dropped = text[at..].starts_with(b"\r\n") && last != b'\r';
         if !is_dropped {
             text[to] = text[at];
             to += 1;

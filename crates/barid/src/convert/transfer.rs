@@ -2,17 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use barid_formats::{Error as FormatError, FlagChanges, Format, NewMessage};
+use barid_formats::{Error as FormatError, FlagChanges, Format, MessageRest, NewMessage};
 use barid_types::{FlagSet, InternalDate, Keyword, KeywordMask, KeywordTable, Uid};
 
 use super::ProofSide;
 use super::dedupe::{Deduper, Dropped, message_id_of};
 use super::existing::{Existing, Found};
+use super::large::{LargeRest, LargeText};
 use super::loss::{Hold, loses_senders};
-use super::reading::{Outcome, Read, read_each, sender_of};
+use super::reading::{Large, Outcome, Read, read_each, sender_of};
 use super::text::{Digest, Texts};
 use super::{ConvertEvent, ConvertOptions, Converted, TellConvert};
-use crate::limits::{CONVERT_BATCH_MESSAGES, COPY_LEN_MAX};
+use crate::limits::CONVERT_BATCH_MESSAGES;
 use crate::{ChangeOptions, ChangeRequest, Error, Mailbox, Progress, Result, Unit, Work};
 
 /// A message of the source that is in the target, or is to be.
@@ -56,6 +57,8 @@ struct Prepared {
     likeness: Digest,
     message_id: Option<Vec<u8>>,
     is_quoted: bool,
+    /// Bytes of a large message behind its header.
+    rest_size: u64,
 }
 
 /// What was copied.
@@ -113,6 +116,8 @@ pub(super) struct Transfer<'a, 't> {
     /// A message has come that the target has not, nor any after it.
     is_beyond: bool,
     total: u64,
+    /// The last message that is to be copied.
+    last: Option<Uid>,
     is_stopped: bool,
     deviates: bool,
     report: Converted,
@@ -160,6 +165,7 @@ impl<'a, 't> Transfer<'a, 't> {
             waiting_len: 0,
             is_beyond: false,
             total: 0,
+            last: None,
             is_stopped: false,
             deviates: false,
             report,
@@ -181,14 +187,22 @@ impl<'a, 't> Transfer<'a, 't> {
     pub(super) fn looking_at_target(mut self) -> Result<Self> {
         let Some(deduper) = &mut self.deduper else { return Ok(self) };
         let (texts, wants_id) = (self.texts, deduper.wants_ids());
-        let make = move |_: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
-            let likeness = texts.likeness(&read.text, scratch);
-            let likeness = likeness.unwrap_or_else(|| texts.digest(&read.text, scratch));
-            (likeness, if wants_id { message_id_of(&read.text) } else { None })
-        };
         let options = self.options;
+        let stop = options.stop.as_deref();
+        let make = move |mailbox: &Mailbox, read: Read<'_>, scratch: &mut Vec<u8>| {
+            let (digest, likeness) = match read.large {
+                Some(row) => {
+                    let large = texts.read_large(mailbox, (row, &read.text), stop)?;
+                    (Some(large.digest), large.likeness)
+                }
+                None => (None, texts.likeness(&read.text, scratch)),
+            };
+            let digest = likeness.or(digest);
+            let likeness = digest.unwrap_or_else(|| texts.digest(&read.text, scratch));
+            Ok((likeness, if wants_id { message_id_of(&read.text) } else { None }))
+        };
         let uids = super::all_uids(self.target)?;
-        read_each(self.target, (&uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
+        read_each(self.target, (&uids, Large::Stream), &make, &mut |_, uid, outcome| {
             // What cannot be read is like nothing.
             if let Outcome::Made((likeness, id)) = outcome {
                 deduper.has(uid, &likeness, id.as_deref());
@@ -207,22 +221,32 @@ impl<'a, 't> Transfer<'a, 't> {
     /// [`Error::ConversionStopped`]; what either mailbox says.
     pub(super) fn run(mut self, source: &mut Mailbox, uids: &[Uid]) -> Result<End> {
         self.total = uids.len() as u64;
+        self.last = uids.last().copied();
         self.entries.reserve(uids.len());
         let texts = self.texts;
         let wants_id = self.deduper.as_ref().is_some_and(Deduper::wants_ids);
         let compares = self.deduper.is_some();
         let wants_sender = self.has_senders;
+        let stop = self.options.stop.clone();
+        let stop = stop.as_deref();
         let make = move |mailbox: &Mailbox, mut read: Read<'_>, scratch: &mut Vec<u8>| {
             let message_id = if wants_id { message_id_of(&read.text) } else { None };
+            read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
+            if let Some(row) = read.large {
+                let text = texts.to_store(&read.text);
+                let large = texts.read_large(mailbox, (row, &read.text), stop)?;
+                let LargeText { digest, likeness, is_quoted, rest_size } = large;
+                let (read, likeness) = (read.with_text(text), likeness.unwrap_or(digest));
+                return Ok(Prepared { read, digest, likeness, message_id, is_quoted, rest_size });
+            }
             let is_quoted = texts.is_quoted(&read.text);
             let likeness = if compares { texts.likeness(&read.text, scratch) } else { None };
-            read.sender = if wants_sender { sender_of(mailbox, read.uid) } else { None };
             let (text, digest) = texts.prepare(&read.text, scratch);
-            let likeness = likeness.unwrap_or(digest);
-            Prepared { read: read.with_text(text), digest, likeness, message_id, is_quoted }
+            let (read, likeness) = (read.with_text(text), likeness.unwrap_or(digest));
+            Ok(Prepared { read, digest, likeness, message_id, is_quoted, rest_size: 0 })
         };
-        read_each(source, (uids, COPY_LEN_MAX), &make, &mut |uid, outcome| {
-            self.take(uid, outcome)
+        read_each(source, (uids, Large::Stream), &make, &mut |source, uid, outcome| {
+            self.take(source, uid, outcome)
         })?;
         if self.deviates || !self.is_stopped && self.existing.has_more() {
             return Ok(End::Deviates);
@@ -248,23 +272,33 @@ impl<'a, 't> Transfer<'a, 't> {
         Error::ConversionStopped { path, done, total: self.total, next }
     }
 
-    fn take(&mut self, uid: Uid, outcome: Outcome<Prepared>) -> Result<bool> {
+    fn take(&mut self, source: &Mailbox, uid: Uid, outcome: Outcome<Prepared>) -> Result<bool> {
         let prepared = match outcome {
             Outcome::Made(prepared) => prepared,
             Outcome::Gone => {
                 self.report.gone.push(uid);
                 return Ok(true);
             }
+            // It is stopped in the midst of a large message.
+            Outcome::Unreadable(Error::Mailbox(FormatError::Stopped { .. })) => {
+                self.is_stopped = true;
+                return Ok(false);
+            }
             Outcome::Unreadable(error) => {
                 self.report.failed.push((uid, error));
                 return Ok(true);
             }
         };
+        if prepared.read.large.is_some() {
+            // It is written at once, while the source is as it was read.
+            self.write()?;
+        }
+        let large = self.large_of(source, &prepared);
         self.report.messages += 1;
         self.progress();
         match self.like_of(&prepared) {
             Some(dropped) => self.take_like(prepared, dropped)?,
-            None => self.take_kept(prepared)?,
+            None => self.take_kept(prepared, large)?,
         }
         self.is_stopped = self.options.is_stopped();
         Ok(!self.deviates && !self.is_stopped)
@@ -295,9 +329,23 @@ impl<'a, 't> Transfer<'a, 't> {
         (self.tell)(ConvertEvent::Dropped(dropped));
     }
 
+    /// The body of a message, if it is too large for memory. If it is the last one, nothing is left
+    /// to raise UIDNEXT with.
+    fn large_of<'m>(&mut self, source: &'m Mailbox, message: &Prepared) -> Option<LargeRest<'m>>
+    where
+        'a: 'm,
+    {
+        let row = message.read.large?;
+        if self.keeps_uids && self.last == Some(message.read.uid) {
+            self.uidnext = Some(source.status().uidnext);
+        }
+        let stop = self.options.stop.as_deref();
+        Some(LargeRest::new(source, (row, message.rest_size), self.texts, stop))
+    }
+
     /// Takes a message that is to be in the target.
-    fn take_kept(&mut self, message: Prepared) -> Result<()> {
-        let Prepared { read, digest, likeness, message_id, is_quoted } = message;
+    fn take_kept(&mut self, message: Prepared, large: Option<LargeRest<'_>>) -> Result<()> {
+        let Prepared { read, digest, likeness, message_id, is_quoted, .. } = message;
         let uid = read.uid;
         self.report.losses.zones += u64::from(self.hold.loses_zone(read.internal_date));
         self.report.losses.quoted += u64::from(is_quoted);
@@ -323,13 +371,19 @@ impl<'a, 't> Transfer<'a, 't> {
                 }
                 self.is_beyond = true;
                 let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
-                self.wait(entry, message)?;
+                match large.filter(|_| !self.deviates) {
+                    Some(large) => {
+                        self.entries.push(entry);
+                        self.append_one(&message, Some(large))?;
+                    }
+                    None => self.wait(entry, message)?,
+                }
             }
             Found::Skipped => {
                 let message = Waiting { entry: at, text, keywords, sender, likeness, message_id };
                 self.entries.push(entry);
                 // If it cannot be stored, it is rightly not there.
-                self.deviates = self.append_one(&message)?;
+                self.deviates = self.append_one(&message, large)?;
             }
             Found::Other => self.deviates = true,
         }
@@ -358,7 +412,7 @@ impl<'a, 't> Transfer<'a, 't> {
         self.waiting_len = 0;
         let waiting = std::mem::take(&mut self.waiting);
         let likes = std::mem::take(&mut self.likes);
-        match self.append(&waiting) {
+        match self.append(&waiting, None) {
             // One of them cannot be stored; the others can.
             Err(Error::Mailbox(FormatError::Unsupported { .. })) => self.write_each(waiting, likes),
             result => {
@@ -373,12 +427,12 @@ impl<'a, 't> Transfer<'a, 't> {
     fn write_each(&mut self, waiting: Vec<Waiting>, likes: Vec<Like>) -> Result<()> {
         let mut likes = likes.into_iter().peekable();
         for (at, message) in waiting.iter().enumerate() {
-            self.append_one(message)?;
+            self.append_one(message, None)?;
             while let Some(like) = likes.next_if(|like| like.behind == at + 1) {
                 match self.like_of(&like.message) {
                     Some(dropped) => self.tell_dropped(&dropped),
                     None => {
-                        self.take_kept(like.message)?;
+                        self.take_kept(like.message, None)?;
                         self.write()?;
                     }
                 }
@@ -387,10 +441,22 @@ impl<'a, 't> Transfer<'a, 't> {
         Ok(())
     }
 
-    /// Writes one message; tells whether it can be stored. If not, nothing is like it.
-    fn append_one(&mut self, message: &Waiting) -> Result<bool> {
-        match self.append(std::slice::from_ref(message)) {
-            Err(error @ Error::Mailbox(FormatError::Unsupported { .. })) => {
+    /// Writes one message; tells whether it can be read and stored. If not, nothing is like it.
+    fn append_one(&mut self, message: &Waiting, large: Option<LargeRest<'_>>) -> Result<bool> {
+        let rest = large.as_ref().map(|large| large as &dyn MessageRest);
+        let result = self.append(std::slice::from_ref(message), rest);
+        let result = match (result, large.and_then(LargeRest::into_error)) {
+            (Err(_), Some(error)) => Err((error, true)),
+            (Err(error), None) => {
+                use FormatError::{MessageTooLarge, Unsupported};
+                let is_of_message =
+                    matches!(error, Error::Mailbox(Unsupported { .. } | MessageTooLarge { .. }));
+                Err((error, is_of_message))
+            }
+            (Ok(()), _) => Ok(()),
+        };
+        match result {
+            Err((error, true)) => {
                 let uid = self.entries[message.entry].uid;
                 if let Some(deduper) = &mut self.deduper {
                     deduper.forget(uid, &message.likeness, message.message_id.as_deref());
@@ -398,11 +464,13 @@ impl<'a, 't> Transfer<'a, 't> {
                 self.report.failed.push((uid, error));
                 Ok(false)
             }
-            result => result.map(|()| true),
+            Err((error, false)) => Err(error),
+            Ok(()) => Ok(true),
         }
     }
 
-    fn append(&mut self, waiting: &[Waiting]) -> Result<()> {
+    /// Writes messages; `rest` is what follows the only one.
+    fn append(&mut self, waiting: &[Waiting], rest: Option<&dyn MessageRest>) -> Result<()> {
         if waiting.is_empty() {
             return Ok(());
         }
@@ -413,6 +481,7 @@ impl<'a, 't> Transfer<'a, 't> {
                 let entry = &self.entries[message.entry];
                 NewMessage {
                     bytes: &message.text,
+                    rest,
                     internal_date: Some(entry.internal_date),
                     flags: entry.flags,
                     keywords: message.keywords.clone(),
@@ -520,12 +589,20 @@ mod tests {
                         keywords: Vec::new(),
                         internal_date: InternalDate::default(),
                         text: text.as_bytes().to_vec().into(),
+                        large: None,
                         sender: None,
                     };
                     let (digest, message_id) = ([*known_by; 32], Some(vec![*known_by]));
                     let likeness = digest;
-                    let made = Prepared { read, digest, likeness, message_id, is_quoted: false };
-                    assert!(transfer.take(uid, Outcome::Made(made)).unwrap());
+                    let made = Prepared {
+                        read,
+                        digest,
+                        likeness,
+                        message_id,
+                        is_quoted: false,
+                        rest_size: 0,
+                    };
+                    assert!(transfer.take(&source, uid, Outcome::Made(made)).unwrap());
                 }
                 transfer.write().unwrap();
                 let report = transfer.report;

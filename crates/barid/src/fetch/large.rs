@@ -96,7 +96,6 @@ pub(super) fn read_large(
 ) -> Result<LargeMessage> {
     let Some(wanted) = Wanted::of(items) else { return Err(mailbox.too_large(row)?) };
     let mut large = LargeMessage::default();
-    let header = || mailbox.row_header(row).map(|header| wire_message(&header).into_owned());
     let has_parts = !wanted.parts.is_empty();
     let needs_structure = wanted.ranges.iter().any(|(section, _)| section.needs_structure());
     let structure = match has_parts || needs_structure || items.has_structure() {
@@ -109,9 +108,9 @@ pub(super) fn read_large(
         let keeps =
             |part: &BodyStructure| bodies.iter().any(|body| body.contains(&part.header_offset));
         large.wire = wire_message(&mailbox.reduced_row(row, &keeps)?.bytes).into_owned();
-        large.header = if wanted.header { Some(header()?) } else { None };
+        large.header = if wanted.header { Some(read_header(mailbox, row)?) } else { None };
     } else {
-        large.wire = header()?;
+        large.wire = read_header(mailbox, row)?;
     }
     for (section, partial) in wanted.ranges {
         let bytes = match body_of(section, structure.as_ref()) {
@@ -125,6 +124,16 @@ pub(super) fn read_large(
         large.size = Some(mailbox.row_rfc822_size(row)?);
     }
     Ok(large)
+}
+
+/// Reads the header in wire form.
+fn read_header(mailbox: &Mailbox, row: u32) -> Result<Vec<u8>> {
+    let mut header = Vec::new();
+    mailbox.row_pieces(row, ReadAs::Message, &mut |piece| {
+        header = wire_message(piece).into_owned();
+        false
+    })?;
+    Ok(header)
 }
 
 /// A body from which a byte range is cut.

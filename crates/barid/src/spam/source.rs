@@ -8,7 +8,7 @@ use barid_formats::WHOLE_LEN_MAX;
 use barid_types::Uid;
 use barid_vfs::Vfs;
 
-use crate::convert::reading::{Outcome, Read, read_each};
+use crate::convert::reading::{Large, Outcome, Read, read_each};
 use crate::limits::{SPAM_CHUNK, SPAM_CHUNKS_WAITING, SPAM_THREADS_MAX};
 use crate::{Error, Mailbox, Result};
 
@@ -59,8 +59,8 @@ pub(super) fn each<T: Send>(
 ) -> Result<()> {
     match source {
         Source::Mailbox(mailbox, uids) => {
-            let make = |_: &Mailbox, read: Read<'_>, _: &mut Vec<u8>| make(&read.text);
-            read_each(mailbox, (uids, WHOLE_LEN_MAX), &make, &mut |uid, outcome| {
+            let make = |_: &Mailbox, read: Read<'_>, _: &mut Vec<u8>| Ok(make(&read.text));
+            read_each(mailbox, (uids, Large::Refuse), &make, &mut |_, uid, outcome| {
                 take(At::Uid(uid), outcome)
             })
         }

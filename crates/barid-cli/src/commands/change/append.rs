@@ -188,6 +188,7 @@ impl Batch<'_> {
             stored: None,
             uid: None,
             uidnext: None,
+            rest: None,
         }
     }
 }

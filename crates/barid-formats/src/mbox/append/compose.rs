@@ -1,5 +1,6 @@
 //! A message as it stands in a file.
 
+mod body;
 mod stored;
 
 use std::borrow::Cow;
@@ -10,9 +11,9 @@ use barid_types::{Flag, InternalDate, Uid};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::NewMessage;
 use crate::mbox::Variant;
-use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN, SENDER_LEN_MAX};
+use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN, SENDER_LEN_MAX, WRITE_LEN};
+use crate::{NewMessage, Result};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
@@ -26,15 +27,45 @@ const MONTHS: [&str; 12] =
 /// whose last line is not ended gets an LF, but with a `Content-Length` it stays as it is. One that
 /// stood in the mailbox before ([`NewMessage::stored`]) is written as it was, but for its flags.
 /// Lines are ended by LF; those of the message stay as they are.
+///
+/// # Errors
+/// Those of reading the rest of a large message.
 pub fn write_message(
     variant: Variant,
     message: &NewMessage<'_>,
     date: InternalDate,
     zone: &TimeZone,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     let form = Form { variant, is_crlf: false, zone };
-    write_numbered(&form, message, Numbered::default(), date, out);
+    let mut out = Composed { bytes: out, flush: None };
+    write_numbered(&form, message, Numbered::default(), date, &mut out)
+}
+
+/// Takes bytes that are composed.
+pub(in crate::mbox) type Flush<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// Messages as they are composed.
+pub(in crate::mbox) struct Composed<'a, 'f> {
+    /// The bytes that were not taken yet: the last of all at least.
+    pub(in crate::mbox) bytes: &'a mut Vec<u8>,
+    /// Takes the others of a large message, when they are many.
+    pub(in crate::mbox) flush: Option<&'a mut Flush<'f>>,
+}
+
+impl Composed<'_, '_> {
+    /// Lets bytes be taken if they are many.
+    fn flush_if_full(&mut self) -> Result<()> {
+        if let Some(flush) = &mut self.flush
+            && self.bytes.len() > WRITE_LEN
+        {
+            // Whether a line is to be ended is seen by the last one.
+            let len = self.bytes.len() - 1;
+            flush(&self.bytes[..len])?;
+            self.bytes.drain(..len);
+        }
+        Ok(())
+    }
 }
 
 /// How messages stand in a file.
@@ -76,12 +107,13 @@ pub(in crate::mbox) fn write_numbered(
     message: &NewMessage<'_>,
     numbered: Numbered<'_>,
     date: InternalDate,
-    out: &mut Vec<u8>,
-) {
+    composed: &mut Composed<'_, '_>,
+) -> Result<()> {
     let Form { variant, zone, .. } = *form;
     if let Some(stored) = &message.stored {
-        return stored::write_stored(variant, message, stored, numbered.uid, out);
+        return stored::write_stored(variant, message, stored, numbered.uid, composed);
     }
+    let out = &mut *composed.bytes;
     // The separators of MMDF are lines of its own.
     let is_crlf = form.is_crlf && variant != Variant::Mmdf;
     let end: &[u8] = if is_crlf { b"\r\n" } else { b"\n" };
@@ -93,7 +125,12 @@ pub(in crate::mbox) fn write_numbered(
     out.extend_from_slice(numbered.base.unwrap_or_default().as_bytes());
     let header_len = barid_message::body_offset(message.bytes);
     let (header, body) = message.bytes.split_at(header_len);
-    let body = if is_crlf { Cow::Owned(with_crlf(body)) } else { Cow::Borrowed(body) };
+    let large = body::LargeBody::of(message, body, variant, is_crlf);
+    let body = match large {
+        Some(_) => Cow::Borrowed(&b""[..]),
+        None if is_crlf => Cow::Owned(with_crlf(body)),
+        None => Cow::Borrowed(body),
+    };
     write_header(variant, header, out);
     match numbered.uid {
         Some(uid) => write_block(message, uid, out),
@@ -109,7 +146,8 @@ pub(in crate::mbox) fn write_numbered(
         _ => body,
     };
     if has_length {
-        put(out, format_args!("Content-Length: {}\n", body.len()));
+        let len = large.as_ref().map_or(Ok(body.len() as u64), body::LargeBody::len)?;
+        put(out, format_args!("Content-Length: {len}\n"));
     }
     out.push(b'\n');
     if is_crlf {
@@ -117,10 +155,12 @@ pub(in crate::mbox) fn write_numbered(
         out.truncate(head_offset);
         out.extend_from_slice(&head);
     }
-    match variant {
-        Variant::Mboxcl => out.extend_from_slice(&body),
-        _ => quote(variant, &body, out),
+    match (&large, variant) {
+        (Some(large), _) => large.write(composed)?,
+        (None, Variant::Mboxcl) => out.extend_from_slice(&body),
+        (None, _) => quote(variant, &body, out),
     }
+    let out = &mut *composed.bytes;
     if !has_length && !out.ends_with(b"\n") {
         out.extend_from_slice(end);
     }
@@ -128,6 +168,7 @@ pub(in crate::mbox) fn write_numbered(
         Variant::Mmdf => out.extend_from_slice(MMDF_SEPARATOR),
         _ => out.extend_from_slice(end),
     }
+    Ok(())
 }
 
 /// `From SENDER Www Mmm dd hh:mm:ss yyyy`, which c-client, Dovecot and NeoMutt all accept.

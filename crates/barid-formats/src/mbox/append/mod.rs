@@ -35,11 +35,11 @@ use barid_types::{InternalDate, Uid};
 use barid_vfs::File;
 
 pub use self::compose::write_message;
-use self::compose::{Form, Numbered, write_numbered};
+use self::compose::{Composed, Form, Numbered, write_numbered};
 use self::number::Numbers;
 pub(super) use self::number::{Believed, FirstBase, listed_keywords, unlisted_keywords};
 use super::change::{AppendJournal, IntentBuilder, Raise};
-use super::layout::{MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, WRITE_LEN};
+use super::layout::{LARGE_LEN_MAX, MMDF_SEPARATOR, NULS_MAX, PAGE_LEN, WRITE_LEN};
 #[cfg(test)]
 use super::lock::Purpose;
 use super::lock::WriteLocks;
@@ -118,6 +118,9 @@ pub(super) fn append_locked(
     if messages.is_empty() {
         return Ok(Appended::default());
     }
+    for message in messages {
+        check(mailbox, message)?;
+    }
     let at = || Error::at(&mailbox.path);
     let size = locks.file().metadata().map_err(at())?.size;
     let end = End::find(locks.file(), size).map_err(at())?;
@@ -132,12 +135,14 @@ pub(super) fn append_locked(
     let texts = Texts { lead: end.missing(variant), form, now, numbers, messages };
     let mut intent = IntentBuilder::new(end.size);
     let mut head = Vec::new();
-    texts.compose(&mut |text| {
+    texts.compose(&mut |text, is_end| {
         if head.is_empty() {
             head.extend_from_slice(&text[..texts.head_len(text)]);
         }
         intent.push(text);
-        intent.end_message();
+        if is_end {
+            intent.end_message();
+        }
         locks.touch()
     })?;
     let (len, kept) = (intent.len(), intent.bytes().map(<[u8]>::to_vec));
@@ -163,6 +168,43 @@ pub(super) fn append_locked(
     let uid = |index| texts.numbers.as_ref().and_then(|numbers| numbers.uid(index));
     let uids = (0..messages.len()).map(uid).collect();
     Ok(Appended { uids, bytes: len, size: end.size + len, barriers })
+}
+
+/// Refuses a large message whose header is not known to the end, and one that would take too much
+/// memory for the hashes of its journal.
+fn check(mailbox: &MboxMailbox, message: &NewMessage<'_>) -> Result<()> {
+    message.check_size(&mailbox.path, LARGE_LEN_MAX)?;
+    let has_body = |text: &[u8]| {
+        barid_message::body_offset(text) < text.len()
+            || text.ends_with(b"\n\n")
+            || text.ends_with(b"\n\r\n")
+            || text == b"\n"
+            || text == b"\r\n"
+    };
+    match message.rest.is_none() || has_body(message.bytes) {
+        true => Ok(()),
+        false => {
+            let what = "a header of more than 16 MB cannot be stored in an mbox";
+            Err(Error::Unsupported { path: mailbox.path.clone(), what })
+        }
+    }
+}
+
+/// Bytes that messages take behind the others, but for their UIDs.
+///
+/// # Errors
+/// Those of reading large messages.
+pub(super) fn len_of(mailbox: &MboxMailbox, messages: &[NewMessage<'_>]) -> Result<u64> {
+    let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
+    let form = Form { variant, is_crlf: false, zone: mailbox.zone() };
+    let (lead, now) = (&b""[..], InternalDate::default());
+    let texts = Texts { lead, form, now, numbers: None, messages };
+    let mut len = 0;
+    texts.compose(&mut |text, _| {
+        len += text.len() as u64;
+        Ok(())
+    })?;
+    Ok(len)
 }
 
 /// The size of a file without the NULs that an interrupted append left behind its last line end, or
@@ -250,16 +292,18 @@ impl Texts<'_> {
         (start + line + base).min(text.len())
     }
 
-    /// Visits each message, the same bytes every time.
-    fn compose(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Visits each message, the same bytes every time; a large one in pieces, `true` with the last.
+    fn compose(&self, visit: &mut dyn FnMut(&[u8], bool) -> Result<()>) -> Result<()> {
         let mut out = self.lead.to_vec();
         for (index, message) in self.messages.iter().enumerate() {
             let date = message.internal_date.unwrap_or(self.now);
             let numbers = self.numbers.as_ref();
             let base = numbers.and_then(Numbers::base).filter(|_| index == 0);
             let uid = numbers.and_then(|numbers| numbers.uid(index));
-            write_numbered(&self.form, message, Numbered { uid, base }, date, &mut out);
-            visit(&out)?;
+            let mut flush = |text: &[u8]| visit(text, false);
+            let mut composed = Composed { bytes: &mut out, flush: Some(&mut flush) };
+            write_numbered(&self.form, message, Numbered { uid, base }, date, &mut composed)?;
+            visit(&out, true)?;
             out.clear();
         }
         Ok(())
@@ -324,7 +368,7 @@ impl Writer<'_> {
     /// crash leaves ends where a piece of the journal does.
     fn write_long(&self, texts: &Texts<'_>) -> Result<()> {
         let (mut offset, mut out) = (self.offset, Vec::new());
-        texts.compose(&mut |text| {
+        texts.compose(&mut |text, _| {
             out.extend_from_slice(text);
             if out.len() >= WRITE_LEN {
                 let end = (offset + out.len() as u64) / PAGE_LEN * PAGE_LEN;

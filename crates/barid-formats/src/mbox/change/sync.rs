@@ -13,9 +13,9 @@ use super::recover::{Outcome, recover, recover_mailbox, unfinished};
 use super::run::renew_times;
 use super::work::places_of;
 use super::write::{Room, Written, write};
+use crate::mbox::MboxMailbox;
 use crate::mbox::append::{self, Base, Believed, FirstBase};
 use crate::mbox::lock::{Purpose, WriteLocks};
-use crate::mbox::{MboxMailbox, Variant};
 use crate::scan::sink_error;
 use crate::{
     ChangeSet, Error, Known, NewMessage, Racy, Result, Stamp, SyncContext, SyncFigures, SyncReport,
@@ -158,7 +158,7 @@ fn dry_run(
         })?;
     figures.messages_written = planned.messages_written;
     figures.messages_expunged = planned.expunged.len() as u64;
-    figures.bytes_appended = len_of(mailbox, appends);
+    figures.bytes_appended = append::len_of(mailbox, appends)?;
     figures.size_after += figures.bytes_appended;
     figures.barriers += if appends.is_empty() { 0 } else { 3 };
     let growth = figures.size_after.saturating_sub(figures.size_before);
@@ -174,19 +174,6 @@ fn dry_run(
         ..SyncReport::default()
     };
     Ok(report)
-}
-
-/// Bytes that messages take behind the others, but for their UIDs.
-fn len_of(mailbox: &MboxMailbox, appends: &[NewMessage<'_>]) -> u64 {
-    let variant = mailbox.variant.unwrap_or(Variant::Mboxo);
-    let mut out = Vec::new();
-    let len = |message: &NewMessage<'_>| {
-        out.clear();
-        let date = message.internal_date.unwrap_or_default();
-        append::write_message(variant, message, date, mailbox.zone(), &mut out);
-        out.len() as u64
-    };
-    appends.iter().map(len).sum()
 }
 
 fn plan_with(

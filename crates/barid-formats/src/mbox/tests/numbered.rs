@@ -22,6 +22,7 @@ fn message(bytes: &[u8]) -> NewMessage<'_> {
         stored: None,
         uid: None,
         uidnext: None,
+        rest: None,
     }
 }
 

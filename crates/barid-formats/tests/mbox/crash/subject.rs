@@ -48,6 +48,7 @@ impl Subject for Barid {
             stored: None,
             uid: None,
             uidnext: None,
+            rest: None,
         };
         let appends: Vec<_> = scenario.appends.iter().map(|bytes| message(bytes)).collect();
         mailbox::open(vfs, &scenario.spec)?.sync(&scenario.changes, &appends, &mut context)

@@ -8,12 +8,12 @@
 use barid_message::{fields, is_owned_field};
 use barid_types::{Flag, FlagSet, Keyword, Uid};
 
-use super::{letters, put};
+use super::{Composed, letters, put};
 use crate::mbox::Variant;
 use crate::mbox::from_line::FromProfile;
 use crate::mbox::layout::{MMDF_SEPARATOR, PADDING_LEN};
 use crate::mbox::status::{self, Owned, Separators};
-use crate::{NewMessage, StoredMessage};
+use crate::{MessageRest, NewMessage, Result, StoredMessage};
 
 /// Appends `message`, which once stood there as `stored`.
 pub(super) fn write_stored(
@@ -21,8 +21,9 @@ pub(super) fn write_stored(
     message: &NewMessage<'_>,
     stored: &StoredMessage<'_>,
     uid: Option<Uid>,
-    out: &mut Vec<u8>,
-) {
+    composed: &mut Composed<'_, '_>,
+) -> Result<()> {
+    let out = &mut *composed.bytes;
     let separator_len = stored.separator_len.min(stored.bytes.len());
     let (separator, text) = stored.bytes.split_at(separator_len);
     let end = if separator.ends_with(b"\r\n") { "\r\n" } else { "\n" };
@@ -44,7 +45,13 @@ pub(super) fn write_stored(
     }
     out.extend_from_slice(blank.unwrap_or_default());
     out.extend_from_slice(body);
-    let has_length = owned.content_length == Some(body.len() as u64)
+    message.read_rest(&mut |piece| {
+        composed.bytes.extend_from_slice(piece);
+        composed.flush_if_full()
+    })?;
+    let out = &mut *composed.bytes;
+    let body_len = body.len() as u64 + message.rest.map_or(0, MessageRest::size);
+    let has_length = owned.content_length == Some(body_len)
         || matches!(variant, Variant::Mboxcl | Variant::Mboxcl2);
     if !has_length && !out.ends_with(b"\n") {
         out.extend_from_slice(end.as_bytes());
@@ -53,6 +60,7 @@ pub(super) fn write_stored(
         Variant::Mmdf => out.extend_from_slice(MMDF_SEPARATOR),
         _ => out.extend_from_slice(end.as_bytes()),
     }
+    Ok(())
 }
 
 /// Whether a header ends with this blank line.
@@ -153,6 +161,7 @@ mod tests {
         let keyword = flags.contains('k').then(|| Keyword::new("k").unwrap());
         let message = NewMessage {
             bytes: b"",
+            rest: None,
             internal_date: None,
             flags: held.map(|(_, flag)| flag).collect(),
             keywords: keyword.into_iter().collect(),
@@ -162,7 +171,9 @@ mod tests {
             uidnext: None,
         };
         let mut out = Vec::new();
-        write_stored(variant, &message, &message.stored.unwrap(), Uid::new(uid), &mut out);
+        let mut composed = Composed { bytes: &mut out, flush: None };
+        let stored = message.stored.unwrap();
+        write_stored(variant, &message, &stored, Uid::new(uid), &mut composed).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

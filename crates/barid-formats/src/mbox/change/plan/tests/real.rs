@@ -58,7 +58,7 @@ fn a_mailing_list_in_each_variant() {
                 ..NewMessage::default()
             };
             let date = InternalDate { unix_seconds: 1_700_000_000, zone_minutes: 0 };
-            write_message(variant, &message, date, &TimeZone::UTC, &mut bytes);
+            write_message(variant, &message, date, &TimeZone::UTC, &mut bytes).unwrap();
         }
         let mut world = World::new(variant, &bytes);
         world.block = Some(4096);

@@ -1,0 +1,115 @@
+//! A message to be appended, of any size.
+
+use std::fmt;
+use std::path::Path;
+
+use barid_message::CrlfPieces;
+use barid_types::{FlagSet, InternalDate, Keyword, Uid};
+use barid_vfs::File;
+
+use crate::{Error, Result};
+
+/// Takes bytes of a message.
+pub type TakeRest<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// The bytes behind the header of a message that is too large for memory.
+pub trait MessageRest: fmt::Debug + Sync {
+    /// Returns the number of bytes.
+    fn size(&self) -> u64;
+
+    /// Reads all bytes in pieces, the same every time. An error of `take` ends it.
+    ///
+    /// # Errors
+    /// Those of the source and of `take`.
+    fn read(&self, take: &mut TakeRest<'_>) -> Result<()>;
+}
+
+/// A message to be appended.
+#[derive(Clone, Debug, Default)]
+pub struct NewMessage<'a> {
+    /// Header, blank line, body; with [`NewMessage::rest`] the bytes before that, in which the
+    /// blank line must be.
+    pub bytes: &'a [u8],
+    /// The bytes behind `bytes`, if the message is too large for memory. Read more than once.
+    pub rest: Option<&'a dyn MessageRest>,
+    /// When it arrived; now, if `None`.
+    pub internal_date: Option<InternalDate>,
+    /// Its flags; \Recent is added by the format.
+    pub flags: FlagSet,
+    /// Its keywords.
+    pub keywords: Vec<Keyword>,
+    /// The envelope sender, for a From_ line; `MAILER-DAEMON` if `None`.
+    pub sender: Option<&'a str>,
+    /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
+    /// these bytes instead of `bytes` and `sender`.
+    pub stored: Option<StoredMessage<'a>>,
+    /// The UID that it shall have. It gets it if all UIDs given so far, to the messages before it
+    /// included, are below; otherwise it gets the next one. So it does if that is above
+    /// 3,758,096,383, since a mailbox should not run out of UIDs.
+    /// [`SyncReport::appended`](crate::SyncReport::appended) tells.
+    /// An mbox must have its UIDs in the file, or be empty: else the next scan gives them.
+    pub uid: Option<Uid>,
+    /// A lower bound of UIDNEXT once it is appended: lower UIDs count as given out, as in the
+    /// mailbox that is copied. Bounded as `uid` is, and held where `uid` is.
+    pub uidnext: Option<Uid>,
+}
+
+/// A message as it stood in an mbox of the variant it is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredMessage<'a> {
+    /// Separator, header, body; with [`NewMessage::rest`] the bytes before that.
+    pub bytes: &'a [u8],
+    /// Bytes of the separator.
+    pub separator_len: usize,
+}
+
+impl NewMessage<'_> {
+    /// Returns the bytes of the message.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.len() as u64 + self.rest.map_or(0, MessageRest::size)
+    }
+
+    /// Returns the bytes of the message with CRLF. Reads the rest of a large one.
+    pub(crate) fn crlf_size(&self) -> Result<u64> {
+        self.crlf_size_from(self.bytes)
+    }
+
+    /// Returns the bytes of `start` and the rest with CRLF.
+    pub(crate) fn crlf_size_from(&self, start: &[u8]) -> Result<u64> {
+        let mut pieces = CrlfPieces::default();
+        let mut size = pieces.size(start);
+        self.read_rest(&mut |piece| {
+            size += pieces.size(piece);
+            Ok(())
+        })?;
+        Ok(size)
+    }
+
+    /// Reads the bytes behind the first ones, if there are any.
+    pub(crate) fn read_rest(&self, take: &mut TakeRest<'_>) -> Result<()> {
+        self.rest.map_or(Ok(()), |rest| rest.read(take))
+    }
+
+    /// Writes the message to its new file.
+    pub(crate) fn write_to(&self, file: &dyn File, path: &Path) -> Result<()> {
+        file.write_all_at(self.bytes, 0).map_err(Error::at(path))?;
+        let mut offset = self.bytes.len() as u64;
+        self.read_rest(&mut |piece| {
+            file.write_all_at(piece, offset).map_err(Error::at(path))?;
+            offset += piece.len() as u64;
+            Ok(())
+        })
+    }
+
+    /// Fails if the message is larger than `most` bytes.
+    ///
+    /// # Errors
+    /// [`Error::MessageTooLarge`].
+    pub(crate) fn check_size(&self, path: &Path, most: u64) -> Result<()> {
+        let size = self.size();
+        match size > most {
+            true => Err(Error::MessageTooLarge { path: path.to_owned(), offset: 0, size, most }),
+            false => Ok(()),
+        }
+    }
+}
