@@ -122,6 +122,7 @@ fn answer() -> String {
             Unit::Bytes => of(size(last.done), size(last.total)),
             Unit::Messages => of(grouped(last.done), counted(last.total, "message")),
             Unit::Trials => of(grouped(last.done), counted(last.total, "trial")),
+            Unit::Steps => of(grouped(last.done), counted(last.total, "step")),
         }
     });
     let done = done.unwrap_or_default();

@@ -90,6 +90,16 @@ pub enum Error {
         /// Messages that were to be.
         total: u64,
     },
+    /// A repair was told to stop. What is done is durable, and can be undone.
+    #[error("{}: stopped when {done} of {total} steps of the repair were done", path.display())]
+    RepairStopped {
+        /// The mailbox.
+        path: PathBuf,
+        /// Steps that are done.
+        done: u64,
+        /// Steps of the repair; 0 if they were not known yet.
+        total: u64,
+    },
     /// The messages of the mailbox were changed, durably, but those to be appended were not stored.
     #[error("{}: the changes are done, but no message was appended: {what}", path.display())]
     NotAppended {

@@ -257,6 +257,7 @@ impl Error {
                 Formats::NotAMailbox { .. }
                 | Formats::Unsupported { .. }
                 | Formats::Stopped { .. }
+                | Formats::RepairStopped { .. }
                 | Formats::ChangedSince { .. },
             )
             | Self::NoSuchMessage { .. }
@@ -398,6 +399,9 @@ impl Error {
             }
             Self::TargetInTheWay { .. } => "move it away and run the conversion again",
             Self::ConversionStopped { .. } => "run it again to go on",
+            Self::Mailbox(barid_formats::Error::RepairStopped { .. }) => {
+                "no message is lost: run it again to go on; --undo takes back what is done"
+            }
             Self::Mailbox(barid_formats::Error::Stopped { .. }) => {
                 "the other messages are as they were: run it again to go on"
             }

@@ -29,6 +29,8 @@ pub enum Work {
     Classify,
     /// Trying parameters of the spam filter.
     Tune,
+    /// Repairing a mailbox.
+    Repair,
 }
 
 /// What progress is counted in.
@@ -40,6 +42,8 @@ pub enum Unit {
     Messages,
     /// Sets of parameters.
     Trials,
+    /// Files that are written, removed or renamed.
+    Steps,
 }
 
 impl Unit {

@@ -4,8 +4,10 @@ mod kept;
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use barid::MailboxSpec;
 use barid::check::{self, CheckReport, Damage, RepairReport, Severity};
 use barid::vfs::{OsVfs, Vfs};
@@ -18,6 +20,7 @@ use crate::mail::format_name;
 use crate::output::escape::visible;
 use crate::output::json::Json;
 use crate::output::number::{counted, size};
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,7 +86,14 @@ pub(crate) fn run(context: &mut Context, args: &CheckArgs) -> anyhow::Result<Out
     }
     if args.repair && !args.dry_run {
         context.has_changed.set(true);
-        let done = check::repair(&vfs, &spec, &options)?;
+        let stop: Arc<AtomicBool> = Arc::default();
+        let quiet = context.global.quiet;
+        signals::answer_when_told_to_end(&stop, quiet).context("signals cannot be caught")?;
+        options.stop = Some(Arc::clone(&stop));
+        let done = context.with_line(Some(stop), |progress| {
+            options.progress = progress;
+            check::repair(&vfs, &spec, &options)
+        })?;
         return tell(context, args, &done.found, Some(&done));
     }
     let found = check::check(&vfs, &spec, &options)?;

@@ -84,7 +84,13 @@ impl Drop for ProgressLine {
 /// Formats progress: `reading  45 %  123 MB/s  3 s left`.
 fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String {
     let verb = match progress.work {
-        Work::Keep | Work::Change | Work::Convert | Work::Train | Work::Classify | Work::Tune
+        Work::Keep
+        | Work::Change
+        | Work::Convert
+        | Work::Train
+        | Work::Classify
+        | Work::Tune
+        | Work::Repair
             if is_stopped =>
         {
             "ending after this step"
@@ -97,6 +103,7 @@ fn describe(progress: &Progress, elapsed: Duration, is_stopped: bool) -> String 
         Work::Train => "learning",
         Work::Classify => "classifying",
         Work::Tune => "trying",
+        Work::Repair => "repairing",
     };
     let Progress { unit, done, total, .. } = *progress;
     let seconds = elapsed.as_secs_f64().max(0.001);
@@ -130,9 +137,11 @@ fn scaled(rate: f64, unit: Unit) -> String {
     };
     let decimals = usize::from(value < 99.95 && !prefix.is_empty());
     match (prefix, unit) {
-        ("", Unit::Messages | Unit::Trials) => format!("{value:.0}"),
+        ("", Unit::Messages | Unit::Trials | Unit::Steps) => format!("{value:.0}"),
         ("", Unit::Bytes) => format!("{value:.0} bytes"),
-        (prefix, Unit::Messages | Unit::Trials) => format!("{value:.decimals$} {prefix}"),
+        (prefix, Unit::Messages | Unit::Trials | Unit::Steps) => {
+            format!("{value:.decimals$} {prefix}")
+        }
         ("k", Unit::Bytes) => format!("{value:.decimals$} KB"),
         (prefix, Unit::Bytes) => format!("{value:.decimals$} {prefix}B"),
     }

@@ -7,16 +7,23 @@ use std::path::{Path, PathBuf};
 
 use barid_vfs::{OpenOptions, Ownership, Timestamp, Vfs, replace_as};
 
-use super::doctor::Held;
+use super::doctor::{CheckOptions, Held};
 use super::keep::{Entry, Kept, Old};
 use super::plan::{Edit, Plan, Segment, Step, hash, hash_file};
 use crate::redo::{self, Change};
 use crate::{Error, Result};
 
-/// Does everything: edits at once by way of the redo journal, then one step after the other.
-pub(super) fn out(vfs: &dyn Vfs, held: &Held, plan: &Plan) -> Result<()> {
+/// Does everything: edits at once by way of the redo journal, then one step after the other. It may
+/// be stopped between two steps.
+pub(super) fn out(
+    vfs: &dyn Vfs,
+    held: &Held,
+    plan: &Plan,
+    (path, options): (&Path, &CheckOptions),
+) -> Result<()> {
     write_in_place(vfs, held, &plan.edits)?;
-    for step in &plan.steps {
+    for (done, step) in plan.steps.iter().enumerate() {
+        options.step(path, done, plan.steps.len())?;
         do_step(vfs, &held.folder, step)?;
     }
     Ok(())

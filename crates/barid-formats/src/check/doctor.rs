@@ -1,8 +1,10 @@
 //! Check, repair and undo of any format.
 
 use std::any::Any;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use barid_vfs::Vfs;
 
@@ -24,6 +26,35 @@ pub struct CheckOptions {
     pub mbox: MboxOptions,
     /// Where journals are that cannot stand beside the mailbox.
     pub state_dir: Option<PathBuf>,
+    /// Once true, a repair ends after its current step with [`Error::RepairStopped`].
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Told the steps that a repair has done, and their total.
+    pub progress: Option<RepairProgress>,
+}
+
+/// A function that is told the progress of a repair.
+#[derive(Clone)]
+pub struct RepairProgress(pub Arc<dyn Fn(u64, u64) + Send + Sync>);
+
+impl fmt::Debug for RepairProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RepairProgress").finish_non_exhaustive()
+    }
+}
+
+impl CheckOptions {
+    /// Reports progress; fails if the repair is to end, of which so much is done.
+    pub(super) fn step(&self, path: &Path, done: usize, total: usize) -> Result<()> {
+        let (done, total) = (done as u64, total as u64);
+        if let Some(RepairProgress(progress)) = &self.progress {
+            progress(done, total);
+        }
+        let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        match is_stopped && (done < total || total == 0) {
+            true => Err(Error::RepairStopped { path: path.to_owned(), done, total }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What is wrong with a mailbox.
@@ -133,7 +164,8 @@ pub fn check(
 ///
 /// # Errors
 /// As [`check`]; [`Error::Unfinished`] if a change is to be completed first; and then nothing was
-/// done, or [`Error::Unfinished`] if the redo journal is still to be completed.
+/// done, or [`Error::Unfinished`] if the redo journal is still to be completed;
+/// [`Error::RepairStopped`]: the steps that were done stay, and can be undone.
 pub fn repair(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -146,7 +178,9 @@ pub fn repair(
     expect_free(&**vfs, &held)?;
     let mut done: Option<RepairReport> = None;
     for round in 0..limits::ROUNDS_MAX {
+        options.step(doctor.path(), 0, 0)?;
         let diagnosis = look(&*doctor, &held, options)?;
+        options.step(doctor.path(), 0, 0)?;
         if diagnosis.is_too_large || diagnosis.plan.is_too_large() {
             let what = "the repair would have to write more than 200 MB at once, or to keep \
                         more than could be put back";
@@ -161,7 +195,7 @@ pub fn repair(
         report.bytes_kept += manifest.kept_len;
         let kept = keep::keep(&**vfs, side_dir, &manifest, &plan)?;
         report.kept.get_or_insert(kept);
-        carry::out(&**vfs, &held, &plan)?;
+        carry::out(&**vfs, &held, &plan, (doctor.path(), options))?;
     }
     Ok(done.expect("because there is one round at least"))
 }

@@ -27,7 +27,9 @@ mod rising;
 
 pub use damage::{Damage, Severity};
 pub(crate) use damage::{Diagnosis, is_void};
-pub use doctor::{CheckOptions, CheckReport, RepairReport, UndoReport, check, open, repair, undo};
+pub use doctor::{
+    CheckOptions, CheckReport, RepairProgress, RepairReport, UndoReport, check, open, repair, undo,
+};
 pub(crate) use doctor::{Doctor, Held, Purpose};
 pub use kept::{KeptRepair, KeptRepairState, discard_repairs, kept_repairs};
 pub(crate) use plan::{Segment, Step};

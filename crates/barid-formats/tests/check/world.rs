@@ -131,7 +131,7 @@ impl View {
     fn options() -> CheckOptions {
         let lock_timeout = Duration::from_millis(500);
         let mbox = MboxOptions { lock_timeout, ..MboxOptions::default() };
-        CheckOptions { mbox, state_dir: Some("/state".into()) }
+        CheckOptions { mbox, state_dir: Some("/state".into()), ..CheckOptions::default() }
     }
 
     pub(super) fn check(&self) -> Result<CheckReport, Error> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid_formats::MailboxSpec;
-use barid_formats::check::{self, CheckOptions};
+use barid_formats::check::{self, CheckOptions, RepairProgress};
 pub use barid_formats::check::{
     CheckReport, Damage, KeptRepair, KeptRepairState, RepairReport, Severity, UndoReport,
 };
@@ -18,6 +18,7 @@ use barid_vfs::Vfs;
 use crate::damaged_state::{acknowledge, state_damages};
 use crate::limits::PENDING_LOCK_TIMEOUT;
 use crate::opening::LEDGER_LOCK_TIMEOUT;
+use crate::options::{Progress, Unit};
 use crate::recovery::Recovery;
 use crate::{Error, OpenOptions, Result};
 
@@ -124,7 +125,16 @@ pub fn discard_repairs(
 }
 
 fn check_options(options: &OpenOptions) -> CheckOptions {
-    CheckOptions { mbox: options.mbox_options(), state_dir: Some(options.state_dir.clone()) }
+    let progress = options.progress.clone().map(|tell| {
+        let (work, unit) = (crate::Work::Repair, Unit::Steps);
+        RepairProgress(Arc::new(move |done, total| tell(Progress { work, unit, done, total })))
+    });
+    CheckOptions {
+        mbox: options.mbox_options(),
+        state_dir: Some(options.state_dir.clone()),
+        stop: options.stop.clone(),
+        progress,
+    }
 }
 
 /// What is held while a mailbox is mended.
