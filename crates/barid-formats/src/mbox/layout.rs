@@ -59,6 +59,12 @@ pub(super) const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// of 64 MB.
 pub(super) const XZ_MEMORY_MAX_KB: u32 = 132 * 1024;
 
+/// Bytes of the index of an xz stream that are read.
+pub(super) const XZ_INDEX_LEN_MAX: u64 = 4 * 1024 * 1024;
+
+/// Blocks of an xz file that are known; of a file with more, the streams are.
+pub(super) const XZ_BLOCKS_MAX: usize = 1 << 17;
+
 /// Bytes of one message read at once where the size of the file is not known.
 pub(super) const MESSAGE_READ_LEN: u64 = 1024 * 1024;
 
@@ -145,7 +151,7 @@ pub(super) const WRITE_LEN: usize = 1024 * 1024;
 /// What a system caches and writes of a file at once.
 pub(super) const PAGE_LEN: u64 = 4096;
 
-/// The largest message that is appended: its journal has four bytes of it in memory for each sector.
+/// The largest message that is appended: four bytes for each sector of it are in memory.
 pub(super) const LARGE_LEN_MAX: u64 = 4 << 30;
 
 /// NULs looked for at once at the end of a file.

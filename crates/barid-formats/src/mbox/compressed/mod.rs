@@ -64,7 +64,7 @@ impl Compression {
             Self::Gzip => Box::new(Gzip::new(raw, place)),
             Self::Zstd => Box::new(Zstandard::new(raw)?),
             Self::Bzip2 => Box::new(Bzip::new(raw, place)),
-            Self::Xz => Box::new(Xz::new(raw)),
+            Self::Xz => Box::new(Xz::new(file, raw)?),
         })
     }
 }

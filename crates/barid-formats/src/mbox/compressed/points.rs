@@ -17,7 +17,7 @@ use super::gzip::WINDOW_LEN;
 use crate::ReadKept;
 
 /// The version of [`Points::take_bytes`].
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The level by which windows are compressed.
 const WINDOW_LEVEL: i32 = 1;
 /// Points are worth writing when one in so many is new.

@@ -42,6 +42,17 @@ impl Raw {
         self.end - (self.buffer.len() - self.at) as u64
     }
 
+    /// Goes to an offset, if it is not there.
+    pub(super) fn seek(&mut self, offset: u64) {
+        match offset.checked_sub(self.offset()) {
+            Some(ahead) if offset <= self.end => self.at += ahead as usize,
+            _ => {
+                self.buffer.clear();
+                (self.at, self.end) = (0, offset);
+            }
+        }
+    }
+
     /// Reads a byte; `None` at the end of the file.
     pub(super) fn byte(&mut self) -> io::Result<Option<u8>> {
         let byte = self.fill()?.first().copied();
