@@ -33,6 +33,7 @@ mod spam_trouble;
 mod status;
 mod stopped;
 mod stopped_files;
+mod stopped_verbs;
 mod stores;
 mod support;
 mod terminal;

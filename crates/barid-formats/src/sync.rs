@@ -108,6 +108,13 @@ pub(crate) struct Steps<'a> {
     pub(crate) total: u64,
 }
 
+impl<'a> Steps<'a> {
+    /// No steps, which end once a flag is true.
+    pub(crate) fn stopped_by(stop: Option<&'a AtomicBool>) -> Self {
+        Self { stop, ..Self::default() }
+    }
+}
+
 impl Steps<'_> {
     /// Returns `true` once the change is to stop.
     pub(crate) fn is_stopped(&self) -> bool {

@@ -10,6 +10,7 @@ mod ledger;
 mod limits;
 mod modes;
 mod pending;
+mod waiting;
 
 pub use error::{Error, Result};
 pub use expunged::{

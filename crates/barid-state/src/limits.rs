@@ -51,3 +51,6 @@ pub(crate) const EXPUNGED_SYNC_FS_MIN: usize = 32;
 
 /// How many names of the state folder are looked at for what a replaced mailbox left.
 pub(crate) const KEPT_FOLDERS_MAX: usize = 100_000;
+
+/// Time for which a lock is waited for before a request to stop is noticed.
+pub(crate) const LOCK_SLICE: Duration = Duration::from_millis(250);

@@ -71,7 +71,7 @@ pub use barid_kv::Compression;
 pub use barid_message as message;
 pub use barid_query::search as query;
 pub use barid_query::{SortKey, SortProgram, ThreadAlgorithm, ThreadNode, Threads};
-pub use barid_state::KeptSummary;
+pub use barid_state::{Error as StateError, KeptSummary};
 pub use barid_types::*;
 pub use barid_vfs as vfs;
 pub use barid_wordlist as wordlist;

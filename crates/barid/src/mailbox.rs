@@ -81,6 +81,8 @@ impl Mailbox {
         let dir = &options.state_dir;
         let mut pending = Pending::open(Arc::clone(&vfs), dir, &identity)?;
         let mut ledger = Ledger::open(Arc::clone(&vfs), dir, &identity, Access::ReadWrite)?;
+        pending.set_stop(options.stop.clone());
+        ledger.set_stop(options.stop.clone());
         if let Some(record) = pending.records().last() {
             note_missing(&*format, &mut ledger, record.change.uidvalidity);
         }
@@ -159,10 +161,12 @@ impl Mailbox {
         let (vfs, dir) = (&self.vfs, &self.options.state_dir);
         if self.pending.is_poisoned() {
             self.pending = Pending::open(Arc::clone(vfs), dir, &self.identity)?;
+            self.pending.set_stop(self.options.stop.clone());
         }
         if self.ledger.is_poisoned() {
             let access = Access::ReadWrite;
             self.ledger = Ledger::open(Arc::clone(vfs), dir, &self.identity, access)?;
+            self.ledger.set_stop(self.options.stop.clone());
         }
         Ok(())
     }

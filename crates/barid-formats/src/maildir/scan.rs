@@ -80,6 +80,7 @@ impl Pass<'_> {
             announced: self.announced,
             writable: !context.read_only,
             full_check: context.full_check,
+            stop: context.ledger.stop().cloned(),
         };
         let Some(mut assigned) = uids.assign(&ledger)? else {
             return Ok(None);

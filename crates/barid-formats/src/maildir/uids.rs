@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use barid_state::Ledger;
 use barid_types::{Uid, UidValidity};
@@ -34,6 +35,8 @@ pub(super) struct Uids<'a> {
     pub(super) writable: bool,
     /// Read all of the file, whatever is known of it.
     pub(super) full_check: bool,
+    /// Once true, the lock is not waited for any more.
+    pub(super) stop: Option<Arc<AtomicBool>>,
 }
 
 /// What the ledger says.
@@ -118,7 +121,11 @@ impl<'a> Uids<'a> {
             match self.attempt(&loaded, ledger, lock.is_some()) {
                 Attempt::Whole => whole = true,
                 Attempt::Reset => return Ok(None),
-                Attempt::Lock => match take_lock(self.vfs, self.uidlist)? {
+                Attempt::Lock => match take_lock_unless(
+                    self.vfs,
+                    self.uidlist,
+                    &Steps::stopped_by(self.stop.as_deref()),
+                )? {
                     Some(taken) => lock = Some(taken),
                     None => self.writable = false,
                 },

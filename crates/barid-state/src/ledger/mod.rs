@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_types::{ModSeq, Uid, UidValidity};
@@ -85,6 +86,7 @@ pub struct Ledger {
     entries: Option<Vec<LedgerEntry>>,
     pending: Pending,
     lock: Option<Box<dyn File>>,
+    stop: Option<Arc<AtomicBool>>,
     /// The file is not to be appended to but replaced.
     lost: bool,
     /// There is no file, and there must have been one.
@@ -155,6 +157,7 @@ impl Ledger {
             entries: None,
             pending: Pending::default(),
             lock: None,
+            stop: None,
             lost: false,
             is_missing: false,
             damage: None,

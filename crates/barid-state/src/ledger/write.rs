@@ -2,11 +2,11 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use barid_vfs::{
-    File, LockError, LockKind, LockMode, OpenOptions, atomic_replace, create_dir_durable, lock_file,
-};
+use barid_vfs::{File, OpenOptions, atomic_replace, create_dir_durable};
 
 use super::batch::Batch;
 use super::layout::{ENTRY_LEN, HEADER_LEN, Summary, hash, header};
@@ -16,6 +16,7 @@ use crate::aside::keep_aside;
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, COMPACT_FACTOR, COMPACT_SIZE_MIN, ENTRIES_KEPT_MAX};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
+use crate::waiting::wait_for_lock;
 
 impl Ledger {
     /// Takes the lock of this ledger (an open-file-description lock on `<id>.ledger.lock`, which
@@ -38,18 +39,24 @@ impl Ledger {
             }
             result => result.at(&path)?,
         };
-        let lock = (LockKind::Fcntl, LockMode::Exclusive);
-        match lock_file(self.vfs.as_ref(), file.as_ref(), &path, lock, timeout) {
-            Ok(()) => {}
-            Err(LockError::Io { path, source }) => return Err(Error::Io { path, source }),
-            Err(_) => return Err(Error::Locked { path, timeout }),
-        }
+        let place = (self.vfs.as_ref(), file.as_ref(), path.as_path());
+        wait_for_lock(place, timeout, self.stop.as_ref())?;
         self.lock = Some(file);
         let read = self.read_again();
         if read.is_err() {
             self.unlock();
         }
         read
+    }
+
+    /// Sets the flag that ends the wait for a lock with [`Error::Locked`].
+    pub fn set_stop(&mut self, stop: Option<Arc<AtomicBool>>) {
+        self.stop = stop;
+    }
+
+    /// Returns the flag of [`Ledger::set_stop`].
+    pub fn stop(&self) -> Option<&Arc<AtomicBool>> {
+        self.stop.as_ref()
     }
 
     /// Releases the lock. Dropping the ledger does, too.

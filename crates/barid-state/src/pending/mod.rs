@@ -17,18 +17,18 @@ mod layout;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use barid_types::{FlagSet, Keyword, ModSeq, Uid, UidValidity};
-use barid_vfs::{
-    File, LockError, LockKind, LockMode, OpenOptions, Vfs, atomic_replace, create_dir_durable,
-};
+use barid_vfs::{File, OpenOptions, Vfs, atomic_replace, create_dir_durable};
 
 use self::layout::{Header, Identified, Layout};
 use crate::aside::{aside_path, keep_aside};
 use crate::error::{At, Error, Result};
 use crate::limits::{COMMIT_LOCK_TIMEOUT, PENDING_LEN_MAX};
 use crate::modes::{DIR_MODE, FILE_MODE, is_absent, is_denied};
+use crate::waiting::wait_for_lock;
 use crate::{Identity, MessageKey};
 
 /// Flags and keywords to be added to and removed from a message.
@@ -108,6 +108,7 @@ pub struct Pending {
     /// No record gets a lower number.
     sequence_min: u64,
     lock: Option<Box<dyn File>>,
+    stop: Option<Arc<AtomicBool>>,
     poisoned: bool,
 }
 
@@ -142,6 +143,7 @@ impl Pending {
             aside: 0,
             sequence_min: 0,
             lock: None,
+            stop: None,
             poisoned: false,
         };
         pending.read_file()?;
@@ -204,12 +206,8 @@ impl Pending {
             result => result,
         };
         let file = file.at(&path)?;
-        let kind = (LockKind::Fcntl, LockMode::Exclusive);
-        match barid_vfs::lock_file(self.vfs.as_ref(), file.as_ref(), &path, kind, timeout) {
-            Ok(()) => {}
-            Err(LockError::Io { path, source }) => return Err(Error::Io { path, source }),
-            Err(_) => return Err(Error::Locked { path, timeout }),
-        }
+        let place = (self.vfs.as_ref(), file.as_ref(), path.as_path());
+        wait_for_lock(place, timeout, self.stop.as_ref())?;
         self.lock = Some(file);
         let read = self.refresh();
         if read.is_err() {
@@ -226,6 +224,11 @@ impl Pending {
     /// Whether [`Pending::lock`] is held.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Sets the flag that ends the wait for a lock with [`Error::Locked`].
+    pub fn set_stop(&mut self, stop: Option<Arc<AtomicBool>>) {
+        self.stop = stop;
     }
 
     /// Releases the lock. Dropping the journal does, too.

@@ -138,6 +138,14 @@ impl Session {
                     "nothing was changed: run it again when the mailbox is free",
                 ))
             }
+            Err(barid::Error::State(barid::StateError::Locked { path, .. }))
+                if self.is_stopped() =>
+            {
+                Err(WithHint::error(
+                    format!("{}: told to end while waiting for this lock", path.display()),
+                    "nothing was changed: run it again when the mailbox is free",
+                ))
+            }
             changed => Ok(changed?),
         }
     }
