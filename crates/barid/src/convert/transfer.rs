@@ -245,7 +245,10 @@ impl<'a, 't> Transfer<'a, 't> {
             let (read, likeness) = (read.with_text(text), likeness.unwrap_or(digest));
             Ok(Prepared { read, digest, likeness, message_id, is_quoted, rest_size: 0 })
         };
-        read_each(source, (uids, Large::Stream), &make, &mut |source, uid, outcome| {
+        // A file cannot be read on while it is written.
+        let is_same = !source.format().has_message_files() && source.path() == self.target.path();
+        let large = if is_same { Large::Refuse } else { Large::Stream };
+        read_each(source, (uids, large), &make, &mut |source, uid, outcome| {
             self.take(source, uid, outcome)
         })?;
         if self.deviates || !self.is_stopped && self.existing.has_more() {
