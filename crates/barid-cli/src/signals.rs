@@ -47,7 +47,7 @@ pub(crate) fn set_when_told_to_end(stop: &Arc<AtomicBool>) -> io::Result<()> {
 }
 
 /// Returns the signals that ask for an end. One that is ignored, as SIGHUP by `nohup`, stays so.
-fn ending() -> impl Iterator<Item = i32> {
+pub(crate) fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored();
     ENDING.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
 }

@@ -221,7 +221,7 @@ fn what_runs_is_finished_and_who_waits_is_let_go() {
     let mut busy = daemon.connect();
     busy.write_all(first.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(300));
-    send(&daemon.child, Signal::TERM);
+    send(&daemon.child, Signal::HUP);
     assert_eq!(waiting.read(&mut [0; 8]).unwrap(), 0, "it still waits");
     busy.write_all(rest.as_bytes()).unwrap();
     let mut answer = String::new();

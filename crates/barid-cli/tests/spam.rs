@@ -1,8 +1,10 @@
 //! `barid spam`.
 
 use std::path::Path;
+use std::process::Command;
 
 use barid_testkit::peers::Bogofilter;
+use barid_testkit::skip_or_fail;
 
 use crate::support::{World, mbox, parse_lines};
 
@@ -22,6 +24,30 @@ pub(crate) fn taught() -> World {
     assert_eq!(world.ok(&["spam", "train", "--spam", &spam]), "20 messages learned as spam\n");
     assert_eq!(world.ok(&["spam", "train", "--ham", &ham]), "25 messages learned as ham\n");
     world
+}
+
+#[test]
+fn a_compressed_mailbox_is_taught_as_its_messages() {
+    let world = World::new();
+    world.write("box.mbox", mbox(&messages("pills", 3)).as_bytes());
+    let gzip = Command::new("gzip").args(["-k", "box.mbox"]).current_dir(world.path("")).status();
+    if !gzip.is_ok_and(|status| status.success()) {
+        return skip_or_fail("the program `gzip`");
+    }
+    let packed = world.read("box.mbox.gz");
+    let train = ["spam", "train", "--spam"];
+    let run = world.run_with_input(&train, &packed);
+    assert_eq!((run.code, &run.stdout[..]), (0, &b"3 messages learned as spam\n"[..]));
+    let again = world.json(&[&train[..], &["box.mbox.gz"]].concat());
+    assert_eq!((&again[0]["messages"], &again[0]["already"]), (&3.into(), &3.into()));
+    assert!(world.ok(&["spam", "dump"]).contains("\npills 3 0 "));
+
+    // Compressed, and no mailbox.
+    world.write("one.eml.gz", &packed[..packed.len() / 2]);
+    let run = world.run(&[&train[..], &["one.eml.gz"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("one.eml.gz"), "{}", run.stderr);
+    let run = world.run_with_input(&train, &packed[..packed.len() / 2]);
+    assert!(run.code == 2 && run.stderr.contains("standard input"), "{}", run.stderr);
 }
 
 #[test]

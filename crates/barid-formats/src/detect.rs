@@ -284,13 +284,18 @@ fn is_mmdf(head: &[u8]) -> bool {
 /// do no harm, and NULs neither), or with the magic number of a compression, whose content is
 /// looked at later.
 fn is_mbox(head: &[u8]) -> bool {
+    let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
+    is_empty || is_compressed(head) || starts_with_from_line(head)
+}
+
+/// Returns `true` if a file begins with the magic number of a compression that mailboxes are read
+/// in: gzip, zstd, bzip2, xz.
+pub fn is_compressed(head: &[u8]) -> bool {
     const GZIP: &[u8] = b"\x1f\x8b";
     const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
     const BZIP2: &[u8] = b"BZh";
     const XZ: &[u8] = b"\xfd7zXZ\0";
-    let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
-    let is_compressed = [GZIP, ZSTD, BZIP2, XZ].iter().any(|magic| head.starts_with(magic));
-    is_empty || is_compressed || starts_with_from_line(head)
+    [GZIP, ZSTD, BZIP2, XZ].iter().any(|magic| head.starts_with(magic))
 }
 
 /// As c-client tests it: leading white space may only be whole lines.

@@ -14,11 +14,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, bail};
 use barid_bench::{Report, Screen};
 use clap::{Args, Subcommand};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,7 +89,8 @@ fn measure<Results>(
     context: &mut Context,
     bench: impl FnOnce(&mut dyn Screen, &AtomicBool) -> anyhow::Result<Report<Results>>,
 ) -> anyhow::Result<Outcome> {
-    let stop = stop_signal().context("signals cannot be caught")?;
+    let stop: Arc<AtomicBool> = Arc::default();
+    signals::set_when_told_to_end(&stop).context("signals cannot be caught")?;
     let report = bench(&mut Terminal::new(context), &stop)?;
     if context.global.json {
         report.json_lines.iter().try_for_each(|line| context.out.line(line))?;
@@ -102,16 +103,6 @@ fn measure<Results>(
         return Ok(Outcome::Incomplete);
     }
     Ok(Outcome::Done)
-}
-
-/// Returns a flag that the first SIGINT or SIGTERM sets; the second one ends the program at once.
-fn stop_signal() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 /// Lines on standard output, and the current activity on standard error, if that is a terminal.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barid::vfs::{FileType, MemVfs, OpenOptions, OsVfs, Vfs as _};
-use barid::{Mailbox, MailboxSpec, Uid};
+use barid::{Mailbox, MailboxSpec, Uid, is_compressed};
 
 use crate::context::{Context, parse_spec};
 use crate::exit::WithHint;
@@ -44,8 +44,8 @@ pub(super) fn inputs(names: &[OsString]) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Whether a name is that of a file with one message. A file that begins with a From_ line is one
-/// if no second follows.
+/// Returns `true` if a name is that of a file with one message. A file that begins with a From_
+/// line is one if no second follows. A compressed file is a mailbox.
 fn is_message(name: &OsStr) -> anyhow::Result<bool> {
     let spec = parse_spec(name);
     if spec.format.is_some() {
@@ -56,14 +56,15 @@ fn is_message(name: &OsStr) -> anyhow::Result<bool> {
     if metadata.file_type != FileType::File || metadata.size == 0 {
         return Ok(false);
     }
-    let mut head = [0; 5];
+    let mut head = [0; 6];
     let read = OsVfs.open(&spec.path, OpenOptions::READ);
     let len = read.and_then(|file| file.read_full_at(&mut head, 0)).map_err(at)?;
-    match &head[..len] {
-        b"From " if metadata.size <= ONE_MESSAGE_LEN_MAX => one_from_line(&spec.path).map_err(at),
-        b"From " | b"*mbx*" | b"\x01\x01\x01\x01\n" => Ok(false),
-        _ => Ok(true),
+    let head = &head[..len];
+    if head.starts_with(b"From ") && metadata.size <= ONE_MESSAGE_LEN_MAX {
+        return one_from_line(&spec.path).map_err(at);
     }
+    let marks: [&[u8]; 3] = [b"From ", b"*mbx*", b"\x01\x01\x01\x01\n"];
+    Ok(!is_compressed(head) && !marks.iter().any(|mark| head.starts_with(mark)))
 }
 
 fn one_from_line(path: &Path) -> io::Result<bool> {
@@ -83,15 +84,16 @@ pub(super) enum FromStdin {
     Mbox(Box<Mailbox>),
 }
 
-/// Reads standard input: an mbox if it begins with a From_ line, and another message follows; one
-/// message else.
+/// Reads standard input: an mbox if it is compressed, or begins with a From_ line and another
+/// message follows; one message else.
 pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
     let bytes = read_all_of_stdin(context)?;
     if bytes.is_empty() {
         let hint = "a message is a header, a blank line and a body";
         return Err(WithHint::error("standard input: empty, and no message", hint));
     }
-    if !bytes.starts_with(b"From ") || !one_more_follows(&bytes) {
+    let is_mbox = bytes.starts_with(b"From ") && one_more_follows(&bytes);
+    if !is_mbox && !is_compressed(&bytes) {
         return Ok(FromStdin::Message(bytes));
     }
     let memory = MemVfs::new();
@@ -100,11 +102,12 @@ pub(super) fn read_stdin(context: &Context) -> anyhow::Result<FromStdin> {
     let spec = MailboxSpec::parse("mbox:/standard-input");
     let options = barid::OpenOptions::new(None, "/state".into());
     let options = barid::OpenOptions { read_only: true, ..options };
-    Ok(match Mailbox::open_in(Arc::new(memory), &spec, &options) {
-        Ok(mailbox) if mailbox.len() > 1 => FromStdin::Mbox(Box::new(mailbox)),
+    match Mailbox::open_in(Arc::new(memory), &spec, &options) {
+        Ok(mailbox) if mailbox.len() > 1 || !is_mbox => Ok(FromStdin::Mbox(Box::new(mailbox))),
+        Err(error) if !is_mbox => Err(anyhow::Error::new(error).context("standard input")),
         // What looks like a From_ line of another message is a line of this one.
-        _ => FromStdin::Message(bytes),
-    })
+        _ => Ok(FromStdin::Message(bytes)),
+    }
 }
 
 fn read_all_of_stdin(context: &Context) -> anyhow::Result<Vec<u8>> {

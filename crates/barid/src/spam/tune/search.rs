@@ -34,7 +34,7 @@ const FISHER: Grid = Grid {
 /// Both factors together would only move the cut-offs.
 const BALANCE: Grid = Grid {
     robs: &[1.0, 0.5, 2.0, 4.0],
-    min_dev: &[0.3, 0.1, 0.2, 0.35, 0.4],
+    min_dev: &[0.35, 0.1, 0.2, 0.3, 0.4],
     esf: &[(1.0, 2.0), (1.0, 1.0), (1.0, 1.5), (1.0, 3.0)],
     robs_range: (0.05, 50.0),
     esf_range: (0.2, 5.0),

@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,7 +22,6 @@ use barid::bayes::Status;
 use barid::spam::remote::socket_of;
 use barid::spam::{Asker, Classified, Filter, SpamOptions};
 use clap::{Args, ValueHint};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::ScoringArgs;
 use super::damage::{WAY_OUT, in_words};
@@ -30,6 +29,7 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::escape::visible;
 use crate::output::number::size;
+use crate::signals;
 
 use milter::{Rules, Verdict};
 use serve::{Busy, Turns};
@@ -45,8 +45,8 @@ Examples:
 Mail that comes through the milter gets the field X-Bogosity at the end of its header; one that the
 sender put there is taken out. A message that cannot be judged passes without one.
 
-SIGTERM ends it: what runs is finished, at most 20 seconds long. Start it again after `barid spam
-tune --save`.";
+SIGTERM or SIGHUP ends it: what runs is finished, at most 20 seconds long. Start it again after
+`barid spam tune --save`.";
 
 /// Serve programs and mail servers, with the word list open
 #[derive(Debug, Args)]
@@ -191,12 +191,9 @@ fn listen(context: &Context, args: &DaemonArgs) -> anyhow::Result<Vec<Listener>>
 /// What can be read from once a signal asks for an end; the second one ends the program at once.
 fn end_on_signal() -> anyhow::Result<UnixStream> {
     let (end, told) = UnixStream::pair().context("a pair of sockets")?;
-    let is_told: Arc<AtomicBool> = Arc::default();
-    for signal in [SIGINT, SIGTERM] {
-        let at = "signals cannot be caught";
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_told))
-            .context(at)?;
-        signal_hook::flag::register(signal, Arc::clone(&is_told)).context(at)?;
+    let at = "signals cannot be caught";
+    signals::set_when_told_to_end(&Arc::default()).context(at)?;
+    for signal in signals::ending() {
         signal_hook::low_level::pipe::register(signal, told.try_clone()?).context(at)?;
     }
     Ok(end)
