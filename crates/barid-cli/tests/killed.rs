@@ -96,6 +96,7 @@ fn check(world: &World, spec: &str, expected: &[String], what: &str) {
 
 /// Ends a program until that came before its end often enough, each time in a new world; then
 /// `check` gets the world.
+#[expect(clippy::print_stdout, reason = "how often it was ended in time is worth a look")]
 fn end_often(
     what: &str,
     ends: &[End],

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use barid::fetch::{FetchItem, FetchItems, Fetched, NumberSet, Partial};
+use barid::fetch::{FetchItem, FetchItems, Fetched, NumberSet};
 use barid::message::{decode_plain, decode_words, file_name, media_type, numbered_parts};
 use barid::{Address, BodyStructure, Envelope, Mailbox, Uid};
 use clap::{Args, ValueHint};

@@ -119,8 +119,8 @@ impl Written {
         file.sync_all().map_err(at())
     }
 
-    /// Creates an empty file beside it unless one exists, readable for its owner only, for a library
-    /// to write to.
+    /// Creates an empty file beside it unless one exists, readable for its owner only, for a
+    /// library to write to.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -70,9 +70,11 @@ impl Sample {
         let xstatus = letters.filter(|(bit, _)| number >> (bit + 1) & 3 == 3);
         Self {
             message,
-            status: if number % 3 == 0 { "" } else { "RO" },
+            status: if number.is_multiple_of(3) { "" } else { "RO" },
             xstatus: xstatus.map(|(_, letter)| letter).collect(),
-            keywords: (0..KEYWORDS.len()).filter(|bit| number % (*bit as u64 + 2) == 0).collect(),
+            keywords: (0..KEYWORDS.len())
+                .filter(|bit| number.is_multiple_of(*bit as u64 + 2))
+                .collect(),
         }
     }
 
