@@ -1,13 +1,17 @@
 //! Appending messages.
 //!
-//! **Order of writing**, all locks held: (1) the last UID in the header of the file, and everything
-//! behind the end of the file but the first line, whose place holds zeros; `fdatasync`. (2) The
-//! first line, `fsync`: the commit point. A crash before leaves what is no message behind the end;
-//! the next change cuts it off (`repair.rs`). UIDs that were raised and not used are wasted.
+//! **Order of writing**, with all locks held:
 //!
-//! Lines are c-client's byte for byte. Like it, an append keeps the time of the last change, by
-//! which others tell changes of flags from new mail, and sets the time of the last reading to a
-//! second ago, by which they tell that there is new mail.
+//! 1. The last UID in the header of the file, and all new bytes except the first line, whose place
+//!    holds zeros; `fdatasync`.
+//! 2. The first line; `fsync`. This is the commit point.
+//!
+//! A crash before the commit point leaves bytes behind the end that are not a message; the next
+//! change cuts them off (`repair.rs`). UIDs that were reserved but not used are lost.
+//!
+//! Lines are byte for byte those of c-client. As in c-client, an append keeps the modification
+//! time, by which other programs tell flag changes from new mail, and sets the access time to one
+//! second ago, by which they detect new mail.
 
 use barid_message::CrlfPieces;
 use barid_types::{InternalDate, Uid};
@@ -20,7 +24,7 @@ use super::{MbxMailbox, date};
 use crate::given::{GivenUids, given_uids};
 use crate::{Error, NewMessage, Result, SyncFigures};
 
-/// Refuses what cannot be appended.
+/// Rejects messages that cannot be appended.
 pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result<()> {
     match messages.iter().any(|message| text_of(message).is_empty()) {
         true => {
@@ -31,10 +35,10 @@ pub(super) fn check(mailbox: &MbxMailbox, messages: &[NewMessage<'_>]) -> Result
     }
 }
 
-/// Bytes that messages take.
+/// Returns the number of bytes that the messages take in the file.
 ///
 /// # Errors
-/// Those of reading large messages.
+/// Errors of reading large messages.
 pub(super) fn len_of(messages: &[NewMessage<'_>]) -> Result<u64> {
     let len = |message: &NewMessage<'_>| {
         let size = message.crlf_size_from(text_of(message))?;
@@ -43,13 +47,13 @@ pub(super) fn len_of(messages: &[NewMessage<'_>]) -> Result<u64> {
     messages.iter().map(len).sum()
 }
 
-/// The bytes that are stored of a message, without the rest of a large one.
+/// Returns the bytes of a message that are in memory, without the rest of a large one.
 fn text_of<'a>(message: &NewMessage<'a>) -> &'a [u8] {
     let stored = message.stored.and_then(|stored| stored.bytes.get(stored.separator_len..));
     stored.unwrap_or(message.bytes)
 }
 
-/// The line before a message.
+/// Returns the line before a message.
 fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: InternalDate) -> String {
     let (date, day) = match message.internal_date {
         Some(date) => (date, date::Day::Spaced),
@@ -59,11 +63,10 @@ fn line(message: &NewMessage<'_>, size: u64, keywords: u32, uid: u32, now: Inter
     format!("{date},{size};{keywords:08x}{:04x}-{uid:08x}\r\n", bits_of(message.flags))
 }
 
-/// Appends messages at `end`, which is the end of the file, with UIDs above `uid_last`;
-/// gives their UIDs. Costs two barriers.
+/// Appends messages at `end`, which is the end of the file, with UIDs above `uid_last`, and returns
+/// their UIDs. Costs two barriers.
 ///
-/// # Errors
-/// The file is then as it was, but that UIDs may be wasted.
+/// # Errors The file is unchanged; some UIDs may have been used up.
 pub(super) fn append(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,
@@ -82,7 +85,8 @@ pub(super) fn append(
     match writer.write(header, &given, messages, now) {
         Ok(()) => {}
         Err(error) => {
-            // The error is what matters; what cannot be cut back now is for the next change.
+            // The first error matters; bytes that cannot be cut off now are left to the next
+            // change.
             let _ = locks.file.set_len(end).and_then(|()| locks.file.sync_all());
             return Err(error);
         }
@@ -93,18 +97,18 @@ pub(super) fn append(
     Ok(given.uids)
 }
 
-/// Keeps the time of the last change. What fails here is no more than a look at all flags.
+/// Keeps the modification time. A failure only makes other programs read all flags again.
 pub(super) fn keep_times(mailbox: &MbxMailbox, locks: &WriteLocks, modified: Timestamp) {
     const SECOND: i64 = 1_000_000_000;
     let accessed = Timestamp { unix_nanos: mailbox.vfs.now().unix_nanos.saturating_sub(SECOND) };
     let _ = locks.file.set_times(accessed, modified);
 }
 
-/// Writes behind the end of a file.
+/// A writer behind the end of a file.
 struct Writer<'a> {
     mailbox: &'a MbxMailbox,
     file: &'a dyn File,
-    /// Where `out` belongs.
+    /// Offset in the file at which `out` belongs.
     offset: u64,
     out: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Making an empty mailbox: the header, as c-client makes it.
+//! Creation of an empty mailbox: the header, as c-client writes it.
 
 use std::path::Path;
 

@@ -8,15 +8,15 @@ use jiff::tz::Offset;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The years that c-client can read: a line with another one makes it refuse the whole mailbox.
+/// Years that c-client can read. A line with another year makes it refuse the whole mailbox.
 const YEARS: std::ops::RangeInclusive<i16> = 1970..=2097;
 /// The last second of those years.
 const LAST: i64 = 4_039_372_799;
-/// Minutes of the furthest zone written.
+/// Exclusive limit of a zone that is written, in minutes.
 const ZONE_MAX: i16 = 24 * 60;
 
-/// Reads a date; `None` where c-client would refuse it. (c-client reads a few forms more, which no
-/// program writes.)
+/// Parses a date. Returns `None` if c-client would refuse it. (c-client reads a few more forms,
+/// which no program writes.)
 pub(super) fn parse(text: &[u8]) -> Option<InternalDate> {
     let text = std::str::from_utf8(text).ok()?.trim_start_matches(' ');
     let (date, rest) = text.split_once(' ')?;
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &[u8]) -> Option<InternalDate> {
     if date.next().is_some() || time.next().is_some() || !YEARS.contains(&year) {
         return None;
     }
-    // What c-client lets pass is brought to a day and second that there are.
+    // Days and seconds that c-client accepts but that do not exist become the nearest ones that do.
     let (second, day) = (second.min(59), day.clamp(1, 31));
     let civil = (0..4).find_map(|less| {
         let day = (day - less) as i8;
@@ -52,7 +52,7 @@ fn number(digits: &str, len: std::ops::RangeInclusive<usize>) -> Option<i16> {
     sound.then(|| digits.parse().ok())?
 }
 
-/// Minutes east of UTC; 0 for what is no zone, as at c-client.
+/// Returns the minutes east of UTC; 0 if the text is not a zone, as in c-client.
 fn zone_minutes(zone: &str) -> i16 {
     let (sign, digits) = match zone.as_bytes() {
         [b'-', digits @ ..] => (-1, digits),
@@ -66,7 +66,7 @@ fn zone_minutes(zone: &str) -> i16 {
     sign * minutes.unwrap_or(0)
 }
 
-/// How the day of a date is filled up to two characters.
+/// Padding of the day of a date to two characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Day {
     /// With a space: a date that was given.
@@ -75,7 +75,8 @@ pub(super) enum Day {
     Zeroed,
 }
 
-/// The date as c-client writes it; what it could not read again is brought into its years.
+/// Formats a date as c-client does. A date that c-client could not read again is moved into its
+/// years.
 pub(super) fn format(date: InternalDate, day: Day) -> String {
     let zone = if date.zone_minutes.unsigned_abs() < ZONE_MAX.unsigned_abs() {
         date.zone_minutes

@@ -1,9 +1,9 @@
-//! Taking expunged messages out.
+//! Removal of expunged messages.
 //!
-//! If no other session has the mailbox open, what follows moves down over them, and over those that
-//! were hidden before; through the journal, so that a crash leaves all of it or nothing. Else, or
-//! if more would move than a journal should hold, they are hidden: their line says that they are
-//! expunged, and their bytes go with the next expunge that can move.
+//! If no other session has the mailbox open, the messages that follow move down over the expunged
+//! ones, and over those that were hidden before. The journal makes this all or nothing after a
+//! crash. Otherwise, or if more would move than a journal should hold, the messages are hidden:
+//! their line marks them as expunged, and the next expunge that can move removes their bytes.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,22 @@ use super::lock::WriteLocks;
 use crate::redo::{Change, FileChange};
 use crate::{Error, Result, Shift, SyncFigures};
 
-/// Which stretches of the file stay, and where.
+/// The stretches of the file that stay, and their new offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slide {
-    /// What moves, in the order of the file.
+    /// Stretches that move, in file order.
     pub(super) shifts: Vec<Shift>,
-    /// Where the first byte goes away.
+    /// Offset of the first byte that is removed.
     from: u64,
-    /// The size of the file before and afterwards.
+    /// Size of the file before the move.
     size: u64,
-    /// See `size`.
+    /// Size of the file after the move.
     pub(super) new_size: u64,
 }
 
 impl Slide {
-    /// Plans to take out what is hidden and what is in `expunge`, which ascends; `None` if that
-    /// would move too much.
+    /// Plans the removal of hidden messages and of those in `expunge`, which ascends. Returns
+    /// `None` if too much would move.
     pub(super) fn plan(records: &[Record], end: u64, expunge: &[Uid]) -> Option<Self> {
         let expunge: BTreeSet<u32> = expunge.iter().map(|uid| uid.get()).collect();
         let goes = |record: &&Record| record.is_hidden() || expunge.contains(&record.uid);
@@ -53,7 +53,7 @@ impl Slide {
         (slide.new_size - from <= SLIDE_LEN_MAX).then_some(slide)
     }
 
-    /// Where a message will be that is at `offset`.
+    /// Returns the new offset of a message that is now at `offset`.
     pub(super) fn new_offset(&self, offset: u64) -> u64 {
         let after = self.shifts.partition_point(|shift| shift.old_offset <= offset);
         match after.checked_sub(1).map(|at| self.shifts[at]) {
@@ -64,12 +64,12 @@ impl Slide {
         }
     }
 
-    /// Bytes that move.
+    /// Returns the number of bytes that move.
     pub(super) fn bytes_moved(&self) -> u64 {
         self.shifts.iter().map(|shift| shift.len).sum()
     }
 
-    /// Moves and cuts; all is durable when this returns. Wants the session lock exclusively.
+    /// Moves and cuts; everything is durable on return. Requires the exclusive session lock.
     pub(super) fn run(
         &self,
         mailbox: &MbxMailbox,
@@ -78,7 +78,7 @@ impl Slide {
     ) -> Result<()> {
         let at = || Error::at(&mailbox.path);
         if self.shifts.is_empty() {
-            // A cut happens or does not.
+            // A cut is atomic, so it needs no journal.
             let cut = locks.file.set_len(self.new_size).and_then(|()| locks.file.sync_all());
             figures.barriers += 1;
             return cut.map_err(at());

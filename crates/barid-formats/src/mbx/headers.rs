@@ -1,4 +1,4 @@
-//! Reading the headers of new messages, on several threads.
+//! Reading of the headers of new messages, on several threads.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -16,7 +16,7 @@ use super::scan::{damaged, told};
 use super::{MbxMailbox, date};
 use crate::{Error, Location, Result, ScanContext, ScanSink, ScannedMessage, Sinks};
 
-/// Hands messages to sinks, chunk by chunk. Returns the bytes read.
+/// Hands messages to sinks, chunk by chunk. Returns the number of bytes read.
 pub(super) fn hand_out(
     mailbox: &MbxMailbox,
     file: &dyn File,
@@ -67,15 +67,15 @@ pub(super) fn hand_out(
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One thread's tools.
+/// The file and buffers of one thread.
 struct Reader<'a> {
     mailbox: &'a MbxMailbox,
     file: &'a dyn File,
     slots: &'a Slots,
     window: Vec<u8>,
-    /// Where the window starts.
+    /// Offset in the file at which the window starts.
     offset: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     read: u64,
 }
 
@@ -110,7 +110,7 @@ impl Reader<'_> {
         sink.message(&message).map_err(Error::Sink)
     }
 
-    /// The date and the header of a message.
+    /// Returns the date and the header of a message.
     fn head(&mut self, record: &Record) -> Result<(InternalDate, &[u8])> {
         let line_len = usize::from(record.line_len);
         let most = record.size.min(HEADER_LEN_LIMIT as u64) as usize + line_len;
@@ -135,7 +135,7 @@ impl Reader<'_> {
         Ok((date, &self.window[at + line_len..at + line_len + len]))
     }
 
-    /// Makes the window hold `want` bytes of a record.
+    /// Fills the window with at least `want` bytes of a record, if the file has them.
     fn fill(&mut self, record: &Record, want: usize) -> Result<()> {
         let end = record.offset + want as u64;
         let is_held = self.offset <= record.offset && end <= self.offset + self.window.len() as u64;
@@ -156,7 +156,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where a header ends, its blank line included.
+/// Returns the length of a header with its blank line, or `None` if the header does not end.
 fn header_end(text: &[u8]) -> Option<usize> {
     let blank = |at: usize| match &text[at..] {
         [b'\n', ..] => Some(at + 1),

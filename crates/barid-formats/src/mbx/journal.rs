@@ -1,5 +1,5 @@
-//! The redo journal of an mbx, `.NAME.barid-journal` beside it: for what a crash could leave half
-//! written, which is bytes on both sides of the edge of a sector, and messages that are moved.
+//! The redo journal of an mbx, `.NAME.barid-journal` beside it. It covers writes that a crash could
+//! leave incomplete: bytes on both sides of a sector boundary, and moved messages.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use super::lock::{WriteLocks, wait_exclusive};
 use crate::redo::{self, Change, Found, Place};
 use crate::{Error, Recovered, Result, SyncContext, SyncFigures, Unfinished};
 
-/// Whether a change was begun and not finished.
+/// Returns `true` if a change was begun and not finished.
 pub(super) fn is_unfinished(mailbox: &MbxMailbox) -> Result<bool> {
     Ok(unfinished(mailbox)?.is_some())
 }
 
-/// Whether that moves messages, so that what stands where cannot be told.
+/// Returns `true` if an unfinished change moves messages, so that offsets cannot be trusted.
 pub(super) fn is_half_moved(mailbox: &MbxMailbox) -> Result<bool> {
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(Error::at(&mailbox.path))?;
     Ok(redo::summary(&*mailbox.vfs, &Place::beside(&path))?.resizes)
 }
 
-/// What is said where a mailbox is half moved.
+/// Returns the error for a mailbox whose messages are half moved.
 pub(super) fn unfinished_error(mailbox: &MbxMailbox) -> Error {
     let journal = Place::beside(&mailbox.path).journal().to_owned();
     let what = "messages are half moved".to_owned();
@@ -45,7 +45,7 @@ pub(super) fn recover(mailbox: &MbxMailbox, context: &mut SyncContext<'_>) -> Re
     recover_locked(mailbox, &locks, context)
 }
 
-/// Completes what was begun. While messages are moved, no session may have the mailbox open.
+/// Completes an unfinished change. While messages move, no other session may have the mailbox open.
 pub(super) fn recover_locked(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,
@@ -68,7 +68,7 @@ pub(super) fn recover_locked(
     recovered
 }
 
-/// Makes a change through the journal.
+/// Applies a change through the journal.
 pub(super) fn apply(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,
@@ -82,7 +82,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The name of the mailbox in its folder.
+/// Returns the name of the mailbox in its folder.
 pub(super) fn file_name(path: &Path) -> &[u8] {
     use std::os::unix::ffi::OsStrExt;
     path.file_name().unwrap_or_default().as_bytes()

@@ -1,91 +1,91 @@
-//! The bytes of the file: its header, the line before each message, and the limits.
+//! The byte layout of the file (its header and the line before each message) and the limits.
 //!
-//! Sizes, places and the meaning of each bit are c-client's (`mbx.c`); numbers are hexadecimal but
-//! for the size of a message.
+//! Sizes, offsets and the meaning of each bit are those of c-client (`mbx.c`). Numbers are
+//! hexadecimal, except the size of a message.
 
 use std::time::Duration;
 
 use barid_types::{Flag, FlagSet, Keyword, KeywordTable};
 
-/// Bytes of the header of the file.
+/// Length of the file header in bytes.
 pub(super) const HEADER_LEN: u64 = 2048;
-/// What a file begins with.
+/// First bytes of a file.
 pub(super) const MAGIC: &[u8; 7] = b"*mbx*\r\n";
-/// Where the UIDVALIDITY stands.
+/// Offset of the UIDVALIDITY.
 pub(super) const UIDVALIDITY_OFFSET: u64 = 7;
-/// Where the last UID stands.
+/// Offset of the last UID.
 pub(super) const UID_LAST_OFFSET: u64 = 15;
-/// Where the names of the keywords begin.
+/// Offset of the first keyword name.
 const NAMES_OFFSET: usize = 25;
-/// Where the process id of the last one stands who changed flags.
+/// Offset of the id of the process that changed flags last.
 pub(super) const PID_OFFSET: u64 = 2038;
-/// Keywords of a mailbox.
+/// Maximum number of keywords in a mailbox.
 pub(super) const KEYWORDS_MAX: usize = 30;
-/// Bytes of the name of a keyword.
+/// Maximum length of a keyword name in bytes.
 pub(super) const KEYWORD_LEN_MAX: usize = 50;
-/// Bytes in which the line before a message must end, its CRLF included.
+/// Maximum length of the line before a message in bytes, CRLF included.
 pub(super) const LINE_LEN_MAX: usize = 64;
-/// Bytes from the flags of a line to its end, and those of flags, `-` and UID.
+/// Bytes from the keywords and flags of a line to its end.
 pub(super) const STATUS_FROM_END: u64 = 23;
-/// See [`STATUS_FROM_END`].
+/// Bytes from the UID of a line to its end.
 pub(super) const UID_FROM_END: u64 = 10;
 
-/// Bytes read at once while small messages are walked over.
+/// Bytes read at once while walking over small messages.
 pub(super) const WALK_READ_LEN: usize = 16 * 1024;
-/// Messages of fewer bytes count as small then.
+/// Messages shorter than this many bytes are small for the walk.
 pub(super) const WALK_SMALL_LEN: u64 = 4 * 1024;
-/// Bytes of headers read at once where messages are small, and where they are not.
+/// Bytes of headers read at once if messages are small.
 pub(super) const HEADERS_READ_LEN: usize = 128 * 1024;
-/// See [`HEADERS_READ_LEN`].
+/// Bytes of a header read at first if messages are not small.
 pub(super) const HEADER_READ_LEN: usize = 8 * 1024;
-/// Messages of fewer bytes are small for the reading of headers.
+/// Messages shorter than this many bytes are small for the reading of headers.
 pub(super) const HEADERS_SMALL_LEN: u64 = 16 * 1024;
-/// The longest header handed to a sink; what is longer is cut there and the rest counts as body.
+/// Maximum length of a header handed to a sink. A longer one is cut there; the rest counts as body.
 pub(super) const HEADER_LEN_LIMIT: usize = 1024 * 1024;
-/// Messages of one chunk at least.
+/// Minimum number of messages in a chunk.
 pub(super) const CHUNK_MESSAGES_MIN: usize = 256;
-/// Chunks for each thread.
+/// Number of chunks per thread.
 pub(super) const CHUNKS_PER_THREAD: usize = 8;
-/// Lines behind damage that are followed in search of whole messages.
+/// Maximum number of lines followed behind damage in search of whole messages.
 pub(super) const RESYNC_WALKED_MAX: usize = 1 << 20;
-/// Bytes behind damage that are searched at once.
+/// Bytes searched at once behind damage.
 pub(super) const RESYNC_READ_LEN: usize = 256 * 1024;
-/// How long a file that ends in the middle of a message is watched for growing on where no lock
-/// can be taken, and how often.
+/// Pause between two reads of a file that ends in the middle of a message, if no lock can be taken:
+/// it may still be growing.
 pub(super) const GROWTH_PAUSE: Duration = Duration::from_millis(20);
-/// See [`GROWTH_PAUSE`].
+/// Number of such reads.
 pub(super) const GROWTH_TRIES: u32 = 5;
-/// Bytes written at once when messages are appended.
+/// Bytes written at once by an append.
 pub(super) const WRITE_LEN: usize = 1024 * 1024;
-/// Bytes that a compaction moves at most; of more, messages are hidden.
+/// Maximum number of bytes that a compaction moves. If more would move, messages are hidden.
 pub(super) const SLIDE_LEN_MAX: u64 = 64 << 20;
 /// Bytes of a torn end copied at once.
 pub(super) const COPY_LEN: usize = 256 * 1024;
-/// What a disk writes whole or not at all.
+/// Length of a sector, which a disk writes whole or not at all.
 pub(super) const SECTOR_LEN: u64 = 512;
-/// The first and the longest pause between two tries of a lock.
+/// First pause between two attempts to take a lock.
 pub(super) const LOCK_PAUSE_MIN: Duration = Duration::from_millis(2);
-/// See [`LOCK_PAUSE_MIN`].
+/// Longest pause between two attempts to take a lock.
 pub(super) const LOCK_PAUSE_MAX: Duration = Duration::from_millis(100);
-/// How often the lock file is tried while others create and remove it.
+/// Maximum number of attempts at the lock file while other programs create and remove it.
 pub(super) const LOCK_FILE_TRIES: u32 = 64;
 
-/// The flags of a line.
+/// Flag bit: \Seen.
 pub(super) const SEEN: u16 = 0x1;
-/// See [`SEEN`].
+/// Flag bit: \Deleted.
 pub(super) const DELETED: u16 = 0x2;
-/// See [`SEEN`].
+/// Flag bit: \Flagged.
 pub(super) const FLAGGED: u16 = 0x4;
-/// See [`SEEN`].
+/// Flag bit: \Answered.
 pub(super) const ANSWERED: u16 = 0x8;
-/// A session has seen the message; without it, it is \Recent.
+/// Flag bit: a session has seen the message. Without it, the message is \Recent.
 pub(super) const OLD: u16 = 0x10;
-/// See [`SEEN`].
+/// Flag bit: \Draft.
 pub(super) const DRAFT: u16 = 0x20;
-/// The message is expunged, and only its bytes are still there.
+/// Flag bit: the message is expunged, and only its bytes are still there.
 pub(super) const EXPUNGED: u16 = 0x8000;
 
-/// The date of what is hidden because it is no message.
+/// Date in the line of a hidden hole.
 const HIDDEN_DATE: &str = " 1-Jan-1970 00:00:00 +0000";
 
 const FLAGS: [(Flag, u16); 5] = [
@@ -96,14 +96,14 @@ const FLAGS: [(Flag, u16); 5] = [
     (Flag::Draft, DRAFT),
 ];
 
-/// The flags that the bits of a line stand for.
+/// Returns the flags that the bits of a line stand for.
 pub(super) fn flags_of(bits: u16) -> FlagSet {
     let recent = if bits & OLD == 0 { FlagSet::EMPTY.with(Flag::Recent) } else { FlagSet::EMPTY };
     let set = FLAGS.iter().filter(|(_, bit)| bits & bit != 0);
     set.fold(recent, |flags, (flag, _)| flags.with(*flag))
 }
 
-/// The bits of flags, but for [`OLD`].
+/// Returns the bits of flags, without [`OLD`].
 pub(super) fn bits_of(flags: FlagSet) -> u16 {
     let set = FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
     set.fold(0, |bits, (_, bit)| bits | bit)
@@ -114,14 +114,14 @@ pub(super) fn bits_of(flags: FlagSet) -> u16 {
 pub(super) struct Header {
     pub(super) uidvalidity: u32,
     pub(super) uid_last: u32,
-    /// The names of the keywords, up to the first empty line.
+    /// Names of the keywords, up to the first empty line.
     pub(super) names: Vec<Vec<u8>>,
-    /// The process that changed flags last; 0 if none is named.
+    /// Process that changed flags last; 0 if none is named.
     pub(super) pid: u32,
 }
 
 impl Header {
-    /// Reads the first [`HEADER_LEN`] bytes of a file; `None` if it is no mbx.
+    /// Parses the first [`HEADER_LEN`] bytes of a file. Returns `None` if it is not an mbx.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEADER_LEN as usize)?;
         let is_mbx = is_mbx(bytes);
@@ -143,7 +143,7 @@ impl Header {
         Some(Self { uidvalidity, uid_last, names, pid })
     }
 
-    /// The header as c-client writes it.
+    /// Returns the header as c-client writes it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN as usize);
         bytes.extend_from_slice(MAGIC);
@@ -159,13 +159,13 @@ impl Header {
         bytes
     }
 
-    /// The bit of a keyword.
+    /// Returns the number of the bit of a keyword.
     pub(super) fn slot(&self, keyword: &Keyword) -> Option<u32> {
         let is_it = |name: &Vec<u8>| name.eq_ignore_ascii_case(keyword.as_str().as_bytes());
         self.names.iter().position(is_it).map(|slot| slot as u32)
     }
 
-    /// Adds a keyword; `false` if there is no room for it, or it is too long.
+    /// Adds a keyword. Returns `false` if it is too long or there is no room for it.
     pub(super) fn add(&mut self, keyword: &Keyword) -> bool {
         if self.slot(keyword).is_some() {
             return true;
@@ -178,7 +178,7 @@ impl Header {
         fits
     }
 
-    /// Which slot of `table` each bit stands for; names that are not there yet are added.
+    /// Returns the slot in `table` of each keyword bit, adding names that the table lacks.
     pub(super) fn slots(&self, table: &mut KeywordTable) -> Slots {
         let mut slots = Slots([None; KEYWORDS_MAX]);
         for (bit, name) in self.names.iter().enumerate() {
@@ -190,7 +190,7 @@ impl Header {
     }
 }
 
-/// Whether bytes are those of a file's beginning, as c-client judges.
+/// Returns `true` if `bytes` begin a file that c-client accepts as an mbx.
 pub(crate) fn is_mbx(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER_LEN as usize
         && bytes.starts_with(MAGIC)
@@ -198,12 +198,12 @@ pub(crate) fn is_mbx(bytes: &[u8]) -> bool {
         && &bytes[23..25] == b"\r\n"
 }
 
-/// The slot of the table of keywords that each bit stands for.
+/// The slot in the table of keywords of each bit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots([Option<u32>; KEYWORDS_MAX]);
 
 impl Slots {
-    /// The mask of the table for the bits of a line. Bits without a name stand for nothing.
+    /// Returns the mask for the keyword bits of a line. Bits without a name are ignored.
     pub(super) fn mask(&self, bits: u32) -> u64 {
         let named = |bit: &usize| bits >> bit & 1 == 1;
         let slots = (0..KEYWORDS_MAX).filter(named).filter_map(|bit| self.0[bit]);
@@ -211,27 +211,27 @@ impl Slots {
     }
 }
 
-/// The line before a message, and where it is.
+/// A parsed line before a message, with its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Where the line starts.
+    /// Offset of the line.
     pub(super) offset: u64,
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     pub(super) size: u64,
-    /// Its UID; 0 if it has none yet.
+    /// UID of the message; 0 if it has none yet.
     pub(super) uid: u32,
-    /// Its keywords.
+    /// Keyword bits.
     pub(super) keywords: u32,
-    /// Its flags.
+    /// Flag bits.
     pub(super) flags: u16,
-    /// Bytes of the line, CRLF included.
+    /// Length of the line in bytes, CRLF included.
     pub(super) line_len: u8,
-    /// Bytes of the line before its comma: the date.
+    /// Length of the date in bytes, which is everything before the comma.
     pub(super) date_len: u8,
 }
 
 impl Record {
-    /// Reads the line that `bytes` begin with, as strictly as c-client.
+    /// Parses the line at the start of `bytes`, as strictly as c-client.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<Self, &'static str> {
         const NO_LINE: &str = "there is no line that tells of a message";
         let bytes = &bytes[..bytes.len().min(LINE_LEN_MAX)];
@@ -252,10 +252,10 @@ impl Record {
         Ok(Self { offset, size, uid, keywords, flags, line_len, date_len })
     }
 
-    /// A message that is expunged and has no UID yet, whose line and bytes go from `offset` to
-    /// `end`; `None` if there is no room for a line.
+    /// Returns an expunged message without a UID whose line and bytes fill `offset..end`, or `None`
+    /// if there is no room for a line.
     pub(super) fn hidden(offset: u64, end: u64) -> Option<Self> {
-        // As many digits as leave no fewer bytes than they tell of, with zeros before.
+        // More digits make the line longer and the message shorter, so leading zeros may be needed.
         let (mut digits, mut most) = (1, 9);
         let len = end.checked_sub(offset)?;
         let size_with = |digits: u64| len.checked_sub(HIDDEN_DATE.len() as u64 + 25 + digits);
@@ -268,40 +268,40 @@ impl Record {
         Some(Self { offset, size, uid: 0, keywords: 0, flags, line_len, date_len })
     }
 
-    /// The line of what [`Record::hidden`] gives.
+    /// Returns the line of a record made by [`Record::hidden`].
     pub(super) fn hidden_line(&self) -> String {
         let digits = usize::from(self.line_len) - HIDDEN_DATE.len() - 25;
         let size = format!("{:0digits$}", self.size);
         format!("{HIDDEN_DATE},{size};{}-{:08x}\r\n", self.status(), self.uid)
     }
 
-    /// Where the message starts.
+    /// Returns the offset of the message.
     pub(super) fn text_offset(&self) -> u64 {
         self.offset + u64::from(self.line_len)
     }
 
-    /// Where it ends, and the next line starts.
+    /// Returns the offset at which the message ends and the next line starts.
     pub(super) fn end(&self) -> u64 {
         self.text_offset().saturating_add(self.size)
     }
 
-    /// Where its UID stands.
+    /// Returns the offset of the UID.
     pub(super) fn uid_offset(&self) -> u64 {
         self.text_offset() - UID_FROM_END
     }
 
-    /// Whether it is expunged.
+    /// Returns `true` if the message is expunged.
     pub(super) fn is_hidden(&self) -> bool {
         self.flags & EXPUNGED != 0
     }
 
-    /// Its keywords and flags, as they stand in the line.
+    /// Returns the keywords and flags as the line has them.
     pub(super) fn status(&self) -> String {
         format!("{:08x}{:04x}", self.keywords, self.flags)
     }
 }
 
-/// A number in hexadecimal digits of either case, at most eight.
+/// Parses a hexadecimal number in digits of either case. The caller passes at most eight.
 pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0_u32, |number, digit| {
         let value = char::from(*digit).to_digit(16)?;
@@ -309,7 +309,7 @@ pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// The size of a message: not 0, and not more than a file can have.
+/// Parses the size of a message: not 0, and at most what a file can have.
 fn decimal(digits: &[u8]) -> Option<u64> {
     let number = digits.iter().try_fold(0_u64, |number, digit| {
         let value = char::from(*digit).to_digit(10)?;
@@ -318,25 +318,25 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     (1..i64::MAX as u64).contains(&number).then_some(number)
 }
 
-/// What a scan leaves for the next one.
+/// The state that a scan leaves for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Notes {
-    /// Where the last whole message ends.
+    /// Offset at which the last whole message ends.
     pub(super) end: u64,
-    /// The highest UID of any line, hidden ones included.
+    /// Highest UID of any line, including hidden ones.
     pub(super) last_uid: u32,
-    /// The process of the header.
+    /// Process id from the header.
     pub(super) pid: u32,
-    /// Behind `end` stands what is no message.
+    /// `true` if bytes that are not a message stand behind `end`.
     pub(super) is_torn: bool,
 }
 
 impl Notes {
     const VERSION: u8 = 1;
-    /// Bytes of [`Notes::to_bytes`].
+    /// Length of [`Notes::to_bytes`].
     const LEN: usize = 18;
 
-    /// The notes as little-endian bytes: version, whether torn, then the numbers.
+    /// Returns the notes as little-endian bytes: version, torn flag, then the numbers.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![Self::VERSION, u8::from(self.is_torn)];
         bytes.extend(self.end.to_le_bytes());
@@ -345,7 +345,7 @@ impl Notes {
         bytes
     }
 
-    /// Reads [`Notes::to_bytes`] back; what is not of this version gives `None`.
+    /// Parses [`Notes::to_bytes`]. Returns `None` for another version or length.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let long = bytes[2..10].try_into().expect("because these are eight");

@@ -1,13 +1,14 @@
 //! c-client's locks of an mbx.
 //!
-//! - The *session lock* is a `flock` on the mailbox. Who reads or writes holds it shared; who moves
-//!   messages, exclusively.
-//! - The *permission to parse and append* is an exclusive `flock` on a file of the temporary folder
-//!   named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. Who numbers messages, appends
-//!   or writes flags holds it; its file is removed by the last holder.
+//! - The *session lock* is a `flock` on the mailbox: shared for reading and writing, exclusive for
+//!   moving messages.
+//! - The *permission to parse and append* is an exclusive `flock` on a file in the temporary folder
+//!   that is named after the mailbox's device and inode, `/tmp/.fd01.2a3b4c`. It is held while
+//!   messages are numbered or appended or flags are written; the last holder removes its file.
 //!
-//! Who takes the session lock exclusively has the permission already. So who waits for the
-//! permission may hold the session lock shared: whoever has the permission waits for no session.
+//! Whoever takes the session lock exclusively already has the permission, and whoever has the
+//! permission waits for no session. So a process may hold the session lock shared while it waits
+//! for the permission.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ use super::MbxMailbox;
 use super::layout::{LOCK_FILE_TRIES, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN};
 use crate::{Error, Result};
 
-/// Takes the session lock shared; released with the file. A file system without such locks is used
-/// without.
+/// Takes the session lock shared. Closing the file releases it. On a file system without such
+/// locks, this does nothing.
 ///
 /// # Errors
 /// [`Error::Locked`] after the timeout.
@@ -31,18 +32,19 @@ pub(super) fn lock_shared(mailbox: &MbxMailbox, file: &dyn File) -> Result<()> {
     })
 }
 
-/// Tries to make the shared session lock exclusive, which only who has the [`Permission`] may do;
-/// if others have the mailbox open, it is shared again.
+/// Tries to make the shared session lock exclusive, which only the holder of the [`Permission`] may
+/// do. Returns `false` with the lock shared again if others have the mailbox open.
 pub(super) fn try_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<bool> {
     let held = try_alone(file).map_err(Error::at(&mailbox.path))?;
     if !held {
-        // The kernel may have released what it could not change.
+        // A failed conversion may have released the shared lock.
         lock_shared(mailbox, file)?;
     }
     Ok(held)
 }
 
-/// Waits until no other session has the mailbox open. If that takes too long it is shared again.
+/// Waits until no other session has the mailbox open. If that takes too long, the lock is shared
+/// again.
 ///
 /// # Errors
 /// [`Error::Locked`] after the timeout.
@@ -56,7 +58,7 @@ pub(super) fn wait_exclusive(mailbox: &MbxMailbox, file: &dyn File) -> Result<()
     held
 }
 
-/// A lock that the file system does not have counts as taken.
+/// Tries to take the session lock. Returns `true` if the file system does not support it.
 fn try_session(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     match file.try_lock(LockKind::Flock, mode) {
         Err(error) if is_unsupported(&error) => Ok(true),
@@ -64,7 +66,8 @@ fn try_session(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     }
 }
 
-/// Tries to be alone with the mailbox; where there are no locks nobody can know that he is.
+/// Tries to take the session lock exclusively. Returns `false` if the file system has no locks,
+/// because other sessions cannot be excluded then.
 fn try_alone(file: &dyn File) -> io::Result<bool> {
     match file.try_lock(LockKind::Flock, LockMode::Exclusive) {
         Err(error) if is_unsupported(&error) => Ok(false),
@@ -72,7 +75,7 @@ fn try_alone(file: &dyn File) -> io::Result<bool> {
     }
 }
 
-/// The permission to parse and append. Its file goes when it is dropped.
+/// The permission to parse and append. Dropping it removes its file.
 #[derive(Debug)]
 pub(super) struct Permission {
     vfs: Arc<dyn Vfs>,
@@ -81,11 +84,11 @@ pub(super) struct Permission {
 }
 
 impl Permission {
-    /// Waits for the permission of the mailbox that `metadata` is of.
+    /// Waits for the permission of the mailbox with this `metadata`.
     ///
-    /// # Errors
-    /// [`Error::Locked`] after the timeout, and where the lock file is a trap; [`Error::Io`] where
-    /// it cannot be made, with `NotFound` if there is no folder for it.
+    /// # Errors [`Error::Locked`] after the timeout, or if the path of the lock file is not a plain
+    /// file with one link; [`Error::Io`] if the lock file cannot be created, with `NotFound` if its
+    /// folder is missing.
     pub(super) fn acquire(mailbox: &MbxMailbox, metadata: &Metadata) -> Result<Self> {
         let dir = &mailbox.options.session_dir;
         let vfs = Arc::clone(&mailbox.vfs);
@@ -116,7 +119,7 @@ impl Permission {
 
 impl Drop for Permission {
     fn drop(&mut self) {
-        // What stays behind is taken by the next one.
+        // A file that cannot be removed is locked again by the next holder.
         let _ = self.vfs.remove_file(&self.path);
     }
 }
@@ -124,9 +127,9 @@ impl Drop for Permission {
 enum Tried {
     Ours(Box<dyn File>),
     Held,
-    /// The file came or went meanwhile.
+    /// The file was created or removed meanwhile.
     Moved,
-    /// A link, or no file at all.
+    /// A link, or not a regular file.
     Trap,
 }
 
@@ -158,7 +161,8 @@ fn try_once(vfs: &dyn Vfs, path: &Path) -> io::Result<Tried> {
     let ours = file.metadata()?;
     match vfs.symlink_metadata(path) {
         Ok(now) if now.inode == ours.inode && now.device == ours.device && ours.links == 1 => {
-            // Whoever else may open the mailbox must be able to open this, whatever our umask.
+            // Everybody who may open the mailbox must be able to open this file, whatever our
+            // umask.
             let _ = file.set_mode(0o666);
             Ok(Tried::Ours(file))
         }
@@ -168,22 +172,22 @@ fn try_once(vfs: &dyn Vfs, path: &Path) -> io::Result<Tried> {
     }
 }
 
-/// What who writes holds: the permission, and the session lock of the open file.
+/// The locks of a writer: the permission, and the session lock of the open file.
 #[derive(Debug)]
 pub(super) struct WriteLocks {
-    /// The mailbox.
+    /// The open mailbox file.
     pub(super) file: Box<dyn File>,
-    /// Its path without symbolic links: what journals stand beside.
+    /// Its path without symbolic links; journals are created beside it.
     pub(super) path: PathBuf,
-    /// What it was when it had just been locked.
+    /// Its metadata just after it was locked.
     pub(super) metadata: Metadata,
-    // The last to be dropped. Without it nobody else may have the mailbox open.
+    // Dropped last. `None` if there is no lock folder: then the session lock stays exclusive.
     permission: Option<Permission>,
 }
 
 impl WriteLocks {
-    /// Opens the mailbox for writing and takes its locks, the session lock shared; where there is
-    /// no temporary folder, and so no permission, exclusively.
+    /// Opens the mailbox for writing and takes its locks, with the session lock shared. If there is
+    /// no temporary folder, and so no permission, the session lock is exclusive.
     ///
     /// # Errors
     /// [`Error::Locked`] after the timeout.
@@ -203,14 +207,14 @@ impl WriteLocks {
                 None => wait_exclusive(mailbox, &*file)?,
             }
             let metadata = file.metadata().map_err(at())?;
-            // Renamed or replaced while its lock was waited for.
+            // The file may have been renamed or replaced while this waited for its lock.
             if mailbox.vfs.metadata(&path).map_err(at())?.inode == metadata.inode {
                 return Ok(Self { file, path, metadata, permission });
             }
         }
     }
 
-    /// Lets other sessions in again, as far as that is possible.
+    /// Lets other sessions in again, unless there is no permission, which makes that impossible.
     ///
     /// # Errors
     /// [`Error::Locked`] after the timeout.
@@ -218,13 +222,13 @@ impl WriteLocks {
         if self.permission.is_some() { lock_shared(mailbox, &*self.file) } else { Ok(()) }
     }
 
-    /// When the mailbox was changed last before it was locked.
+    /// Returns the modification time of the mailbox when it was locked.
     pub(super) fn modified(&self) -> Timestamp {
         self.metadata.modified
     }
 }
 
-/// Tries until something is had or the time is up.
+/// Retries `attempt` until it succeeds or the timeout has passed.
 fn until_deadline<T>(
     mailbox: &MbxMailbox,
     holder: &str,
@@ -249,8 +253,8 @@ fn until_deadline<T>(
     }
 }
 
-/// The file system has no such locks. (`EBADF`: NFS makes an exclusive `flock` an `fcntl` lock,
-/// which a descriptor for reading cannot take.)
+/// Returns `true` if the error means that the file system has no such locks. (`EBADF`: NFS turns an
+/// exclusive `flock` into an `fcntl` lock, which needs a descriptor for writing.)
 fn is_unsupported(error: &io::Error) -> bool {
     const ENOLCK: i32 = 37;
     const EOPNOTSUPP: i32 = 95;

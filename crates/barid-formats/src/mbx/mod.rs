@@ -3,7 +3,7 @@
 //! A header of 2,048 bytes, then before each message a line with its date, its size, and its
 //! keywords, flags and UID in hexadecimal digits (`layout.rs`). Text has CRLF line ends, so the
 //! size of a message is its RFC822.SIZE. Everything that c-client's sessions rely on is kept: its
-//! locks (`lock.rs`), its way to notice changes (`scan.rs`), its bytes.
+//! locks (`lock.rs`), its detection of changes (`scan.rs`) and its bytes.
 
 mod append;
 mod check;
@@ -41,12 +41,12 @@ use crate::{
 pub(crate) struct MbxMailbox {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
-    /// How long locks are waited for, and where their files are.
+    /// Lock timeout, and the folder of the lock files.
     options: MboxOptions,
 }
 
 impl MbxMailbox {
-    /// The mailbox at `path`; looks at nothing yet.
+    /// Creates the mailbox at `path` without reading anything.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf, options: MboxOptions) -> Self {
         Self { vfs, path, options }
     }
@@ -80,13 +80,13 @@ impl Mailbox for MbxMailbox {
         &self.path
     }
 
-    /// One `stat` call.
+    /// Costs one `stat` call.
     fn stamp(&self) -> Result<Stamp> {
         let metadata = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
         Ok(self.stamp_of((&metadata).into()))
     }
 
-    /// A torn end is told of again.
+    /// Returns `true` after a torn end, so that the next scan reports it again.
     fn has_unread(&self, state: &[u8]) -> bool {
         Notes::from_bytes(state).is_some_and(|notes| notes.is_torn)
     }

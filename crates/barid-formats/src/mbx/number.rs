@@ -1,30 +1,30 @@
-//! Which UID each message has: c-client's rules, and what it left behind if it was interrupted.
+//! Numbering of messages by c-client's rules, and recovery of an interrupted numbering.
 //!
-//! A line without a UID gets the next one, hidden ones too, in the order of the file. A UID that is
-//! not above the one before it, or above the last that was given out, makes all UIDs from there on
-//! void, and the mailbox gets a new UIDVALIDITY.
+//! A line without a UID gets the next one, hidden lines too, in file order. A UID that is not above
+//! the one before it, or is above the last one given out, makes all UIDs from there on void, and
+//! the mailbox gets a new UIDVALIDITY.
 //!
-//! A crash in the middle of numbering leaves some lines numbered and others not. Those right before
-//! a numbered line get the numbers that they were to get, since only lines that follow each other
-//! are numbered at once.
+//! A crash during numbering leaves some lines numbered and others not. Lines directly before a
+//! numbered line get the numbers that were meant for them, because numbering always covers
+//! consecutive lines.
 
 use super::layout::{OLD, Record, SECTOR_LEN};
 
-/// What numbering did.
+/// The result of numbering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Numbered {
-    /// The records that got a UID, by index.
+    /// Indices of the records that got a UID.
     pub(super) given: Vec<usize>,
-    /// The last UID given out.
+    /// Last UID given out.
     pub(super) uid_last: u32,
-    /// The highest UID of any record, or of those before them.
+    /// Highest UID of any record, including those before this range.
     pub(super) last_uid: u32,
-    /// UIDs were void: all that was known of them is, too.
+    /// `true` if UIDs were void, so that all cached UIDs are void too.
     pub(super) is_void: bool,
 }
 
-/// Gives UIDs to `records`, before which the highest was `last_uid`; `uid_last` is the last that
-/// was given out. `None` if there are no more UIDs.
+/// Assigns UIDs to `records`. `last_uid` is the highest UID before them, `uid_last` the last one
+/// given out. Returns `None` if no UIDs are left.
 pub(super) fn number(records: &mut [Record], last_uid: u32, uid_last: u32) -> Option<Numbered> {
     let mut numbered = Numbered { uid_last, last_uid, ..Numbered::default() };
     let mut index = 0;
@@ -53,7 +53,8 @@ fn is_sound(uid: u32, numbered: &Numbered) -> bool {
     uid > numbered.last_uid && uid <= numbered.uid_last
 }
 
-/// Where the records from `index` on end that have no UID, or half of one.
+/// Returns the index of the first record from `index` on that has a whole UID. Clears torn UIDs on
+/// the way.
 fn zeros_end(records: &mut [Record], index: usize, numbered: &Numbered) -> usize {
     let mut end = index;
     while let Some(record) = records.get_mut(end) {
@@ -68,14 +69,15 @@ fn zeros_end(records: &mut [Record], index: usize, numbered: &Numbered) -> usize
     end
 }
 
-/// The UID of a line that no session has seen may have been written half.
+/// Returns `true` if the UID may be half written: it crosses a sector boundary, and no session has
+/// seen the message.
 fn is_torn(record: &Record) -> bool {
     let (first, last) = (record.uid_offset(), record.uid_offset() + 7);
     first / SECTOR_LEN != last / SECTOR_LEN && record.flags & OLD == 0
 }
 
-/// Numbers the first `count` records, which have no UID: right up to the one behind them if that
-/// leaves room, else upwards from the last UID given out.
+/// Numbers the first `count` records, which have no UID: directly below the UID of the record
+/// behind them if that leaves room, otherwise upwards from the last UID given out.
 fn give(records: &mut [Record], count: usize, numbered: &mut Numbered) -> Option<()> {
     let behind = records.get(count).map(|record| record.uid).filter(|uid| is_sound(*uid, numbered));
     let room = |uid: &u32| (*uid - numbered.last_uid) as usize > count;

@@ -1,4 +1,4 @@
-//! What a change does to which messages.
+//! The plan of a change: the new flags of each message.
 
 use barid_types::{Flag, FlagSet, Keyword, KeywordMask, KeywordTable, Uid};
 use barid_vfs::File;
@@ -14,10 +14,11 @@ use crate::{ChangeSet, Error, FlagChange, Known, KnownMessage, Location, NewMess
 
 /// Bytes from the `;` of a line to its end.
 const TAIL_LEN: u64 = STATUS_FROM_END + 1;
-/// Targets that are looked for one by one; more by one walk over all that is known.
+/// Maximum number of targets that are looked up one by one; for more, all known messages are
+/// visited once.
 const SEARCHES_MAX: usize = 64;
 
-/// A message that a change is about, as it is known.
+/// A known message that a change refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) uid: Uid,
@@ -38,7 +39,7 @@ impl Target {
         Some(Self { uid: message.uid, offset, line_len, header_len, body_len, recent })
     }
 
-    /// Where it is once it has been moved.
+    /// Returns its location after it has moved to `offset`.
     pub(super) fn location(&self, offset: u64) -> Location<'static> {
         Location::Span {
             offset,
@@ -49,7 +50,7 @@ impl Target {
     }
 }
 
-/// New flags of a message.
+/// The new flags of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     pub(super) target: Target,
@@ -57,18 +58,20 @@ pub(super) struct Written {
     pub(super) keywords: KeywordMask,
 }
 
-/// Bytes to be written in place of others.
+/// Bytes that replace others of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Patch {
     pub(super) offset: u64,
     pub(super) old: Vec<u8>,
     pub(super) new: Vec<u8>,
-    /// What stands around it in the same line and nobody changes, and where; only if it may tear.
+    /// Bytes of the same line that do not change, with their offsets; filled only if the patch may
+    /// tear.
     around: Vec<(u64, Vec<u8>)>,
 }
 
 impl Patch {
-    /// What differs between `old` and `new`, which are equally long and stand at `offset`.
+    /// Returns the part that differs between `old` and `new`, which have the same length and stand
+    /// at `offset`, or `None` if they are equal.
     pub(super) fn between(offset: u64, old: &[u8], new: &[u8]) -> Option<Self> {
         let differs = |(old, new): (&u8, &u8)| old != new;
         let first = old.iter().zip(new).position(differs)?;
@@ -77,7 +80,7 @@ impl Patch {
         Some(Self { offset: offset + first as u64, old, new, around: Vec::new() })
     }
 
-    /// Takes note of the line that it is in, which begins at `offset`.
+    /// Records the line around the patch, which begins at `offset`, if the patch may tear.
     fn within(mut self, offset: u64, line: &[u8]) -> Self {
         if self.may_tear() {
             let status = line.len() - STATUS_FROM_END as usize;
@@ -90,7 +93,7 @@ impl Patch {
         self
     }
 
-    /// Writes it, if the line around it is the same.
+    /// Adds the patch to `file`, on the condition that the line around it is unchanged.
     pub(super) fn write_to(&self, file: &mut FileChange) {
         let (before, behind): (Vec<_>, Vec<_>) =
             self.around.iter().partition(|(offset, _)| *offset < self.offset);
@@ -99,28 +102,28 @@ impl Patch {
         behind.iter().for_each(|(offset, bytes)| file.expect(*offset, bytes));
     }
 
-    /// Whether a crash may leave a part of it.
+    /// Returns `true` if a crash may leave part of the patch written.
     pub(super) fn may_tear(&self) -> bool {
         let end = self.offset + self.new.len() as u64;
         self.offset / SECTOR_LEN != (end - 1) / SECTOR_LEN
     }
 }
 
-/// What is to be done to the flags.
+/// The planned changes of flags.
 #[derive(Debug, Default)]
 pub(super) struct FlagPlan {
-    /// In the order of the file.
+    /// Patches in file order.
     pub(super) patches: Vec<Patch>,
-    /// The messages whose flags are others then.
+    /// Messages whose flags change, with their new flags.
     pub(super) written: Vec<Written>,
-    /// Messages that a keyword does not fit.
+    /// Messages for which a keyword could not be added.
     pub(super) unwritable: Vec<Uid>,
     /// Messages that are gone.
     pub(super) gone: Vec<Uid>,
 }
 
-/// All that is known of the messages that a change is about, in their order: those of `uids`, which
-/// ascend, and with `all_recent` those that are \Recent.
+/// Returns the known messages that a change refers to, in mailbox order: those of `uids`, which
+/// ascend, and with `all_recent` also those that are \Recent.
 pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Result<Vec<Target>> {
     let mut found = Vec::with_capacity(uids.len());
     if !all_recent && uids.len() <= SEARCHES_MAX {
@@ -147,7 +150,7 @@ pub(super) fn targets(known: &dyn Known, uids: &[Uid], all_recent: bool) -> Resu
     Ok(found)
 }
 
-/// The UIDs that a change names, ascending.
+/// Returns the UIDs that a change names, ascending.
 pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
     let flagged = changes.flags.uids();
     let mut uids: Vec<Uid> = flagged.chain(changes.expunge.iter().copied()).collect();
@@ -156,7 +159,7 @@ pub(super) fn named(changes: &ChangeSet) -> Vec<Uid> {
     uids
 }
 
-/// Adds all keywords to the header for which there is room.
+/// Adds the keywords of the change to the header, as far as there is room.
 pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[NewMessage<'_>]) {
     let of_flags = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
@@ -165,7 +168,8 @@ pub(super) fn add_keywords(header: &mut Header, changes: &ChangeSet, appends: &[
     }
 }
 
-/// Plans the flags of all targets. Those in `hidden` are hidden beside.
+/// Plans the flags of all targets. With `hides`, expunged targets are marked as hidden; otherwise
+/// they are skipped.
 pub(super) fn plan_flags(
     mailbox: &MbxMailbox,
     file: &dyn File,
@@ -226,13 +230,13 @@ fn apply(change: &FlagChange, header: &Header, record: &mut Record) {
     record.keywords |= bits_of_keywords(header, &change.add_keywords);
 }
 
-/// The bits of keywords; those that the header does not list have none.
+/// Returns the bits of keywords; keywords that the header does not list are ignored.
 pub(super) fn bits_of_keywords(header: &Header, keywords: &[Keyword]) -> u32 {
     let slots = keywords.iter().filter_map(|keyword| header.slot(keyword));
     slots.fold(0, |bits, slot| bits | 1 << slot)
 }
 
-/// What the line of a message says now, and the line.
+/// Reads the line of a message. Returns it parsed and raw.
 fn status(mailbox: &MbxMailbox, file: &dyn File, target: &Target) -> Result<(Record, Vec<u8>)> {
     let mut line = vec![0; target.line_len as usize];
     let changed = || Error::Changed { path: mailbox.path.clone() };

@@ -1,4 +1,4 @@
-//! Reading one message.
+//! Reading of messages.
 
 use barid_vfs::{File, FileStamp, OpenOptions};
 
@@ -9,11 +9,11 @@ use super::lock::lock_shared;
 use crate::spans::{Span, Spans};
 use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
-/// Appends the bytes of a message to `buffer`; checks that its line is still where it was. Costs an
-/// open, two reads and a close.
+/// Appends the bytes of a message to `buffer`, after checking that its line is still at its place.
+/// Costs an open, two reads and a close.
 ///
-/// If it is told how the file was when the message was `found`, and the file still is that, no lock
-/// is taken; else the session lock, so that nothing moves meanwhile.
+/// If `found`, the stamp of the file when the message was found, is given and still current, no
+/// lock is taken; otherwise the session lock is, so that nothing moves meanwhile.
 pub(super) fn read(
     mailbox: &MbxMailbox,
     location: &Location<'_>,
@@ -43,7 +43,7 @@ pub(super) fn read(
     let mut is_read = false;
     if let Some(found) = found {
         is_read = place.append_to(&*file, buffer).map_err(at())?;
-        // Now, not before: what is written from now on was not read.
+        // The stamp is compared after the read, so that it covers everything that was read.
         let now = file.metadata().map_err(at())?;
         is_read &= FileStamp::from(&now) == *found;
     }
@@ -64,10 +64,10 @@ pub(super) fn read(
     }
 }
 
-/// Opens a message for reading piece by piece; checks that its line is still where it was.
+/// Opens a message for reading in pieces, after checking that its line is still at its place.
 ///
-/// If the file is another than when the message was `found`, the session lock is held as long as
-/// the message is open, so that nothing moves meanwhile.
+/// If the file has changed since `found`, the stamp when the message was found, the session lock is
+/// kept while the message is open, so that nothing moves meanwhile.
 pub(super) fn open<'m>(
     mailbox: &'m MbxMailbox,
     location: &Location<'_>,
@@ -106,23 +106,24 @@ pub(super) fn open<'m>(
     let len = u64::from(separator_len) + len;
     Ok(OpenMessage::new(separator_len.into(), len, move |buffer, from| {
         let read = file.read_full_at(buffer, offset + from).map_err(at())?;
-        // Afterwards: what is written from now on was not read. Flags may change under the lock.
+        // Compared after the read, which it must cover. Under the lock, flags may still change.
         let now = FileStamp::from(&file.metadata().map_err(at())?);
         let is_same = is_locked || now == stamp;
         if read == buffer.len() && is_same { Ok(()) } else { Err(gone()) }
     }))
 }
 
-/// Where a message is to be.
+/// The expected place of a message.
 struct Place {
     offset: u64,
     line_len: usize,
-    /// Bytes of the message; 0 where only its line is wanted.
+    /// Length of the message in bytes; 0 if only its line is wanted.
     len: u64,
 }
 
 impl Place {
-    /// Appends line and message; `false` if they are not there. A broken location costs no memory.
+    /// Appends line and message. Returns `false` if they are not there. An invalid location
+    /// allocates no more than the file can hold.
     fn append_to(&self, file: &dyn File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
         let start = buffer.len();
         buffer.resize(start + self.line_len, 0);
@@ -141,14 +142,14 @@ impl Place {
     }
 }
 
-/// A file of which many messages are read.
+/// A file from which many messages are read.
 pub(super) struct Together<'m> {
     file: Box<dyn File>,
     found: &'m FileStamp,
 }
 
 impl<'m> Together<'m> {
-    /// `None` if the file cannot be read.
+    /// Opens the file. Returns `None` if it cannot be read.
     pub(super) fn open(mailbox: &MbxMailbox, found: &'m FileStamp) -> Option<Self> {
         let file = mailbox.vfs.open(&mailbox.path, OpenOptions::READ).ok()?;
         Some(Self { file, found })
@@ -160,7 +161,7 @@ impl Spans for Together<'_> {
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool {
         let read = self.file.read_full_at(buffer, offset);
-        // Afterwards: what is written from now on was not read.
+        // Compared after the read, which it must cover.
         let now = self.file.metadata().map(|now| FileStamp::from(&now));
         matches!((read, now), (Ok(len), Ok(now)) if len == buffer.len() && now == *self.found)
     }

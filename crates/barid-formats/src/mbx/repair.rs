@@ -1,4 +1,4 @@
-//! Cutting off a torn end: what an interrupted append left behind the last whole message.
+//! Removal of a torn end: the bytes that an interrupted append left behind the last whole message.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,9 +13,9 @@ use super::layout::COPY_LEN;
 use super::lock::WriteLocks;
 use crate::{Error, Result, SyncFigures};
 
-/// Cuts the file to `end`, after what stands behind has been copied to a file beside the mailbox,
-/// or to the state folder, durably. Zeros are not copied. Wants the locks; the commit point is the
-/// `fsync` of the mailbox.
+/// Cuts the file to `end`, after the bytes behind it have been copied durably to a file beside the
+/// mailbox or, if that is not permitted, in the state folder. Zeros are not copied. Returns the
+/// path of the copy. Requires the locks; the commit point is the `fsync` of the mailbox.
 pub(super) fn cut_torn_end(
     mailbox: &MbxMailbox,
     locks: &WriteLocks,
@@ -63,7 +63,7 @@ fn is_zero(file: &dyn File, mut from: u64, size: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a range to a new file of `folder`, which belongs to the owner of the mailbox.
+/// Copies a range to a new file in `folder`, with the owner of the mailbox.
 fn copy(
     vfs: &dyn Vfs,
     locks: &WriteLocks,
@@ -88,7 +88,7 @@ fn copy(
     match copy() {
         Ok(()) => Ok(path),
         Err(error) => {
-            // Half a copy is of no use.
+            // An incomplete copy is useless.
             let _ = vfs.remove_file(&path);
             Err((path, error))
         }

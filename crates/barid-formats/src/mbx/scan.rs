@@ -1,14 +1,16 @@
-//! Comparing a mailbox with what is known of it.
+//! Comparison of a mailbox with the known messages.
 //!
-//! Nothing is read, the lines of what was appended, or all lines. As at c-client, flags that others
-//! changed show in the time of the file or in the process id of its header; a file that only grew
-//! is read from its old end on. Of messages that are new the headers are read as well.
+//! A scan reads nothing, the lines of appended messages, or all lines. As in c-client, flags
+//! changed by other programs show in the modification time of the file or in the process id in its
+//! header; a file that only grew is read from its old end on. The headers of new messages are read
+//! as well.
 //!
-//! **UIDs.** Messages without one get it here, under the permission to parse: first the last UID in
-//! the header of the file, made durable, then the lines, made durable (`number.rs` says what a
-//! crash in between leaves). They stay \Recent, which c-client's own numbering ends. Where nothing
-//! may be written they are counted in memory, as in c-client's read-only sessions; the next one who
-//! may write gives the same numbers, since the order of messages never changes.
+//! **UIDs.** Messages without a UID get one here, under the permission to parse: first the last UID
+//! is written to the header of the file and synced, then the lines are written and synced
+//! (`number.rs` describes the result of a crash in between). The messages stay \Recent, which they
+//! would not after numbering by c-client. If nothing may be written, UIDs are assigned in memory
+//! only, as in c-client's read-only sessions. The next writer assigns the same numbers, because the
+//! order of messages never changes.
 
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
 use barid_vfs::{File, FileStamp, OpenOptions};
@@ -30,7 +32,7 @@ use crate::{
     ScanReport, ScanStats, Sinks, Stamp,
 };
 
-/// Compares the mailbox with what is known.
+/// Compares the mailbox with the known messages.
 pub(super) fn scan(
     mailbox: &MbxMailbox,
     known: &dyn Known,
@@ -45,7 +47,7 @@ pub(super) fn scan(
     if found.is_to_be_settled() {
         writing = found.settle(mailbox, &*file, known, context)?;
     }
-    // Nobody else writes what was just written until it was stamped.
+    // Held until the stamp was taken, so that nobody else writes between our write and the stamp.
     drop(writing);
     found.check_sound(mailbox, &*file, known)?;
     let difference = found.compare(known)?;
@@ -86,7 +88,7 @@ pub(super) fn damaged(mailbox: &MbxMailbox, offset: u64, kind: &'static str) -> 
     Error::Damaged { path: mailbox.path.clone(), offset, kind }
 }
 
-/// Reads the header of the file.
+/// Reads and parses the header of the file.
 pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<Header> {
     let mut bytes = vec![0; HEADER_LEN as usize];
     let len = file.read_full_at(&mut bytes, 0).map_err(Error::at(&mailbox.path))?;
@@ -96,31 +98,31 @@ pub(super) fn read_header(mailbox: &MbxMailbox, file: &dyn File) -> Result<Heade
     })
 }
 
-/// What the lines of a file say.
+/// The lines read from a file.
 pub(super) struct Found {
     pub(super) stamp: Stamp,
     pub(super) header: Header,
-    /// The records from `start` on.
+    /// Records from `start` on.
     pub(super) records: Vec<Record>,
-    /// What is before is as it is known.
+    /// Offset up to which the known messages are still valid.
     start: u64,
-    /// The highest UID before that.
+    /// Highest UID before `start`.
     start_uid: u32,
-    /// Where the last whole message ends.
+    /// Offset at which the last whole message ends.
     pub(super) end: u64,
-    /// What is wrong there, if something is.
+    /// Fault at `end`, if there is one.
     pub(super) fault: Option<Fault>,
-    /// The last UID given out.
+    /// Last UID given out.
     pub(super) uid_last: u32,
-    /// The highest UID of any record.
+    /// Highest UID of any record.
     pub(super) last_uid: u32,
-    /// The record that is to hide what an append has left, by index.
+    /// Index of the record that will hide the remains of an append.
     hole: Option<usize>,
     bytes_read: u64,
 }
 
 impl Found {
-    /// Reads what cannot be taken from what is known.
+    /// Reads the lines that are not known.
     fn read(
         mailbox: &MbxMailbox,
         file: &dyn File,
@@ -184,12 +186,13 @@ impl Found {
         })
     }
 
-    /// Whether messages need UIDs, or it must be found out whether somebody just appends.
+    /// Returns `true` if messages need UIDs, or if the end of the file may be an append in
+    /// progress.
     fn is_to_be_settled(&self) -> bool {
         self.fault.is_some() || self.header.uidvalidity == 0 || self.needs_numbers()
     }
 
-    /// Whether some UID is missing or void.
+    /// Returns `true` if a UID is missing or void.
     pub(super) fn needs_numbers(&self) -> bool {
         let mut last = self.start_uid;
         let mut is_sound = |record: &Record| {
@@ -200,8 +203,8 @@ impl Found {
         !self.records.iter().all(&mut is_sound)
     }
 
-    /// Reads again while nobody else parses or appends, and numbers what has no UID. What it gives
-    /// back keeps others out.
+    /// Reads again while nobody else parses or appends, and numbers messages without a UID. The
+    /// returned permission keeps others out.
     fn settle(
         &mut self,
         mailbox: &MbxMailbox,
@@ -218,11 +221,11 @@ impl Found {
             return Err(unfinished_error(mailbox));
         }
         let permission = match writable.as_ref().map(|_| Permission::acquire(mailbox, &metadata)) {
-            // Where no lock file can be made, the mailbox can be read.
+            // If no lock file can be created, the mailbox is read without one.
             None | Some(Err(Error::Io { .. })) => None,
             Some(permission) => Some(permission?),
         };
-        // What was begun is completed first: it may write here, too.
+        // An unfinished change is completed first, because it may write to the same place.
         let is_free = permission.is_some() && !is_unfinished(mailbox)?;
         let writable = writable.filter(|_| is_free);
         for _ in 0..GROWTH_TRIES {
@@ -238,7 +241,7 @@ impl Found {
             let is_void =
                 known.uidvalidity().map(UidValidity::get) != Some(self.header.uidvalidity);
             if is_void && self.start != HEADER_LEN {
-                // All that was known is told anew.
+                // All known messages are void, so every message is reported again.
                 (self.start, self.start_uid) = (HEADER_LEN, 0);
                 self.read_again(mailbox, file)?;
                 numbered = self.number(mailbox, known)?;
@@ -257,7 +260,7 @@ impl Found {
         let stamp = mailbox.stamp_of(FileStamp::from(&metadata));
         let header = read_header(mailbox, file)?;
         let bytes_read = self.bytes_read;
-        // What is before `start` is as it is known only if nobody has written there meanwhile.
+        // The messages before `start` are still valid only if nobody has written there meanwhile.
         let is_only_longer = stamp.files[0].modified == self.stamp.files[0].modified
             && stamp.files[0].size >= self.stamp.files[0].size
             && (header.pid, header.uidvalidity) == (self.header.pid, self.header.uidvalidity);
@@ -270,13 +273,13 @@ impl Found {
         Ok(())
     }
 
-    /// Gives UIDs in memory.
+    /// Assigns UIDs in memory.
     pub(super) fn number(&mut self, mailbox: &MbxMailbox, known: &dyn Known) -> Result<Numbered> {
         let mut uid_last = self.header.uid_last;
         if Some(self.header.uidvalidity) == known.uidvalidity().map(UidValidity::get)
             && !self.knows_unnumbered(known)?
         {
-            // The file was put back from a copy: what was told of is not given out again.
+            // The file was restored from a copy: UIDs that were already announced are not reused.
             uid_last = uid_last.max(known.uidnext().map_or(0, |uid| uid.get() - 1));
         }
         let numbered = number(&mut self.records, self.start_uid, uid_last);
@@ -294,8 +297,8 @@ impl Found {
         Ok(numbered)
     }
 
-    /// Whether all messages known above the last UID of the file are those that have no UID in it:
-    /// they were counted while nothing could be written.
+    /// Returns `true` if the known messages above the last UID of the file are exactly those
+    /// without a UID in it: they were numbered in memory while nothing could be written.
     fn knows_unnumbered(&self, known: &dyn Known) -> Result<bool> {
         let is_unnumbered = |record: &&Record| record.uid == 0 && !record.is_hidden();
         let mut unnumbered = self.records.iter().filter(is_unnumbered);
@@ -311,7 +314,7 @@ impl Found {
         Ok(agrees)
     }
 
-    /// Writes UIDs into the file: see the text of this module.
+    /// Writes UIDs into the file; see the documentation of this module.
     pub(super) fn write_numbers(
         &mut self,
         mailbox: &MbxMailbox,
@@ -337,7 +340,7 @@ impl Found {
         file.sync_all().map_err(at())
     }
 
-    /// Fails if something is wrong in the middle of the file.
+    /// Fails if the fault is in the middle of the file, not a torn end.
     pub(super) fn check_sound(
         &self,
         mailbox: &MbxMailbox,
@@ -356,7 +359,8 @@ impl Found {
         }
     }
 
-    /// The notes for the next scan; none as long as there is a hole: it reads all lines then.
+    /// Returns the notes for the next scan; empty while there is a hole, so that it reads all
+    /// lines.
     fn state(&self) -> Vec<u8> {
         let (end, last_uid, pid) = (self.end, self.last_uid, self.header.pid);
         let notes = Notes { end, last_uid, pid, is_torn: self.fault.is_some() };
@@ -381,13 +385,13 @@ impl Found {
         hole.into_iter().chain(fault).collect()
     }
 
-    /// Whether what is known is what is there. Wants all lines.
+    /// Returns `true` if the known messages equal those in the file. Requires all lines.
     pub(super) fn is_known(&self, known: &dyn Known) -> Result<bool> {
         let Difference { is_reset, expunged, changed, new } = self.compare(known)?;
         Ok(!is_reset && expunged.is_empty() && changed.is_empty() && new.is_empty())
     }
 
-    /// Finds out what differs from what is known.
+    /// Computes the difference from the known messages.
     fn compare(&self, known: &dyn Known) -> Result<Difference> {
         let mut difference = Difference::default();
         let is_same = known.stamp().is_some()
@@ -402,7 +406,7 @@ impl Found {
             let mut records = self.records.iter().peekable();
             sink_error(known.visit(0, &mut |message| {
                 let uid = message.uid.get();
-                // What is hidden may never have been known.
+                // Hidden messages may never have been known.
                 while records.next_if(|record| record.uid < uid && record.is_hidden()).is_some() {}
                 let Some(record) = records.next_if(|record| record.uid <= uid) else {
                     difference.expunged.push(message.uid);
@@ -428,8 +432,8 @@ impl Found {
     }
 }
 
-/// Makes a hidden message of what an append has left: through the journal, since half of its line
-/// would be none.
+/// Turns the remains of an append into a hidden message. This goes through the journal, because
+/// half of its line would not be a valid line.
 fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
     let at = || Error::at(&mailbox.path);
     let path = mailbox.vfs.canonicalize(&mailbox.path).map_err(at())?;
@@ -444,14 +448,14 @@ fn hide(mailbox: &MbxMailbox, file: &dyn File, record: &Record) -> Result<()> {
     redo::apply(&*mailbox.vfs, &Place::beside(&path), &all, metadata.mode, None).map(drop)
 }
 
-/// Where the last message ended that is known: what is wrong before that is no torn end.
+/// Returns the offset at which the last known message ended; a fault before it is not a torn end.
 fn known_end(known: &dyn Known, header: &Header) -> Option<u64> {
     let is_same = known.uidvalidity().map(UidValidity::get) == Some(header.uidvalidity);
     let notes = Notes::from_bytes(known.state()).filter(|_| is_same);
     notes.map(|notes| notes.end)
 }
 
-/// Whether a record is where a message is known to be, and as long.
+/// Returns `true` if a record has the location and the length of a known message.
 fn is_at(record: &Record, location: &Location<'_>) -> bool {
     let Location::Span { offset, separator_len, header_len, body_len } = *location else {
         return false;
@@ -460,25 +464,25 @@ fn is_at(record: &Record, location: &Location<'_>) -> bool {
         && record.size == u64::from(header_len) + body_len
 }
 
-/// The keywords of a record.
+/// Returns the keywords of a record.
 pub(super) fn mask(record: &Record, slots: &Slots) -> KeywordMask {
     KeywordMask(slots.mask(record.keywords))
 }
 
-/// What differs from what is known.
+/// The difference from the known messages.
 #[derive(Default)]
 struct Difference {
-    /// Messages are in other places, or not those that they were.
+    /// `true` if messages are at other offsets or are different messages.
     is_reset: bool,
     expunged: Vec<Uid>,
     changed: Vec<ChangedMessage>,
     new: Vec<Record>,
 }
 
-/// Whether nothing was changed since but that messages may have been appended.
+/// Returns `true` if the file is unchanged except for appended messages.
 ///
-/// Whoever changes flags leaves another time of the last change, unless that falls into the second
-/// of the one before, or names another process. Who appends leaves that time as it was.
+/// A program that changes flags leaves another modification time, unless the change falls into the
+/// same second as the one before, or names another process. An append leaves that time unchanged.
 fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &Stamp, header: &Header) -> bool {
     let Some(old) = known.stamp() else { return false };
     let (file, now) = (&old.files[0], &stamp.files[0]);
@@ -496,7 +500,7 @@ fn is_only_grown(known: &dyn Known, notes: &Notes, stamp: &Stamp, header: &Heade
         && !notes.is_torn
 }
 
-/// Where the first message above `uid` is among those known.
+/// Returns the row of the first known message with a UID above `uid`.
 fn position_after(known: &dyn Known, uid: Uid) -> std::result::Result<u32, crate::SinkError> {
     let (mut low, mut high) = (0, known.len());
     while low < high {
@@ -514,7 +518,7 @@ fn position_after(known: &dyn Known, uid: Uid) -> std::result::Result<u32, crate
     Ok(low)
 }
 
-/// Opens the file for writing; `None` where it may not be written.
+/// Opens the file for writing. Returns `None` if writing is not permitted.
 fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn File>>> {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let file = match mailbox.vfs.open(&mailbox.path, OpenOptions::WRITE) {
@@ -530,7 +534,7 @@ fn open_for_writing(mailbox: &MbxMailbox, inode: u64) -> Result<Option<Box<dyn F
     }
 }
 
-/// The flags of a record, as they are told.
+/// Returns the flags and keywords of a record as they are reported.
 pub(super) fn told(record: &Record, slots: &Slots) -> (FlagSet, KeywordMask) {
     (flags_of(record.flags), mask(record, slots))
 }

@@ -1,13 +1,13 @@
-//! Changing a mailbox: flags, expunges, appends.
+//! Changes of a mailbox: flags, expunges, appends.
 //!
-//! Order, all locks held: what was begun is completed; a torn end is cut off; the names of new
-//! keywords and all flags whose bytes could tear, through the journal; the other flags and the
-//! process id, `fsync`; expunges (`expunge.rs`); appends (`append.rs`). Each step is durable before
-//! the next begins, and each line is written whole or not at all: after a crash each message has
-//! its old flags or its new ones.
+//! Order, with all locks held: complete an unfinished change; cut off a torn end; write the names
+//! of new keywords and all flags whose bytes could tear, through the journal; write the other flags
+//! and the process id, `fsync`; expunge (`expunge.rs`); append (`append.rs`). Each step is durable
+//! before the next begins, and each line is written whole or not at all: after a crash each message
+//! has its old flags or its new ones.
 //!
-//! The time of the last change is set so that c-client's open sessions see that flags changed: they
-//! count in seconds, so it is another second than before.
+//! The modification time is set so that c-client's open sessions notice changed flags: they compare
+//! seconds, so it differs by at least a second from before.
 
 use std::path::PathBuf;
 
@@ -64,24 +64,24 @@ pub(super) fn sync(
     Ok(report)
 }
 
-/// The mailbox as it is when a change begins.
+/// The mailbox at the beginning of a change.
 struct Base {
     stamp: Stamp,
     header: Header,
-    /// All lines, where they had to be read.
+    /// All lines, if they had to be read.
     found: Option<Found>,
-    /// What is known is what is there.
+    /// `true` if the known messages equal those in the file.
     is_known: bool,
-    /// Where the last message ends, and the size of the file.
+    /// Offset at which the last message ends, followed by the size of the file.
     end: u64,
     size: u64,
-    /// The highest UID of any line, and the last given out.
+    /// Highest UID of any line, followed by the last one given out.
     last_uid: u32,
     uid_last: u32,
 }
 
 impl Base {
-    /// Believes what is known if the stamp allows that, else reads all lines.
+    /// Trusts the known messages if the stamp allows that, otherwise reads all lines.
     fn read(
         mailbox: &MbxMailbox,
         file: &dyn File,
@@ -114,8 +114,8 @@ impl Base {
         Ok(Self { stamp, header, found: Some(found), is_known, end, size, last_uid, uid_last })
     }
 
-    /// Cuts off a torn end, and numbers what others have appended. Returns where a copy is of what
-    /// was cut off.
+    /// Cuts off a torn end, and numbers messages that others have appended. Returns the path of the
+    /// copy of the removed bytes.
     fn settle(
         &mut self,
         mailbox: &MbxMailbox,
@@ -141,7 +141,7 @@ impl Base {
     }
 }
 
-/// A change that is being made.
+/// A change in progress.
 struct Session<'a> {
     mailbox: &'a MbxMailbox,
     locks: WriteLocks,
@@ -210,7 +210,7 @@ impl Session<'_> {
         Ok(report)
     }
 
-    /// The notes of the mailbox before anything was appended.
+    /// Returns the notes for the mailbox before messages are appended.
     fn notes(&self) -> Notes {
         Notes {
             end: self.base.end,
@@ -220,8 +220,8 @@ impl Session<'_> {
         }
     }
 
-    /// How messages are taken out; `None` if they are to be hidden. Takes the session lock
-    /// exclusively.
+    /// Plans how messages are removed. Returns `None` if they must be hidden instead. Takes the
+    /// session lock exclusively.
     fn plan_slide(&mut self, expunge: &[Uid]) -> Result<Option<Slide>> {
         if expunge.is_empty() {
             return Ok(Some(Slide::default()));
@@ -253,7 +253,8 @@ impl Session<'_> {
             plan.patches.iter().partition(|patch| patch.may_tear());
         let mut file = FileChange::new(file_name(&self.locks.path), self.base.end);
         if has_keywords || !journaled.is_empty() {
-            // After a recovery from a copy, or of another mailbox, nothing of this holds.
+            // In a file restored from a copy, or in another mailbox, this change must not be
+            // replayed.
             let mut series = [0; 8];
             self.locks.file.read_exact_at(&mut series, UIDVALIDITY_OFFSET).map_err(at())?;
             file.expect(UIDVALIDITY_OFFSET, &series);
@@ -263,7 +264,7 @@ impl Session<'_> {
             let (old, new) = (old_header.to_bytes(), self.base.header.to_bytes());
             let names = Patch::between(0, &old[..end], &new[..end]);
             if let Some(patch) = names {
-                // What stands there may be written in another way than ours.
+                // Another program may have written the same names differently.
                 let mut there = vec![0; patch.new.len()];
                 self.locks.file.read_exact_at(&mut there, patch.offset).map_err(at())?;
                 file.write(patch.offset, &there, &patch.new);
@@ -291,15 +292,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sets the time of the last change; what fails here costs others no more than a look at all
-    /// flags. Returns the time if the file bears it.
+    /// Sets the modification time. A failure only makes others read all flags again. Returns the
+    /// time if the file has it afterwards.
     fn renew_times(&self) -> Option<Timestamp> {
         const SECOND: i64 = 1_000_000_000;
         let (vfs, file) = (&self.mailbox.vfs, &self.locks.file);
         let (now, before) = (vfs.now(), self.locks.modified().unix_seconds());
         let second = now.unix_seconds();
         let second = if before >= second { (before + 1).min(second + 1) } else { second };
-        // A fraction that no other program gives: so no later change leaves the same time.
+        // A fraction that no other program sets, so that no later change leaves the same time.
         let mut fraction = [0; 4];
         vfs.random(&mut fraction).ok()?;
         let fraction = 1 + i64::from(u32::from_le_bytes(fraction)) % (SECOND - 1);
@@ -309,8 +310,8 @@ impl Session<'_> {
         (found == modified).then_some(modified)
     }
 
-    /// The stamp now. If the file bears the time that it was given, no later change leaves it
-    /// equal; else it is as racy as any.
+    /// Takes the stamp. If the file has the time that was set, every later change gives another
+    /// stamp; otherwise it is as racy as any.
     fn stamp(&self, modified: Option<Timestamp>) -> Result<Stamp> {
         if self.figures.barriers == 0 {
             return Ok(self.base.stamp);
@@ -326,7 +327,7 @@ impl Session<'_> {
         Ok(stamp)
     }
 
-    /// Appends; the stamp in the end.
+    /// Appends messages. Returns the final stamp.
     fn append(
         &mut self,
         appends: &[NewMessage<'_>],
@@ -362,13 +363,13 @@ impl Session<'_> {
     }
 }
 
-/// The messages to be expunged that are there, ascending.
+/// Returns the UIDs to be expunged that exist, ascending.
 fn expunged(changes: &ChangeSet, targets: &[Target]) -> Vec<Uid> {
     let is_there = |uid: &Uid| targets.binary_search_by_key(uid, |target| target.uid).is_ok();
     changes.expunge.iter().copied().filter(is_there).collect()
 }
 
-/// Tells of the messages whose flags will be others.
+/// Reports the messages whose flags will change.
 fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMessage)) {
     for written in &plan.written {
         let offset = written.target.offset;
@@ -382,7 +383,7 @@ fn tell(plan: &FlagPlan, slide: Option<&Slide>, moved: &mut dyn FnMut(&MovedMess
     }
 }
 
-/// Plans and counts, and writes nothing.
+/// Plans and counts without writing.
 fn dry_run(
     mailbox: &MbxMailbox,
     changes: &ChangeSet,

@@ -1,10 +1,11 @@
-//! The walk from line to line: which messages there are.
+//! The walk from line to line, which finds the messages.
 //!
-//! Each line tells how long its message is, so only the lines are read. A line that is none, or
-//! that tells of more than the file holds, ends the walk. If whole messages stand behind it up to
-//! the end of the file, the file is damaged in the middle; else an append was cut short, and what
-//! it left is the *torn end*. Behind an append of ours that was cut short others may have delivered
-//! mail: then what it left is a *hole*, which is given a line that says it is expunged.
+//! Each line gives the length of its message, so only the lines are read. The walk ends at a line
+//! that is invalid, or whose message is longer than the rest of the file. If whole messages follow
+//! up to the end of the file, the file is damaged in the middle; otherwise an append was
+//! interrupted, and its remains are the *torn end*. Others may have delivered mail behind an
+//! interrupted append of ours; then its remains are a *hole*, which gets a line that marks it as
+//! expunged.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,30 +17,30 @@ use super::layout::{
     LINE_LEN_MAX, OLD, RESYNC_READ_LEN, RESYNC_WALKED_MAX, Record, WALK_READ_LEN, WALK_SMALL_LEN,
 };
 
-/// Reads lines of a file.
+/// A reader of the lines of a file.
 pub(super) struct Walker<'f> {
     file: &'f dyn File,
-    /// The size of the file, as far as it is walked over.
+    /// Size of the part of the file that is walked.
     size: u64,
     window: Vec<u8>,
     window_offset: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub(super) bytes_read: u64,
 }
 
-/// What is wrong where a walk ends before the end of the file.
+/// The problem at which a walk ends before the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where.
+    /// Offset of the problem.
     pub(super) offset: u64,
-    /// What.
+    /// Description of the problem.
     pub(super) what: &'static str,
-    /// It is no torn end: all of a message is there.
+    /// `true` if all of the message is there, so that this is not a torn end.
     pub(super) is_whole: bool,
 }
 
 impl<'f> Walker<'f> {
-    /// A walker over a file of `size` bytes.
+    /// Creates a walker over a file of `size` bytes.
     pub(super) fn new(file: &'f dyn File, size: u64) -> Self {
         Self { file, size, window: Vec::new(), window_offset: 0, bytes_read: 0 }
     }
@@ -67,7 +68,7 @@ impl<'f> Walker<'f> {
         let at = match held {
             Some(at) => at,
             None => {
-                // What is near the last line is small: so is what follows, perhaps.
+                // If the last line was near, its message is small, and so the next ones may be.
                 let near = offset.wrapping_sub(self.window_offset) < WALK_SMALL_LEN * 4;
                 let len = if near { WALK_READ_LEN } else { want };
                 let len = (self.size - offset).min(len as u64) as usize;
@@ -82,8 +83,8 @@ impl<'f> Walker<'f> {
         Ok(&self.window[at..(at + want).min(self.window.len())])
     }
 
-    /// Walks from `offset` on; hands on every record. Returns where the last one ends, and what is
-    /// wrong there if that is not the end of the file.
+    /// Walks from `offset` on and passes every record to `visit`. Returns the offset at which the
+    /// last one ends, and the fault there if it is not the end of the file.
     pub(super) fn walk(
         &mut self,
         mut offset: u64,
@@ -101,14 +102,15 @@ impl<'f> Walker<'f> {
         Ok((offset, None))
     }
 
-    /// Whether what stands at a fault is what an append leaves that was cut short: a line without
-    /// all of its message, the beginning of a line, or zeros; and no whole messages behind it, but
-    /// behind zeros those of the append: a power failure may lose the first line only.
+    /// Returns `true` if the bytes at a fault are the remains of an interrupted append: a line
+    /// without all of its message, the beginning of a line, or zeros. No whole messages may follow,
+    /// except, behind zeros, those of the same append: a power failure may lose its first line
+    /// only.
     pub(super) fn is_torn_end(&mut self, fault: &Fault, uids: Uids) -> io::Result<bool> {
         Ok(self.behind(fault, uids)? == Behind::Nothing)
     }
 
-    /// The hidden message that takes the place of what an append of ours has left, if others have
+    /// Returns the hidden message that replaces the remains of an append of ours, if others have
     /// delivered mail behind it.
     pub(super) fn hole(&mut self, fault: &Fault, uids: Uids) -> io::Result<Option<Record>> {
         if fault.is_whole || !self.at_fault(fault)?.contains(&0) {
@@ -125,11 +127,11 @@ impl<'f> Walker<'f> {
         self.bytes(fault.offset, want)
     }
 
-    /// Finds out what stands behind a fault.
+    /// Determines what stands behind a fault.
     fn behind(&mut self, fault: &Fault, uids: Uids) -> io::Result<Behind> {
         let bytes = self.at_fault(fault)?;
         let is_line = Record::parse(bytes, fault.offset).is_ok() || is_line_start(bytes);
-        // Our appends write their first line last.
+        // Only our appends leave zeros, because they write their first line last.
         let ours = bytes.contains(&0).then_some(uids);
         match is_line && !fault.is_whole {
             true => self.search(fault.offset + 1, ours),
@@ -137,8 +139,8 @@ impl<'f> Walker<'f> {
         }
     }
 
-    /// Searches from `from` on for a place from which nothing but whole messages stands up to the
-    /// end. Reads the rest of the file.
+    /// Searches from `from` on for an offset from which only whole messages follow up to the end.
+    /// Reads the rest of the file.
     fn search(&mut self, mut from: u64, ours: Option<Uids>) -> io::Result<Behind> {
         let mut walked = HashSet::new();
         let mut buffer = vec![0; RESYNC_READ_LEN];
@@ -149,7 +151,7 @@ impl<'f> Walker<'f> {
                 break;
             }
             for end in memchr::memmem::find_iter(&buffer[..len], b"\r\n") {
-                // A line ends with `;KKKKKKKKFFFF-UUUUUUUU`; where it starts, its length tells.
+                // A line ends with `;KKKKKKKKFFFF-UUUUUUUU`; its start must be searched for.
                 let is_status = end >= 22 && buffer[end - 22] == b';' && buffer[end - 9] == b'-';
                 if !is_status {
                     continue;
@@ -166,16 +168,16 @@ impl<'f> Walker<'f> {
                     }
                 }
             }
-            // A line may stand across two readings.
+            // A line may cross two reads.
             let step = if len > LINE_LEN_MAX { len - LINE_LEN_MAX } else { len };
             from += step as u64;
         }
         Ok(Behind::Nothing)
     }
 
-    /// What the messages from `offset` on are, if they are whole up to the end. Where it was once
-    /// it does not go again, so that lines in a mail that lead to each other cost no more than
-    /// their number.
+    /// Classifies the messages from `offset` on, if they are whole up to the end. Offsets that were
+    /// visited before end the walk, so that lines in a message that lead to each other cost no more
+    /// than their number.
     fn chain(
         &mut self,
         mut offset: u64,
@@ -195,7 +197,7 @@ impl<'f> Walker<'f> {
                     found = found.with(&record, ours);
                     offset = record.end();
                 }
-                // All of it is there, and so it may be up to the end.
+                // All of the message is there, so others may follow up to the end.
                 Err(fault) if fault.is_whole && ours.is_none() => return Ok(Behind::Messages),
                 Err(fault) if fault.is_whole => return Ok(found),
                 Err(_) => return Ok(Behind::Nothing),
@@ -205,27 +207,27 @@ impl<'f> Walker<'f> {
     }
 }
 
-/// The highest UID before a fault, and the last that was given out.
+/// The highest UID before a fault, and the last one given out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Uids {
     pub(super) before: u32,
     pub(super) given: u32,
 }
 
-/// What stands behind a fault up to the end of the file.
+/// The content behind a fault, up to the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
-    /// No whole messages, or only those of the append that was cut short.
+    /// No whole messages, or only those of the interrupted append.
     Nothing,
-    /// From here on messages without a UID, which our appends never write.
+    /// Messages without a UID from this offset on, which our appends never write.
     Mail(u64),
-    /// Messages that have been told of, or may have been.
+    /// Messages that have been announced, or may have been.
     Messages,
 }
 
 impl Behind {
-    /// Takes one more message into account. A UID that no message can have behind the append that
-    /// was cut short stands in the text of a mail.
+    /// Takes one more message into account. A UID that cannot follow the interrupted append means
+    /// that the line is part of the text of a message.
     fn with(self, record: &Record, ours: Option<Uids>) -> Self {
         let Some(uids) = ours else { return Self::Messages };
         let is_old = record.flags & OLD != 0;
@@ -239,7 +241,7 @@ impl Behind {
     }
 }
 
-/// Whether bytes are a line up to where they end, or up to zeros.
+/// Returns `true` if the bytes look like a line, up to their end or up to zeros.
 fn is_line_start(bytes: &[u8]) -> bool {
     const DATE: &[u8] = b"99-aaa-9999 99:99:99 +9999,";
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());

@@ -13,19 +13,19 @@ use crate::check::{Damage, Diagnosis, Severity};
 
 const NAMES_OFFSET: usize = 25;
 
-/// The header as it is and as it is to be.
+/// The header as it is and as the repair will write it.
 pub(super) struct Head {
-    /// What it says.
+    /// The parsed header, with repairs.
     pub(super) header: Header,
-    /// The file begins as an mbx.
+    /// `true` if the file begins as an mbx.
     pub(super) has_magic: bool,
-    /// The last UID can be read.
+    /// `true` if the last UID can be read.
     pub(super) uid_last_is_sound: bool,
-    /// Its bytes, or what takes their place.
+    /// Raw bytes, with damaged parts replaced.
     old: Vec<u8>,
-    /// What it said when it was read, of which only what differs is written.
+    /// The parsed header before repairs; only differences are written.
     read: Header,
-    /// The names of the keywords are to be written anew.
+    /// `true` if the names of the keywords must be rewritten.
     names_are_damaged: bool,
 }
 
@@ -42,7 +42,7 @@ impl Head {
         self.old[at..at + 8].copy_from_slice(format!("{uidvalidity:08x}").as_bytes());
     }
 
-    /// Its bytes as they are to be.
+    /// Returns the repaired bytes.
     pub(super) fn bytes(self) -> Vec<u8> {
         let mut bytes = self.old;
         if self.names_are_damaged || self.header.names != self.read.names {
@@ -54,7 +54,7 @@ impl Head {
     }
 }
 
-/// Looks at it.
+/// Checks the header.
 pub(super) fn look_at_header(
     path: &Path,
     file: &dyn File,
@@ -107,13 +107,13 @@ pub(super) fn look_at_header(
         names,
         pid: 0,
     };
-    // What was added for missing digits is not what was there.
+    // Digits that were added because the file is too short prove nothing.
     let uid_last_is_sound = uid_last.is_some() && size >= UID_LAST_OFFSET + 8;
     let read = header.clone();
     Ok(Head { read, header, has_magic, uid_last_is_sound, old, names_are_damaged })
 }
 
-/// UIDVALIDITY and last UID, and the end of their line.
+/// Checks UIDVALIDITY, the last UID and the end of their line.
 fn numbers(path: &Path, old: &mut [u8], diagnosis: &mut Diagnosis) -> (Option<u32>, Option<u32>) {
     let damage = |kind, severity| Damage::new(kind, severity, path);
     let uidvalidity = hex(&old[7..15]);
@@ -146,8 +146,8 @@ fn numbers(path: &Path, old: &mut [u8], diagnosis: &mut Diagnosis) -> (Option<u3
     (uidvalidity, uid_last)
 }
 
-/// The names of the keywords, and whether they are to be written anew. A line that is no name, but
-/// stands before others, gets one: else c-client reads none of those.
+/// Returns the names of the keywords, and `true` if they must be rewritten. An invalid name before
+/// others is replaced, because c-client would read none of the following.
 fn names(path: &Path, old: &[u8], diagnosis: &mut Diagnosis) -> (Vec<Vec<u8>>, bool) {
     let mut rest = &old[NAMES_OFFSET..PID_OFFSET as usize];
     let mut lines: Vec<(usize, Vec<u8>)> = Vec::new();

@@ -1,8 +1,8 @@
-//! The lines before messages: which can be read, which can be made out, and what is none.
+//! The lines before messages: sound lines, damaged lines, and bytes that are not a line.
 //!
-//! Each line tells where the next one stands. Where none stands there, either the line tells it
-//! wrong, or the next one is damaged, or something lies between. What it is shows where the next
-//! sound line is, whose message is followed by another or by the end of the file.
+//! Each line gives the offset of the next one. If there is no line at that offset, either the
+//! length is wrong, or the next line is damaged, or other bytes lie between. The next sound line,
+//! whose message is followed by another one or by the end of the file, shows which it is.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,23 +19,23 @@ use super::super::layout::{
 use super::super::walk::Walker;
 use crate::check::{Damage, Diagnosis, Severity, sent_date};
 
-/// Bytes of a line that are not the digits of the size.
+/// Length in bytes of a line without the digits of the size.
 const LINE_LEN_FIXED: u64 = 51;
-/// Places behind damage that are tried for whole messages.
+/// Maximum number of offsets behind damage that are tried for whole messages.
 const RESYNC_TRIES_MAX: u32 = 10_000;
-/// Bytes of the beginning of a message that are looked at.
+/// Bytes of the beginning of a message that are examined.
 const TEXT_LEN: usize = 4096;
 
-/// A message.
+/// A message with its line.
 pub(super) struct Line {
-    /// What its line says, or is to say.
+    /// The content of its line, with repairs.
     pub(super) record: Record,
-    /// Where its text begins and ends.
+    /// Offset of the text, followed by the offset of its end.
     pub(super) text: u64,
     pub(super) end: u64,
-    /// The line that takes the place of what stands there.
+    /// The line that replaces the present one.
     pub(super) fresh: Option<Vec<u8>>,
-    /// It is told that its line is damaged.
+    /// `true` if the damage of the line has been reported.
     pub(super) is_told: bool,
 }
 
@@ -45,7 +45,7 @@ impl Line {
         Self { record, text, end, fresh: None, is_told: false }
     }
 
-    /// Writes keywords, flags and UID anew.
+    /// Rewrites keywords, flags and UID.
     pub(super) fn renew_status(&mut self, file: &dyn File) -> io::Result<()> {
         let status = format!("{}-{:08x}", self.record.status(), self.record.uid);
         let line = self.bytes(file)?;
@@ -54,7 +54,7 @@ impl Line {
         Ok(())
     }
 
-    /// Lets it say another size.
+    /// Changes the size in the line.
     fn renew_size(&mut self, file: &dyn File, end: u64) -> io::Result<()> {
         self.end = end;
         self.record.size = end - self.text;
@@ -67,7 +67,7 @@ impl Line {
         Ok(())
     }
 
-    /// The line that is to be, which at first is the one that is.
+    /// Returns the new line, which starts as a copy of the present one.
     fn bytes(&mut self, file: &dyn File) -> io::Result<&mut Vec<u8>> {
         if self.fresh.is_none() {
             let mut line = vec![0; (self.text - self.record.offset) as usize];
@@ -86,12 +86,12 @@ pub(super) struct Lines<'a> {
     walker: Walker<'a>,
     diagnosis: &'a mut Diagnosis,
     pub(super) lines: Vec<Line>,
-    /// What is no message.
+    /// Ranges that are not messages.
     pub(super) gaps: Vec<Range<u64>>,
 }
 
 impl<'a> Lines<'a> {
-    /// Looks at all lines.
+    /// Reads all lines.
     pub(super) fn look(
         path: &'a Path,
         file: &'a dyn File,
@@ -120,7 +120,8 @@ impl<'a> Lines<'a> {
         Ok(all)
     }
 
-    /// Whether the message before has taken the first space of a line.
+    /// Returns `true` if the size of the previous message is too large by the first space of this
+    /// line.
     fn is_cut(&mut self, record: &Record) -> io::Result<bool> {
         let at = record.offset;
         let is_short = record.date_len < 26 && self.lines.last().is_some_and(|line| line.end == at);
@@ -138,7 +139,7 @@ impl<'a> Lines<'a> {
         Damage::new(kind, severity, self.path).at(at)
     }
 
-    /// A message whose date cannot be read, and all else can.
+    /// Handles a message whose date cannot be read, with everything else sound. Returns its end.
     fn without_date(&mut self, at: u64) -> io::Result<u64> {
         if let Some(next) = self.within_the_last(at)? {
             return self.resize(next);
@@ -162,7 +163,7 @@ impl<'a> Lines<'a> {
         Ok(end)
     }
 
-    /// The date in the header of the message, else that of the message before.
+    /// Returns the date in the header of the message, or that of the previous message.
     fn date_of(&self, text: u64, end: u64) -> io::Result<InternalDate> {
         let bytes = self.read(text, TEXT_LEN.min((end - text) as usize))?;
         let before = || {
@@ -173,7 +174,7 @@ impl<'a> Lines<'a> {
         Ok(sent_date(&bytes).or_else(before).unwrap_or_default())
     }
 
-    /// There is no message at `at` as there should be; returns where the next one is.
+    /// Handles an offset without a valid message. Returns the offset of the next one.
     fn trouble(&mut self, at: u64) -> io::Result<u64> {
         if let Some(next) = self.within_the_last(at)? {
             return self.resize(next);
@@ -197,13 +198,13 @@ impl<'a> Lines<'a> {
         self.gap(at, next)
     }
 
-    /// The next line, if the one before tells of so much that it reaches beyond that.
+    /// Returns the offset of the next line, if the size of the previous message reaches beyond it.
     fn within_the_last(&mut self, at: u64) -> io::Result<Option<u64>> {
         let text = self.lines.last().map(|before| before.text);
         text.map_or(Ok(None), |text| self.find(text + 1, at, Some(at)))
     }
 
-    /// The last line told of too much or too little: the next message is at `next`.
+    /// Corrects the size of the last message, whose successor is at `next`.
     fn resize(&mut self, next: u64) -> io::Result<u64> {
         let file = self.file;
         let Some(line) = self.lines.last_mut() else { return Ok(next) };
@@ -222,7 +223,7 @@ impl<'a> Lines<'a> {
     fn runs_past_the_end(&mut self, record: Record) -> io::Result<u64> {
         let next = self.find(record.text_offset() + 1, self.size, None)?;
         let left = self.size - record.text_offset();
-        // What a session has seen was whole once.
+        // A message that a session has seen was whole once.
         if next.is_some() || record.flags & OLD != 0 && left > 0 {
             let mut line = Line::of(record);
             line.end = line.text;
@@ -243,7 +244,8 @@ impl<'a> Lines<'a> {
         Ok(self.size)
     }
 
-    /// What is no message and no line: from `at` to the next message or the end.
+    /// Handles bytes from `at` to the next message, or to the end, that are neither message nor
+    /// line.
     fn gap(&mut self, at: u64, next: Option<u64>) -> io::Result<u64> {
         let end = next.unwrap_or(self.size);
         let bytes = self.read(at, TEXT_LEN.min((end - at) as usize))?;
@@ -271,9 +273,9 @@ impl<'a> Lines<'a> {
         bytes.len() < LINE_LEN_MAX && likeness(bytes) > 0 || date_likeness(bytes) >= 12
     }
 
-    /// The first place from `from` on, but before `to`, where a sound line stands. Its message must
-    /// be followed by another one or by the end; with `beyond`, and so must those behind it, up to
-    /// there.
+    /// Returns the first offset in `from..to` with a sound line. Its message must be followed by
+    /// another one or by the end of the file. With `beyond`, the messages must follow each other up
+    /// to that offset.
     fn find(&mut self, from: u64, to: u64, beyond: Option<u64>) -> io::Result<Option<u64>> {
         let mut tries = 0;
         let mut from = from;
@@ -307,7 +309,7 @@ impl<'a> Lines<'a> {
         Ok(weak)
     }
 
-    /// Where the line starts that ends where it was found: its date is as long as c-client's.
+    /// Finds the start of a line among `starts`, preferring one with a date as long as c-client's.
     fn line_start(
         &mut self,
         bytes: &[u8],
@@ -335,8 +337,8 @@ impl<'a> Lines<'a> {
         Ok(record.end() == self.size || self.walker.record(record.end())?.is_ok())
     }
 
-    /// Whether one message follows the other from `at` to beyond. What was walked before led
-    /// nowhere, and is not walked again.
+    /// Returns `true` if messages follow each other from `at` to `beyond`. Offsets walked before
+    /// failed, and are not walked again.
     fn leads_beyond(
         &mut self,
         mut at: u64,
@@ -356,7 +358,7 @@ impl<'a> Lines<'a> {
         Ok(at == self.size)
     }
 
-    /// What a damaged line at `at` may have been, if the message behind it ends at `end`.
+    /// Reconstructs a damaged line at `at` whose message ends at `end`.
     fn make_out(&self, at: u64, end: u64, bytes: &[u8]) -> io::Result<Option<Line>> {
         let line_end = memchr::memmem::find(bytes, b"\r\n").map(|end| end + 2);
         let line_len = match line_end.filter(|len| likeness(&bytes[..*len]) >= 2) {
@@ -391,10 +393,10 @@ impl<'a> Lines<'a> {
         Ok(Some(Line { record, text, end, fresh: Some(fresh), is_told: true }))
     }
 
-    /// How long a line was of which nothing is left: as long as the digits of the size of what is
-    /// behind it make it, if that begins as a message does.
+    /// Returns the length of a line of which nothing is left. It follows from the number of digits
+    /// of the size of the rest, if that begins like a message.
     fn line_len(&self, at: u64, end: u64) -> io::Result<Option<u64>> {
-        // Text that goes on in the middle of a line is no line of its own.
+        // Text that continues in the middle of a line is not a message of its own.
         let before = self.read(at - 2, LINE_LEN_MAX)?;
         let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t');
         if at > HEADER_LEN && !before.starts_with(b"\r\n") && before[2..].iter().all(is_text) {
@@ -417,7 +419,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What stands at the end of a line.
+/// The fields at the end of a line.
 struct Status {
     keywords: u32,
     flags: u16,
@@ -425,7 +427,8 @@ struct Status {
 }
 
 impl Status {
-    /// What can be read of it. A message that has lost its flags was seen by some session.
+    /// Parses the fields that are readable. A message that has lost its flags counts as seen by a
+    /// session.
     fn of(raw: &[u8]) -> Self {
         let number = |from_end: usize, len: usize| {
             let at = raw.len().checked_sub(from_end)?;
@@ -446,7 +449,7 @@ fn new_line(date: InternalDate, size: u64, width: usize, status: &Status) -> Vec
     format!("{date},{size:0width$};{keywords:08x}{flags:04x}-{uid:08x}\r\n").into_bytes()
 }
 
-/// A line that makes `len` bytes an expunged message; `None` if they are too few.
+/// Returns a line that turns `len` bytes into an expunged message, or `None` if they are too few.
 pub(super) fn hidden_line(len: u64) -> Option<Vec<u8>> {
     let status = Status { keywords: 0, flags: EXPUNGED | OLD, uid: 0 };
     (1..=10).find_map(|digits: u64| {
@@ -456,7 +459,7 @@ pub(super) fn hidden_line(len: u64) -> Option<Vec<u8>> {
     })
 }
 
-/// How many of the marks of a line some bytes have, which end with CRLF.
+/// Returns how many marks of a line the bytes have. They end with CRLF.
 fn likeness(bytes: &[u8]) -> u32 {
     let from_end = |count: usize| bytes.len().checked_sub(count).map(|at| bytes[at]);
     u32::from(from_end(24) == Some(b';'))
@@ -465,7 +468,7 @@ fn likeness(bytes: &[u8]) -> u32 {
         + u32::from(date_likeness(bytes) >= 18)
 }
 
-/// How many bytes are as those of a date.
+/// Returns the number of bytes that fit the pattern of a date.
 fn date_likeness(bytes: &[u8]) -> usize {
     const DATE: &[u8] = b"99-aaa-9999 99:99:99 +9999";
     let is_like = |(byte, like): &(&u8, &u8)| match like {

@@ -1,9 +1,9 @@
-//! What can be wrong with an mbx, and what mends it.
+//! Damage of an mbx, and its repair.
 //!
-//! The header of the file, line by line (`header.rs`); the line before each message, and where the
-//! next one stands (`lines.rs`); UIDs, flags and keywords over all of them (here). A message whose
-//! bytes are all there is kept: lines are written anew where they can be made out, what lies
-//! between messages and is none is taken out.
+//! The check covers the header of the file, line by line (`header.rs`), the line before each
+//! message with its offset (`lines.rs`), and UIDs, flags and keywords of all messages (here). A
+//! message whose bytes are all there is kept: lines that can be reconstructed are rewritten, and
+//! bytes between messages that are not messages are removed.
 
 mod header;
 mod lines;
@@ -24,7 +24,7 @@ use crate::check::{
 };
 use crate::{Error, Result};
 
-/// Flags that mean something.
+/// Flag bits that have a meaning.
 const FLAGS_KNOWN: u16 = EXPUNGED | OLD | 0x2f;
 
 impl Doctor for MbxMailbox {
@@ -40,7 +40,7 @@ impl Doctor for MbxMailbox {
         let file = self.vfs.open(&path, OpenOptions::READ).map_err(at())?;
         lock_shared(self, &*file)?;
         let metadata = file.metadata().map_err(at())?;
-        // Nobody appends right now; who may not have it looks without.
+        // The permission keeps appends out; without it the check goes on unlocked.
         let permission = Permission::acquire(self, &metadata).ok();
         Ok(Held::file(&path, metadata.mode, (file, permission)))
     }
@@ -73,7 +73,7 @@ impl Doctor for MbxMailbox {
     }
 }
 
-/// The file as it is to be.
+/// Returns the segments of the repaired file.
 fn segments(
     lines: &[Line],
     gaps: &[std::ops::Range<u64>],
@@ -84,7 +84,7 @@ fn segments(
     let mut gaps = gaps.iter().peekable();
     let mut put_gap = |segments: &mut Vec<Segment>, before: u64| {
         while let Some(gap) = gaps.next_if(|gap| gap.start < before) {
-            // Where much would have to be moved, it becomes an expunged message.
+            // If too much would have to be moved, the gap becomes an expunged message.
             if size - gap.end > SLIDE_LEN_MAX
                 && let Some(line) = lines::hidden_line(gap.end - gap.start)
             {
@@ -107,7 +107,7 @@ fn segments(
     segments
 }
 
-/// Flags and keywords that mean nothing.
+/// Clears flag and keyword bits that have no meaning, and names used keywords that have no name.
 fn look_at_bits(
     path: &std::path::Path,
     lines: &mut [Line],
@@ -164,7 +164,7 @@ fn look_at_bits(
     Ok(())
 }
 
-/// UIDs that do not rise, and the last one in the header.
+/// Repairs UIDs that do not ascend, and the last UID in the header.
 fn look_at_uids(
     path: &std::path::Path,
     lines: &mut [Line],
