@@ -1,4 +1,4 @@
-//! Making an empty mailbox.
+//! Creation of an empty mailbox.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,57 +9,58 @@ use barid_vfs::{FileType, OpenOptions, Vfs};
 
 use crate::{Error, Format, Result, detect, maildir, mbx, mh, mix};
 
-/// How a mailbox is made.
+/// Options of a new mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// The UIDVALIDITY that it shall have; one of its own, if `None`.
+    /// Its UIDVALIDITY; if `None`, the format chooses one.
     pub uidvalidity: Option<UidValidity>,
-    /// The UID of its first message, if that brings none of its own; 1, if `None`. Counts only
-    /// together with a UIDVALIDITY.
+    /// UID of its first message if that brings none of its own; 1 if `None`. Used only together
+    /// with a UIDVALIDITY.
     pub uidnext: Option<Uid>,
-    /// The permission bits of files, before umask. Who may read or write files may enter folders.
+    /// Permission bits of files, before umask. A folder can be entered by everybody who may read or
+    /// write its files.
     pub mode: u32,
 }
 
 impl Default for CreateOptions {
-    /// For its owner alone.
+    /// Permits access to the owner alone.
     fn default() -> Self {
         Self { uidvalidity: None, uidnext: None, mode: 0o600 }
     }
 }
 
 impl CreateOptions {
-    /// The last UID that counts as given out.
+    /// Returns the last UID that counts as given out.
     pub(crate) fn uid_last(&self) -> u32 {
         self.uidnext.filter(|_| self.uidvalidity.is_some()).map_or(0, |uid| uid.get() - 1)
     }
 
-    /// The permission bits of folders.
+    /// Returns the permission bits of folders.
     pub(crate) fn dir_mode(&self) -> u32 {
         self.mode & 0o666 | (self.mode | self.mode << 1) >> 2 & 0o111
     }
 }
 
-/// What a new mailbox says of itself.
+/// Properties of a new mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// It holds the UIDVALIDITY that was asked for, or one of its own. One that does not has it
-    /// from the ledger: an mbox holds none before its first message, an MH folder never does.
+    /// `true` if the mailbox stores its UIDVALIDITY, requested or its own. Otherwise the ledger
+    /// does: an mbox stores none before its first message, an MH folder never does.
     pub holds_uidvalidity: bool,
 }
 
-/// Makes an empty mailbox, durably.
+/// Creates an empty mailbox, durably.
 ///
-/// A format whose mailboxes are folders takes one that is there, unless it is a mailbox already;
-/// missing folders above are made, too. An mbox and an mbx are made in a folder that is there.
+/// A format whose mailboxes are folders uses an existing folder, unless it is a mailbox already;
+/// missing parent folders are made, too. For an mbox or mbx the folder must exist.
 ///
 /// **Commit point:** the entry that makes it a mailbox of its format: the name of an mbox or mbx,
 /// `cur` of a Maildir, `.mixmeta`, `.mh_sequences`. It comes last, and when the call returns it is
-/// durable. A crash before leaves at most a folder that is no mailbox, which another call takes.
+/// durable. A crash before leaves at most a folder that is not a mailbox, which another call uses.
 ///
 /// # Errors
-/// [`Error::Io`] of kind [`ErrorKind::AlreadyExists`] if something is there; what the file system
-/// says.
+/// [`Error::Io`] of kind [`ErrorKind::AlreadyExists`] if the path exists; errors of the file
+/// system.
 pub fn create(
     vfs: &Arc<dyn Vfs>,
     path: &Path,
@@ -80,7 +81,7 @@ pub fn create(
     Ok(Created { holds_uidvalidity })
 }
 
-/// Nothing is to be there, but perhaps a folder.
+/// Fails if the path exists, unless it is a folder that may become the mailbox.
 fn check_free(vfs: &dyn Vfs, path: &Path, takes_folder: bool) -> Result<()> {
     let is_free = match vfs.metadata(path) {
         Ok(found) => {
@@ -92,13 +93,13 @@ fn check_free(vfs: &dyn Vfs, path: &Path, takes_folder: bool) -> Result<()> {
     if is_free { Ok(()) } else { Err(already_exists(path)) }
 }
 
-/// Something is in the way.
+/// Returns the error for a path that exists.
 pub(crate) fn already_exists(path: &Path) -> Error {
     Error::at(path)(ErrorKind::AlreadyExists.into())
 }
 
-/// Makes a file that is not there, durably: after a crash it is whole or not there. Where the file
-/// system has no links, a crash may leave a part of it.
+/// Makes a new file, durably: after a crash it is complete or missing. Where the file system has no
+/// links, a crash may leave a part of it.
 pub(crate) fn make_file(vfs: &dyn Vfs, path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     let made = match bytes.is_empty() {
         true => vfs.open(path, OpenOptions::create_new(mode)).map(drop),
@@ -130,11 +131,11 @@ fn link_file(vfs: &dyn Vfs, path: &Path, mode: u32, bytes: &[u8]) -> std::io::Re
     }
 }
 
-/// What Linux says of links on file systems that have none.
+/// Error number of Linux for links on file systems that have none.
 const EPERM: i32 = 1;
 const EOPNOTSUPP: i32 = 95;
 
-/// The folder that holds `path`.
+/// Returns the folder that contains `path`.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,4 +1,4 @@
-//! Which format a path holds, and the registry of formats.
+//! Detection of the format of a path, and the registry of formats.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::mh::{MARKS, MhFolder};
 use crate::mix::{self, MixMailbox};
 use crate::{Error, Format, Mailbox, Result};
 
-/// A mailbox as people name it: a path, perhaps with its format before it (`mbox:PATH`).
+/// A mailbox as people name it: a path, with or without its format before it (`mbox:PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxSpec {
     /// The format that was named.
@@ -28,7 +28,7 @@ pub struct MailboxSpec {
 pub enum FormatName {
     /// `maildir:`
     Maildir,
-    /// `mbox:`, whatever its quoting, as if its format had been found out.
+    /// `mbox:`, whatever its quoting, as if its format had been detected.
     Mbox,
     /// `mboxo:`, `mboxrd:`, `mboxcl:`, `mboxcl2:`
     MboxVariant(Variant),
@@ -48,7 +48,7 @@ impl FormatName {
         REGISTRY.iter().map(|entry| entry.name)
     }
 
-    /// The format; that of an mbox that is just being made, where the name leaves it open.
+    /// Returns the format; where the name leaves it open, that of a new mbox.
     pub const fn format(self) -> Format {
         match self {
             Self::Maildir => Format::Maildir,
@@ -62,14 +62,14 @@ impl FormatName {
     }
 }
 
-/// Opens the mailbox at a path; the options are for those that are an mbox.
+/// Opens the mailbox at a path; the options are for an mbox.
 type Open = fn(Arc<dyn Vfs>, &Path, MboxOptions) -> Result<Box<dyn Mailbox>>;
 
-/// How a format is named, told and opened.
+/// Name, detection and opening of a format.
 struct Entry {
     name: &'static str,
     format: FormatName,
-    /// Whether something that looks like this is of the format; `None` if only a name can tell.
+    /// Returns `true` if the probe matches the format; `None` if only a name can select the format.
     probe: Option<fn(&Probe) -> bool>,
     open: Open,
 }
@@ -139,16 +139,16 @@ fn open_mbox(
     Ok(Box::new(MboxMailbox::open_with(vfs, path, variant, options)?))
 }
 
-/// Bytes of a file that are looked at to tell its format.
+/// Bytes of a file that are read to detect its format.
 const HEAD_LEN: usize = 8 << 10;
 
-/// What was seen at a path.
+/// Results of looking at a path.
 #[derive(Debug)]
 struct Probe {
     has_new_and_cur: bool,
-    /// It has the file that makes a directory a mix mailbox.
+    /// `true` if it has the file that makes a directory a mix mailbox.
     has_mix_meta: bool,
-    /// It has a file that only MH folders have.
+    /// `true` if it has a file that only MH folders have.
     has_mh_mark: bool,
     /// The first bytes, if it is a file.
     head: Option<Vec<u8>>,
@@ -161,8 +161,8 @@ impl Probe {
 }
 
 impl MailboxSpec {
-    /// Parses `PATH` or `FORMAT:PATH`. What stands before the first colon counts as a format only
-    /// if it is the name of one.
+    /// Parses `PATH` or `FORMAT:PATH`. The text before the first colon is a format only if it is
+    /// the name of one.
     pub fn parse(text: &str) -> Self {
         if let Some((name, path)) = text.split_once(':')
             && let Some(entry) = REGISTRY.iter().find(|entry| entry.name == name)
@@ -173,18 +173,18 @@ impl MailboxSpec {
     }
 }
 
-/// Opens the mailbox of `spec`, whose format is found out if it is not named.
+/// Opens the mailbox of `spec`, whose format is detected if it is not named.
 ///
 /// Costs a few `stat` calls, and for a file one read of its first bytes.
 ///
 /// # Errors
-/// [`Error::NotAMailbox`] says what is there instead; [`Error::Io`] if the path is missing or may
-/// not be read.
+/// [`Error::NotAMailbox`] names what is there instead; [`Error::Io`] if the path is missing or
+/// cannot be read.
 pub fn open(vfs: Arc<dyn Vfs>, spec: &MailboxSpec) -> Result<Box<dyn Mailbox>> {
     open_with(vfs, spec, MboxOptions::default())
 }
 
-/// [`open`], with options for a mailbox that is an mbox.
+/// Opens the mailbox as [`open`] does, with options for an mbox.
 ///
 /// # Errors
 /// As [`open`].
@@ -210,10 +210,10 @@ pub fn open_with(
     (entry.open)(vfs, &spec.path, options)
 }
 
-/// The format at `path`, if it is a mailbox.
+/// Returns the format at `path`, if it is a mailbox.
 ///
 /// # Errors
-/// [`Error::Io`] if the path is missing or may not be read.
+/// [`Error::Io`] if the path is missing or cannot be read.
 pub fn detect(vfs: &dyn Vfs, path: &Path) -> Result<Option<Format>> {
     let probe = probe(vfs, path)?;
     Ok(find(&probe).map(|entry| entry.format.format()))
@@ -253,7 +253,7 @@ fn probe(vfs: &dyn Vfs, path: &Path) -> Result<Probe> {
     }
 }
 
-/// As NeoMutt tests it.
+/// Returns `true` if the directory has a mark of an MH folder, by the same test as NeoMutt's.
 fn has_mh_mark(vfs: &dyn Vfs, path: &Path) -> bool {
     MARKS.iter().any(|mark| vfs.symlink_metadata(&path.join(mark)).is_ok())
 }
@@ -268,28 +268,28 @@ fn is_dir(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
     }
 }
 
-/// What is behind the NULs that a crash may leave instead of the first message: if nothing is, the
-/// mailbox is empty.
+/// Returns the bytes behind the NULs that a crash may leave instead of the first message: if there
+/// are no bytes, the mailbox is empty.
 fn without_nuls(head: &[u8]) -> &[u8] {
     let nuls = head.iter().take_while(|byte| **byte == 0).count();
     &head[nuls..]
 }
 
-/// Whether a file begins as an MMDF does; NULs before it do no harm.
+/// Returns `true` if a file begins as an MMDF does; NULs before it are skipped.
 fn is_mmdf(head: &[u8]) -> bool {
     without_nuls(head).starts_with(b"\x01\x01\x01\x01\n")
 }
 
-/// Whether a file begins as an mbox does: with nothing, with a From_ line (blank lines before it
-/// do no harm, and NULs neither), or with the magic number of a compression, whose content is
-/// looked at later.
+/// Returns `true` if a file begins as an mbox does: it is empty, or it begins with a From_ line
+/// (blank lines and NULs before it are skipped) or with the magic number of a compression, whose
+/// content is examined later.
 fn is_mbox(head: &[u8]) -> bool {
     let is_empty = head.len() < HEAD_LEN && without_nuls(head).is_empty();
     is_empty || is_compressed(head) || starts_with_from_line(head)
 }
 
-/// Returns `true` if a file begins with the magic number of a compression that mailboxes are read
-/// in: gzip, zstd, bzip2, xz.
+/// Returns `true` if a file begins with the magic number of a compression in which mailboxes can be
+/// read: gzip, zstd, bzip2, xz.
 pub fn is_compressed(head: &[u8]) -> bool {
     const GZIP: &[u8] = b"\x1f\x8b";
     const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -298,7 +298,8 @@ pub fn is_compressed(head: &[u8]) -> bool {
     [GZIP, ZSTD, BZIP2, XZ].iter().any(|magic| head.starts_with(magic))
 }
 
-/// As c-client tests it: leading white space may only be whole lines.
+/// Returns `true` for a From_ line by the same test as c-client's: leading white space may only be
+/// whole lines.
 fn starts_with_from_line(head: &[u8]) -> bool {
     let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b'\r' | b'\n' | 0);
     let spaces = head.iter().take_while(is_space).count();
@@ -306,7 +307,7 @@ fn starts_with_from_line(head: &[u8]) -> bool {
     line_start && head[spaces..].starts_with(b"From ")
 }
 
-/// Why what was seen cannot be of the format that was named.
+/// Returns the reason why the probe cannot be of the format that was named.
 fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
     match (format, &probe.head) {
         (FormatName::Maildir, Some(_)) => Some("a file is no Maildir"),
@@ -319,7 +320,8 @@ fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
         (_, None) => Some("a directory is no mbox"),
         (FormatName::Mbx, Some(head)) if is_mbx(head) => None,
         (FormatName::Mbx, Some(_)) => Some("it does not begin as an mbx does"),
-        // Forced: an odd beginning is for the reader to judge, but for what is no text at all.
+        // Forced: an odd beginning is left to the reader, except for a file that is not text at
+        // all.
         (_, Some(head)) if is_mbox(head) || is_mmdf(head) => None,
         (_, Some(head)) if memchr::memchr(0, without_nuls(head)).is_some() => {
             Some("it is a binary file")
@@ -328,7 +330,7 @@ fn mismatch(probe: &Probe, format: FormatName) -> Option<&'static str> {
     }
 }
 
-/// What is there that no format wants.
+/// Describes a path that no format matches.
 fn what_else(probe: &Probe) -> &'static str {
     match &probe.head {
         None => "the directory has no cur/ and new/; `barid folders` lists mailboxes below it",

@@ -6,7 +6,7 @@ use barid_vfs::{Dir, File, Vfs};
 
 use crate::{Error, Result};
 
-/// With this many files, one sync of the file system takes the place of one of each file.
+/// With at least this many files, one sync of the file system replaces one of each file.
 pub(crate) const SYNC_FS_FILES_MIN: usize = 32;
 
 /// New files of one folder that are to be durable before anything else is done with them.
@@ -14,8 +14,8 @@ pub(crate) const SYNC_FS_FILES_MIN: usize = 32;
 pub(crate) struct NewFiles<'a> {
     vfs: &'a dyn Vfs,
     path: &'a Path,
-    /// The folder, if its file system is to be synced. Open before anything is written, so that it
-    /// tells of everything that cannot be.
+    /// The folder, if its file system is to be synced. It is opened before anything is written, so
+    /// that it reports every write error.
     dir: Option<Box<dyn Dir>>,
     barriers: u64,
 }
@@ -26,7 +26,7 @@ impl<'a> NewFiles<'a> {
         let mut new = Self { vfs, path, dir: None, barriers: 0 };
         if count >= SYNC_FS_FILES_MIN {
             let dir = vfs.open_dir(path).map_err(Error::at(path))?;
-            // A file that is closed may have lost its error: those that cannot be synced together
+            // A file that is closed may have lost its error: files that cannot be synced together
             // are synced while they are open.
             let is_told = dir.syncs_file_system().map_err(Error::at(path))?;
             new.dir = is_told.then_some(dir);
@@ -34,7 +34,7 @@ impl<'a> NewFiles<'a> {
         Ok(new)
     }
 
-    /// A file is written; it need not stay open.
+    /// Takes note that a file is written; it need not stay open.
     pub(crate) fn written(&mut self, file: &dyn File) -> std::io::Result<()> {
         if self.dir.is_none() {
             file.sync_all()?;
@@ -43,7 +43,7 @@ impl<'a> NewFiles<'a> {
         Ok(())
     }
 
-    /// Makes the files and their names durable; tells how often was waited for the disk for them.
+    /// Makes the files and their names durable; returns the number of barriers used for them.
     pub(crate) fn finish(self) -> Result<u64> {
         if let Some(dir) = &self.dir {
             dir.sync_file_system().map_err(Error::at(self.path))?;

@@ -1,26 +1,26 @@
-//! What can go wrong with a mailbox. Malformed mail is not among it.
+//! Errors of mailboxes. Malformed mail is not an error.
 
 use std::path::{Path, PathBuf};
 
 /// The result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a [`crate::ScanSink`] or of what is [`crate::Known`]: theirs, passed through.
+/// The error of a [`crate::ScanSink`] or of a [`crate::Known`], passed through.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of a mailbox.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The path holds no mailbox of a known format.
+    /// The path is not a mailbox of a known format.
     #[error("{}: not a mailbox: {reason}", path.display())]
     NotAMailbox {
         /// The path.
@@ -28,14 +28,14 @@ pub enum Error {
         /// What was found instead.
         reason: &'static str,
     },
-    /// A lock was not to be had in time.
+    /// A lock could not be taken in time.
     #[error("{}: locked by {holder} for longer than {waited_ms} ms", path.display())]
     Locked {
-        /// The file whose lock it is.
+        /// The locked file.
         path: PathBuf,
-        /// Who holds it, as far as known.
+        /// The holder of the lock, as far as known.
         holder: String,
-        /// How long was waited, in milliseconds.
+        /// Time waited, in milliseconds.
         waited_ms: u64,
     },
     /// The message is no longer where it was.
@@ -43,10 +43,10 @@ pub enum Error {
     MessageGone {
         /// The file.
         path: PathBuf,
-        /// Where it was; 0 in a Maildir.
+        /// Its former offset, in bytes; 0 in a Maildir.
         offset: u64,
     },
-    /// The message is larger than what is read as a whole.
+    /// The message is too large to be read as a whole.
     #[error(
         "{}: a message of {size} bytes (offset {offset}) is too large to be read as a whole, \
          which is done up to {most} bytes", path.display()
@@ -54,22 +54,22 @@ pub enum Error {
     MessageTooLarge {
         /// The file.
         path: PathBuf,
-        /// Where in the file it starts.
+        /// Its offset in the file, in bytes.
         offset: u64,
         /// Bytes of the message as stored.
         size: u64,
-        /// The largest that is read.
+        /// Size of the largest message that is read as a whole, in bytes.
         most: u64,
     },
-    /// The mailbox was cut or rewritten while it was read, by a program that takes no locks; what
-    /// the sinks were given is void. To be tried again.
+    /// The mailbox was truncated or rewritten while it was read, by a program that takes no locks.
+    /// What the sinks were given is void; try again.
     #[error("{}: changed while it was read", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// A change was begun and could not be finished; nothing is lost. The next opening, or
-    /// [`crate::Mailbox::recover`], goes on.
+    /// [`crate::Mailbox::recover`], completes it.
     #[error("{}: the change is unfinished ({what}); it goes on from {}", path.display(),
         journal.display())]
     Unfinished {
@@ -77,27 +77,27 @@ pub enum Error {
         path: PathBuf,
         /// The journal, which must be kept.
         journal: PathBuf,
-        /// What stopped it: an error of the system, or a request to stop.
+        /// The cause: an error of the system, or a request to stop.
         what: String,
     },
-    /// The change was told to stop. Each message is changed, durably, or as it was.
+    /// The change was stopped on request. Each message is either changed, durably, or unchanged.
     #[error("{}: stopped when {done} of {total} messages were done", path.display())]
     Stopped {
         /// The mailbox.
         path: PathBuf,
-        /// Messages that are changed, expunged or appended.
+        /// Number of messages changed, expunged or appended.
         done: u64,
-        /// Messages that were to be.
+        /// Number of messages of the whole change.
         total: u64,
     },
-    /// A repair was told to stop. What is done is durable, and can be undone.
+    /// A repair was stopped on request. The steps done are durable, and can be undone.
     #[error("{}: stopped when {done} of {total} steps of the repair were done", path.display())]
     RepairStopped {
         /// The mailbox.
         path: PathBuf,
-        /// Steps that are done.
+        /// Number of steps done.
         done: u64,
-        /// Steps of the repair; 0 if they were not known yet.
+        /// Number of steps of the repair; 0 if it was not known yet.
         total: u64,
     },
     /// The messages of the mailbox were changed, durably, but those to be appended were not stored.
@@ -105,7 +105,7 @@ pub enum Error {
     NotAppended {
         /// The mailbox.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         what: String,
     },
     /// The mailbox is in the middle of a change whose journal is missing or cannot be used.
@@ -121,9 +121,9 @@ pub enum Error {
     NoSpace {
         /// The mailbox or the folder of its journal.
         path: PathBuf,
-        /// Bytes that are needed.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes free.
         free: u64,
     },
     /// A repair cannot be undone: a file is no longer as the repair left it.
@@ -137,29 +137,30 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the damage, in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the damage.
         kind: &'static str,
     },
-    /// The format or this mailbox cannot do it.
+    /// The format or this mailbox does not support the operation.
     #[error("{}: {what}", path.display())]
     Unsupported {
         /// The mailbox.
         path: PathBuf,
-        /// What it cannot do.
+        /// The unsupported operation.
         what: &'static str,
     },
     /// The UID ledger failed.
     #[error(transparent)]
     State(#[from] barid_state::Error),
-    /// A sink, or what is known, failed.
+    /// A sink, or a `Known`, failed.
     #[error(transparent)]
     Sink(SinkError),
 }
 
 impl Error {
-    /// Fails with [`Error::MessageTooLarge`] if a message of `size` bytes is not read as a whole.
+    /// Fails with [`Error::MessageTooLarge`] if a message of `size` bytes is too large to be read
+    /// as a whole.
     pub(crate) fn check_size(path: &Path, offset: u64, size: u64) -> Result<()> {
         let most = crate::WHOLE_LEN_MAX;
         match size > most {

@@ -15,16 +15,16 @@ pub struct FlagChange {
     pub remove_keywords: Vec<Keyword>,
 }
 
-/// Changes of flags, one for each UID that is named, in the order in which they were given.
+/// Changes of flags, one for each UID given, in the order in which they were given.
 ///
-/// Neighbours that are changed alike are kept as one: the flags of all messages of a mailbox take
-/// no more memory than those of one.
+/// Consecutive UIDs with equal changes are stored as one run: the same change of all messages of a
+/// mailbox takes no more memory than that of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlagChanges {
     runs: Vec<FlagRun>,
 }
 
-/// Messages with rising UIDs without a gap that are changed alike.
+/// Messages with consecutive UIDs and equal changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlagRun {
     first: Uid,
@@ -33,14 +33,14 @@ pub(crate) struct FlagRun {
 }
 
 impl FlagChanges {
-    /// Adds a change behind the others.
+    /// Adds a change at the end.
     pub fn push(&mut self, (uid, change): (Uid, FlagChange)) {
         if !self.extend_last(uid, &change) {
             self.runs.push(FlagRun { first: uid, last: uid, change });
         }
     }
 
-    /// Adds the same change for each of some UIDs.
+    /// Adds the same change for each of `uids`.
     pub fn push_all(&mut self, uids: impl IntoIterator<Item = Uid>, change: &FlagChange) {
         for uid in uids {
             if !self.extend_last(uid, change) {
@@ -55,17 +55,17 @@ impl FlagChanges {
         last.map(|run| run.last = uid).is_some()
     }
 
-    /// Each UID and its change, in the order given.
+    /// Returns each UID and its change, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (Uid, &FlagChange)> + Clone {
         self.runs.iter().flat_map(|run| run.uids().map(|uid| (uid, &run.change)))
     }
 
-    /// The UIDs, in the order given.
+    /// Returns the UIDs, in the order given.
     pub fn uids(&self) -> impl Iterator<Item = Uid> + Clone {
         self.runs.iter().flat_map(FlagRun::uids)
     }
 
-    /// The changes: each at least once, and not once for each message.
+    /// Returns each distinct change at least once, rather than once for each message.
     pub fn changes(&self) -> impl Iterator<Item = &FlagChange> + Clone {
         self.runs.iter().map(|run| &run.change)
     }
@@ -74,23 +74,23 @@ impl FlagChanges {
         &self.runs
     }
 
-    /// How many UIDs are named. Costs O(runs).
+    /// Returns the number of UIDs given. Costs O(runs).
     pub fn len(&self) -> usize {
         let len = |run: &FlagRun| (run.last.get() - run.first.get()) as usize + 1;
         self.runs.iter().map(len).sum()
     }
 
-    /// Whether nothing is to be changed.
+    /// Returns `true` if nothing is to be changed.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether each UID is above that before it.
+    /// Returns `true` if each UID is above the one before it.
     pub fn is_ascending(&self) -> bool {
         self.runs.is_sorted_by(|a, b| a.last < b.first)
     }
 
-    /// Keeps those for whose UID `keep` holds, asked in the order given.
+    /// Keeps the changes for whose UID `keep` returns `true`; it is called in the order given.
     pub fn retain(&mut self, mut keep: impl FnMut(Uid) -> bool) {
         let mut kept = Self::default();
         for run in std::mem::take(&mut self.runs) {

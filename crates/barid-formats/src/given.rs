@@ -1,12 +1,12 @@
-//! Which UIDs appended messages get.
+//! UIDs of appended messages.
 
 use barid_types::Uid;
 
 use crate::NewMessage;
 
-/// The highest UID that a message is given because it is to have it: 3,758,096,383. With higher
-/// ones a mailbox would soon run out of UIDs, and some formats give it a new UIDVALIDITY at
-/// `u32::MAX - (1 << 28)`.
+/// The highest UID that a message is given on request: 3,758,096,383. With higher ones a mailbox
+/// would soon run out of UIDs, and some formats give it a new UIDVALIDITY at `u32::MAX - (1 <<
+/// 28)`.
 pub(crate) const UID_WISHED_MAX: u32 = u32::MAX - (1 << 29);
 
 /// The UIDs of appended messages.
@@ -19,9 +19,9 @@ pub(crate) struct GivenUids {
     pub(crate) last: u32,
 }
 
-/// Gives UIDs to `messages`: to each the one that it is to have, if that is above all before it and
-/// not below `next`; else the next. Returns `None` if there are not enough, and one left for
-/// whoever comes next.
+/// Gives UIDs to `messages`: to each the UID that it requests, if that is not below the next free
+/// one nor above [`UID_WISHED_MAX`]; otherwise the next free one, from `next` on. Returns `None` if
+/// there are not enough UIDs to leave one for the next append.
 pub(crate) fn given_uids(next: u32, messages: &[NewMessage<'_>]) -> Option<GivenUids> {
     let mut next = next;
     let mut uids = Vec::with_capacity(messages.len());

@@ -32,7 +32,7 @@ pub struct NewMessage<'a> {
     pub bytes: &'a [u8],
     /// The bytes behind `bytes`, if the message is too large for memory. Read more than once.
     pub rest: Option<&'a dyn MessageRest>,
-    /// When it arrived; now, if `None`.
+    /// Its internal date; now if `None`.
     pub internal_date: Option<InternalDate>,
     /// Its flags; \Recent is added by the format.
     pub flags: FlagSet,
@@ -43,14 +43,14 @@ pub struct NewMessage<'a> {
     /// The message as it once stood in this mailbox, if that is to be restored: an mbox then writes
     /// these bytes instead of `bytes` and `sender`.
     pub stored: Option<StoredMessage<'a>>,
-    /// The UID that it shall have. It gets it if all UIDs given so far, to the messages before it
-    /// included, are below; otherwise it gets the next one. So it does if that is above
-    /// 3,758,096,383, since a mailbox should not run out of UIDs.
-    /// [`SyncReport::appended`](crate::SyncReport::appended) tells.
-    /// An mbox must have its UIDs in the file, or be empty: else the next scan gives them.
+    /// The UID requested for it. It gets this UID if all UIDs given so far, including those of the
+    /// messages before it, are lower; otherwise the next one. It also gets the next one if the
+    /// request is above 3,758,096,383, since a mailbox should not run out of UIDs.
+    /// [`SyncReport::appended`](crate::SyncReport::appended) reports the UID. An mbox must store
+    /// UIDs in the file, or be empty: otherwise the next scan gives them.
     pub uid: Option<Uid>,
-    /// A lower bound of UIDNEXT once it is appended: lower UIDs count as given out, as in the
-    /// mailbox that is copied. Bounded as `uid` is, and held where `uid` is.
+    /// A lower bound of UIDNEXT after the append: lower UIDs count as given out, as in the mailbox
+    /// that is copied. Limited as `uid` is, and honoured where `uid` is.
     pub uidnext: Option<Uid>,
 }
 
@@ -64,17 +64,17 @@ pub struct StoredMessage<'a> {
 }
 
 impl NewMessage<'_> {
-    /// Returns the bytes of the message.
+    /// Returns the size of the message in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64 + self.rest.map_or(0, MessageRest::size)
     }
 
-    /// Returns the bytes of the message with CRLF. Reads the rest of a large one.
+    /// Returns the size of the message with CRLF, in bytes. Reads the rest of a large one.
     pub(crate) fn crlf_size(&self) -> Result<u64> {
         self.crlf_size_from(self.bytes)
     }
 
-    /// Returns the bytes of `start` and the rest with CRLF.
+    /// Returns the size of `start` and the rest with CRLF, in bytes.
     pub(crate) fn crlf_size_from(&self, start: &[u8]) -> Result<u64> {
         let mut pieces = CrlfPieces::default();
         let mut size = pieces.size(start);

@@ -4,9 +4,10 @@ use std::fmt;
 
 use crate::Result;
 
-/// The largest message that [`Mailbox::read`](crate::Mailbox::read) and its like read as a whole:
-/// 16 MB. A larger one is [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) there, and can
-/// be read by [`Mailbox::open_message`](crate::Mailbox::open_message).
+/// Size of the largest message that [`Mailbox::read`](crate::Mailbox::read) and similar methods
+/// read as a whole: 16 MB. For a larger one they fail with
+/// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge); use
+/// [`Mailbox::open_message`](crate::Mailbox::open_message).
 pub const WHOLE_LEN_MAX: u64 = 16 << 20;
 
 /// Fills a buffer from an offset of the stored message.
@@ -30,7 +31,7 @@ impl fmt::Debug for OpenMessage<'_> {
 }
 
 impl<'m> OpenMessage<'m> {
-    /// Makes a message of `len` bytes, its separator included, that a function reads.
+    /// Makes a message of `len` bytes, its separator included, that `read` reads.
     pub(crate) fn new(
         separator_len: u64,
         len: u64,
@@ -39,12 +40,12 @@ impl<'m> OpenMessage<'m> {
         Self { separator_len, len, read: Box::new(read) }
     }
 
-    /// Returns the bytes of the separator before the header.
+    /// Returns the length of the separator before the header, in bytes.
     pub fn separator_len(&self) -> u64 {
         self.separator_len
     }
 
-    /// Returns the bytes of separator, header and body.
+    /// Returns the length of separator, header and body, in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -54,12 +55,12 @@ impl<'m> OpenMessage<'m> {
         self.len == 0
     }
 
-    /// Reads bytes as they are stored, from an offset on; returns how many, which is less than the
-    /// buffer takes only at the end.
+    /// Reads bytes as stored, starting at `offset`; returns how many, which is less than the length
+    /// of the buffer only at the end.
     ///
     /// # Errors
     /// [`Error::MessageGone`](crate::Error::MessageGone) if they may have moved since the message
-    /// was opened; what the file system says.
+    /// was opened; errors of the file system.
     pub fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buffer.len().min(left);

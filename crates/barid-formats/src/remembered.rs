@@ -1,16 +1,16 @@
-//! What tests remember of scans is known to the next one.
+//! Scan results that tests keep, as the [`Known`] of their next scan.
 
 use barid_types::{KeywordTable, Uid, UidValidity};
 
 use crate::{Known, KnownMessage, ScanReport, SinkError, Stamp};
 
-/// What a test remembers, as a cache would.
+/// The results that a test keeps, as a cache would.
 pub(crate) trait Remembered: Sync {
-    /// What the last scan told, if there was one.
+    /// Returns the report of the last scan, if there was one.
     fn report(&self) -> Option<&ScanReport>;
-    /// The keywords.
+    /// Returns the keywords.
     fn table(&self) -> &KeywordTable;
-    /// All messages, in order.
+    /// Returns all messages, in order.
     fn messages(&self) -> impl Iterator<Item = KnownMessage<'_>>;
 }
 

@@ -1,4 +1,4 @@
-//! What a scan is given and what it gives.
+//! Input and output of a scan.
 
 use barid_state::{Ledger, MessageKey};
 use barid_types::{FlagSet, InternalDate, KeywordMask, KeywordTable, Uid, UidValidity};
@@ -14,9 +14,9 @@ pub struct KnownMessage<'a> {
     pub flags: FlagSet,
     /// Its keywords as last seen.
     pub keywords: KeywordMask,
-    /// Where it was.
+    /// Its location at that time.
     pub location: Location<'a>,
-    /// What it was.
+    /// Its message key.
     pub key: MessageKey,
     /// Bytes of its header and body as stored.
     pub size: u64,
@@ -25,29 +25,30 @@ pub struct KnownMessage<'a> {
 /// What an earlier scan left behind; the cache implements it. Messages are in mailbox order, which
 /// is ascending by UID.
 pub trait Known: Sync {
-    /// The stamp of that scan; `None` if there was none, and then nothing else is known either.
+    /// Returns the stamp of that scan; `None` if there was none, and then nothing else is known
+    /// either.
     fn stamp(&self) -> Option<Stamp>;
-    /// What the format wrote to [`ScanReport::state`].
+    /// Returns the bytes that the format wrote to [`ScanReport::state`].
     fn state(&self) -> &[u8];
-    /// The UIDVALIDITY under which the UIDs are known.
+    /// Returns the UIDVALIDITY under which the UIDs are known.
     fn uidvalidity(&self) -> Option<UidValidity>;
-    /// The lowest UID that was never given out.
+    /// Returns the lowest UID that was never given out.
     fn uidnext(&self) -> Option<Uid>;
-    /// The keywords; their slots are the bits of [`KnownMessage::keywords`].
+    /// Returns the keywords; their slots are the bits of [`KnownMessage::keywords`].
     fn keywords(&self) -> &KeywordTable;
-    /// Whether that scan, or one before it, read only the tail of the mailbox and nothing has
-    /// verified the rest since ([`ScanReport::tail_verified`]).
+    /// Returns `true` if that scan, or one before it, read only the tail of the mailbox and nothing
+    /// has verified the rest since ([`ScanReport::tail_verified`]).
     fn tail_verified(&self) -> bool {
         false
     }
-    /// How many messages there are.
+    /// Returns the number of messages.
     fn len(&self) -> u32;
-    /// Whether there is none.
+    /// Returns `true` if there are no messages.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Where the message `uid` is in mailbox order, counted from 0; `None` if it is not known.
-    /// O(n) unless overridden.
+    /// Returns the row of the message `uid`, counted from 0; `None` if it is not known. O(n) unless
+    /// overridden.
     fn position(&self, uid: Uid) -> std::result::Result<Option<u32>, SinkError> {
         let (mut at, mut found) = (0, None);
         self.visit(0, &mut |message| {
@@ -59,7 +60,7 @@ pub trait Known: Sync {
         })?;
         Ok(found)
     }
-    /// Visits the messages from `first` (counted from 0) on until `visit` says `false`.
+    /// Visits the messages from row `first` (counted from 0) on until `visit` returns `false`.
     fn visit(
         &self,
         first: u32,
@@ -99,27 +100,27 @@ impl Known for EmptyKnown {
     }
 }
 
-/// One message as it is found.
+/// A message found by a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedMessage<'a> {
-    /// Its UID if the format knows it already; else it follows in [`ScanReport::new_uids`].
+    /// Its UID if the format knows it already; otherwise it follows in [`ScanReport::new_uids`].
     pub uid: Option<Uid>,
-    /// Where it is.
+    /// Its location.
     pub location: Location<'a>,
-    /// The bytes of its header as stored, blank line included where there is one. Bounded by
-    /// `limits::HEADER_LEN_MAX`; what is longer is cut and is a defect.
+    /// The bytes of its header as stored, with the blank line if there is one. A header longer than
+    /// `limits::HEADER_LEN_MAX` is cut, which is a defect.
     pub header: &'a [u8],
     /// Bytes of header and body as stored.
     pub size: u64,
     /// RFC822.SIZE (line ends counted as CRLF, owned fields left out), if it cost nothing to find.
     pub rfc822_size: Option<u64>,
-    /// When it arrived.
+    /// Its internal date.
     pub internal_date: InternalDate,
     /// Its flags.
     pub flags: FlagSet,
     /// Its keywords, by slots of [`ScanReport::keywords`].
     pub keywords: KeywordMask,
-    /// What it is.
+    /// Its message key.
     pub key: MessageKey,
 }
 
@@ -127,57 +128,59 @@ pub struct ScannedMessage<'a> {
 pub trait ScanSink {
     /// Takes one message.
     fn message(&mut self, message: &ScannedMessage<'_>) -> std::result::Result<(), SinkError>;
-    /// Takes note that the chunk is complete. A sink dropped without it is void.
+    /// Completes the chunk. What a sink received is void if it is dropped before this call.
     fn finish(self: Box<Self>) -> std::result::Result<(), SinkError>;
 }
 
 /// Makes a sink for each chunk.
 pub trait Sinks: Sync {
-    /// The sink of chunk `chunk`. Chunks are numbered from 0 in mailbox order, may be taken in any
-    /// order and from any thread, and may be empty.
+    /// Returns the sink of chunk `chunk`. Chunks are numbered from 0 in mailbox order, may be
+    /// requested in any order and from any thread, and may be empty.
     fn sink(&self, chunk: u32) -> Box<dyn ScanSink + '_>;
-    /// Told before the first sink is made, if the format already knows that nothing known will hold
-    /// and that every message of the mailbox will come ([`ScanReport::reset`]).
+    /// Called before the first sink is made, if the format already knows that nothing known will
+    /// stay valid and that every message of the mailbox will come ([`ScanReport::reset`]).
     fn expect_whole(&self) {}
 }
 
-/// What a scan may use beside the mailbox.
+/// Resources and options of a scan.
 pub struct ScanContext<'a> {
-    /// Where UIDs go that the format cannot hold. A scan that gives out such UIDs leaves them
-    /// pending and the ledger locked; the caller commits before it tells anybody, and unlocks.
+    /// Ledger for UIDs that the format cannot store. A scan that gives out such UIDs leaves them
+    /// pending and the ledger locked; the caller commits it before it announces them, and unlocks
+    /// it.
     pub ledger: &'a mut Ledger,
-    /// Write nothing beside the mailbox either (`dovecot-uidlist`).
+    /// Do not write even beside the mailbox (`dovecot-uidlist`).
     pub read_only: bool,
-    /// Believe no stamp and no tail: compare every message.
+    /// Trust no stamp and no tail: compare every message.
     pub full_check: bool,
-    /// How many threads may work; 0 for as many as there are cores.
+    /// Maximum number of threads; 0 for as many as there are cores.
     pub threads: usize,
-    /// Told now and then how far the scan is: bytes or messages done, and of how many.
+    /// Called now and then with the progress of the scan: bytes or messages done, and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
-/// A known message of which something changed but its text.
+/// A known message whose flags, keywords or file changed, but not its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedMessage {
-    /// Which.
+    /// Its UID.
     pub uid: Uid,
     /// Its flags now.
     pub flags: FlagSet,
     /// Its keywords now.
     pub keywords: KeywordMask,
-    /// Its file name now and whether it is in `new`, if it is a file and either changed.
+    /// Its file name now and `true` if it is in `new`; `None` if it is not a file or neither
+    /// changed.
     pub file: Option<(Vec<u8>, bool)>,
 }
 
-/// What kind of defect a [`MailboxDefect`] is.
+/// Kind of a [`MailboxDefect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefectKind {
-    /// The mailbox is not made as it should be; nothing is missing.
+    /// The structure of the mailbox is wrong; nothing is missing.
     Structure,
-    /// Messages are being written by another program, as it seems, and have no UIDs yet. They are
-    /// looked at again at every scan.
+    /// Another program seems to be writing messages, which have no UIDs yet. Every scan looks at
+    /// them again.
     Arriving,
-    /// A message cannot be read now, and so nothing but its place is known. It is tried again: see
+    /// A message cannot be read now, so only its location is known. It is tried again: see
     /// [`crate::Mailbox::has_unread`].
     Unreadable,
 }
@@ -185,17 +188,17 @@ pub enum DefectKind {
 /// Something wrong with the mailbox itself that did not stop the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxDefect {
-    /// What kind.
+    /// Its kind.
     pub kind: DefectKind,
-    /// Where in the file; 0 in a Maildir.
+    /// Offset in the file, in bytes; 0 in a Maildir.
     pub offset: u64,
-    /// The message it concerns, if one.
+    /// The UID of the message concerned, if there is one.
     pub uid: Option<Uid>,
-    /// What is wrong, in a few words.
+    /// Short description of the defect.
     pub what: String,
 }
 
-/// What a scan cost.
+/// Cost of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanStats {
     /// Messages whose bytes were read.
@@ -206,12 +209,12 @@ pub struct ScanStats {
     pub dirs_listed: u32,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
-    /// The first stamp taken: the one that what was found is true of.
+    /// The first stamp taken, which the result is true of.
     pub stamp: Stamp,
-    /// The format's own notes for the next scan.
+    /// Private notes of the format for the next scan.
     pub state: Vec<u8>,
     /// The UIDVALIDITY.
     pub uidvalidity: UidValidity,
@@ -219,8 +222,8 @@ pub struct ScanReport {
     pub uidnext: Uid,
     /// The keywords. Slots that were known keep their place unless `reset`.
     pub keywords: KeywordTable,
-    /// Nothing that was known holds: the new messages are the whole mailbox. (UIDs may still be the
-    /// known ones.)
+    /// `true` if nothing known is valid any more: the new messages are the whole mailbox. (Their
+    /// UIDs may still be the known ones.)
     pub reset: bool,
     /// Known messages that are gone, ascending.
     pub expunged: Vec<Uid>,
@@ -228,20 +231,20 @@ pub struct ScanReport {
     pub changed: Vec<ChangedMessage>,
     /// UIDs of the messages that went to sinks without one: chunk by chunk, in order.
     pub new_uids: Vec<Uid>,
-    /// Only the tail of the file was read: what is known of the rest is to be verified when it is
+    /// `true` if only the tail of the file was read. The rest is still to be verified, when it is
     /// fetched.
     pub tail_verified: bool,
     /// Bytes of the mailbox on disk, as far as known without extra cost.
     pub size_bytes: u64,
-    /// What is wrong with the mailbox.
+    /// Defects of the mailbox.
     pub defects: Vec<MailboxDefect>,
-    /// What it cost.
+    /// Cost of the scan.
     pub stats: ScanStats,
 }
 
 impl ScanContext<'_> {
-    /// How many threads to use. Asks the system, which costs several calls, so only what has work
-    /// for more than one asks.
+    /// Returns the number of threads to use. With `threads` 0 it asks the system, which costs
+    /// several calls; so call it only if there is work for more than one thread.
     pub fn thread_count(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
@@ -257,7 +260,7 @@ impl ScanContext<'_> {
     }
 }
 
-/// A known error passes as a sink error.
+/// Converts the error of a `Known` or of a sink to [`crate::Error::Sink`].
 pub(crate) fn sink_error<T>(result: std::result::Result<T, SinkError>) -> Result<T> {
     result.map_err(crate::Error::Sink)
 }

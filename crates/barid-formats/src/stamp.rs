@@ -1,46 +1,46 @@
-//! The stamp of a mailbox: a few stats that tell whether anything changed.
+//! The stamp of a mailbox: a few stats that show whether anything changed.
 
 use std::time::Duration;
 
 use barid_vfs::{FileStamp, Timestamp};
 
-/// What a few `stat` calls said of a mailbox (docs/protocol.md, "Open", step 2).
+/// Result of a few `stat` calls on a mailbox (docs/protocol.md, "Open", step 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// An mbox: the file. A Maildir: `new`, `cur`, `dovecot-uidlist`, `dovecot-keywords`. An MH
     /// folder: the folder, `.mh_sequences`. Unused or missing ones are zero.
     pub files: [FileStamp; 4],
-    /// When the stamp was taken; not part of the comparison of [`Stamp::same_files`].
+    /// Time at which the stamp was taken; not part of the comparison of [`Stamp::same_files`].
     pub taken: Timestamp,
 }
 
-/// Whether a stamp is old enough that an equal one proves that nothing changed.
+/// Age of a stamp: old enough or not for an equal one to prove that nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Racy {
     /// A change within the same clock tick cannot be ruled out.
     Possible,
-    /// It can.
+    /// Such a change can be ruled out.
     No,
 }
 
 impl Stamp {
-    /// Bytes of [`Stamp::to_bytes`].
+    /// Length of [`Stamp::to_bytes`].
     pub const LEN: usize = 4 * 32 + 8;
-    /// How long after its last change a file is racy where the file system may count in whole or
-    /// two seconds, in nanoseconds.
+    /// Time after its last change for which a file is racy, in nanoseconds, where the file system
+    /// may count in whole or two seconds.
     pub const RACY_INTERVAL_NANOS: i64 = 2_000_000_000;
     /// The same where times have a fraction: two ticks of the slowest clock of a kernel.
     pub const RACY_INTERVAL_FINE_NANOS: i64 = 20_000_000;
-    /// The files of which a change of content may leave size and inode alone: the mbox; `new` and
-    /// `cur`. `dovecot-uidlist` and `dovecot-keywords` only grow or are replaced.
+    /// Number of files whose content may change without a change of size and inode: the mbox; `new`
+    /// and `cur`. `dovecot-uidlist` and `dovecot-keywords` only grow or are replaced.
     const RACY_FILES: usize = 2;
 
-    /// Compares the files, not the time of taking.
+    /// Compares the files, but not the time at which the stamps were taken.
     pub fn same_files(&self, other: &Self) -> bool {
         self.files == other.files
     }
 
-    /// Whether a change could have followed this stamp without altering any of its values.
+    /// Returns whether a change could have followed this stamp without altering any of its values.
     pub fn racy(&self) -> Racy {
         match (0..Self::RACY_FILES).all(|at| self.is_settled(at)) {
             true => Racy::No,
@@ -48,21 +48,21 @@ impl Stamp {
         }
     }
 
-    /// Whether all that changed since `earlier` is that the one file of the mailbox grew.
+    /// Returns `true` if the only change since `earlier` is that the one file of the mailbox grew.
     pub fn is_growth_of(&self, earlier: &Self) -> bool {
         let (now, before) = (&self.files[0], &earlier.files[0]);
         let one_file = self.files[1..].iter().all(|file| file.inode == 0);
         one_file && now.inode == before.inode && now.size > before.size
     }
 
-    /// Whether file `at` was old enough when the stamp was taken for an equal one to prove that it
-    /// did not change.
+    /// Returns `true` if file `at` was so old when the stamp was taken that an equal one proves
+    /// that it did not change.
     pub fn is_settled(&self, at: usize) -> bool {
         self.unsettled_nanos(at) <= 0
     }
 
-    /// How much later the stamp would have to be taken for no file to be racy; `None` where that
-    /// is longer than a program should wait.
+    /// Returns how much later the stamp would have to be taken for no file to be racy; `None` where
+    /// that is longer than a program should wait.
     pub fn wait(&self) -> Option<Duration> {
         let nanos = (0..Self::RACY_FILES).map(|at| self.unsettled_nanos(at)).max().unwrap_or(0);
         let nanos = nanos.max(0);
@@ -70,8 +70,8 @@ impl Stamp {
         short.then(|| Duration::from_nanos(nanos.unsigned_abs()))
     }
 
-    /// Returns `true` if an equal stamp proves nothing yet, and will as soon as its files are old
-    /// enough; `false` also where one is dated ahead of the clock.
+    /// Returns `true` if an equal stamp proves nothing yet, but will as soon as the files are old
+    /// enough; `false` also if a file is dated ahead of the clock.
     pub fn is_settling(&self) -> bool {
         let nanos = (0..Self::RACY_FILES).map(|at| self.unsettled_nanos(at)).max();
         (1..=Self::RACY_INTERVAL_NANOS).contains(&nanos.unwrap_or(0))
@@ -87,7 +87,7 @@ impl Stamp {
         interval.saturating_sub(self.taken.unix_nanos.saturating_sub(latest))
     }
 
-    /// The stamp as little-endian bytes.
+    /// Returns the stamp as little-endian bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         for (file, out) in self.files.iter().zip(bytes.chunks_exact_mut(32)) {

@@ -1,4 +1,4 @@
-//! What can be changed in a mailbox, what a change may use, and what it reports.
+//! Changes of a mailbox, the resources that a change may use, and its report.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,57 +15,58 @@ pub struct ChangeSet {
     pub flags: FlagChanges,
     /// Messages to expunge, ascending.
     pub expunge: Vec<Uid>,
-    /// Keywords that the mailbox is to list, whether or not a message has them. An mbox lists those
-    /// of the messages that are appended by itself.
+    /// Keywords that the mailbox is to list, even if no message has them. An mbox lists the
+    /// keywords of appended messages by itself.
     pub keywords: Vec<Keyword>,
-    /// Drop \Recent from every message (Maildir: move `new` to `cur`).
+    /// Remove \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
-    /// Write the UID of every message into the mailbox where it can hold them and does not yet.
+    /// Write the UID of every message into the mailbox where the format can store UIDs and the
+    /// mailbox lacks them.
     pub write_uids: bool,
 }
 
 impl ChangeSet {
-    /// Whether nothing is to be changed.
+    /// Returns `true` if nothing is to be changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a change is given beside the changes.
+/// Resources and options of a change.
 pub struct SyncContext<'a> {
-    /// What is known of the mailbox: the result of the scan that the changes refer to. If the
-    /// mailbox is no longer that, and the difference matters, [`crate::Error::Changed`] is the
-    /// answer and nothing was changed: scan and try again.
+    /// The result of the scan that the changes refer to. If the mailbox has changed since then, and
+    /// the difference matters, the change fails with [`crate::Error::Changed`] and has changed
+    /// nothing: scan and try again.
     pub known: &'a dyn Known,
-    /// Where UIDs are that the mailbox does not hold; locked and committed by the format.
+    /// Ledger of the UIDs that the mailbox does not store; locked and committed by the format.
     pub ledger: Option<&'a mut Ledger>,
-    /// The state folder: where a journal goes that cannot stand beside the mailbox.
+    /// The state folder: place of a journal that cannot be beside the mailbox.
     pub state_dir: Option<&'a Path>,
-    /// Told of every message that now has other flags or another place, in mailbox order, before
-    /// the commit point: what it was told is void unless the change succeeds.
+    /// Called for every message that now has other flags or another location, in mailbox order,
+    /// before the commit point: the calls are void unless the change succeeds.
     pub moved: Option<&'a mut dyn FnMut(&MovedMessage)>,
-    /// Called now and then with the progress of a long change: bytes done and their total, in a
-    /// format with a file per message messages.
+    /// Called now and then with the progress of a long change: bytes done and their total; messages
+    /// instead of bytes in a format with a file per message.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Once true, the change ends after its current step with [`crate::Error::Unfinished`], in a
-    /// format with a file per message with [`crate::Error::Stopped`].
+    /// Once `true`, the change ends after its current step with [`crate::Error::Unfinished`]; in a
+    /// format with a file per message, with [`crate::Error::Stopped`].
     pub stop: Option<&'a AtomicBool>,
-    /// Only find out what would be done: nothing is written, and no lock file made.
+    /// Only find out what the change would do: nothing is written, and no lock file is made.
     pub dry_run: bool,
-    /// Where there are pending changes among these: the sequence number of the last of them, which
-    /// the journal carries, so that none is applied twice.
+    /// Sequence number of the last pending change in this change, if there is one. The journal
+    /// carries it, so that no pending change is applied twice.
     pub pending_through: Option<u64>,
-    /// Drops the pending changes up to the one given, durably. Called with what the journal carries
-    /// once its COMMIT is durable and before the journal goes, in a change as in a recovery: were
-    /// they dropped after that, a crash in between would apply them once more, over what other
-    /// programs changed meanwhile. May be called again. Its error leaves the journal, committed,
-    /// for the next recovery ([`crate::Error::Unfinished`]). A change that needs no journal,
-    /// because nothing was to be written, does not call it.
+    /// Drops the pending changes up to the given sequence number, durably. Called with the number
+    /// that the journal carries, once its COMMIT is durable and before the journal is removed, in a
+    /// change as in a recovery: if they were dropped later, a crash in between would apply them
+    /// once more, over changes that other programs made meanwhile. May be called again. An error
+    /// leaves the committed journal for the next recovery ([`crate::Error::Unfinished`]). A change
+    /// that needs no journal, because nothing was to be written, does not call it.
     pub drop_pending: Option<&'a mut dyn FnMut(u64) -> Result<()>>,
 }
 
 impl<'a> SyncContext<'a> {
-    /// A context with just what is known.
+    /// Makes a context with nothing but the known messages.
     pub fn new(known: &'a dyn Known) -> Self {
         Self {
             known,
@@ -80,12 +81,12 @@ impl<'a> SyncContext<'a> {
         }
     }
 
-    /// Whether the change is to end after its current step.
+    /// Returns `true` if the change is to end after its current step.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// The progress of a change of `total` messages, each a file.
+    /// Returns the progress counter of a change of `total` messages, each a file.
     pub(crate) fn steps(&self, total: usize) -> Steps<'a> {
         let (progress, stop) = (self.progress, self.stop);
         Steps { progress, stop, done: 0, total: total as u64 }
@@ -109,7 +110,7 @@ pub(crate) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// No steps, which end once a flag is true.
+    /// Makes a counter of no steps that stops once the flag is `true`.
     pub(crate) fn stopped_by(stop: Option<&'a AtomicBool>) -> Self {
         Self { stop, ..Self::default() }
     }
@@ -121,7 +122,7 @@ impl Steps<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Counts messages that are done; reports progress now and then.
+    /// Counts messages as done; reports progress now and then.
     pub(crate) fn advance(&mut self, messages: usize) {
         let before = self.done;
         self.done += messages as u64;
@@ -132,7 +133,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Fails if the change is to stop, before anything of it is visible.
+    /// Fails if the change is to stop; to be called before any of it is visible.
     ///
     /// # Errors
     /// [`Error::Stopped`] with no message done.
@@ -144,121 +145,124 @@ impl Steps<'_> {
     }
 }
 
-/// Messages after which progress is reported.
+/// Number of messages after which progress is reported.
 const STEPS_REPORTED: u64 = 16;
 
-/// A message that has other flags, or is in another place of the file than its neighbours' shift
-/// ([`SyncReport::shifts`]) tells.
+/// A message that has other flags, or that moved otherwise than its neighbours
+/// ([`SyncReport::shifts`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MovedMessage {
-    /// Which.
+    /// Its UID.
     pub uid: Uid,
     /// Its flags now.
     pub flags: FlagSet,
     /// Its keywords now, by slots of [`SyncedState::keywords`].
     pub keywords: KeywordMask,
-    /// Where it is now: a [`Location::Span`].
+    /// Its location now: a [`Location::Span`].
     pub location: Location<'static>,
 }
 
-/// A stretch of the file that moved: what was at `old_offset` is now at `new_offset`.
+/// A stretch of the file that moved from `old_offset` to `new_offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
-    /// Where the stretch was.
+    /// Offset before the change.
     pub old_offset: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Where it is.
+    /// Offset after the change.
     pub new_offset: u64,
 }
 
-/// What a change cost, or in a dry run would cost.
+/// Cost of a change; in a dry run, the cost that it would have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncFigures {
     /// Messages whose flags, keywords or UID were written.
     pub messages_written: u64,
     /// Messages expunged.
     pub messages_expunged: u64,
-    /// Bytes written to the mailbox in place of others, without moving what follows.
+    /// Bytes of the mailbox overwritten in place, without moving what follows.
     pub bytes_in_place: u64,
     /// Bytes of the mailbox that were moved.
     pub bytes_moved: u64,
-    /// Bytes cut out by the file system.
+    /// Bytes removed by the file system (collapsed ranges).
     pub bytes_collapsed: u64,
     /// Bytes written to the journal.
     pub bytes_journaled: u64,
     /// Bytes appended.
     pub bytes_appended: u64,
-    /// How often was waited for the disk (`fsync`, `fdatasync`).
+    /// Number of barriers (`fsync`, `fdatasync`).
     pub barriers: u64,
-    /// Bytes of the mailbox before and after.
+    /// Bytes of the mailbox before the change.
     pub size_before: u64,
-    /// See `size_before`.
+    /// Bytes of the mailbox after the change.
     pub size_after: u64,
 }
 
-/// What was done.
+/// Result of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncReport {
-    /// UIDs of the appended messages, in their order, where the format could tell; else the next
-    /// scan gives them.
+    /// UIDs of the appended messages, in their order. `None` where the format cannot know the UID
+    /// yet; the next scan then gives one.
     pub appended: Vec<Option<Uid>>,
     /// Messages that were to be changed but are gone.
     pub gone: Vec<Uid>,
-    /// Messages that had to stay as they are, ascending, since nothing can be put into their
-    /// header. Of very many only the first are named.
+    /// Messages that could not be changed, ascending, since nothing can be added to their header.
+    /// Only the first of very many are listed.
     pub unwritable: Vec<Uid>,
-    /// How many had to.
+    /// Number of messages that could not be changed.
     pub unwritable_count: u64,
     /// Known messages that were expunged, ascending.
     pub expunged: Vec<Uid>,
-    /// How messages moved in the file that [`SyncContext::moved`] was not told of, ascending. What
-    /// no stretch names is where it was.
+    /// Moves of the messages for which [`SyncContext::moved`] was not called, ascending. A message
+    /// in none of these stretches did not move.
     pub shifts: Vec<Shift>,
-    /// What the mailbox is now, for a cache that follows by `shifts` and the like instead of a
-    /// scan; `None` where only a scan can tell. Not racy: it was taken under the locks, and no
-    /// later change leaves it equal.
+    /// State of the mailbox after the change, for a cache that follows `shifts` and the other
+    /// fields instead of a scan; `None` where only a scan can find it. Not racy: it was taken under
+    /// the locks, and no later change leaves it equal.
     pub cache: Option<SyncedState>,
-    /// What could not be done once the change was durable, in words: nothing of the change itself
-    /// is missing, and what is left is done another time.
+    /// Descriptions of steps that failed after the change was durable: the change itself is
+    /// complete, and the remaining steps are done another time.
     pub failed: Vec<String>,
-    /// What it cost.
+    /// Cost of the change.
     pub figures: SyncFigures,
 }
 
-/// The part of a [`SyncReport`] that a cache stores as it stores that of a scan.
+/// The part of a [`SyncReport`] that a cache stores in the same way as that of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncedState {
-    /// The stamp before anything was appended: a scan against it finds just what was.
+    /// The stamp before anything was appended: a scan against it finds the appended messages as
+    /// new.
     pub stamp: Stamp,
-    /// The stamp in the end: a scan that finds this has found nothing but our own appends.
+    /// The stamp at the end: a scan that finds it has found nothing but our own appends.
     pub stamp_after: Stamp,
-    /// The format's notes for the next scan.
+    /// Private notes of the format for the next scan.
     pub state: Vec<u8>,
     /// The keywords; slots that were known keep their place.
     pub keywords: KeywordTable,
 }
 
-/// Work on a mailbox that was begun and not finished.
+/// A change of a mailbox that was begun and not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Its journal; absent if that is missing.
+    /// Its journal; `None` if the journal is missing.
     pub journal: Option<std::path::PathBuf>,
-    /// What was being done, in a few words.
+    /// Short description of the change.
     pub what: String,
 }
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The change is complete now (else there was nothing to do, or the journal was put aside).
+    /// `true` if the change is complete now; otherwise there was nothing to do, or the journal was
+    /// put aside.
     pub completed: bool,
-    /// The journal was put aside under this name, since another program has rewritten the mailbox.
+    /// Path under which the journal was put aside, because another program has rewritten the
+    /// mailbox.
     pub quarantined: Option<std::path::PathBuf>,
-    /// Bytes of mail that others delivered meanwhile, which were kept.
+    /// Bytes of mail that other programs delivered meanwhile, which were kept.
     pub bytes_delivered: u64,
-    /// The pending changes up to this one are in the mailbox.
+    /// Sequence number of the last pending change that is in the mailbox.
     pub pending_through: Option<u64>,
-    /// Bytes of an append that was interrupted, which were cut off.
+    /// Bytes of an interrupted append that were cut off.
     pub bytes_cut: u64,
 }

@@ -1,6 +1,7 @@
 //! Mailbox names in modified UTF-7 (RFC 3501 §5.1.3).
 
-/// Decodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3); one that is none is shown as it is.
+/// Decodes a mailbox name in modified UTF-7 (RFC 3501 §5.1.3); an invalid name is returned as it
+/// is.
 pub fn decode_utf7(name: &[u8]) -> String {
     try_utf7(name).unwrap_or_else(|| String::from_utf8_lossy(name).into_owned())
 }
