@@ -1,4 +1,4 @@
-//! What formats with a file per message share: reading the beginning of many small files, and
+//! Shared code of formats with a file per message: reading the beginning of many small files, and
 //! sharing such work among threads.
 
 use std::io::{self, ErrorKind};
@@ -13,12 +13,12 @@ use crate::{DefectKind, Error, MailboxDefect, OpenMessage, Result};
 
 /// Bytes of a message read at first: the whole of most.
 const HEAD_LEN: usize = 16 << 10;
-/// Bytes of a header from which on no two of them are in memory at once.
+/// Header length in bytes from which on only one header is in memory at a time.
 pub(crate) const LONG_LEN: usize = 1 << 20;
-/// The longest header that is read; the rest is left out, which is a defect.
+/// The longest header that is read, in bytes; the rest is left out, which is a defect.
 pub(crate) const HEADER_LEN_MAX: usize = 16 << 20;
 
-/// Opens the message that a file is.
+/// Opens a message that is a file of its own.
 pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) -> OpenMessage<'m> {
     OpenMessage::new(0, size, move |buffer, offset| {
         match file.read_full_at(buffer, offset).map_err(Error::at(&path))? {
@@ -29,8 +29,8 @@ pub(crate) fn open_message<'m>(path: PathBuf, file: Box<dyn File>, size: u64) ->
 }
 
 /// Gives the file of a message a second name; returns its metadata afterwards. `None` where the
-/// file system does not allow it, or the name is not that of a regular file, also if it has become
-/// another since somebody looked.
+/// file system does not allow it, or where the name is not that of a regular file, even if it has
+/// become another since the caller looked.
 pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metadata>> {
     let gone = || Error::MessageGone { path: path.to_owned(), offset: 0 };
     match vfs.symlink_metadata(path) {
@@ -52,7 +52,8 @@ pub(crate) fn link(vfs: &dyn Vfs, path: &Path, to: &Path) -> Result<Option<Metad
     }
 }
 
-/// Metadata of the regular file that was linked to `to`. Anything else is unlinked there.
+/// Returns the metadata of the regular file that was linked to `to`. Removes the link to anything
+/// else.
 fn linked_file(vfs: &dyn Vfs, to: &Path) -> Result<Option<Metadata>> {
     let found = vfs.symlink_metadata(to).map_err(Error::at(to))?;
     if found.file_type == FileType::File {
@@ -62,10 +63,10 @@ fn linked_file(vfs: &dyn Vfs, to: &Path) -> Result<Option<Metadata>> {
     Ok(None)
 }
 
-/// Where a header ends.
+/// End of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderEnd {
-    /// Its bytes, the blank line included.
+    /// Length of the header in bytes, the blank line included.
     pub(crate) len: usize,
     /// RFC822 bytes of the fields in it that mailbox formats own.
     pub(crate) owned_len: u64,
@@ -91,7 +92,7 @@ pub(crate) fn header_end(text: &[u8]) -> Option<HeaderEnd> {
     }
 }
 
-/// Where the header ends if its blank line starts at or after `from`.
+/// Returns the end of the header if its blank line starts at or after `from`.
 pub(crate) fn blank_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memchr_iter(b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
         match &text[at + 1..] {
@@ -102,7 +103,7 @@ pub(crate) fn blank_line(text: &[u8], from: usize) -> Option<usize> {
     })
 }
 
-/// Whether a line starts a field that mailbox formats own.
+/// Returns `true` if a line starts a field that mailbox formats own.
 fn is_owned(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', &line[..line.len().min(16)]) else {
         return false;
@@ -110,7 +111,8 @@ fn is_owned(line: &[u8]) -> bool {
     barid_message::is_owned_field(line[..colon].trim_ascii_end())
 }
 
-/// Whether an error is about this process, not about the file: too many open files, no memory.
+/// Returns `true` if an error concerns this process rather than the file: too many open files, no
+/// memory.
 pub(crate) fn is_ours(error: &io::Error) -> bool {
     const ENOMEM: i32 = 12;
     const ENFILE: i32 = 23;
@@ -118,7 +120,7 @@ pub(crate) fn is_ours(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE))
 }
 
-/// What the beginning of a file told.
+/// Facts found in the beginning of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     /// `fstat` of what was read.
@@ -134,35 +136,35 @@ pub(crate) struct Head {
     in_long: bool,
 }
 
-/// Reads headers, with buffers of its own.
+/// Reads headers into its own buffers.
 pub(crate) struct HeadReader {
     head: Vec<u8>,
     long: Vec<u8>,
-    /// Held from a header of many bytes to the next one.
+    /// Kept from a long header to the next read.
     turn: Option<LongTurn>,
 }
 
-/// The turn to have a header of many bytes in memory, which one thread has at a time.
+/// The right to have a long header in memory, which one thread has at a time.
 pub(crate) type LongTurn = MutexGuard<'static, ()>;
 
-/// Waits for the turn to read more than [`LONG_LEN`] bytes of a header. Whoever has it waits for
-/// nobody else.
+/// Waits for the right to read more than [`LONG_LEN`] bytes of a header. The thread that has it
+/// waits for no other.
 pub(crate) fn long_turn() -> LongTurn {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HeadReader {
-    /// A reader.
+    /// Makes a reader.
     pub(crate) fn new() -> Self {
         Self { head: vec![0; HEAD_LEN], long: Vec::new(), turn: None }
     }
 
-    /// Reads the header of a file: `open`, `fstat`, `read`, `close`, and for a long header some
-    /// reads more.
+    /// Reads the header of a file: `open`, `fstat`, `read`, `close`, and some more reads for a long
+    /// header.
     ///
     /// # Errors
-    /// As the file system says.
+    /// Errors of the file system.
     pub(crate) fn read(&mut self, dir: &dyn Dir, name: &[u8]) -> io::Result<Head> {
         if self.turn.is_some() {
             self.long = Vec::new();
@@ -189,7 +191,7 @@ impl HeadReader {
         Ok(head)
     }
 
-    /// The header that was read last.
+    /// Returns the header that was read last.
     pub(crate) fn header(&self, head: &Head) -> &[u8] {
         let bytes = if head.in_long { &self.long } else { &self.head };
         &bytes[..head.header_len]
@@ -224,12 +226,12 @@ impl HeadReader {
     }
 }
 
-/// How long after its last change a file may be one that is being written, in nanoseconds.
+/// Age of the last change, in nanoseconds, below which a file may still be being written.
 const UNFINISHED_NANOS: u64 = 2_000_000_000;
 
-/// Returns `true` if somebody seems to be writing a message under its final name: it ends within
-/// its header, and its last change, a moment before `now`, was one of its content. Who writes it
-/// elsewhere and renames or links it then changes its metadata last.
+/// Returns `true` if another program seems to be writing a message under its final name: the file
+/// ends within its header, and its last change, a moment before `now`, was one of its content. A
+/// program that writes elsewhere and renames or links the file changes its metadata last.
 pub(crate) fn is_unfinished(header: &[u8], metadata: &Metadata, now: Timestamp) -> bool {
     let is_ended = [&b"\n\n"[..], b"\n\r\n"].iter().any(|end| header.ends_with(end))
         || [&b"\n"[..], b"\r\n"].contains(&header);
@@ -242,7 +244,7 @@ pub(crate) fn is_changing(metadata: &Metadata, now: Timestamp) -> bool {
     metadata.modified == metadata.changed && age < UNFINISHED_NANOS
 }
 
-/// The defect of a mailbox in which messages are left out because they are being written.
+/// Returns the defect of a mailbox with messages that are left out because they are being written.
 pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
     let messages = if count == 1 { "a message is" } else { "messages are" };
     let what = format!("{messages} being written, as it seems, and left out for a moment: {count}");
@@ -250,11 +252,11 @@ pub(crate) fn arriving_defect(count: u64) -> Option<MailboxDefect> {
     (count > 0).then_some(defect)
 }
 
-/// Work on a chunk of things, by its number and range, with the tool of a thread.
+/// Work on a chunk, given its number and range and the tool of the thread.
 pub(crate) type ChunkWork<'a, T> = dyn Fn(&mut T, u32, Range<usize>) -> Result<()> + Sync + 'a;
 
-/// Does work on `count` things in chunks of `chunk_len`, from as many threads as given, the calling
-/// one among them. Every thread makes a tool of its own. Stops at the first error.
+/// Works on `count` items in chunks of `chunk_len`, from the given number of threads, including the
+/// calling one. Every thread makes a tool of its own. Stops at the first error.
 pub(crate) fn in_chunks<T>(
     count: usize,
     chunk_len: usize,
@@ -299,7 +301,7 @@ mod tests {
         vfs.open(secret, OpenOptions::create_new(0o600)).unwrap();
         vfs.symlink(secret, Path::new("/message")).unwrap();
         assert!(link(&vfs, Path::new("/message"), to).unwrap().is_none());
-        // It took the place of the message after that was looked at.
+        // It replaced the message after the caller looked.
         vfs.hard_link(Path::new("/message"), to).unwrap();
         assert!(linked_file(&vfs, to).unwrap().is_none() && vfs.symlink_metadata(to).is_err());
         assert!(link(&vfs, secret, to).unwrap().is_some());

@@ -1,9 +1,9 @@
 //! The mailboxes below a directory: Maildir++ folders, nested Maildirs and MH folders, directories
 //! of mboxes.
 //!
-//! Maildir++ (Courier, Dovecot) keeps the folder `A/B` of a Maildir in its subdirectory `.A.B`,
+//! Maildir++ (Courier, Dovecot) stores the folder `A/B` of a Maildir in its subdirectory `.A.B`,
 //! named in modified UTF-7 (RFC 3501 §5.1.3). Links to directories are not followed, hidden files
-//! are no mailboxes, and depth and number are bounded.
+//! are not mailboxes, and depth and number are bounded.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,28 +16,28 @@ use crate::detect::detect;
 use crate::utf7::decode_utf7;
 use crate::{Error, Format, Result};
 
-/// How deep directories are followed.
+/// Maximum depth of directories that are followed.
 const DEPTH_MAX: u32 = 32;
-/// How many folders are found at most.
+/// Maximum number of folders.
 const FOLDERS_MAX: usize = 100_000;
-/// How many entries of one directory are looked at.
+/// Maximum number of entries read from one directory.
 const ENTRIES_MAX: usize = 1_000_000;
 
-/// A mailbox or a level of the tree above one.
+/// A mailbox, or a level of the tree above one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// Where it is; of a level that only names have, where it would be.
+    /// Its path; for a level that exists only in names, the path that it would have.
     pub path: PathBuf,
     /// Its own name, without those of the levels above.
     pub name: String,
-    /// How many levels are above it.
+    /// Number of levels above it.
     pub depth: u32,
-    /// Its format; `None` if it holds no messages but only folders.
+    /// Its format; `None` if it contains folders but no messages.
     pub format: Option<Format>,
 }
 
-/// The tree below and including `dir`, every folder before its subfolders, in the order of names.
-/// A directory without mailboxes at any depth is left out. What may not be read is left out, too.
+/// Returns the tree of `dir` and below, every folder before its subfolders, in the order of names.
+/// A directory without mailboxes at any depth is left out, and so is one that cannot be read.
 ///
 /// # Errors
 /// [`Error::Io`] if `dir` itself cannot be read.
@@ -48,7 +48,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
     found.push(Folder { path: dir.to_owned(), name, depth: 0, format });
     let mut open = vec![(dir.to_owned(), 0, format, 1)];
     // Subfolders go right behind their parent; deeper levels are visited from the last one on, so
-    // that the places remembered for the others stay right.
+    // that the positions remembered for the others stay right.
     while let Some((path, depth, format, at)) = open.pop() {
         let children = match children(vfs, &path, depth + 1, format) {
             Ok(children) => children,
@@ -70,7 +70,7 @@ pub fn folders(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Folder>> {
     Ok(found)
 }
 
-/// The folders right below `path`, and for Maildir++ all below it.
+/// Returns the folders right below `path`; for Maildir++, all below it.
 fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> Result<Vec<Folder>> {
     let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
     let dir = match vfs.open_dir(path) {
@@ -108,7 +108,7 @@ fn children(vfs: &dyn Vfs, path: &Path, depth: u32, format: Option<Format>) -> R
     Ok(found)
 }
 
-/// What is at one name: a mailbox, or a directory that may hold some.
+/// Returns the folder of one name: a mailbox, or a directory that may contain some.
 fn folder_at(
     vfs: &dyn Vfs,
     path: PathBuf,
@@ -134,7 +134,7 @@ fn is_lock(name: &[u8]) -> bool {
     name.ends_with(b".lock")
 }
 
-/// The Maildir++ folders of a Maildir, and the levels that only their names have.
+/// Returns the Maildir++ folders of a Maildir, and the levels that exist only in their names.
 fn plus_plus(vfs: &dyn Vfs, root: &Path, depth: u32, names: &[(Vec<u8>, FileType)]) -> Vec<Folder> {
     let mut tree: BTreeMap<Vec<&[u8]>, Option<Format>> = BTreeMap::new();
     for (name, _) in names {
@@ -172,9 +172,9 @@ fn is_real_dir(vfs: &dyn Vfs, path: &Path) -> bool {
     vfs.symlink_metadata(path).is_ok_and(|metadata| metadata.file_type == FileType::Dir)
 }
 
-/// Drops directories below which no mailbox is; the root stays.
+/// Removes directories without a mailbox below them; the root stays.
 fn prune(folders: &mut Vec<Folder>) {
-    // From the end: bit d says that a folder of depth d is on the way to a mailbox.
+    // From the end: bit d means that a folder of depth d is on the way to a mailbox.
     let mut needed: u64 = 0;
     let mut keep = vec![false; folders.len()];
     for (at, folder) in folders.iter().enumerate().rev() {

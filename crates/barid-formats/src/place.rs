@@ -1,5 +1,5 @@
-//! Names of mailboxes in trees: a name that [`crate::folders()`] tells leads to its mailbox, and a
-//! new one gets the place and the format of its tree.
+//! Names of mailboxes in trees: a name that [`crate::folders()`] lists leads to its mailbox, and a
+//! new name gets the path and the format of its tree.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,9 +11,9 @@ use crate::Format;
 use crate::detect::detect;
 use crate::utf7::encode_utf7;
 
-/// How many entries of a directory are looked at for the kind of its tree.
+/// Maximum number of entries read from a directory to find the kind of its tree.
 const NEIGHBOURS_MAX: usize = 256;
-/// How many directories are looked at on the way up to mailboxes.
+/// Maximum number of directories read on the way up to mailboxes.
 const LEVELS_MAX: usize = 2;
 
 /// The place of a new mailbox in a tree of mailboxes.
@@ -25,9 +25,9 @@ pub struct TreePlace {
     pub format: Format,
 }
 
-/// Returns the path of the mailbox that a path names. A path where something is names that; else
-/// `ROOT/A/B` names the Maildir++ folder `.A.B` of the Maildir `ROOT`, in modified UTF-7 or as it
-/// stands, if that is there. Costs one `stat` where something is.
+/// Returns the path of the mailbox that a path names. A path that exists names itself; otherwise
+/// `ROOT/A/B` names the Maildir++ folder `.A.B` of the Maildir `ROOT`, in modified UTF-7 or as
+/// written, if that exists. Costs one `stat` where the path exists.
 pub fn resolve_name(vfs: &dyn Vfs, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() || vfs.symlink_metadata(path).is_ok() {
         return path.to_owned();
@@ -38,11 +38,11 @@ pub fn resolve_name(vfs: &dyn Vfs, path: &Path) -> PathBuf {
     candidates.into_iter().flatten().flatten().find(is_there).unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the place of a mailbox that is to be made at `path`, where nothing is, if that is in a
-/// tree of Maildirs, MH folders or mixes: the Maildir++ folder `.A.B` for `ROOT/A/B` if `ROOT` is a
-/// Maildir that nests no others and no name has a dot, else the path itself. A directory that is
-/// not a mailbox is such a tree if it holds two of them or more, all of one kind, and the name has
-/// no extension.
+/// Returns the place of a new mailbox at `path`, which does not exist, if that is in a tree of
+/// Maildirs, MH folders or mixes: the Maildir++ folder `.A.B` for `ROOT/A/B` if `ROOT` is a Maildir
+/// that nests no others and no name has a dot; otherwise the path itself. A directory that is not a
+/// mailbox is such a tree if it contains two or more of them, all of one kind, and the name has no
+/// extension.
 pub fn place_in_tree(vfs: &dyn Vfs, path: &Path) -> Option<TreePlace> {
     let below = Below::new(vfs, path)?;
     let at_path = |format| Some(TreePlace { path: path.to_owned(), format });
@@ -62,9 +62,9 @@ pub fn place_in_tree(vfs: &dyn Vfs, path: &Path) -> Option<TreePlace> {
     }
 }
 
-/// A path below what there is of it.
+/// A path, split into the part that exists and the names below.
 struct Below {
-    /// The directory that is there; of a Maildir++ folder its Maildir.
+    /// The directory that exists; for a Maildir++ folder, its Maildir.
     root: PathBuf,
     /// The name of the Maildir++ folder, with its first dot.
     prefix: OsString,
@@ -97,7 +97,8 @@ impl Below {
         Some(Self { root: root.to_owned(), prefix: OsString::new(), names })
     }
 
-    /// The path of the Maildir++ folder; `None` for a name with a dot, which parts levels there.
+    /// Returns the path of the Maildir++ folder; `None` for a name with a dot, which separates
+    /// levels there.
     fn plus_plus(&self, encoded: bool) -> Option<PathBuf> {
         let mut file = self.prefix.as_bytes().to_vec();
         for name in &self.names {
@@ -114,7 +115,7 @@ impl Below {
     }
 }
 
-/// Tells whether a Maildir holds others, as Maildir++ folders or nested.
+/// Returns `true` if a Maildir contains others, as Maildir++ folders or nested.
 fn has_maildirs(vfs: &dyn Vfs, root: &Path, plus_plus: bool) -> bool {
     neighbours(vfs, root)
         .iter()
@@ -122,7 +123,7 @@ fn has_maildirs(vfs: &dyn Vfs, root: &Path, plus_plus: bool) -> bool {
         .any(|name| detect_at(vfs, root, name) == Some(Format::Maildir))
 }
 
-/// The format of all mailboxes of a directory, or of the first above it that has some.
+/// Returns the format of all mailboxes of a directory, or of the first above it that has some.
 fn kind_of_neighbours(vfs: &dyn Vfs, dir: &Path) -> Option<Format> {
     for dir in dir.ancestors().take(LEVELS_MAX) {
         let names = neighbours(vfs, dir);
@@ -142,7 +143,7 @@ fn neighbours(vfs: &dyn Vfs, dir: &Path) -> Vec<Vec<u8>> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let mut names = Vec::new();
     if let Ok(handle) = vfs.open_dir(dir) {
-        // What cannot be listed has no neighbours.
+        // A directory that cannot be listed has no neighbours.
         let _ = handle.list(&mut |name, _| {
             if names.len() < NEIGHBOURS_MAX {
                 names.push(name.to_vec());

@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use crate::{Location, Mailbox, ReadAs, Result, Stamp};
 
-/// Bytes that are read with one call, at most; a larger message is read alone.
+/// The most bytes that are read with one call; a larger message is read alone.
 const TOGETHER_LEN: u64 = 256 << 10;
-/// Bytes between neighbours, at most, that are read and not wanted.
+/// The most unwanted bytes between neighbours that are read with them.
 const GAP_LEN: u64 = 4 << 10;
 
 /// A message that was read with others ([`Mailbox::read_many`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadMessage {
-    /// Where in the buffer it lies.
+    /// Its place in the buffer.
     pub range: Range<usize>,
-    /// How many of these bytes are separator and header.
+    /// Length of separator and header in bytes.
     pub header_len: usize,
 }
 
-/// Where a message lies in a file, or in files that are numbered in the upper half of the offset.
+/// Place of a message in a file, or in files that are numbered in the upper half of the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Where its separator starts.
+    /// Offset of its separator.
     pub(crate) offset: u64,
     /// Bytes of the separator.
     pub(crate) separator_len: u32,
@@ -32,7 +32,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// `None` if it is too long to be read with others, or lies nowhere.
+    /// Returns the span of a location; `None` if it is too long to be read with others, or is not a
+    /// span.
     fn of(location: &Location<'_>) -> Option<Self> {
         let Location::Span { offset, separator_len, header_len, body_len } = *location else {
             return None;
@@ -47,7 +48,7 @@ impl Span {
         self.offset + u64::from(self.separator_len) + self.len
     }
 
-    /// Whether the other one may be read with the same call.
+    /// Returns `true` if the other message may be read with the same call.
     fn is_neighbour(&self, next: &Self) -> bool {
         let is_same_file = self.offset >> 32 == next.offset >> 32;
         let gap = next.offset.checked_sub(self.end());
@@ -55,21 +56,21 @@ impl Span {
     }
 }
 
-/// Files whose messages stand one behind the other.
+/// Files in which messages follow one another.
 pub(crate) trait Spans {
-    /// Bytes before a separator that tell whether it is one.
+    /// Number of bytes before a separator that are needed to recognise it.
     const LEAD_LEN: u64;
 
-    /// Fills the buffer from `offset` on; `false` if it cannot be said that all stands there as it
-    /// was found.
+    /// Fills the buffer from `offset` on; returns `false` if the bytes may not be those of the
+    /// scan.
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> bool;
 
-    /// Whether the separator at `at` of `bytes` is that of the message.
+    /// Returns `true` if the separator at `at` of `bytes` is that of the message.
     fn stands(&self, bytes: &[u8], at: usize, span: &Span) -> bool;
 }
 
-/// [`Mailbox::read_many`]. What is not surely as it was found is read alone, which tells what
-/// became of it.
+/// Implements [`Mailbox::read_many`]. A message that may have changed is read alone, which reports
+/// what happened to it.
 pub(crate) fn read_many<S: Spans>(
     mailbox: &dyn Mailbox,
     mut files: Option<S>,
@@ -77,7 +78,7 @@ pub(crate) fn read_many<S: Spans>(
     (read_as, stamp): (ReadAs, &Stamp),
     buffer: &mut Vec<u8>,
 ) -> Vec<Result<ReadMessage>> {
-    // What is behind `used` is room, so that it need not be filled with zeros each time.
+    // The buffer is longer than `used`, so that it need not be filled with zeros each time.
     let mut used = 0;
     let mut read = Vec::with_capacity(locations.len());
     let mut spans: Vec<Span> = Vec::new();
@@ -103,7 +104,7 @@ pub(crate) fn read_many<S: Spans>(
     read
 }
 
-/// The first messages, as far as they can be read with one call.
+/// Collects the first messages, as many as can be read with one call.
 fn together(locations: &[Location<'_>], spans: &mut Vec<Span>) {
     spans.clear();
     for span in locations.iter().map_while(Span::of) {
@@ -120,7 +121,7 @@ fn together(locations: &[Location<'_>], spans: &mut Vec<Span>) {
     }
 }
 
-/// Reads neighbours; how many of them stood where they were to, or `None` if none can be told of.
+/// Reads neighbours; returns how many of them are unchanged, or `None` if this cannot be determined.
 fn read_together<S: Spans>(
     files: &mut S,
     spans: &[Span],

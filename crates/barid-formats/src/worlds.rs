@@ -1,5 +1,5 @@
-//! What the tests of formats with a file for each message share: a mailbox, and a cache in memory
-//! that follows it.
+//! Test support of formats with a file per message: a mailbox, and a cache in memory that follows
+//! it.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use crate::{
     ScanContext, ScanReport, ScanSink, ScannedMessage, SinkError, Sinks, SyncContext, SyncReport,
 };
 
-/// A message as the cache has it.
+/// A message as the cache stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cached {
     pub(crate) name: Vec<u8>,
@@ -39,7 +39,7 @@ impl Cached {
     }
 }
 
-/// What a cache would know.
+/// Content of a cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     pub(crate) report: Option<ScanReport>,
@@ -66,7 +66,7 @@ impl Remembered for Cache {
     }
 }
 
-/// Remembers the messages of the chunks that were finished.
+/// Stores the messages of the finished chunks.
 #[derive(Default)]
 struct Remember(Mutex<BTreeMap<u32, Vec<(Uid, Cached)>>>);
 
@@ -106,19 +106,19 @@ impl ScanSink for Chunk<'_> {
     }
 }
 
-/// A format with a file for each message.
+/// A format with a file per message.
 pub(crate) trait Kind: Mailbox + Sized {
-    /// The folders of a mailbox, which is one itself.
+    /// The subfolders of a mailbox, which is a folder itself.
     const FOLDERS: &[&str];
-    /// Whether a scan is to find a ledger that lasts.
+    /// `true` if a scan needs a persistent ledger.
     const NEEDS_LEDGER: bool;
     /// Opens a mailbox.
     fn at(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self;
-    /// What a line tells of a file's name.
+    /// Returns the text for a file's name in [`World::lines`].
     fn shown(name: &str, in_new: bool) -> String;
 }
 
-/// A mailbox at `/box` (or elsewhere) and what is known of it.
+/// A mailbox at `/box` (or elsewhere) and its cache.
 pub(crate) struct World<K> {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) path: PathBuf,
@@ -131,7 +131,7 @@ pub(crate) struct World<K> {
 }
 
 impl<K: Kind> World<K> {
-    /// An empty mailbox.
+    /// Makes an empty mailbox.
     pub(crate) fn new(vfs: Arc<dyn Vfs>) -> Self {
         let world = Self::at(vfs, Path::new("/box"), Path::new("/state"));
         for folder in [""].iter().chain(K::FOLDERS) {
@@ -140,7 +140,7 @@ impl<K: Kind> World<K> {
         world
     }
 
-    /// One that is there already, or will be.
+    /// Makes the world of a mailbox that exists already, or will.
     pub(crate) fn at(vfs: Arc<dyn Vfs>, path: &Path, state_dir: &Path) -> Self {
         vfs.create_dir_all(state_dir, 0o700).unwrap();
         Self {
@@ -172,7 +172,7 @@ impl<K: Kind> World<K> {
         self.vfs.open(&path, options).unwrap().write_all_at(content, 0).unwrap();
     }
 
-    /// Renames, as another program would.
+    /// Renames a file, as another program would.
     pub(crate) fn rename(&self, from: &str, to: &str) {
         self.vfs.rename(&self.path.join(from), &self.path.join(to)).unwrap();
     }
@@ -190,7 +190,7 @@ impl<K: Kind> World<K> {
         self.vfs.sleep(Duration::from_secs(3));
     }
 
-    /// Scans and follows.
+    /// Scans, and updates the cache.
     pub(crate) fn scan(&mut self) -> ScanReport {
         self.try_scan().unwrap()
     }
@@ -215,7 +215,7 @@ impl<K: Kind> World<K> {
         }
     }
 
-    /// Does to the cache what the report says, and checks what must always hold.
+    /// Updates the cache by the report, and checks what must always be true.
     fn follow(&mut self, report: &ScanReport, sinks: Remember) {
         let cache = &mut self.cache;
         if report.reset {
@@ -258,7 +258,7 @@ impl<K: Kind> World<K> {
         self.sync_with(changes, appends, false)
     }
 
-    /// As [`World::sync`], or only what it would do.
+    /// Syncs as [`World::sync`] does, or as a dry run.
     pub(crate) fn sync_with(
         &self,
         changes: &ChangeSet,
@@ -272,7 +272,7 @@ impl<K: Kind> World<K> {
         self.mailbox().sync(changes, appends, &mut context)
     }
 
-    /// As [`World::sync`], told to stop once this much progress is reported.
+    /// Syncs as [`World::sync`] does, and stops once this much progress is reported.
     pub(crate) fn sync_until(
         &self,
         changes: &ChangeSet,
@@ -291,7 +291,7 @@ impl<K: Kind> World<K> {
         self.mailbox().sync(changes, appends, &mut context)
     }
 
-    /// UID, file and flags of every known message, as a line each.
+    /// Returns UID, file and flags of every known message, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(uid, m): (&Uid, &Cached)| {
             let keywords: Vec<&str> =
@@ -308,7 +308,7 @@ impl<K: Kind> World<K> {
         self.cache.messages.keys().map(|uid| uid.get()).collect()
     }
 
-    /// The bytes of a known message.
+    /// Returns the bytes of a known message.
     pub(crate) fn read(&self, uid: u32) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let cached = &self.cache.messages[&Uid::new(uid).unwrap()];
@@ -316,18 +316,18 @@ impl<K: Kind> World<K> {
         Ok(bytes)
     }
 
-    /// Forgets all that was known, as if the cache had been deleted.
+    /// Empties the cache, as if it had been deleted.
     pub(crate) fn forget(&mut self) {
         self.cache = Cache::default();
     }
 }
 
-/// A UID.
+/// Makes a UID.
 pub(crate) fn uid(number: u32) -> Uid {
     Uid::new(number).unwrap()
 }
 
-/// A message to be appended.
+/// Makes a message to be appended.
 pub(crate) fn message(bytes: &[u8]) -> NewMessage<'_> {
     NewMessage {
         bytes,
@@ -338,13 +338,13 @@ pub(crate) fn message(bytes: &[u8]) -> NewMessage<'_> {
     }
 }
 
-/// A change of one message's flags.
+/// Makes a change of one message's flags.
 pub(crate) fn flagged(number: u32, add: FlagSet, remove: FlagSet) -> ChangeSet {
     let change = FlagChange { add, remove, ..FlagChange::default() };
     ChangeSet { flags: vec![(uid(number), change)].into(), ..ChangeSet::default() }
 }
 
-/// A keyword.
+/// Makes a keyword.
 pub(crate) fn keyword(name: &str) -> Keyword {
     Keyword::new(name).unwrap()
 }

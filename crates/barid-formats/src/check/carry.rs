@@ -1,4 +1,4 @@
-//! Doing what a plan says, and putting back what was kept.
+//! Carrying out a plan, and restoring the stored bytes.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,8 +13,8 @@ use super::plan::{Edit, Plan, Segment, Step, hash, hash_file};
 use crate::redo::{self, Change};
 use crate::{Error, Result};
 
-/// Does everything: edits at once by way of the redo journal, then one step after the other. It may
-/// be stopped between two steps.
+/// Carries out the plan: edits at once by way of the redo journal, then one step after the other.
+/// It may be stopped between two steps.
 pub(super) fn out(
     vfs: &dyn Vfs,
     held: &Held,
@@ -76,7 +76,7 @@ fn write_whole(
     replace_as(vfs, &path, &ownership, write).map(drop).map_err(Error::at(&path))
 }
 
-/// Removes a file that has these bytes still: somebody may have gone on writing it.
+/// Removes a file if it still has these bytes: another program may have continued writing it.
 fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path, len: u64, hash: u64) -> Result<()> {
     let path = folder.join(path);
     if !is_missing(vfs, &path)? && !hash_of(vfs, &path, len, hash)? {
@@ -89,7 +89,7 @@ fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path, len: u64, hash: u64) -> Res
     }
 }
 
-/// Renames, unless there is a file of that name already.
+/// Renames a file, unless the new name exists already.
 fn rename(vfs: &dyn Vfs, folder: &Path, from: &Path, to: &Path) -> Result<()> {
     let (from, to) = (folder.join(from), folder.join(to));
     vfs.rename_new(&from, &to).map_err(Error::at(&to))?;
@@ -105,16 +105,16 @@ fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     vfs.sync_dir(parent).map_err(Error::at(parent))
 }
 
-/// What has become of something that a repair changed.
+/// State of an entry that a repair changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is as the repair left it.
+    /// As the repair left it.
     After,
-    /// It is as it was before.
+    /// As it was before.
     Before,
 }
 
-/// Puts everything back that is not as it was; returns how many files that are.
+/// Restores all entries that are not as they were; returns the number of files restored.
 pub(super) fn back(vfs: &dyn Vfs, held: &Held, kept: &Kept) -> Result<u64> {
     let entries = &kept.manifest.entries;
     let states: Result<Vec<State>> =
@@ -186,7 +186,7 @@ fn is_missing(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
     }
 }
 
-/// Whether a file has these bytes.
+/// Returns `true` if a file has these bytes.
 fn hash_of(vfs: &dyn Vfs, path: &Path, len: u64, hash: u64) -> Result<bool> {
     let read = || -> io::Result<bool> {
         let file = vfs.open(path, OpenOptions::READ)?;
@@ -215,7 +215,7 @@ fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result
         Entry::MakeDir { path } => {
             let path = folder.join(path);
             match vfs.remove_dir(&path) {
-                // Somebody uses it by now.
+                // It is in use by now.
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 Err(error) => Err(Error::at(&path)(error)),
                 Ok(()) => sync_parent(vfs, &path),
@@ -224,7 +224,7 @@ fn undo_step(vfs: &dyn Vfs, folder: &Path, entry: &Entry, kept: &Kept) -> Result
     }
 }
 
-/// What brings back the old bytes of a file that was written in place.
+/// Returns the edit that restores the old bytes of a file that was written in place.
 fn reversed(vfs: &dyn Vfs, held: &Held, entry: &Entry, kept: &Kept) -> Result<Option<Edit>> {
     let Entry::Edit { name, old_size, pieces, .. } = entry else { return Ok(None) };
     let path = held.folder.join(OsStr::from_bytes(name));

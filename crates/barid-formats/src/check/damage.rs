@@ -1,4 +1,4 @@
-//! What is wrong with a mailbox.
+//! Damages of a mailbox.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use super::limits::{DAMAGES_MAX, VOID_READ_LEN};
 use super::plan::{Edit, Plan, Segment, Step};
 use crate::Result;
 
-/// How bad a damage is.
+/// Severity of a damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing; nothing suffers from it.
+    /// Worth knowing; without consequences.
     Note,
-    /// Flags, dates, UIDs or other programs may suffer from it, but no message does.
+    /// Flags, dates, UIDs or other programs may be affected, but no message is.
     Warning,
-    /// Messages cannot be read, or not all of them are shown.
+    /// Messages cannot be read, or some are not shown.
     Error,
 }
 
 impl Severity {
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -32,54 +32,54 @@ impl Severity {
     }
 }
 
-/// Something that is wrong.
+/// A damage of a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What kind of damage it is: a word that stays the same (`docs/design/check.md` lists them).
+    /// Its kind: a stable identifier (`docs/design/check.md` lists them).
     pub kind: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// The file or folder.
+    /// The damaged file or folder.
     pub file: PathBuf,
-    /// The first byte of the file that is wrong, where it is some bytes.
+    /// Offset of the first damaged byte of the file, if the damage is one of bytes.
     pub offset: Option<u64>,
-    /// The message, if it is known.
+    /// UID of the message concerned, if it is known.
     pub uid: Option<Uid>,
-    /// What is wrong, in words.
+    /// Description of the damage.
     pub what: String,
-    /// What a repair does about it; `None` if it can do nothing.
+    /// Description of the repair; `None` if it cannot be repaired.
     pub repair: Option<&'static str>,
 }
 
 impl Damage {
-    /// Damage of a file.
+    /// Makes a damage of a file.
     pub(crate) fn new(kind: &'static str, severity: Severity, file: impl Into<PathBuf>) -> Self {
         let (file, what) = (file.into(), String::new());
         Self { kind, severity, file, offset: None, uid: None, what, repair: None }
     }
 
-    /// Where it is in the file.
+    /// Sets its offset in the file.
     #[must_use]
     pub(crate) fn at(mut self, offset: u64) -> Self {
         self.offset = Some(offset);
         self
     }
 
-    /// Which message it is about; 0 for none.
+    /// Sets the UID of the message concerned; 0 for none.
     #[must_use]
     pub(crate) fn of(mut self, uid: u32) -> Self {
         self.uid = Uid::new(uid);
         self
     }
 
-    /// What it is, in words.
+    /// Sets its description.
     #[must_use]
     pub(crate) fn what(mut self, what: impl Into<String>) -> Self {
         self.what = what.into();
         self
     }
 
-    /// What a repair does.
+    /// Sets the description of the repair.
     #[must_use]
     pub(crate) fn repair(mut self, repair: &'static str) -> Self {
         self.repair = Some(repair);
@@ -87,22 +87,22 @@ impl Damage {
     }
 }
 
-/// What a look at a mailbox brought.
+/// Result of diagnosing a mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnosis {
     pub(crate) damages: Vec<Damage>,
-    /// How many damages are not named.
+    /// Number of damages that are not listed.
     pub(crate) more: u64,
-    /// Messages that are whole.
+    /// Number of messages that are intact.
     pub(crate) messages: u64,
-    /// What is to be done.
+    /// The steps of the repair.
     pub(crate) plan: Plan,
-    /// What is to be done is more than can be done.
+    /// `true` if the repair is larger than can be done.
     pub(crate) is_too_large: bool,
 }
 
 impl Diagnosis {
-    /// Takes note of a damage.
+    /// Records a damage.
     pub(crate) fn note(&mut self, damage: Damage) {
         if self.damages.len() < DAMAGES_MAX {
             self.damages.push(damage);
@@ -126,7 +126,7 @@ impl Diagnosis {
         Ok(())
     }
 
-    /// Takes note of a message of which nothing is left: its file goes.
+    /// Records a message without any content, and plans to remove its file.
     pub(crate) fn void(
         &mut self,
         vfs: &dyn Vfs,
@@ -146,7 +146,7 @@ impl Diagnosis {
     }
 }
 
-/// Whether nothing of a message is left: no byte, or none but zeros.
+/// Returns `true` if nothing is left of a message: it has no bytes, or only zeros.
 pub(crate) fn is_void(vfs: &dyn Vfs, path: &Path, size: u64) -> io::Result<bool> {
     let file = vfs.open(path, OpenOptions::READ)?;
     let mut buffer = [0; VOID_READ_LEN];

@@ -19,20 +19,20 @@ use crate::mix::MixMailbox;
 use crate::redo::{Found, Place};
 use crate::{Error, Format, FormatName, Mailbox, MailboxSpec, MboxOptions, Result};
 
-/// How a mailbox is checked.
+/// Options of a check or a repair.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
-    /// How it is locked, and read if it is an mbox.
+    /// Options for locking the mailbox, and for reading it if it is an mbox.
     pub mbox: MboxOptions,
-    /// Where journals are that cannot stand beside the mailbox.
+    /// Folder of journals that cannot be beside the mailbox.
     pub state_dir: Option<PathBuf>,
-    /// Once true, a repair ends after its current step with [`Error::RepairStopped`].
+    /// Once `true`, a repair ends after its current step with [`Error::RepairStopped`].
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told the steps that a repair has done, and their total.
+    /// Called with the number of steps that a repair has done, and their total.
     pub progress: Option<RepairProgress>,
 }
 
-/// A function that is told the progress of a repair.
+/// A function that receives the progress of a repair.
 #[derive(Clone)]
 pub struct RepairProgress(pub Arc<dyn Fn(u64, u64) + Send + Sync>);
 
@@ -43,7 +43,7 @@ impl fmt::Debug for RepairProgress {
 }
 
 impl CheckOptions {
-    /// Reports progress; fails if the repair is to end, of which so much is done.
+    /// Reports progress; fails if the repair is to stop and steps are left.
     pub(super) fn step(&self, path: &Path, done: usize, total: usize) -> Result<()> {
         let (done, total) = (done as u64, total as u64);
         if let Some(RepairProgress(progress)) = &self.progress {
@@ -57,93 +57,93 @@ impl CheckOptions {
     }
 }
 
-/// What is wrong with a mailbox.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
     /// Its format.
     pub format: Format,
-    /// What is wrong, in the order of the files.
+    /// The damages, in the order of the files.
     pub damages: Vec<Damage>,
-    /// How many more damages there are.
+    /// Number of damages that are not listed.
     pub more: u64,
-    /// How many messages are whole, or are once it is repaired.
+    /// Number of messages that are intact, or will be once the mailbox is repaired.
     pub messages: u64,
-    /// A repair would change something.
+    /// `true` if a repair would change something.
     pub is_repairable: bool,
-    /// A repair would have to write more than can be written at once.
+    /// `true` if a repair would have to write more than can be written at once.
     pub is_too_large: bool,
 }
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairReport {
-    /// What was wrong.
+    /// The damages found.
     pub found: CheckReport,
-    /// Where that is kept which was overwritten or removed; `None` if nothing was done.
+    /// Folder of the bytes that were overwritten or removed; `None` if nothing was done.
     pub kept: Option<PathBuf>,
-    /// How many bytes are kept.
+    /// Number of bytes stored there.
     pub bytes_kept: u64,
 }
 
-/// What an undoing did.
+/// Result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoReport {
-    /// Where the bytes were kept.
+    /// Folder from which the bytes were restored.
     pub kept: PathBuf,
-    /// How many files are as they were before the repair.
+    /// Number of files that are as they were before the repair.
     pub files: u64,
 }
 
-/// What locks are for.
+/// Purpose of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Looking.
+    /// Reading.
     Look,
     /// Writing, and moving messages.
     Write,
 }
 
-/// A mailbox that is held.
+/// A locked mailbox.
 pub(crate) struct Held {
-    /// The folder that all paths of a plan start from.
+    /// The folder to which all paths of a plan are relative.
     pub(crate) folder: PathBuf,
-    /// Where the redo journal goes.
+    /// Place of the redo journal.
     pub(crate) place: Place,
-    /// The permission bits of what is written.
+    /// Permission bits of new files.
     pub(crate) mode: u32,
     /// The locks.
     pub(crate) _locks: Box<dyn Any>,
 }
 
 impl Held {
-    /// A mailbox that is a folder.
+    /// Makes that of a mailbox that is a folder.
     pub(crate) fn folder(path: &Path, mode: u32, locks: impl Any) -> Self {
         let place = Place::inside(path);
         Self { folder: path.to_owned(), place, mode, _locks: Box::new(locks) }
     }
 
-    /// A mailbox that is a file, given without symbolic links.
+    /// Makes that of a mailbox that is a file, given without symbolic links.
     pub(crate) fn file(path: &Path, mode: u32, locks: impl Any) -> Self {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
         Self { folder, place: Place::beside(path), mode, _locks: Box::new(locks) }
     }
 }
 
-/// What a format does to be checked.
+/// The operations of a format for check and repair.
 pub(crate) trait Doctor: Mailbox {
     /// Takes the locks.
     fn hold(&self, purpose: Purpose) -> Result<Held>;
 
-    /// Looks at everything. The locks are held; nothing is written.
+    /// Examines everything. The locks are held; nothing is written.
     fn diagnose(&self, held: &Held) -> Result<Diagnosis>;
 }
 
-/// Tells what is wrong with a mailbox. A format that is named is believed, however the mailbox
-/// begins. Reads all of what says where messages are, and no more of the messages than it takes;
+/// Checks a mailbox. A format that is named is trusted, however the mailbox begins. Reads
+/// everything that determines where messages are, and no more of the messages than that takes;
 /// writes nothing but lock files.
 ///
 /// # Errors
-/// As [`crate::open`]; [`Error::Locked`]; what the file system says.
+/// As [`crate::open`]; [`Error::Locked`]; errors of the file system.
 pub fn check(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -155,14 +155,13 @@ pub fn check(
     Ok(report(&*doctor, diagnosis).0)
 }
 
-/// Mends what is wrong with a mailbox, as far as that can be done. Bytes that are overwritten or
-/// removed are kept in a new folder of `side_dir` before.
+/// Repairs a mailbox, as far as possible. Bytes to be overwritten or removed are first stored in a
+/// new folder of `side_dir`.
 ///
-/// Commit point of what is written in place: the redo journal; of every other file, its own rename
-/// or removal. After a crash some files may be mended and others not; messages that were whole are,
-/// at every moment.
+/// Commit point of writes in place: the redo journal; of every other file: its own rename or
+/// removal. After a crash some files may be repaired and others not; messages that were intact are
+/// intact at every moment.
 ///
-/// # Errors
 /// As [`check`]; [`Error::Unfinished`] if a change is to be completed first; and then nothing was
 /// done, or [`Error::Unfinished`] if the redo journal is still to be completed;
 /// [`Error::RepairStopped`]: the steps that were done stay, and can be undone.
@@ -200,8 +199,8 @@ pub fn repair(
     Ok(done.expect("because there is one round at least"))
 }
 
-/// Undoes the last repair whose bytes are kept in `side_dir` and that is not undone: every file
-/// has the bytes again that it had before. `None` if there is none.
+/// Undoes the last repair in `side_dir` that is not undone: every file has the bytes again that it
+/// had before. Returns `None` if there is no such repair.
 ///
 /// # Errors
 /// [`Error::ChangedSince`] if a file is neither as the repair left it nor as it was before; then
@@ -221,7 +220,7 @@ pub fn undo(
     loop {
         files += carry::back(&**vfs, &held, &last)?;
         keep::mark_undone(&**vfs, &last.folder)?;
-        // What is mended in a second round was not seen in the first one: both are one repair.
+        // The second round repaired what the first one could not see: both are one repair.
         let before = match last.manifest.goes_on {
             true => keep::last(&**vfs, side_dir)?,
             false => None,
@@ -233,11 +232,11 @@ pub fn undo(
     }
 }
 
-/// A mailbox that may be too damaged to be opened by [`crate::open_with`], so that a change which
-/// was interrupted can be completed. A format that is named is believed.
+/// Opens a mailbox that may be too damaged for [`crate::open_with`], so that an interrupted change
+/// can be completed. A format that is named is trusted.
 ///
 /// # Errors
-/// As [`crate::open_with`], where no format is named.
+/// As [`crate::open_with`] if no format is named.
 pub fn open(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -246,7 +245,7 @@ pub fn open(
     Ok(doctor(vfs, spec, options)?)
 }
 
-/// Looks, unless something is unfinished: then nothing else can be said.
+/// Diagnoses, unless a change is unfinished: then nothing else can be determined.
 fn look(doctor: &dyn Doctor, held: &Held, options: &CheckOptions) -> Result<Diagnosis> {
     let Some(found) = doctor.unfinished(options.state_dir.as_deref())? else {
         return doctor.diagnose(held);
@@ -281,7 +280,7 @@ fn expect_finished(doctor: &dyn Doctor, options: &CheckOptions) -> Result<()> {
     }
 }
 
-/// Nothing stands where the journal goes, now that nobody else can put it there.
+/// Fails if something is in the place of the journal, now that nobody else can put it there.
 fn expect_free(vfs: &dyn Vfs, held: &Held) -> Result<()> {
     match held.place.look(vfs)? {
         Found::Nothing => Ok(()),
@@ -292,7 +291,7 @@ fn expect_free(vfs: &dyn Vfs, held: &Held) -> Result<()> {
     }
 }
 
-/// The mailbox of `spec` by what is named, or else found out.
+/// Opens the mailbox of `spec` in the format that is named, or in the one detected.
 fn doctor(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,
@@ -326,8 +325,8 @@ fn doctor(
     })
 }
 
-/// Refuses what is another format than the one that is named, beyond doubt: it would be mended
-/// until nothing of it was left.
+/// Refuses a mailbox that is certainly of another format than the one named: a repair would remove
+/// all of it.
 fn expect_no_other(
     vfs: &Arc<dyn Vfs>,
     spec: &MailboxSpec,

@@ -1,8 +1,8 @@
-//! The side folder: what was overwritten or removed, and the manifest that says where it stood.
+//! The side folder: the bytes that were overwritten or removed, and the manifest of their places.
 //!
-//! Each repair has a folder of its own, named by a number, with the files `kept`, which is all old
-//! bytes one behind the other, and `manifest`; once the repair is undone that is called `undone`.
-//! The bytes: `docs/formats/repair.md`.
+//! Each repair has a folder of its own, named by a number, with two files: `kept` contains all old
+//! bytes one after the other, and `manifest` is renamed to `undone` once the repair is undone. The
+//! bytes: `docs/formats/repair.md`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,28 +21,28 @@ pub(super) const MANIFEST: &str = "manifest";
 pub(super) const UNDONE: &str = "undone";
 pub(super) const KEPT: &str = "kept";
 
-/// What was done, and where its old bytes are.
+/// The changes of a repair, and where their old bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// The mailbox.
+    /// Path of the mailbox.
     pub(super) mailbox: PathBuf,
-    /// When it was repaired.
+    /// Time of the repair.
     pub(super) time: Timestamp,
-    /// It is a later round of the repair before.
+    /// `true` if it is a later round of the repair before.
     pub(super) goes_on: bool,
     pub(super) kept_len: u64,
     pub(super) kept_hash: u64,
     pub(super) entries: Vec<Entry>,
 }
 
-/// Some bytes of `kept`.
+/// A range of `kept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) at: u64,
     pub(super) len: u64,
 }
 
-/// One file or name.
+/// An entry of the manifest: one file or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Edit {
@@ -51,7 +51,7 @@ pub(super) enum Entry {
         new_size: u64,
         old_hash: u64,
         new_hash: u64,
-        /// Offsets in the file, and what stood there.
+        /// Offsets in the file, and the old bytes.
         pieces: Vec<(u64, Stretch)>,
     },
     Write {
@@ -84,7 +84,7 @@ pub(super) struct Old {
 }
 
 impl Manifest {
-    /// The manifest of a plan.
+    /// Makes the manifest of a plan.
     pub(super) fn of(plan: &Plan, mailbox: &Path, time: Timestamp, goes_on: bool) -> Self {
         let mut at = 0;
         let mut stretch = |len: usize| {
@@ -172,7 +172,7 @@ impl Manifest {
     }
 }
 
-/// All old bytes, in the order of the manifest.
+/// Returns all old bytes, in the order of the manifest.
 fn old_bytes(plan: &Plan) -> impl Iterator<Item = &[u8]> {
     let edits = plan.edits.iter().flat_map(|edit| {
         let pieces = edit.pieces.iter().map(|piece| piece.old.as_slice());
@@ -184,7 +184,7 @@ fn old_bytes(plan: &Plan) -> impl Iterator<Item = &[u8]> {
     }))
 }
 
-/// Keeps what a plan overwrites and removes, durably; returns the folder.
+/// Stores the bytes that a plan overwrites and removes, durably; returns the folder.
 ///
 /// Order: `kept` and its `fsync`, `manifest` and its `fsync`, `fsync` of the folder.
 pub(super) fn keep(
@@ -236,11 +236,11 @@ impl Kept {
     }
 }
 
-/// The last repair that was kept whole and is not undone.
+/// Returns the last repair that was stored completely and is not undone.
 pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
     for number in numbers(vfs, side_dir)?.into_iter().rev() {
         let folder = side_dir.join(number.to_string());
-        // What was never kept whole was never begun.
+        // A repair that was not stored completely was never begun.
         let Some(manifest) = manifest(vfs, &folder.join(MANIFEST))? else { continue };
         let path = folder.join(KEPT);
         let bytes = vfs.read(&path, KEPT_LEN_MAX).map_err(Error::at(&path))?;
@@ -253,7 +253,7 @@ pub(super) fn last(vfs: &dyn Vfs, side_dir: &Path) -> Result<Option<Kept>> {
     Ok(None)
 }
 
-/// A manifest; `None` if there is none that is whole.
+/// Reads a manifest; returns `None` if it is missing or incomplete.
 pub(super) fn manifest(vfs: &dyn Vfs, path: &Path) -> Result<Option<Manifest>> {
     match vfs.read(path, MANIFEST_LEN_MAX) {
         Ok(bytes) => Ok(Manifest::parse(&bytes)),
@@ -262,13 +262,13 @@ pub(super) fn manifest(vfs: &dyn Vfs, path: &Path) -> Result<Option<Manifest>> {
     }
 }
 
-/// Takes note, durably, that a repair is undone.
+/// Records durably that a repair is undone.
 pub(super) fn mark_undone(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     let renamed = vfs.rename(&folder.join(MANIFEST), &folder.join(UNDONE));
     renamed.and_then(|()| vfs.sync_dir(folder)).map_err(Error::at(folder))
 }
 
-/// The numbers of the folders, ascending.
+/// Returns the numbers of the folders, ascending.
 pub(super) fn numbers(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     let dir = match vfs.open_dir(side_dir) {
@@ -383,7 +383,7 @@ impl Reader<'_> {
         Some(PathBuf::from(OsStr::from_bytes(&self.bytes()?)))
     }
 
-    /// A path that leads nowhere but into the folder of the mailbox.
+    /// Reads a path that stays within the folder of the mailbox.
     fn inner_path(&mut self) -> Option<PathBuf> {
         use std::path::Component::Normal;
         self.path().filter(|path| path.components().all(|part| matches!(part, Normal(_))))

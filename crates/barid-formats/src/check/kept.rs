@@ -1,4 +1,4 @@
-//! Telling what repairs keep, and forgetting it.
+//! Listing what repairs have stored, and deleting it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,38 +8,38 @@ use barid_vfs::{Timestamp, Vfs};
 use super::keep::{self, KEPT, MANIFEST, UNDONE};
 use crate::{Error, Result};
 
-/// A repair of which something is kept.
+/// A repair with stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRepair {
-    /// Its number: of two the later has the higher.
+    /// Its number; a later repair has a higher one.
     pub number: u64,
-    /// When it was made; `None` if it never was.
+    /// Time of the repair; `None` if it never began.
     pub time: Option<Timestamp>,
-    /// Files and names that it changed.
+    /// Number of files and names that it changed.
     pub files: u64,
-    /// Bytes that are kept.
+    /// Number of bytes stored.
     pub bytes: u64,
-    /// What there is to undo.
+    /// State of the repair.
     pub state: KeptRepairState,
-    /// The folders, those of later rounds behind.
+    /// Its folders, those of later rounds last.
     pub folders: Vec<PathBuf>,
 }
 
-/// What of a repair there is to undo.
+/// State of a repair, as far as an undo is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptRepairState {
-    /// It can be undone, once those behind it are.
+    /// It can be undone, once all later ones are undone.
     Kept,
-    /// It is undone.
+    /// It has been undone.
     Undone,
     /// It was interrupted before it changed anything.
     NotBegun,
 }
 
-/// What repairs of a mailbox keep in `side_dir`, the last first.
+/// Returns the repairs of a mailbox that are stored in `side_dir`, the last one first.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn kept_repairs(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<KeptRepair>> {
     let mut all: Vec<KeptRepair> = Vec::new();
     for number in keep::numbers(vfs, side_dir)? {
@@ -71,18 +71,19 @@ pub fn kept_repairs(vfs: &dyn Vfs, side_dir: &Path) -> Result<Vec<KeptRepair>> {
     Ok(all)
 }
 
-/// Forgets all that repairs of a mailbox keep in `side_dir`, the first one first; returns how many
-/// repairs that were. Those that are not forgotten yet after a crash can still be undone.
+/// Deletes everything that repairs of a mailbox stored in `side_dir`, the first one first; returns
+/// the number of repairs deleted. After a crash, those that are not deleted yet can still be
+/// undone.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn discard_repairs(vfs: &dyn Vfs, side_dir: &Path) -> Result<u64> {
     let mut all = kept_repairs(vfs, side_dir)?;
     all.reverse();
     for folder in all.iter().flat_map(|repair| repair.folders.iter().rev()) {
         remove(vfs, &folder.join(MANIFEST))?;
         remove(vfs, &folder.join(UNDONE))?;
-        // A manifest without what it tells of could not be undone; without one there is no repair.
+        // A manifest without its bytes could not be undone; without a manifest there is no repair.
         vfs.sync_dir(folder).map_err(Error::at(folder))?;
         remove(vfs, &folder.join(KEPT))?;
         vfs.remove_dir(folder).map_err(Error::at(folder))?;

@@ -1,20 +1,20 @@
-//! The bounds of checking and repairing.
+//! Limits of checks and repairs.
 
-/// Damages that a report names; more are only counted.
+/// Damages that a report lists; more are only counted.
 pub(crate) const DAMAGES_MAX: usize = 10_000;
-/// Bytes of a file that a repair writes anew; where it takes more, it is refused.
+/// Maximum number of bytes of a file that a repair rewrites; a larger repair is refused.
 pub(crate) const EDIT_LEN_MAX: u64 = 200 << 20;
-/// Bytes read at once where a file is hashed.
+/// Bytes read at once when a file is hashed.
 pub(super) const READ_LEN: usize = 256 << 10;
-/// Bytes of a message that are looked at for zeros at once.
+/// Bytes of a message that are tested for zeros at once.
 pub(super) const VOID_READ_LEN: usize = 4096;
-/// Bytes of a file that is replaced or removed whole.
+/// Maximum size of a file that is replaced or removed, in bytes.
 pub(super) const FILE_LEN_MAX: u64 = 256 << 20;
-/// Bytes of a manifest.
+/// Maximum size of a manifest, in bytes.
 pub(super) const MANIFEST_LEN_MAX: u64 = 256 << 20;
-/// Bytes of what was kept.
+/// Maximum size of the stored bytes.
 pub(super) const KEPT_LEN_MAX: u64 = 1 << 30;
-/// Steps of one repair.
+/// Maximum number of steps of one repair.
 pub(super) const STEPS_MAX: u32 = 1 << 20;
-/// How often a mailbox is looked at again in one repair, since what is mended may show more.
+/// Maximum number of rounds of one repair, since one round may reveal more damage.
 pub(super) const ROUNDS_MAX: u32 = 4;

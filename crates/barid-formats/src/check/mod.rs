@@ -1,9 +1,9 @@
-//! Finding what is wrong with a mailbox, mending it, and undoing that.
+//! Checking and repairing a mailbox, and undoing a repair.
 //!
-//! Every format has a `check.rs` that looks at a mailbox byte for byte and says what is wrong and
-//! what would mend it (`Diagnosis`). What is done with that is the same for all:
+//! Every format has a `check.rs` that reads a mailbox byte for byte and returns the damages and the
+//! plan that repairs them (`Diagnosis`). The rest is the same for all formats:
 //!
-//! - [`check`] tells; it writes nothing.
+//! - [`check`] reports; it writes nothing.
 //! - [`repair`] takes the locks of the format, looks again, keeps all bytes that are to be
 //!   overwritten or removed in a *side folder*, durably and with a manifest (`keep.rs`), and then
 //!   does it: what is written in place through the redo journal, all at once; then whole files, one

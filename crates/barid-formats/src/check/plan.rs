@@ -1,4 +1,4 @@
-//! What a repair does: bytes in place, and files that come, go and are renamed.
+//! The plan of a repair: bytes written in place, and files that are made, removed and renamed.
 
 use std::io;
 use std::ops::Range;
@@ -13,14 +13,15 @@ use super::limits::{
 use crate::redo::FileChange;
 use crate::{Error, Result};
 
-/// The most that an entry of a manifest takes besides its paths and pieces.
+/// Maximum length of a manifest entry, in bytes, without its paths and pieces.
 const ENTRY_LEN: usize = 80;
-/// What a piece takes in a manifest.
+/// Length of a piece in a manifest, in bytes.
 const PIECE_LEN: usize = 24;
-/// The most that a manifest takes besides its entries: the path of the mailbox and some numbers.
+/// Maximum length of a manifest without its entries, in bytes: the path of the mailbox and some
+/// numbers.
 const HEAD_LEN: usize = 8192;
 
-/// Everything that a repair does, in order: first all edits at once, then one step after the other.
+/// All changes of a repair, in order: first all edits at once, then one step after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) edits: Vec<Edit>,
@@ -32,13 +33,14 @@ impl Plan {
         self.edits.is_empty() && self.steps.is_empty()
     }
 
-    /// Whether it is more than can be kept, and read again to undo it.
+    /// Returns `true` if the plan is too large to be stored, and to be read again for an undo.
     pub(crate) fn is_too_large(&self) -> bool {
         let (entries, kept, manifest) = self.to_keep();
         entries > u64::from(STEPS_MAX) || kept > KEPT_LEN_MAX || manifest > MANIFEST_LEN_MAX
     }
 
-    /// The entries of its manifest, the bytes that are kept, and the most that the manifest takes.
+    /// Returns the number of manifest entries, the bytes to be stored, and the maximum length of
+    /// the manifest.
     pub(super) fn to_keep(&self) -> (u64, u64, u64) {
         let (mut kept, mut manifest) = (0, HEAD_LEN);
         for edit in &self.edits {
@@ -60,10 +62,10 @@ impl Plan {
     }
 }
 
-/// A part of a file as it is to be.
+/// A part of the new content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// These bytes of the file.
+    /// This range of the file.
     Keep(Range<u64>),
     /// Other bytes.
     New(Vec<u8>),
@@ -80,11 +82,11 @@ pub(crate) struct Edit {
     pub(crate) new_hash: u64,
     /// Ascending; they do not overlap.
     pub(crate) pieces: Vec<Piece>,
-    /// What is cut off.
+    /// The bytes cut off.
     pub(crate) cut: Vec<u8>,
 }
 
-/// Bytes that are written: at first there are `old`, which is shorter at the end of the file.
+/// Bytes to be written over `old`, which is shorter at the end of the file.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) offset: u64,
@@ -93,8 +95,8 @@ pub(crate) struct Piece {
 }
 
 impl Edit {
-    /// What it takes to turn a file into `segments`; `None` if it is more than can be done at once.
-    /// Where nothing is to be done, the file is not hashed.
+    /// Returns the edit that turns a file into `segments`; `None` if it is too large. Where nothing
+    /// is to be done, the file is not hashed.
     pub(crate) fn assemble(
         name: &[u8],
         file: &dyn File,
@@ -164,12 +166,12 @@ impl Edit {
         Ok(())
     }
 
-    /// Whether it leaves the file as it is.
+    /// Returns `true` if it leaves the file unchanged.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.old_size == self.new_size
     }
 
-    /// What the redo journal is to do, of the open file.
+    /// Returns the edit as a change of the redo journal, for the open file.
     pub(crate) fn change(&self, file: &dyn File) -> io::Result<FileChange> {
         let mut change = FileChange::new(&self.name, self.old_size);
         for piece in &self.pieces {
@@ -204,7 +206,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; returns `None` if it does not exist.
     pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Option<Self>> {
         let read = || -> io::Result<Self> {
             let metadata = vfs.metadata(path)?;
@@ -220,7 +222,7 @@ impl Whole {
 }
 
 impl Step {
-    /// The file at `path` of `folder` gets other bytes.
+    /// Plans to give the file at `path` of `folder` other bytes.
     pub(crate) fn write(vfs: &dyn Vfs, folder: &Path, path: &Path, new: Vec<u8>) -> Result<Self> {
         let old = Whole::read(vfs, &folder.join(path))?;
         let of_folder = || vfs.metadata(folder).map_or(0o600, |folder| folder.mode & 0o666);
@@ -228,24 +230,25 @@ impl Step {
         Ok(Self::Write { path: path.to_owned(), old, new, mode })
     }
 
-    /// Whether nothing but zeros goes: somebody may have written since that was found.
+    /// Returns `true` if it removes only zeros: another program may have written since they were
+    /// found.
     pub(crate) fn removes_nothing(&self) -> bool {
         matches!(self, Self::Remove { old, .. } if old.bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// The file at `path` of `folder` goes; `None` if there is none.
+    /// Plans to remove the file at `path` of `folder`; returns `None` if it does not exist.
     pub(crate) fn remove(vfs: &dyn Vfs, folder: &Path, path: &Path) -> Result<Option<Self>> {
         let old = Whole::read(vfs, &folder.join(path))?;
         Ok(old.map(|old| Self::Remove { path: path.to_owned(), old }))
     }
 }
 
-/// The hash of whole bytes.
+/// Returns the hash of all bytes.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The hash of a range of a file, once the pieces are written.
+/// Returns the hash of a range of a file, as it is once the pieces are written.
 pub(crate) fn hash_file(file: &dyn File, range: Range<u64>, pieces: &[Piece]) -> io::Result<u64> {
     let mut hasher = Xxh3::new();
     let mut buffer = vec![0; READ_LEN];

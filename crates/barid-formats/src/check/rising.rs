@@ -1,55 +1,55 @@
-//! UIDs must rise: which of them can stay, and when none means anything any more.
+//! UIDs must rise: selection of those that can stay, and of the cases in which all are void.
 
 use barid_vfs::Vfs;
 
-/// What is told where UIDs that stay could come to mean other messages.
+/// Damage text: UIDs that stay could come to mean other messages.
 pub(crate) const DOUBT: &str = "UIDs that messages had may be given to other messages";
-/// What is done about it.
+/// Repair text for that damage.
 pub(crate) const NEW_UIDVALIDITY: &str = "the mailbox gets a new UIDVALIDITY";
 
-/// A UIDVALIDITY of a mailbox that had none: the seconds since 1970.
+/// Returns a UIDVALIDITY for a mailbox that had none: the seconds since 1970.
 pub(crate) fn uidvalidity_now(vfs: &dyn Vfs) -> u32 {
     vfs.now().unix_seconds().clamp(1, u32::MAX.into()) as u32
 }
 
-/// A UIDVALIDITY above `old`: the seconds since 1970, if those are.
+/// Returns a UIDVALIDITY above `old`: the seconds since 1970 if they are above it.
 pub(crate) fn new_uidvalidity(now: u32, old: u32) -> u32 {
     old.checked_add(1).map_or(now, |next| next.max(now))
 }
 
-/// UIDs as they are found, in the order of messages, and what is known besides.
+/// UIDs as found, in the order of messages, and the last one given out.
 pub(crate) struct Uids<'a> {
-    /// 0 for a message that has none, or none that can be read.
+    /// UID of each message; 0 for a message without a readable UID.
     pub(crate) found: &'a [u32],
-    /// The last UID that was given out, as far as that is known.
+    /// The last UID that was given out, if it is known.
     pub(crate) last: Option<u32>,
 }
 
-/// What becomes of them.
+/// Result of mending UIDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mended {
-    /// The UID of each message; 0 for those at the end that have none yet.
+    /// UID of each message; 0 for those at the end that have none yet.
     pub(crate) uids: Vec<u32>,
-    /// Those that are not what they were, ascending.
+    /// Indexes of the UIDs that changed, ascending.
     pub(crate) changed: Vec<usize>,
-    /// UIDs had to be made up, so that a new UIDVALIDITY is due.
+    /// `true` if UIDs had to be invented, so that a new UIDVALIDITY is due.
     pub(crate) is_void: bool,
-    /// A UID that goes may be given again, so that a new UIDVALIDITY is due.
+    /// `true` if a UID that is removed may be given again, so that a new UIDVALIDITY is due.
     pub(crate) is_reused: bool,
     /// The last UID that was given out.
     pub(crate) last: u32,
 }
 
-/// UIDs that rise.
+/// A series of rising UIDs.
 pub(crate) struct Rise {
-    /// Where they stand, ascending.
+    /// Their indexes, ascending.
     pub(crate) places: Vec<usize>,
-    /// Whether no other UID could stand in the place of each, in a series that rises for as long.
+    /// For each, `true` if every series that rises for as long has the same UID there.
     pub(crate) is_certain: Vec<bool>,
 }
 
 impl Rise {
-    /// Which of `len` UIDs stay for certain.
+    /// Returns for each of `len` UIDs `true` if it certainly stays.
     pub(crate) fn is_kept(&self, len: usize) -> Vec<bool> {
         let mut is_kept = vec![false; len];
         for (at, is_certain) in self.places.iter().zip(&self.is_certain) {
@@ -60,15 +60,14 @@ impl Rise {
 }
 
 impl Uids<'_> {
-    /// Keeps as many as rise; what is between two that stay gets the UIDs between them if they are
-    /// just as many, for then no other message can have had them. Otherwise, and where others could
-    /// be kept instead, all are given anew.
-    /// O(n log n).
+    /// Keeps as many UIDs as rise. The messages between two that stay get the UIDs between them if
+    /// there are just as many, for then no other message can have had them. Otherwise, and where
+    /// others could be kept instead, all are given anew. O(n log n).
     pub(crate) fn mend(&self) -> Mended {
         self.mend_by(&self.longest_rise())
     }
 
-    /// As [`Uids::mend`], with [`Uids::longest_rise`].
+    /// Mends as [`Uids::mend`] does, given the result of [`Uids::longest_rise`].
     pub(crate) fn mend_by(&self, rise: &Rise) -> Mended {
         let Rise { places: kept, is_certain } = rise;
         let mut uids = self.found.to_vec();
@@ -88,7 +87,7 @@ impl Uids<'_> {
             }
             (from, below) = (at + 1, uid);
         }
-        // Who opens it next gives those their UIDs.
+        // The next program that opens the mailbox gives these messages their UIDs.
         uids[new_from..].fill(0);
         if is_void {
             (1..).zip(&mut uids).for_each(|(number, uid)| *uid = number);
@@ -100,13 +99,13 @@ impl Uids<'_> {
         Mended { uids, changed, is_void, is_reused, last }
     }
 
-    /// The longest series that rises, of UIDs that can be: none, and those far above the last that
-    /// was given out, cannot. Of two alike the first stays, and is certain where it can have had no
+    /// Returns the longest rising series of possible UIDs; a UID of 0 or far above the last given
+    /// out is not possible. Of two equal UIDs the first stays, and is certain if it can have had no
     /// other.
     pub(crate) fn longest_rise(&self) -> Rise {
         let (levels, length) = self.levels();
         let mut places = vec![0; length];
-        // The greatest of each level that a longest series goes through, of those to the right.
+        // The greatest UID of each level that a longest series goes through, of those to the right.
         let mut greatest = vec![0; length];
         greatest.push(u64::MAX);
         let mut is_certain = vec![true; length];
@@ -132,8 +131,8 @@ impl Uids<'_> {
         Rise { places, is_certain }
     }
 
-    /// How long the longest series is that ends with each, 0 for a UID that cannot be; and the
-    /// greatest of them.
+    /// Returns the length of the longest series that ends with each UID, 0 for an impossible UID;
+    /// and the greatest of these lengths.
     fn levels(&self) -> (Vec<usize>, usize) {
         let limit = self.last.map_or(u32::MAX - 1, |last| {
             let above = self.found.iter().filter(|uid| **uid > last).count();
@@ -177,13 +176,13 @@ mod tests {
         check(&[1, 0, 3], Some(3), &[1, 2, 3], false);
         check(&[1, 2, 0, 0], Some(3), &[1, 2, 0, 0], false);
         check(&[1, 2, 0xffff_fff0], Some(3), &[1, 2, 0], false);
-        // An append that did not come to say so.
+        // An append that was interrupted before it updated the last UID.
         check(&[1, 2, 3], Some(1), &[1, 2, 3], false);
         check(&[5, 2, 9], Some(9), &[1, 2, 3], true);
         check(&[1, 3, 2, 4], Some(4), &[1, 2, 3, 4], true);
         check(&[5, 6, 4, 9], Some(9), &[1, 2, 3, 4], true);
         check(&[2, 3, 3], Some(3), &[2, 3, 0], false);
-        // The first may have been the one before, the second the one that both have.
+        // The first may have been one lower, the second the UID that both have.
         check(&[3, 3], Some(3), &[1, 2], true);
         check(&[1, 3, 3, 5], Some(5), &[1, 2, 3, 4], true);
     }

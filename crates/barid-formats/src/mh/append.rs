@@ -36,20 +36,20 @@ use crate::given::given_uids;
 use crate::sync::Steps;
 use crate::{Error, Known, NewMessage, Result};
 
-/// The UIDs of messages that are to have certain ones. The ledger has them, by what the messages
-/// are, before there is anything under a number; whoever finds the numbers finds the UIDs there.
+/// The UIDs of messages that request certain ones. The ledger stores them by message key before any
+/// message has a number; the process that finds the numbers finds the UIDs there.
 #[derive(Debug)]
 pub(super) struct Uids<'a> {
-    /// Locked until the messages are where they belong: nobody may take entries without a message
-    /// for void meanwhile.
+    /// Locked until the messages have their numbers: meanwhile nobody may treat entries without a
+    /// message as void.
     ledger: &'a mut Ledger,
     pub(super) given: Vec<Uid>,
-    /// The lowest UID that none of them has.
+    /// The lowest UID above all of theirs.
     uidnext: Option<Uid>,
 }
 
 impl<'a> Uids<'a> {
-    /// Gives UIDs if some are wished; `None` if the next scan is to give them.
+    /// Gives UIDs if some are requested; `None` if the next scan is to give them.
     pub(super) fn give(
         ledger: Option<&'a mut Ledger>,
         known: &dyn Known,
@@ -85,7 +85,7 @@ impl<'a> Uids<'a> {
             self.ledger.raise_uidnext(uidnext);
         }
         self.ledger.commit()?;
-        // Where it cannot be written, no UID can be promised.
+        // Without a writable ledger no UID can be promised.
         if !self.ledger.is_persistent() {
             self.given.clear();
         }
@@ -102,22 +102,22 @@ impl Drop for Uids<'_> {
 /// A message that has its number.
 struct Link {
     number: Number,
-    /// Its inode, where it has lost its hidden name by that.
+    /// Its inode, if it was renamed and so lost its hidden name.
     renamed: Option<u64>,
 }
 
-/// Messages that are written under hidden names; the names go with it.
+/// Messages that are written under hidden names, which are removed on drop.
 pub(super) struct Drafts<'a> {
     folder: &'a MhFolder,
     messages: &'a [NewMessage<'a>],
     files: Vec<PathBuf>,
-    /// How often was waited for the disk.
+    /// Number of barriers.
     barriers: u64,
 }
 
 impl Drop for Drafts<'_> {
     fn drop(&mut self) {
-        // What stays is only waste.
+        // A leftover is only waste.
         self.folder.vfs.remove_files(&self.files);
     }
 }
@@ -179,7 +179,7 @@ impl<'a> Drafts<'a> {
         write().map_err(Error::at(&path))
     }
 
-    /// The last number there is. Drafts that others have left for long are removed.
+    /// Returns the last number in use. Removes drafts that others left long ago.
     pub(super) fn last_number(&self, lister: &Lister<'_>) -> Result<Option<Number>> {
         let own: HashSet<_> = self.files.iter().filter_map(|path| path.file_name()).collect();
         let mut drafts = Vec::new();
@@ -196,16 +196,16 @@ impl<'a> Drafts<'a> {
             let age = |changed: Timestamp| now.unix_nanos.saturating_sub(changed.unix_nanos);
             let is_old = |found: &Metadata| age(found.changed) > LEFTOVER_AGE.as_nanos() as i64;
             if vfs.symlink_metadata(draft).is_ok_and(|found| is_old(&found)) {
-                // What stays is only waste.
+                // A leftover is only waste.
                 let _ = vfs.remove_file(draft);
             }
         }
         Ok(numbers.last().copied())
     }
 
-    /// Puts the messages under the numbers behind `last` and into the sequences, which are written
-    /// with whatever else was changed in them. The lock of the sequences is held. An error takes
-    /// back the numbers that were given: all messages are there, or none.
+    /// Gives the messages the numbers behind `last` and enters them in the sequences, which are
+    /// written with all other changes made to them. The lock of the sequences is held. After an
+    /// error the numbers are taken back: all messages are there, or none.
     pub(super) fn deliver(
         &self,
         last: Option<Number>,
@@ -256,7 +256,7 @@ impl<'a> Drafts<'a> {
                     if tries > NUMBER_TRIES_MAX {
                         return Err(Error::at(&target)(error));
                     }
-                    // Who does not wait for the lock may have changed these, too.
+                    // A program that does not wait for the lock may have changed these, too.
                     *sequences = Sequences::read(vfs, &self.folder.sequences)?;
                     self.leave(done, *next, sequences);
                     *next = self.after(*next, done)?;
@@ -271,9 +271,8 @@ impl<'a> Drafts<'a> {
         Ok(barriers + 1 + self.barriers)
     }
 
-    /// Removes the messages that were delivered, as far as that can be done, if under their numbers
-    /// there still are these very files, and takes them out of the sequences, which are still to be
-    /// written.
+    /// Removes the messages that were delivered, as far as possible, if their numbers still name
+    /// these very files, and removes them from the sequences, which are still to be written.
     fn take_back(&self, links: &[Link], sequences: &mut Sequences) {
         let vfs = self.folder.vfs.as_ref();
         let inode = |path: &Path| Some(vfs.symlink_metadata(path).ok()?.inode);
@@ -301,7 +300,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// The number behind `last`, if there is room for the messages from `from` on.
+    /// Returns the number behind `last`, if there is room for the messages from `from` on.
     fn after(&self, last: Number, from: usize) -> Result<Number> {
         let count = u32::try_from(self.files.len() - from).unwrap_or(u32::MAX);
         match last.checked_add(count) {
@@ -313,8 +312,8 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Puts the messages from `from` on into their sequences, the first of them as number `first`;
-    /// nothing that the file said of these numbers or higher ones is true.
+    /// Enters the messages from `from` on in their sequences, the first of them as number `first`;
+    /// removes everything that the file had for these numbers or higher ones.
     fn enter(&self, from: usize, first: Number, sequences: &mut Sequences) {
         sequences.forget(&[(first, Number::MAX)]);
         let numbered = || (first..).zip(&self.messages[from..]);
@@ -340,8 +339,8 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Takes the messages from `from` on out again, which were to have the numbers from `first` on.
-    /// The first of these is that of another message now, which is as unseen as it is said to be.
+    /// Removes the messages from `from` on again, which were to have the numbers from `first` on.
+    /// The first of these numbers now belongs to another message, whose unseen state is kept.
     fn leave(&self, from: usize, first: Number, sequences: &mut Sequences) {
         let count = (self.messages.len() - from) as u32;
         let is_unseen = sequences.is_unseen(first);
@@ -352,7 +351,7 @@ impl<'a> Drafts<'a> {
     }
 
     /// Gives a file its number; where the file system has no links, by renaming it over an empty
-    /// file that was made to hold the number. Returns its inode if it was renamed.
+    /// file that was made to reserve the number. Returns its inode if it was renamed.
     fn link(&self, file: &Path, target: &Path) -> std::io::Result<Option<u64>> {
         let vfs = self.folder.vfs.as_ref();
         match vfs.hard_link(file, target) {
@@ -375,6 +374,6 @@ impl<'a> Drafts<'a> {
     }
 }
 
-/// What Linux says of links on file systems that have none.
+/// Error number of Linux for links on file systems that have none.
 const EPERM: i32 = 1;
 const EOPNOTSUPP: i32 = 95;

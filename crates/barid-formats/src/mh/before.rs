@@ -1,4 +1,4 @@
-//! What was known of a folder, loaded for comparison.
+//! The known state of a folder, loaded for comparison.
 
 use barid_state::MessageKey;
 use barid_types::{FlagSet, KeywordMask, KeywordTable, Uid, UidValidity};
@@ -9,10 +9,10 @@ use crate::{Known, Location, Result, Stamp};
 
 const VERSION: u8 = 1;
 
-/// What a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
+/// State that a scan leaves for the next one ([`crate::ScanReport::state`]), as versioned bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// Files could not be read, and are worth another attempt.
+    /// `true` if files could not be read, and are worth another attempt.
     pub(super) has_unread: bool,
     /// Bytes of all messages.
     pub(super) size_bytes: u64,
@@ -45,18 +45,18 @@ pub(super) struct Row {
     pub(super) keywords: KeywordMask,
     /// Its number.
     pub(super) number: Number,
-    /// By what its file is known.
+    /// The mark of its file.
     pub(super) mark: u64,
-    /// What it is.
+    /// Its message key.
     pub(super) key: MessageKey,
 }
 
 /// All that was known.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// The stamp it is true of.
+    /// The stamp of which it is true.
     pub(super) stamp: Stamp,
-    /// What the last scan left; nothing of it holds where this is `None`.
+    /// The state that the last scan left; if it is `None`, nothing known is valid.
     pub(super) state: Option<State>,
     /// The UIDVALIDITY.
     pub(super) uidvalidity: Option<UidValidity>,
@@ -67,8 +67,8 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Loads what is known; `None` if there is nothing, or nothing that an MH folder could have
-    /// left.
+    /// Loads the known messages; `None` if there are none, or if an MH folder cannot have left
+    /// them.
     pub(super) fn load(known: &dyn Known) -> Result<Option<Self>> {
         let (Some(stamp), Some(state)) = (known.stamp(), State::from_bytes(known.state())) else {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Before {
         Ok(is_sound.then_some(before))
     }
 
-    /// The highest UID of a row, 0 if there is none.
+    /// Returns the highest UID of a row, 0 if there are no rows.
     pub(super) fn last_uid(&self) -> u32 {
         self.rows.last().map_or(0, |row| row.uid.get())
     }

@@ -1,5 +1,5 @@
-//! What can be wrong with an MH folder, and what mends it: files that are no messages though they
-//! look like some, and `.mh_sequences`, which is replaced as nmh does.
+//! Damages of an MH folder and their repair: files that only look like messages, and
+//! `.mh_sequences`, which is replaced as nmh does.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,14 +18,14 @@ use crate::check::{self, Damage, Diagnosis, Doctor, Held, Purpose, Severity, Ste
 use crate::sync::Steps;
 use crate::{Error, Result};
 
-/// How old a file is that was begun and that nobody goes on with. Until then it may be a message
-/// that another program is about to write.
+/// Age, in seconds, from which an unfinished file is abandoned. Until then it may be a message that
+/// another program is about to write.
 const LEFTOVER_AGE_MIN: i64 = 24 * 3600;
 
 impl Doctor for MhFolder {
     fn hold(&self, purpose: Purpose) -> Result<Held> {
         let mode = self.file_mode()?;
-        // Without sequences there is nothing that nmh would lock.
+        // Without sequences there is no file that nmh would lock.
         let has_sequences = self.vfs.symlink_metadata(&self.sequences).is_ok();
         let lock = match purpose {
             Purpose::Write if has_sequences => {
@@ -44,7 +44,7 @@ impl Doctor for MhFolder {
     }
 }
 
-/// Looks at all names; returns the numbers of messages, ascending.
+/// Examines all names; returns the numbers of messages, ascending.
 fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Number>> {
     let at = || Error::at(&folder.path);
     let dir = folder.vfs.open_dir(&folder.path).map_err(at())?;
@@ -67,12 +67,12 @@ fn look_at_files(folder: &MhFolder, diagnosis: &mut Diagnosis) -> Result<Vec<Num
     Ok(numbers)
 }
 
-/// A look at the files of a folder.
+/// The examination of the files of a folder.
 struct Files<'a> {
     folder: &'a MhFolder,
     diagnosis: &'a mut Diagnosis,
     numbers: Vec<Number>,
-    /// What is a message, but not to any program; and its size.
+    /// Messages that no program recognises as such, and their sizes.
     misnamed: Vec<(PathBuf, u64)>,
 }
 
@@ -81,7 +81,7 @@ impl Files<'_> {
         Damage::new(kind, severity, self.folder.path.join(path))
     }
 
-    /// What stands under a name; `None` if that is told, or nothing does any more.
+    /// Returns the metadata of a file; `None` if its damage is recorded, or it is gone.
     fn metadata(&mut self, path: &Path) -> Result<Option<Metadata>> {
         let (vfs, full) = (&*self.folder.vfs, self.folder.path.join(path));
         let error = match vfs.metadata(&full) {
@@ -99,13 +99,13 @@ impl Files<'_> {
                 self.diagnosis.note(damage.what("it leads to a file that is not there"));
                 Ok(None)
             }
-            // Removed by somebody meanwhile.
+            // Another program removed it meanwhile.
             Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(None),
             _ => Err(Error::at(&full)(error)),
         }
     }
 
-    /// Whether nobody goes on with what was begun.
+    /// Returns `true` if a file is so old that nobody is still writing it.
     fn is_old(&self, metadata: &Metadata) -> bool {
         let age = self.folder.vfs.now().unix_seconds() - metadata.modified.unix_seconds();
         age >= LEFTOVER_AGE_MIN
@@ -144,7 +144,7 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Gives numbers above `last`, the highest that anything has, to messages without.
+    /// Gives numbers above `last`, the highest of any file, to messages without a number.
     fn rename(&mut self, mut last: Option<Number>) {
         for (path, size) in std::mem::take(&mut self.misnamed) {
             let damage = self.damage("name", Severity::Error, &path);
@@ -159,7 +159,7 @@ impl Files<'_> {
     }
 }
 
-/// A sequence that can be read.
+/// A readable sequence.
 struct Sequence {
     name: Vec<u8>,
     ranges: Vec<(Number, Number)>,
@@ -202,14 +202,14 @@ fn look_at_sequences(
     Ok(())
 }
 
-/// A look at sequences, line by line.
+/// The examination of the sequences, line by line.
 struct Sequences<'a> {
     path: &'a Path,
-    /// The numbers that no message has.
+    /// The numbers without a message.
     missing: Vec<(Number, Number)>,
     diagnosis: &'a mut Diagnosis,
     sequences: Vec<Sequence>,
-    /// Where each is among them.
+    /// Index of each sequence by name.
     by_name: HashMap<Vec<u8>, usize>,
     is_damaged: bool,
 }
@@ -263,7 +263,7 @@ impl Sequences<'_> {
     }
 }
 
-/// The numbers that no message has.
+/// Returns the numbers without a message.
 fn missing(numbers: &[Number]) -> Vec<(Number, Number)> {
     let mut gaps = Vec::new();
     let mut from: Number = 0;
@@ -277,7 +277,7 @@ fn missing(numbers: &[Number]) -> Vec<(Number, Number)> {
     gaps
 }
 
-/// Leaves out messages that are not there; whether there are such.
+/// Removes missing messages; returns `true` if there were any.
 fn leave_out(ranges: &mut Ranges, missing: &[(Number, Number)]) -> bool {
     let is_named = |(first, last): &&(Number, Number)| ranges.overlaps(*first, *last);
     let gaps: Vec<_> = missing.iter().filter(is_named).copied().collect();

@@ -1,9 +1,9 @@
 //! Listing a folder while others deliver, remove and renumber, and finding known messages again.
 //!
-//! A renaming within a folder may hide a name from a listing in progress, or show a file under two
-//! names. So a listing is believed only if the folder did not change during it, and a message that
-//! is missing only if it could not have changed unnoticed. Where a folder never stops changing,
-//! what is missing is kept, and a file seen twice counts once.
+//! A rename within a folder may hide a name from a listing in progress, or show a file under two
+//! names. So a listing is trusted only if the folder did not change during it, and a missing
+//! message counts as gone only if it could not have changed unnoticed. Where a folder never stops
+//! changing, a missing message is kept, and a file seen twice counts once.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,45 +21,45 @@ use crate::{Error, Result, Stamp};
 pub(super) struct Found {
     /// Its number.
     pub(super) number: Number,
-    /// By what it is known.
+    /// The mark by which it is recognised.
     pub(super) mark: u64,
     /// Its inode.
     pub(super) inode: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub(super) size: u64,
-    /// How many names it has.
+    /// Its number of links.
     links: u64,
 }
 
-/// How a known message was seen.
+/// Result of looking for a known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// Not at all, and it is gone.
+    /// It was not seen, and is gone.
     Gone,
-    /// As it was.
+    /// It is unchanged.
     Same,
-    /// As this file.
+    /// It is now the file of this index.
     Changed(u32),
 }
 
-/// What a listing brought.
+/// Result of a listing.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// All messages by ascending number.
     pub(super) files: Vec<Found>,
-    /// How each known message was seen.
+    /// The result for each known message.
     pub(super) seen: Vec<Seen>,
-    /// The files that are no known message, by ascending number.
+    /// The files that are not known messages, by ascending number.
     pub(super) fresh: Vec<u32>,
     /// Bytes of all messages.
     pub(super) size_bytes: u64,
-    /// How many directories were listed.
+    /// Number of directory listings.
     pub(super) dirs_listed: u32,
-    /// What is missing is gone.
+    /// `true` if missing messages are gone.
     pub(super) is_complete: bool,
 }
 
-/// Where and how to list.
+/// The folder to list, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Lister<'a> {
     pub(super) vfs: &'a dyn Vfs,
@@ -69,7 +69,7 @@ pub(super) struct Lister<'a> {
 }
 
 impl Listing {
-    /// The listing of a folder that did not change.
+    /// Returns the listing of a folder that did not change.
     pub(super) fn unchanged(before: &Before) -> Self {
         Self {
             seen: vec![Seen::Same; before.rows.len()],
@@ -80,7 +80,7 @@ impl Listing {
 }
 
 impl Lister<'_> {
-    /// Lists as often as it takes, and finds the known messages by their marks.
+    /// Lists as often as needed, and finds the known messages by their marks.
     pub(super) fn list(&self, before: &Before) -> Result<Listing> {
         let mut listing = Listing::default();
         for pass in 1..=PASSES_MAX {
@@ -95,7 +95,7 @@ impl Lister<'_> {
             if start.is_settled(0) || !listing.seen.contains(&Seen::Gone) {
                 return Ok(listing);
             }
-            // Within one tick of the clock a renaming moves no stamp.
+            // Within one clock tick a rename does not change the stamp.
             self.vfs.sleep(end.wait().unwrap_or_default());
             end = self.stamp()?;
             if is_quiet(&end) {
@@ -117,12 +117,12 @@ impl Lister<'_> {
         })
     }
 
-    /// The numbers that are there, ascending.
+    /// Returns the existing numbers, ascending.
     pub(super) fn numbers(&self) -> Result<Vec<Number>> {
         self.numbers_and(&mut |_| {})
     }
 
-    /// The same; every other name goes to `other`.
+    /// Returns the existing numbers, ascending; passes every other name to `other`.
     pub(super) fn numbers_and(&self, other: &mut dyn FnMut(&[u8])) -> Result<Vec<Number>> {
         let mut numbers = Vec::new();
         let listed = self.dir.list(&mut |name, file_type| match name::number(name) {
@@ -138,7 +138,7 @@ impl Lister<'_> {
         Ok(numbers)
     }
 
-    /// One listing; costs a `stat` per message.
+    /// Lists once; costs a `stat` per message.
     pub(super) fn files(&self) -> Result<Vec<Found>> {
         let numbers = self.numbers()?;
         let found = std::sync::Mutex::new(Vec::new());
@@ -161,7 +161,7 @@ impl Lister<'_> {
         Ok(found)
     }
 
-    /// What is under a number; `None` if it is no message.
+    /// Returns the file of a number; `None` if it is not a message.
     pub(super) fn look_at(&self, number: Number) -> Result<Option<Found>> {
         let file_name = name::file_name(number);
         let path = || super::path_of(self.path, number);
@@ -186,7 +186,7 @@ impl Lister<'_> {
 }
 
 impl Listing {
-    /// After a listing that cannot be believed: nothing is gone, and nothing is there twice.
+    /// Applied to a listing that cannot be trusted: nothing is gone, and nothing exists twice.
     fn keep_what_is_missing(&mut self) {
         let mut claimed: std::collections::HashSet<u64> = std::collections::HashSet::new();
         for seen in &mut self.seen {
@@ -226,7 +226,7 @@ fn compare(before: &Before, files: Vec<Found>) -> Listing {
     let is_missing = |at: &usize| seen[*at] == Seen::Gone;
     let mut by_mark: HashMap<u64, Vec<u32>> = HashMap::new();
     if !fresh.is_empty() {
-        // Of several with one mark, which are links to one file, the lowest UID comes last.
+        // Of several rows with one mark, which are links to one file, the lowest UID comes last.
         for at in (0..before.rows.len()).rev().filter(is_missing) {
             by_mark.entry(before.rows[at].mark).or_default().push(at as u32);
         }

@@ -1,9 +1,9 @@
-//! The name of a message, and the mark by which its file is known again.
+//! The name of a message, and the mark by which its file is recognised.
 //!
-//! A number is no identity: `sortm` and `folder -pack` give a message another one, and the number
-//! of the last message is given out again. So what is kept of a message's place is its number and a
-//! hash of inode, size and modification time, all of which a renaming leaves alone: `NUMBER:MARK`,
-//! the mark in hexadecimal.
+//! A number is not an identity: `sortm` and `folder -pack` renumber messages, and the number of the
+//! last message is given out again. So the location of a message stores its number and a hash of
+//! inode, size and modification time, all of which a rename leaves alone: `NUMBER:MARK`, the mark
+//! in hexadecimal.
 
 use barid_state::MessageKey;
 use barid_vfs::Metadata;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The number of a message.
 pub(super) type Number = u32;
 
-/// Parses a file name: decimal, without leading zeros; anything else is no message.
+/// Parses a file name: decimal, without leading zeros; anything else is not a message.
 pub(super) fn number(name: &[u8]) -> Option<Number> {
     if !matches!(name.first(), Some(b'1'..=b'9')) || !name.iter().all(u8::is_ascii_digit) {
         return None;
@@ -20,12 +20,12 @@ pub(super) fn number(name: &[u8]) -> Option<Number> {
     std::str::from_utf8(name).ok()?.parse().ok()
 }
 
-/// The file name of a number.
+/// Returns the file name of a number.
 pub(super) fn file_name(number: Number) -> Vec<u8> {
     number.to_string().into_bytes()
 }
 
-/// What a file is known by, whatever its name.
+/// Returns the mark by which a file is recognised, whatever its name.
 pub(super) fn mark(metadata: &Metadata) -> u64 {
     let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&metadata.inode.to_le_bytes());
@@ -34,20 +34,20 @@ pub(super) fn mark(metadata: &Metadata) -> u64 {
     xxh3_64(&bytes)
 }
 
-/// The place of a message, as a location's name.
+/// Returns the place of a message, as the name in its location.
 pub(super) fn place(number: Number, mark: u64) -> Vec<u8> {
     format!("{number}:{mark:016x}").into_bytes()
 }
 
-/// Reads [`place`] back.
+/// Parses the result of [`place`].
 pub(super) fn parse_place(place: &[u8]) -> Option<(Number, u64)> {
     let colon = memchr::memchr(b':', place)?;
     let digits = std::str::from_utf8(&place[colon + 1..]).ok()?;
     Some((number(&place[..colon])?, u64::from_str_radix(digits, 16).ok()?))
 }
 
-/// What a message is, whatever its file: its header, but for the fields that mailbox formats own,
-/// and the length of its body.
+/// Returns the key of a message, which does not depend on its file: it hashes the header, without
+/// the fields that mailbox formats own, and the length of the body.
 pub(super) fn key(header: &[u8], size: u64) -> MessageKey {
     let body_len = size.saturating_sub(header.len() as u64);
     let mut bytes = [0; 16];

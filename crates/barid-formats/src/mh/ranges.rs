@@ -7,23 +7,23 @@ use super::name::Number;
 pub(super) struct Ranges(Vec<(Number, Number)>);
 
 impl Ranges {
-    /// Whether it has no number.
+    /// Returns `true` if it has no numbers.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a number is in it; O(log ranges).
+    /// Returns `true` if it contains a number; O(log ranges).
     pub(super) fn contains(&self, number: Number) -> bool {
         let at = self.0.partition_point(|range| range.1 < number);
         self.0.get(at).is_some_and(|range| range.0 <= number)
     }
 
-    /// Its ranges, ascending.
+    /// Returns its ranges, ascending.
     pub(super) fn pairs(self) -> Vec<(Number, Number)> {
         self.0
     }
 
-    /// Whether a number of `first..=last` is in it.
+    /// Returns `true` if it contains a number of `first..=last`.
     pub(super) fn overlaps(&self, first: Number, last: Number) -> bool {
         let at = self.0.partition_point(|range| range.1 < first);
         self.0.get(at).is_some_and(|range| range.0 <= last)
@@ -43,7 +43,7 @@ impl Ranges {
         self.0 = merged;
     }
 
-    /// Takes away ranges that ascend and do not overlap.
+    /// Removes ranges that ascend and do not overlap.
     pub(super) fn remove(&mut self, ranges: impl IntoIterator<Item = (Number, Number)>) {
         let mut left = Vec::with_capacity(self.0.len());
         let mut gone = ranges.into_iter().peekable();
@@ -57,7 +57,7 @@ impl Ranges {
                     left.push((from as Number, start - 1));
                 }
                 from = from.max(u64::from(end) + 1);
-                // A range that reaches further may take away from the next one, too.
+                // A range that reaches further may also remove a part of the next one.
                 if end > last {
                     break;
                 }

@@ -19,24 +19,24 @@ use crate::{DefectKind, Error, Location, MailboxDefect, Result, ScanSink, Scanne
 pub(super) struct Job {
     /// Its UID.
     pub(super) uid: Uid,
-    /// Which file of the listing.
+    /// Index of its file in the listing.
     pub(super) file: u32,
-    /// What it was a moment ago, if that was looked at.
+    /// Its message key of a moment ago, if its header was read.
     pub(super) key: Option<MessageKey>,
 }
 
-/// What reading brought beside the messages.
+/// Result of reading, besides the messages.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// UIDs of the messages that went to sinks, and what they are.
+    /// UIDs and keys of the messages that went to sinks.
     pub(super) read: Vec<(Uid, MessageKey)>,
     /// Bytes read.
     pub(super) bytes: u64,
-    /// Messages that could not be read.
+    /// `true` if messages could not be read.
     pub(super) unread: bool,
-    /// How many of them because somebody is writing them.
+    /// Number of these because another program is writing them.
     pub(super) arriving: u64,
-    /// What is wrong.
+    /// Defects found.
     pub(super) defects: Vec<MailboxDefect>,
 }
 
@@ -56,13 +56,13 @@ impl Totals {
         }
     }
 
-    /// Notes a file that somebody is writing.
+    /// Records a file that another program is writing.
     fn unfinished(&mut self) {
         self.unread = true;
         self.arriving += 1;
     }
 
-    /// Notes a file that cannot be read; one that is gone is none.
+    /// Records a file that cannot be read, unless it is gone.
     fn unreadable(&mut self, number: Number, error: &std::io::Error) {
         if error.kind() == std::io::ErrorKind::NotFound {
             return;
@@ -73,8 +73,8 @@ impl Totals {
 }
 
 impl Pass<'_> {
-    /// What the files `fresh` of the listing are; `None` of those that are gone or cannot be read,
-    /// which the totals tell.
+    /// Returns the keys of the files `fresh` of the listing; `None` for those that are gone or
+    /// cannot be read, which the totals report.
     pub(super) fn keys(&self, listing: &Listing) -> Result<(Vec<Option<MessageKey>>, Totals)> {
         let keys = Mutex::new((vec![None; listing.fresh.len()], Totals::default()));
         let work = |reader: &mut HeadReader, _: u32, range: std::ops::Range<usize>| {
@@ -162,7 +162,7 @@ impl Pass<'_> {
         let header = reader.header(&head);
         let key = name::key(header, head.metadata.size);
         if head.metadata.inode != file.inode || job.key.is_some_and(|was| was != key) {
-            // Renumbered or written anew in this moment.
+            // The file was renumbered or rewritten at this moment.
             return Err(Error::Changed { path: self.folder.path.clone() });
         }
         let (flags, keywords) = view.of(file.number);

@@ -1,8 +1,9 @@
-//! Comparing a folder with what is known of it.
+//! Comparison of a folder with what is known of it.
 //!
-//! Stamp; list; find known messages by number and mark; where some are missing and others are new,
-//! or the ledger has more, find them by what they are; read what is new; make the ledger hold it.
-//! What was known is dropped and all is taken anew only where the ledger contradicts it.
+//! Steps: take the stamp; list; find known messages by number and mark; where some are missing and
+//! others are new, or the ledger has more, find them by message key; read the new ones; update the
+//! ledger. Known messages are dropped and all are read again only where the ledger contradicts
+//! them.
 
 use barid_state::{Ledger, LedgerEntry};
 use barid_types::{Uid, UidValidity};
@@ -60,18 +61,18 @@ pub(super) struct Pass<'a> {
 struct Plan {
     /// The messages that are new, ascending by UID.
     jobs: Vec<Job>,
-    /// UIDs that the ledger has and that stand for nothing any more.
+    /// UIDs in the ledger that belong to no message any more.
     void: Vec<Uid>,
-    /// UIDs that the ledger has, of messages that were not seen.
+    /// UIDs in the ledger, of messages that were not seen.
     unclaimed: Vec<Uid>,
-    /// The messages that cannot be read, and so cannot be told from others.
+    /// The messages that cannot be read, and so cannot be recognised.
     unread: Totals,
     /// The stamp of the folder before it was listed.
     stamp: Stamp,
 }
 
 impl Pass<'_> {
-    /// Compares; `None` if nothing that was known holds.
+    /// Compares; returns `None` if nothing known is valid any more.
     fn run(&self, sinks: &dyn Sinks, context: &mut ScanContext<'_>) -> Result<Option<ScanReport>> {
         let mut stamp = self.folder.stamp()?;
         let vfs = self.folder.vfs.as_ref();
@@ -100,7 +101,7 @@ impl Pass<'_> {
         let mut defects = defects(&sequences, totals.defects);
         defects.extend(arriving_defect(totals.arriving));
         if totals.arriving > 0 {
-            // An equal stamp proves nothing: what is written now alters only its own.
+            // An equal stamp proves nothing: a file being written alters only its own stamp.
             stamp.taken = Timestamp::default();
         }
         let state = State { has_unread: totals.unread, size_bytes: listing.size_bytes };
@@ -125,8 +126,8 @@ impl Pass<'_> {
         }))
     }
 
-    /// Whether the folder need not be listed. A file that is still being written alters its own
-    /// stamp only; who writes one writes the sequences, too, and so these count.
+    /// Returns `true` if the folder need not be listed. A file that is still being written alters
+    /// only its own stamp; but its writer also writes the sequences, so their stamp counts.
     fn is_unchanged(&self, stamp: &Stamp, full_check: bool) -> bool {
         let was = &self.before.stamp;
         let settled = |at: usize| was.files[at] == stamp.files[at] && was.is_settled(at);
@@ -134,8 +135,8 @@ impl Pass<'_> {
         read && !full_check && settled(0) && settled(1)
     }
 
-    /// Gives every new message its UID, and finds those again that are not new. `None` if one has a
-    /// UID among those of known messages, which what was known has no room for.
+    /// Gives every new message its UID, and finds those that are not new. Returns `None` if a new
+    /// message has a UID among those of known messages, where it cannot be inserted.
     fn plan(
         &self,
         listing: &mut Listing,
@@ -171,7 +172,7 @@ impl Pass<'_> {
             }
         }
         for (file, key) in nameless {
-            // There is always room: what goes beyond this number has a new UIDVALIDITY.
+            // There is always room: beyond this number there is a new UIDVALIDITY.
             let uid = Uid::new(next).unwrap_or(Uid::MAX);
             jobs.push(Job { uid, file, key });
             next = next.saturating_add(1);
@@ -187,18 +188,18 @@ impl Pass<'_> {
         Ok(Some(Plan { jobs, void, unclaimed, unread, stamp: Stamp::default() }))
     }
 
-    /// Whether no message can have come since the folder was listed.
+    /// Returns `true` if no message can have arrived since the folder was listed.
     fn is_settled(&self, stamp: &Stamp) -> Result<bool> {
         Ok(stamp.is_settled(0) && self.folder.stamp()?.files[0] == stamp.files[0])
     }
 
-    /// A UIDVALIDITY above every known one.
+    /// Returns a UIDVALIDITY above every known one.
     fn new_uidvalidity(&self, ledger: &LedgerView) -> UidValidity {
         let announced = self.announced.map_or(1, |(known, _)| known.get().saturating_add(1));
         UidValidity::new(ledger.next_uidvalidity.max(announced)).unwrap_or(UidValidity::MAX)
     }
 
-    /// Makes the ledger hold all UIDs; returns the next one.
+    /// Writes all UIDs to the ledger; returns the next one.
     fn keep(
         &self,
         listing: &Listing,
@@ -229,7 +230,7 @@ impl Pass<'_> {
                 ledger.replace(uidvalidity, new);
             } else {
                 ledger.expunge(&plan.void);
-                // What has no message may get it just now: see `append.rs`.
+                // A UID without a message may be getting one just now: see `append.rs`.
                 if self.is_settled(&plan.stamp)? {
                     ledger.expunge(&plan.unclaimed);
                 }
@@ -240,7 +241,7 @@ impl Pass<'_> {
         Ok(ledger.uidnext().filter(|next| next.get() <= UIDNEXT_MAX).unwrap_or(Uid::MIN))
     }
 
-    /// The known messages that are gone, and those of which something changed.
+    /// Returns the known messages that are gone, and those that changed.
     fn differences(&self, listing: &Listing, view: &View<'_>) -> (Vec<Uid>, Vec<ChangedMessage>) {
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         for (row, seen) in self.before.rows.iter().zip(&listing.seen) {

@@ -1,4 +1,4 @@
-//! `.mh_sequences`: which messages are in which sequences, and so their flags and keywords.
+//! `.mh_sequences`: the sequences of messages, and so their flags and keywords.
 //!
 //! ```text
 //! sequence = name ":" *(blanks (number / number "-" number)) LF
@@ -6,11 +6,11 @@
 //!
 //! `unseen` holds the messages without \Seen, `replied`, `flagged`, `deleted` and `draft` those
 //! with the flag, every other one but `cur` a keyword of its name. A line that begins with white
-//! space goes on the one before, as header fields do in nmh. A line that is no sequence is kept as
-//! it is.
+//! space continues the one before, as header fields do in nmh. A line that is not a sequence is
+//! kept unchanged.
 //!
-//! nmh writes the file in place under an `fcntl` lock, and holds it while it renumbers messages;
-//! NeoMutt replaces it without one. Here it is replaced, under that lock.
+//! nmh writes the file in place under an `fcntl` lock, which it also holds while it renumbers
+//! messages; NeoMutt replaces it without a lock. This code replaces it under that lock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,22 +31,22 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     lines: Vec<Line>,
-    /// What is wrong with it.
+    /// Defects of the file.
     pub(super) defects: Vec<&'static str>,
 }
 
-/// One line, or several that belong together.
+/// A line with its continuation lines.
 #[derive(Clone, Debug)]
 struct Line {
-    /// As it stands in the file; void once `changed`.
+    /// The bytes in the file; void once `changed`.
     raw: Vec<u8>,
     changed: bool,
-    /// Empty of a line that is no sequence.
+    /// Name of the sequence; empty for a line that is not a sequence.
     name: Vec<u8>,
     numbers: Ranges,
 }
 
-/// What a change does to the sequence of a flag or keyword.
+/// Change of the sequence of a flag or keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Edit {
     /// The messages get it.
@@ -56,7 +56,7 @@ pub(super) enum Edit {
 }
 
 impl Sequences {
-    /// Reads the file; a missing one holds none.
+    /// Reads the file; a missing file has no sequences.
     pub(super) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         match vfs.read(path, SEQUENCES_LEN_MAX) {
             Ok(text) => Ok(Self::parse(&text)),
@@ -87,8 +87,8 @@ impl Sequences {
         sequences
     }
 
-    /// The text of the file; what was not changed stands as it stood. Sequences without a message
-    /// are left out, as nmh does.
+    /// Returns the text of the file; unchanged lines are as they were read. Sequences without a
+    /// message are left out, as nmh does.
     fn text(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for line in &self.lines {
@@ -107,7 +107,7 @@ impl Sequences {
         text
     }
 
-    /// Whether anything was changed.
+    /// Returns `true` if anything was changed.
     pub(super) fn is_changed(&self) -> bool {
         self.lines.iter().any(|line| line.changed)
     }
@@ -121,7 +121,7 @@ impl Sequences {
         }
     }
 
-    /// What the sequences say of messages, prepared for asking often.
+    /// Returns a view of the flags and keywords, prepared for many lookups.
     pub(super) fn view(&self, table: &KeywordTable) -> View<'_> {
         let mut view = View::default();
         for line in &self.lines {
@@ -136,7 +136,7 @@ impl Sequences {
         view
     }
 
-    /// Adds a flag to messages or takes it away; numbers ascend without repetition.
+    /// Adds a flag to messages or removes it; `numbers` ascend without repetition.
     pub(super) fn edit_flag(&mut self, flag: Flag, edit: Edit, numbers: &[Number]) {
         match (flag, edit) {
             (Flag::Recent, _) => {}
@@ -151,13 +151,13 @@ impl Sequences {
         }
     }
 
-    /// Whether a message is in `unseen`.
+    /// Returns `true` if a message is in `unseen`.
     pub(super) fn is_unseen(&self, number: Number) -> bool {
         let mut lines = self.lines.iter().filter(|line| line.name == UNSEEN);
         lines.any(|line| line.numbers.contains(number))
     }
 
-    /// Those of the messages that are in the sequence of a flag.
+    /// Returns the messages that are in the sequence of a flag.
     pub(super) fn flagged(&self, flag: Flag, numbers: &[Number]) -> Vec<Number> {
         let named = FLAG_SEQUENCES.iter().filter(|(_, of)| *of == flag);
         let names: Vec<&[u8]> = named.map(|(name, _)| *name).collect();
@@ -166,9 +166,9 @@ impl Sequences {
         numbers.iter().copied().filter(has).collect()
     }
 
-    /// Adds a keyword to messages or takes it away.
+    /// Adds a keyword to messages or removes it.
     pub(super) fn edit_keyword(&mut self, keyword: &Keyword, edit: Edit, numbers: &[Number]) {
-        // A sequence may have been named in another case, or in several.
+        // The sequence may have a name in another case, or there may be several.
         let names: Vec<Vec<u8>> = self
             .lines
             .iter()
@@ -220,7 +220,7 @@ impl Sequences {
         }
     }
 
-    /// Takes messages out of every sequence but `cur`, which nmh, too, leaves at a message that is
+    /// Removes messages from every sequence but `cur`, which nmh also leaves at a message that is
     /// gone. The ranges ascend and do not overlap.
     pub(super) fn forget(&mut self, ranges: &[(Number, Number)]) {
         for line in self.lines.iter_mut().filter(|line| line.name != CURRENT) {
@@ -232,7 +232,8 @@ impl Sequences {
     }
 
     /// Writes the file, durably: a file beside it, fsync, rename, fsync of the folder. Commit
-    /// point: the rename. The new file is locked before it has its name: the lock stays `lock`'s.
+    /// point: the rename. The new file is locked before it is renamed: `lock` then holds the lock
+    /// of the new file.
     pub(super) fn write(
         &self,
         vfs: &dyn Vfs,
@@ -251,7 +252,7 @@ impl Sequences {
     }
 }
 
-/// Bytes of a line with those that go on.
+/// Returns the length of a line with its continuation lines, in bytes.
 pub(super) fn line_len(text: &[u8]) -> usize {
     let mut len = 0;
     loop {
@@ -271,7 +272,7 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Ranges)> {
     Some((name.to_vec(), ranges?.into_iter().collect()))
 }
 
-/// The name of a sequence and the words behind it.
+/// Returns the name of a sequence and the words behind it.
 pub(super) fn parts(line: &[u8]) -> Option<(&[u8], impl Iterator<Item = &[u8]>)> {
     let colon = memchr::memchr(b':', line)?;
     let name = &line[..colon];
@@ -283,7 +284,7 @@ pub(super) fn parts(line: &[u8]) -> Option<(&[u8], impl Iterator<Item = &[u8]>)>
     Some((name, words))
 }
 
-/// A number, or two with `-` between them.
+/// Parses a number, or two with `-` between them.
 pub(super) fn parse_range(word: &[u8]) -> Option<(Number, Number)> {
     let word = std::str::from_utf8(word).ok()?;
     let (first, last) = word.split_once('-').unwrap_or((word, word));
@@ -295,25 +296,25 @@ fn flag_sequence(name: &[u8]) -> Option<(&'static [u8], Flag)> {
     FLAG_SEQUENCES.iter().find(|(known, _)| *known == name).copied()
 }
 
-/// Whether a name has a meaning of its own.
+/// Returns `true` if a name has a meaning of its own.
 fn is_reserved(name: &[u8]) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     is(UNSEEN) || is(CURRENT) || FLAG_SEQUENCES.iter().any(|(known, _)| is(known))
 }
 
-/// The keyword that a line stands for.
+/// Returns the keyword of a line.
 fn keyword(line: &Line) -> Option<Keyword> {
     let name = std::str::from_utf8(&line.name).ok()?;
     Keyword::new(name).filter(|_| !is_reserved(&line.name))
 }
 
-/// Whether a keyword can be the name of a sequence.
+/// Returns `true` if a keyword can be the name of a sequence.
 pub(super) fn can_hold(keyword: &Keyword) -> bool {
     let name = keyword.as_str();
     !is_reserved(name.as_bytes()) && !name.contains(':') && name.len() <= SEQUENCE_NAME_LEN_MAX
 }
 
-/// What sequences say of messages.
+/// Flags and keywords of messages according to the sequences.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View<'a> {
     unseen: Vec<&'a Ranges>,
@@ -322,7 +323,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The flags and keywords of a message.
+    /// Returns the flags and keywords of a message.
     pub(super) fn of(&self, number: Number) -> (FlagSet, KeywordMask) {
         let mut flags = FlagSet::EMPTY;
         if !self.unseen.iter().any(|numbers| numbers.contains(number)) {
@@ -357,7 +358,7 @@ impl SequencesLock {
         loop {
             let file = vfs.open(path, OpenOptions::create(mode)).map_err(Error::at(path))?;
             let locked = try_lock(&*file).map_err(Error::at(path))?;
-            // It may have been replaced by who had the lock.
+            // The process that had the lock may have replaced the file.
             let inode = file.metadata().map_err(Error::at(path))?.inode;
             if locked && vfs.metadata(path).is_ok_and(|found| found.inode == inode) {
                 return Ok(Self { file });
@@ -376,7 +377,7 @@ impl SequencesLock {
     }
 }
 
-/// Whether a lock was to be had; a file system without locks is written without.
+/// Returns `true` if the lock was taken, or if the file system has no locks.
 fn try_lock(file: &dyn File) -> std::io::Result<bool> {
     match file.try_lock(LockKind::Fcntl, LockMode::Exclusive) {
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(true),

@@ -94,7 +94,7 @@ pub(super) fn sync(
     })
 }
 
-/// Whether every keyword that is to be set can be.
+/// Fails if a keyword that is to be set cannot be stored.
 fn check_keywords(
     folder: &MhFolder,
     changes: &ChangeSet,
@@ -114,7 +114,7 @@ fn check_keywords(
 
 /// The messages that are to be changed.
 struct Targets {
-    /// Where they were found, by UID.
+    /// Their numbers and marks when they were scanned, by UID.
     places: HashMap<Uid, (Number, u64)>,
 }
 
@@ -159,7 +159,7 @@ struct Work<'a> {
     dir: Box<dyn barid_vfs::Dir>,
     targets: &'a Targets,
     sequences: Sequences,
-    /// The numbers of the messages now; those that are gone are missing.
+    /// The current numbers of the messages; those that are gone are missing.
     numbers: HashMap<Uid, Number>,
     figures: SyncFigures,
 }
@@ -182,8 +182,8 @@ impl<'a> Work<'a> {
         Lister { vfs, dir: self.dir.as_ref(), path: &self.folder.path, threads: 1 }
     }
 
-    /// Finds the messages: under their numbers, and what is not there by its mark, but not where
-    /// another known message has the same one: two numbers may be links to one file.
+    /// Finds the messages: under their numbers, or else by their marks, but not where another known
+    /// message has the same mark: two numbers may be links to one file.
     fn find(&mut self, known: &dyn Known) -> Result<()> {
         let mut moved: HashMap<u64, Vec<Uid>> = HashMap::new();
         let mut found = HashMap::with_capacity(self.targets.places.len());
@@ -216,8 +216,8 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Removes messages, durably, and takes them out of the sequences, which are still to be
-    /// written; returns those that were removed. An error leaves none of these in a sequence.
+    /// Removes messages, durably, and removes them from the sequences, which are still to be
+    /// written; returns the messages removed. After an error none of these is in a sequence.
     fn expunge(
         &mut self,
         uids: &[Uid],
@@ -251,7 +251,7 @@ impl<'a> Work<'a> {
         Ok(removed)
     }
 
-    /// Writes the sequences when nothing could be appended; what the error is to the caller.
+    /// Writes the sequences when nothing could be appended; returns the error for the caller.
     fn without_appends(
         &mut self,
         error: Error,
@@ -266,8 +266,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Unlinks messages, durably, until one cannot be or it is told to stop; returns those that are
-    /// gone.
+    /// Unlinks messages, durably, until an unlink fails or the change is to stop; returns those
+    /// that are gone.
     fn unlink(&mut self, uids: &[Uid], steps: &mut Steps<'_>) -> (Vec<Uid>, Result<()>) {
         let vfs = self.folder.vfs.as_ref();
         let (mut removed, mut result) = (Vec::new(), Ok(()));
@@ -309,7 +309,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Changes the sequences; of a message that is expunged, too, nothing is left to change.
+    /// Changes the sequences, except for messages that are also expunged.
     fn change_flags(&mut self, changes: &ChangeSet) {
         let mut edits: HashMap<(What, Edit), Vec<Number>> = HashMap::new();
         for (uid, change) in changes.flags.iter() {

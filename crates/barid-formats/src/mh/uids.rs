@@ -1,9 +1,9 @@
-//! Which UID a message has: the ledger tells, by what the message is.
+//! UIDs of messages, which the ledger stores by message key.
 //!
 //! A message that is known, or that the ledger has under another number, keeps its UID; of equal
 //! messages the lowest UID goes to the lowest number. All others get new UIDs in the order of their
-//! numbers, but those that cannot be read none: they may be what the ledger has. If the ledger is
-//! lost, so are all UIDs, and UIDVALIDITY rises.
+//! numbers, except messages that cannot be read: the ledger may have them. If the ledger is lost,
+//! so are all UIDs, and UIDVALIDITY rises.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,10 +16,10 @@ use super::layout::{LEDGER_LOCK_TIMEOUT, UIDNEXT_MAX};
 use super::list::{Listing, Seen};
 use crate::Result;
 
-/// What the ledger says.
+/// Content of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct LedgerView {
-    /// The UIDVALIDITY under which it is of use.
+    /// The UIDVALIDITY under which its entries are valid.
     pub(super) uidvalidity: Option<UidValidity>,
     seen: (Option<UidValidity>, u32),
     pub(super) uidnext: u32,
@@ -31,7 +31,7 @@ pub(super) struct LedgerView {
 impl LedgerView {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
-        // What is damaged is lost: all its UIDs are void.
+        // A damaged ledger is lost: all its UIDs are void.
         if let Err(barid_state::Error::Damaged { .. }) = ledger.entries() {
             ledger.replace(ledger.next_uidvalidity(vfs.now()), Vec::new());
         }
@@ -50,8 +50,8 @@ impl LedgerView {
         Ok(view)
     }
 
-    /// Locks the ledger; `false`, and not locked, if it says something else by now: then another
-    /// process gave out UIDs.
+    /// Locks the ledger. Returns `false`, without the lock, if its content has changed: then
+    /// another process gave out UIDs.
     pub(super) fn lock(&self, ledger: &mut Ledger) -> Result<bool> {
         ledger.lock(LEDGER_LOCK_TIMEOUT)?;
         let now = (ledger.uidvalidity(), ledger.uidnext().map_or(1, Uid::get));
@@ -61,7 +61,7 @@ impl LedgerView {
         Ok(now == self.seen)
     }
 
-    /// Whether it says of every known message that is there what was known.
+    /// Returns `true` if it agrees with what was known about every known message that is there.
     pub(super) fn agrees(&self, before: &Before, listing: &Listing) -> bool {
         let mut entries = self.entries.iter().peekable();
         self.uidvalidity.is_some()
@@ -74,21 +74,22 @@ impl LedgerView {
     }
 }
 
-/// A message without a file, as far as marks tell, that a file may turn out to be.
+/// A message without a file, as far as marks show, that a file may turn out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// A known message.
     Row(u32),
-    /// One that is in the ledger alone.
+    /// A message that is in the ledger alone.
     Entry(Uid),
 }
 
-/// Messages without files, by what they are.
+/// Messages without files, by message key.
 #[derive(Debug, Default)]
 pub(super) struct Candidates(HashMap<MessageKey, VecDeque<Lost>>);
 
 impl Candidates {
-    /// Those of a listing: known messages that were not seen, and what the ledger alone has.
+    /// Collects those of a listing: known messages that were not seen, and messages that only the
+    /// ledger has.
     pub(super) fn of(before: &Before, listing: &Listing, ledger: &LedgerView) -> Self {
         let mut found: HashMap<MessageKey, VecDeque<Lost>> = HashMap::new();
         for (at, row) in before.rows.iter().enumerate() {
@@ -107,17 +108,17 @@ impl Candidates {
         Self(found)
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no candidates.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the one with the lowest UID that is such a message.
+    /// Removes and returns the candidate with this key and the lowest UID.
     pub(super) fn take(&mut self, key: MessageKey) -> Option<Lost> {
         self.0.get_mut(&key)?.pop_front()
     }
 
-    /// The UIDs of the ledger that no file turned out to be.
+    /// Returns the UIDs of the ledger that no file turned out to be.
     pub(super) fn unclaimed(&self) -> impl Iterator<Item = Uid> {
         self.0.values().flatten().filter_map(|lost| match lost {
             Lost::Entry(uid) => Some(*uid),
