@@ -1,4 +1,4 @@
-//! The caches of a folder: what there is, whether it is sound, and getting rid of it.
+//! The caches of a folder: listing, checking, converting and removing them.
 //!
 //! A cache may be removed at any time; it is made again when its mailbox is opened.
 
@@ -15,10 +15,10 @@ use barid_vfs::{OsVfs, Vfs};
 use crate::error::{damaged_file, is_out_of_reach, is_refused};
 use crate::{Error, OpenOptions, Result};
 
-/// How often a cache is looked at that others replace meanwhile.
+/// Number of attempts at a cache that other processes replace meanwhile.
 const TRIES_MAX: u32 = 3;
 
-/// Whether a cache is of use.
+/// Condition of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryState {
     /// Its header is sound.
@@ -32,58 +32,58 @@ pub enum EntryState {
 /// One cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// The mailbox when it was last opened; empty if neither the cache nor who asks can tell.
+    /// Path of the mailbox when it was last opened; empty if it is unknown.
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
-    /// Bytes allocated for it, its store and what is derived from it.
+    /// Bytes allocated for the cache, its store and its derived snapshots.
     pub bytes: u64,
-    /// Its messages; 0 if the cache cannot tell.
+    /// Number of messages; 0 if the cache is damaged.
     pub messages: u32,
-    /// The name of the mailbox's format; empty if the cache cannot tell.
+    /// Name of the mailbox's format; empty if the cache is damaged.
     pub format: String,
-    /// Whether it is of use.
+    /// Condition of the cache.
     pub state: EntryState,
-    /// What it is made of; `None` if the cache cannot tell.
+    /// Store, compression and sizes; `None` if the cache is damaged.
     pub figures: Option<CacheFigures>,
 }
 
-/// What a cache is made of.
+/// Store, compression and sizes of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheFigures {
-    /// What it is kept in.
+    /// Store and compression.
     pub options: CacheOptions,
-    /// Bytes allocated for it, its store and what is derived from it.
+    /// Bytes allocated for the cache, its store and its derived snapshots.
     pub bytes: u64,
-    /// Bytes of its header records before they were compressed.
+    /// Bytes of its header records before compression.
     pub records_raw_bytes: u64,
-    /// Bytes of its header records as they are stored, before the store adds to them.
+    /// Bytes of its header records as stored, without the store's own overhead.
     pub records_bytes: u64,
-    /// What only the store itself tells; `None` if it was not asked, or cannot be.
+    /// Figures that only the store can report; `None` if it was not asked or cannot be.
     pub store: Option<StoreFigures>,
 }
 
-/// What the store of a cache tells of itself.
+/// Figures that the store of a cache reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreFigures {
-    /// Names its files; 0 for the native store.
+    /// Number in the names of its files; 0 for the native store.
     pub generation: u64,
-    /// Records of messages that are gone; removed when the cache is compacted.
+    /// Number of records of messages that are gone; removed when the cache is compacted.
     pub stale_records: u64,
-    /// The ids of the dictionaries that records were compressed with.
+    /// Ids of the dictionaries that records were compressed with.
     pub dictionaries: Vec<u8>,
 }
 
 impl CacheFigures {
-    /// How much smaller records are than uncompressed; `None` if there are none, or if the store
-    /// compresses by itself, which does not tell.
+    /// Returns the compression ratio of the records: raw bytes divided by stored bytes. `None` if
+    /// there are no records, or if the store compresses by itself, which does not report sizes.
     pub fn ratio(&self) -> Option<f64> {
         let (raw, stored) = (self.records_raw_bytes, self.records_bytes);
         let is_told = self.options.store.builtin().is_none_or(|builtin| builtin == "none");
         (stored > 0 && is_told).then(|| raw as f64 / stored as f64)
     }
 
-    /// The figures of a cache whose files take `bytes`.
+    /// Creates the figures of a cache whose files take `bytes`.
     pub(crate) fn new(figures: Figures, bytes: u64) -> Self {
         let Figures { generation, stale_records, dictionaries, .. } = figures;
         Self {
@@ -96,14 +96,14 @@ impl CacheFigures {
     }
 }
 
-/// A cache that was moved.
+/// Result of moving a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// Its messages.
+    /// Number of messages.
     pub messages: u32,
-    /// What it was kept in.
+    /// Store and compression before.
     pub from: CacheOptions,
-    /// What it is kept in now.
+    /// Store and compression now.
     pub to: CacheOptions,
     /// Bytes of all its files before.
     pub bytes_before: u64,
@@ -111,56 +111,56 @@ pub struct Converted {
     pub bytes_after: u64,
 }
 
-/// What a check of a whole cache found.
+/// Result of checking a whole cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// The mailbox; empty if neither the cache nor who asks can tell.
+    /// Path of the mailbox; empty if it is unknown.
     pub mailbox_path: PathBuf,
     /// The cache file.
     pub file: PathBuf,
-    /// What it was made with, as far as that can still be read.
+    /// Store and compression, as far as they can still be read.
     pub options: Option<CacheOptions>,
-    /// What is wrong with it.
+    /// Problems found.
     pub problems: Vec<String>,
-    /// Whether it is damaged, and not only out of reach.
+    /// `true` if the cache is damaged, `false` if it is sound or could not be checked.
     pub damaged: bool,
-    /// The header records that are not what was written, in the order of the mailbox; the first of
-    /// very many.
+    /// Header records that differ from what was written, in mailbox order; only the first of very
+    /// many.
     pub records: Vec<DamagedRecord>,
 }
 
-/// A header record that is not what was written.
+/// A header record that differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRecord {
     /// The row of its message.
     pub row: u32,
     /// The UID of its message.
     pub uid: Uid,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
-/// What was removed.
+/// Files that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClearReport {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
 }
 
 /// Lists the caches of a folder; reads the header of each.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn list(dir: &Path) -> Result<Vec<CacheEntry>> {
     Ok(folder(dir).list()?.into_iter().map(CacheEntry::from).collect())
 }
 
-/// As [`list`], the caches of `mailbox` only, if it is given; asks their stores as well.
+/// As [`list`], but only the caches of `mailbox` if it is given; asks their stores as well.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn list_all_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<CacheEntry>> {
     let ask = |entry: barid_cache::CacheEntry| {
         let answer = steady(&entry.path, barid_cache::Result::is_err, || ask_store(&entry));
@@ -179,8 +179,8 @@ pub fn list_all_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<CacheEntry>
     Ok(entries_of(dir, mailbox)?.into_iter().map(ask).collect())
 }
 
-/// Does something with the cache at `path`, and again if it went wrong while another process put
-/// another cache in its place.
+/// Runs `act` on the cache at `path`, and repeats it if it failed while another process replaced
+/// the cache.
 fn steady<T>(path: &Path, is_bad: impl Fn(&T) -> bool, act: impl Fn() -> T) -> T {
     let looks = || OsVfs.metadata(path).ok().map(|found| (found.inode, found.changed));
     for _ in 1..TRIES_MAX {
@@ -193,7 +193,7 @@ fn steady<T>(path: &Path, is_bad: impl Fn(&T) -> bool, act: impl Fn() -> T) -> T
     act()
 }
 
-/// What the store of a cache tells of itself.
+/// Returns the figures that the store of a cache reports.
 fn ask_store(entry: &barid_cache::CacheEntry) -> barid_cache::Result<Option<StoreFigures>> {
     match Snapshot::open(Arc::new(OsVfs), &entry.path, entry.id)? {
         Opened::Fresh(snapshot) => Ok(CacheFigures::new(snapshot.figures()?, 0).store),
@@ -201,16 +201,17 @@ fn ask_store(entry: &barid_cache::CacheEntry) -> barid_cache::Result<Option<Stor
     }
 }
 
-/// What the cache of `mailbox` is kept in; `None` if there is none, or if it cannot tell.
+/// Returns the store and compression of the cache of `mailbox`; `None` if there is no cache, or if
+/// it is damaged.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn options_of(dir: &Path, mailbox: &Path) -> Result<Option<CacheOptions>> {
     let entry = entries_of(dir, Some(mailbox))?.into_iter().next();
     Ok(entry.and_then(|entry| entry.options))
 }
 
-/// A cache that cannot tell whose it is is that of the mailbox that was asked for.
+/// Names the mailbox that was asked for in an entry whose cache does not name its own.
 fn named(entry: barid_cache::CacheEntry, mailbox: Option<&Path>) -> CacheEntry {
     let mut entry = CacheEntry::from(entry);
     if let (Some(mailbox), true) = (mailbox, entry.mailbox_path.as_os_str().is_empty()) {
@@ -223,13 +224,13 @@ fn named(entry: barid_cache::CacheEntry, mailbox: Option<&Path>) -> CacheEntry {
 /// `mailbox`.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn verify(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<VerifyReport>> {
     let entries = entries_of(dir, mailbox)?.into_iter();
     entries.filter_map(|entry| verify_one(entry, mailbox).transpose()).collect()
 }
 
-/// The report on one cache; `None` if it is gone by now.
+/// Returns the report on one cache; `None` if it is gone by now.
 fn verify_one(
     entry: barid_cache::CacheEntry,
     mailbox: Option<&Path>,
@@ -268,14 +269,14 @@ fn damaged_records(faults: &[RecordFault]) -> Vec<DamagedRecord> {
     faults.iter().map(named).collect()
 }
 
-/// Moves the cache of `mailbox` to another store or compression, without reading the mailbox; what
-/// is not given stays as it is. `None` if there is no cache.
+/// Moves the cache of `mailbox` to another store or compression, without reading the mailbox; an
+/// argument of `None` leaves that part as it is. Returns `None` if there is no cache.
 ///
-/// Until the new cache is whole the old one stays in use.
+/// The old cache stays in use until the new one is complete.
 ///
 /// # Errors
-/// A damaged cache, a store that cannot be used here, another process that writes the cache, what
-/// the file system says.
+/// A damaged cache, a store that cannot be used here, another process that writes the cache, errors
+/// of the file system.
 pub fn convert(
     dir: &Path,
     mailbox: &Path,
@@ -314,7 +315,7 @@ pub fn convert(
 /// Removes the caches of a folder, or the one of `mailbox`.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn clear(dir: &Path, mailbox: Option<&Path>) -> Result<ClearReport> {
     if mailbox.is_none() {
         return Ok(folder(dir).clear()?.into());
@@ -328,10 +329,10 @@ pub fn clear(dir: &Path, mailbox: Option<&Path>) -> Result<ClearReport> {
     Ok(report)
 }
 
-/// Removes the caches of mailboxes that are gone, and what interrupted writers left behind.
+/// Removes the caches of mailboxes that are gone, and files that interrupted writers left behind.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn prune(dir: &Path) -> Result<ClearReport> {
     let is_gone = |content: &CacheContent| {
         let found = OsVfs.metadata(&content.mailbox);
@@ -340,23 +341,24 @@ pub fn prune(dir: &Path) -> Result<ClearReport> {
     Ok(folder(dir).prune(&is_gone)?.into())
 }
 
-/// How a program goes on that opens the mailbox anew after an error of the cache.
+/// Next step of a program that opens the mailbox anew after an error of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// As before: the cache was replaced by another process.
+    /// Open as before: the cache was replaced by another process.
     Again,
-    /// As before: the damaged cache was removed. It was kept in this, if that is known.
+    /// Open as before: the damaged cache was removed. The value is its store and compression, if
+    /// known.
     Anew(Option<CacheOptions>),
-    /// With no cache folder: the cache may be sound, but cannot be used here or now.
+    /// Open without a cache folder: the cache may be sound, but cannot be used here or now.
     Without,
 }
 
-/// Tells how to go on after an error, and removes the cache if it is damaged; `None` if the error
-/// is not the cache's, or is that the store which `options` ask for cannot be used here. Who holds
-/// a [`crate::Mailbox`] calls [`crate::Mailbox::heal`] instead.
+/// Decides how to continue after an error, and removes the cache if it is damaged; `None` if the
+/// error is not the cache's, or is that the store in `options` cannot be used here. A caller with a
+/// [`crate::Mailbox`] calls [`crate::Mailbox::heal`] instead.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn recover(error: &Error, options: &OpenOptions) -> Result<Option<Recovery>> {
     let error = match error {
         Error::Superseded { .. } => return Ok(Some(Recovery::Again)),
@@ -387,8 +389,8 @@ fn folder(dir: &Path) -> CacheDir {
     CacheDir::new(Arc::new(OsVfs), dir)
 }
 
-/// The caches of a folder, or those of `mailbox`, by the path that they were made for; one that is
-/// no use by the mailbox's identity, which names its file.
+/// Returns the caches of a folder, or those of `mailbox`: found by the path that they were made
+/// for; a damaged one by the mailbox's identity, which names its file.
 fn entries_of(dir: &Path, mailbox: Option<&Path>) -> Result<Vec<barid_cache::CacheEntry>> {
     let mut entries = folder(dir).list()?;
     if let Some(mailbox) = mailbox {

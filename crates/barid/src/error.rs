@@ -1,4 +1,4 @@
-//! What can go wrong, and what a user can do about it.
+//! Errors of this crate, their kinds and their hints.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,56 +14,56 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The mailbox.
+    /// An error of the mailbox.
     #[error(transparent)]
     Mailbox(#[from] barid_formats::Error),
-    /// The cache, where going on without it was no way out.
+    /// An error of the cache that could not be avoided by going on without the cache.
     #[error(transparent)]
     Cache(#[from] barid_cache::Error),
-    /// Another process has put another cache in the place of the one that is open; a
-    /// [`crate::Mailbox::refresh`] or a new opening finds it.
+    /// Another process has replaced the cache that is open; a [`crate::Mailbox::refresh`] or a new
+    /// opening finds the new one.
     #[error("{}: another process has replaced this cache", path.display())]
     Superseded {
         /// The cache file.
         path: PathBuf,
     },
-    /// The UID ledger.
+    /// An error of the UID ledger or another state file.
     #[error(transparent)]
     State(#[from] barid_state::Error),
-    /// The spam filter's word list.
+    /// An error of the spam filter's word list.
     #[error(transparent)]
     WordList(#[from] barid_wordlist::Error),
-    /// Too few messages of a class to choose the spam filter's parameters by.
+    /// Too few messages of a class to choose the spam filter's parameters.
     #[error("parameters are chosen by {least} messages of each class and more")]
     TooFewSamples {
-        /// How many are needed.
+        /// Number of messages needed.
         least: usize,
     },
-    /// Too many messages to choose the spam filter's parameters by.
+    /// Too many messages to choose the spam filter's parameters.
     #[error("the words of {messages} messages are more than parameters are chosen by")]
     TooManySamples {
-        /// How many were read.
+        /// Number of messages read.
         messages: usize,
     },
-    /// It was told to end.
+    /// The operation was asked to stop.
     #[error("told to end")]
     Stopped,
-    /// A file of the spam filter's parameters is none.
+    /// A file of the spam filter's parameters is malformed.
     #[error("{}: line {line}: {problem}", path.display())]
     Parameters {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
-    /// The file system.
+    /// An error of the file system.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
     /// No message has this UID.
@@ -83,7 +83,7 @@ pub enum Error {
     UnknownEncoding {
         /// The mailbox.
         path: PathBuf,
-        /// The item that was asked for, as `BINARY[1]`.
+        /// The requested item, such as `BINARY[1]`.
         item: String,
         /// The encoding.
         encoding: String,
@@ -94,7 +94,7 @@ pub enum Error {
         /// The mailbox.
         path: PathBuf,
     },
-    /// The mailbox got a new UIDVALIDITY: the UIDs that were given mean nothing any more.
+    /// The mailbox got a new UIDVALIDITY: the given UIDs are no longer valid.
     #[error("{}: its messages were given new UIDs meanwhile", path.display())]
     Renumbered {
         /// The mailbox.
@@ -107,15 +107,15 @@ pub enum Error {
         path: PathBuf,
         /// The keyword.
         keyword: Keyword,
-        /// Why not.
+        /// The limit that the keyword exceeds.
         limit: KeywordLimit,
     },
-    /// No expunge was kept that could be undone.
+    /// No kept expunge can be undone.
     #[error("{}: no expunge is kept", path.display())]
     NothingToUndo {
         /// The mailbox.
         path: PathBuf,
-        /// Expunges are kept of another mailbox that stood at this path before.
+        /// `true` if there are kept expunges of another mailbox that was at this path before.
         replaced: bool,
     },
     /// The messages of the last expunge were not kept.
@@ -126,11 +126,11 @@ pub enum Error {
     NotKept {
         /// The mailbox.
         path: PathBuf,
-        /// How many messages were expunged.
+        /// Number of messages expunged.
         messages: u32,
-        /// Their bytes.
+        /// Bytes of these messages.
         bytes: u64,
-        /// An expunge before it is kept.
+        /// `true` if an earlier expunge is kept.
         has_older: bool,
     },
     /// Messages were to be expunged only if they can be kept, and there is no room for them.
@@ -142,11 +142,11 @@ pub enum Error {
     CannotKeep {
         /// The mailbox.
         path: PathBuf,
-        /// How many messages were to be expunged.
+        /// Number of messages to expunge.
         messages: u32,
-        /// Their bytes.
+        /// Bytes of these messages.
         bytes: u64,
-        /// Bytes that there is room for.
+        /// Bytes for which there is room.
         bytes_max: u64,
     },
     /// No kept expunge has this number.
@@ -157,41 +157,41 @@ pub enum Error {
         /// The number.
         number: u64,
     },
-    /// Another process converts a mailbox to this place.
+    /// Another process is converting a mailbox to this place.
     #[error("{}: another process is converting to it", path.display())]
     ConversionRunning {
         /// The target.
         path: PathBuf,
     },
-    /// A mailbox is to be made by a conversion where there is one with messages.
+    /// A conversion would create a mailbox where one with messages exists.
     #[error("{}: a mailbox with messages is there already", path.display())]
     TargetNotEmpty {
         /// The target.
         path: PathBuf,
     },
-    /// The target is what came of another conversion that is unfinished.
+    /// The target belongs to another conversion that is unfinished.
     #[error("{}: an unfinished conversion of another mailbox, or with other options", path.display())]
     OtherConversion {
         /// The target.
         path: PathBuf,
     },
-    /// What an unfinished conversion left cannot be gone on with, nor put aside.
+    /// The remains of an unfinished conversion can be neither continued nor put aside.
     #[error("{}: {what}", path.display())]
     TargetInTheWay {
         /// The target.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         what: &'static str,
     },
-    /// A conversion or a copy was told to stop. The messages that are written stay, and the same
-    /// conversion goes on from there.
+    /// A conversion or a copy was asked to stop. The messages that are written stay, and the same
+    /// conversion continues from there.
     #[error("{}: stopped when {done} of {total} messages were written", path.display())]
     ConversionStopped {
         /// The target.
         path: PathBuf,
-        /// Messages that are in the target.
+        /// Number of messages that are in the target.
         done: u64,
-        /// Messages that are to be.
+        /// Number of messages to write in all.
         total: u64,
         /// The lowest UID of the source that may be missing; `None` if nothing was written.
         next: Option<Uid>,
@@ -204,14 +204,14 @@ pub enum Error {
     },
 }
 
-/// Why a mailbox cannot hold a keyword.
+/// The reason why a mailbox cannot store a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeywordLimit {
     /// It has characters beyond ASCII.
     Ascii,
-    /// It is longer than so many bytes.
+    /// It is longer than this number of bytes.
     Length(u32),
-    /// The mailbox has so many keywords, which are all it can have.
+    /// The mailbox already has this number of keywords, the maximum.
     Count(u32),
     /// The format uses the name for something else.
     Name,
@@ -228,7 +228,7 @@ impl fmt::Display for KeywordLimit {
     }
 }
 
-/// Whose turn it is after an error.
+/// The party that can do something about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The user asked for something that is not there.
@@ -243,13 +243,13 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// What to do about a repair that cannot be undone.
+/// Hint for a repair that cannot be undone.
 const CHANGED_SINCE: &str = "`barid check` tells how the mailbox is now; what the repair overwrote \
                              stays in the state folder, under `repairs`, until `barid check \
                              --discard`";
 
 impl Error {
-    /// Sorts the error by whose turn it is.
+    /// Returns the kind of the error: who can do something about it.
     pub fn kind(&self) -> ErrorKind {
         use barid_formats::Error as Formats;
         match self {
@@ -295,7 +295,7 @@ impl Error {
         }
     }
 
-    /// What to try next, where that is known.
+    /// Returns a hint what to try next, if one is known.
     pub fn hint(&self) -> Option<String> {
         use barid_formats::Error as Formats;
         match self {
@@ -366,7 +366,7 @@ impl Error {
     }
 }
 
-/// Returns `true` if the disk has no room for a change, of which nothing was made.
+/// Returns `true` if the disk has no room for a change, none of which was made.
 fn is_full(error: &barid_formats::Error) -> bool {
     use barid_formats::Error as Formats;
     match error {
@@ -381,7 +381,8 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// What to do where a conversion cannot go on, or the spam filter has not what it needs.
+    /// Returns the hint for a conversion that cannot continue, or for a spam filter that lacks
+    /// something.
     fn of_conversion(&self) -> Option<&'static str> {
         Some(match self {
             Self::WordList(error) => return of_word_list(error).1,
@@ -409,7 +410,7 @@ impl Error {
         })
     }
 
-    /// What to do where there is nothing to undo.
+    /// Returns the hint for an undo without a kept expunge.
     fn of_undo(&self) -> &'static str {
         match self {
             Self::NothingToUndo { replaced: true, .. } => {
@@ -428,7 +429,7 @@ impl Error {
     }
 }
 
-/// Whose turn it is after an error of a word list, and what to try next.
+/// Returns the kind of an error of a word list, and a hint what to try next.
 fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static str>) {
     use barid_wordlist::Error as List;
     match error {
@@ -451,7 +452,7 @@ fn of_word_list(error: &barid_wordlist::Error) -> (ErrorKind, Option<&'static st
     }
 }
 
-/// What to do where the system lets no list be read or written.
+/// Returns the hint for a list that the system does not allow to be read or written.
 fn of_the_system(kind: std::io::ErrorKind) -> Option<&'static str> {
     use std::io::ErrorKind as Kind;
     match kind {
@@ -466,7 +467,7 @@ fn of_the_system(kind: std::io::ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// What to do about a lock that another program holds.
+/// Returns the hint for a lock of another program.
 fn of_lock(path: &Path, holder: &str) -> String {
     let shown = path.display();
     if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"dovecot-")) {
@@ -482,7 +483,7 @@ fn of_lock(path: &Path, holder: &str) -> String {
     }
 }
 
-/// The store whose library cannot be used here, if that is the error.
+/// Returns the store whose library cannot be used here, if that is the error.
 pub(crate) fn is_unavailable(error: &barid_cache::Error) -> Option<&'static str> {
     match error {
         barid_cache::Error::Store(barid_kv::Error::Unavailable { store, .. }) => Some(store),
@@ -490,7 +491,7 @@ pub(crate) fn is_unavailable(error: &barid_cache::Error) -> Option<&'static str>
     }
 }
 
-/// Whether the cache may be sound, and only cannot be used here or now.
+/// Returns `true` if the cache may be sound, but cannot be used here or now.
 pub(crate) fn is_out_of_reach(error: &barid_cache::Error) -> bool {
     use barid_kv::Error as Store;
     match error {
@@ -501,7 +502,8 @@ pub(crate) fn is_out_of_reach(error: &barid_cache::Error) -> bool {
     }
 }
 
-/// Whether an I/O error says nothing of the file, but that something is full or forbidden.
+/// Returns `true` if an I/O error does not concern the file's content: something is full or
+/// forbidden.
 fn is_of_the_system(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as Kind;
     matches!(
@@ -514,14 +516,14 @@ fn is_of_the_system(error: &std::io::Error) -> bool {
     )
 }
 
-/// Whether the error is that the store which was asked for cannot be used here.
+/// Returns `true` if the error is that the requested store cannot be used here.
 pub(crate) fn is_refused(error: &barid_cache::Error, options: &OpenOptions) -> bool {
     let asked = options.store.map(|store| store.name());
     options.cache_dir.is_some() && asked.is_some() && is_unavailable(error) == asked
 }
 
-/// The file that is damaged or cannot be read, if that is the error. What a library says of bytes
-/// that make no sense to it is often that a call failed.
+/// Returns the file that is damaged or cannot be read, if that is the error. A library often
+/// reports bytes as invalid when in fact a call failed.
 pub(crate) fn damaged_file(error: &barid_cache::Error) -> Option<&Path> {
     use barid_cache::Error as Cache;
     use barid_kv::Error as Store;

@@ -1,4 +1,4 @@
-//! Where the new messages of a scan go: into a new cache, or into a change of the one there is.
+//! Destination of the new messages of a scan: a new cache, or a change of the existing one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::opening::CachePlace;
 
 /// The sinks of one scan.
 ///
-/// A scan of a mailbox never seen before, or of one of which nothing known holds, streams into a
+/// A scan of a mailbox never seen before, or of one of which nothing known is valid, streams into a
 /// [`Builder`]; any other collects its few messages in a [`Delta`].
 pub(crate) struct Intake<'a> {
     place: &'a CachePlace,
@@ -18,17 +18,17 @@ pub(crate) struct Intake<'a> {
     builder: OnceLock<Result<Builder, barid_cache::Error>>,
 }
 
-/// What a scan left in its [`Intake`].
+/// Result of a scan in its [`Intake`].
 pub(crate) enum Taken<'a> {
     /// The whole mailbox.
     Whole(Box<Builder>),
-    /// What was new.
+    /// The new messages.
     New(Delta<'a>),
 }
 
 impl<'a> Intake<'a> {
-    /// Prepares for a scan against `known`, or of the whole mailbox if there is nothing known. A
-    /// new cache is made as `options` say.
+    /// Prepares for a scan against `known`, or of the whole mailbox if nothing is known. A new
+    /// cache is made with `options`.
     pub(crate) fn new(
         place: &'a CachePlace,
         options: CacheOptions,
@@ -42,7 +42,7 @@ impl<'a> Intake<'a> {
         intake
     }
 
-    /// What was taken; the error is the cache's, which could not be written.
+    /// Returns the messages of the scan; fails if the cache could not be written.
     pub(crate) fn taken(self) -> Result<Taken<'a>, barid_cache::Error> {
         match (self.builder.into_inner(), self.delta) {
             (Some(builder), _) => builder.map(|builder| Taken::Whole(Box::new(builder))),
@@ -67,7 +67,7 @@ impl Sinks for Intake<'_> {
     }
 }
 
-/// The sink of a scan whose cache could not be created: stops it at its first message.
+/// The sink of a scan whose cache could not be created: it stops the scan at its first message.
 struct Nowhere;
 
 #[derive(Debug, thiserror::Error)]

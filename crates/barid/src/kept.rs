@@ -1,24 +1,24 @@
-//! Derived snapshots of a mailbox: what was computed from a cache and is kept beside it.
+//! Derived snapshots of a mailbox: results computed from a cache and stored beside it.
 
 use barid_cache::{Derived, Snapshot};
 
 use crate::Window;
 use crate::opening::CachePlace;
 
-/// A derived snapshot is written anew when one row in so many is not covered by it.
+/// A derived snapshot is written anew when one row in this number is not covered by it.
 const UNCOVERED_PART: u32 = 16;
-/// So many uncovered rows are never worth it.
+/// Number of uncovered rows up to which a derived snapshot is never written anew.
 const UNCOVERED_ROWS: usize = 1024;
 /// Bytes of a row number in a stored order.
 const ROW_LEN: u64 = 4;
 
-/// Whether so many rows beyond those covered are reason to write anew.
+/// Returns `true` if this number of rows beyond those covered is a reason to write anew.
 pub(crate) fn worth_storing(uncovered: usize, covered: u32) -> bool {
     uncovered > UNCOVERED_ROWS.max((covered / UNCOVERED_PART) as usize)
 }
 
-/// One derived snapshot. It may vanish at any moment, so one that cannot be read or written is as
-/// if it were not there.
+/// One derived snapshot. It may vanish at any moment: one that cannot be read or written is treated
+/// as missing.
 pub(crate) struct Kept<'a> {
     place: &'a CachePlace,
     snapshot: &'a Snapshot,
@@ -30,19 +30,21 @@ impl<'a> Kept<'a> {
         Self { place, snapshot, kind }
     }
 
-    /// All bytes.
+    /// Loads all bytes.
     pub(crate) fn load(&self) -> Option<Vec<u8>> {
         let derived = self.open()?;
         derived.read(0..derived.len()).ok()
     }
 
-    /// All bytes, whatever the cache was like when they were stored; no more than `len_max`.
+    /// Loads all bytes, whatever the state of the cache when they were stored; `None` if there are
+    /// more than `len_max`.
     pub(crate) fn load_lasting(&self, len_max: u64) -> Option<Vec<u8>> {
         let derived = self.open_lasting(len_max)?;
         derived.read(0..derived.len()).ok()
     }
 
-    /// Opens them, whatever the cache was like when they were stored; no more than `len_max`.
+    /// Opens the bytes, whatever the state of the cache when they were stored; `None` if there are
+    /// more than `len_max`.
     pub(crate) fn open_lasting(&self, len_max: u64) -> Option<Derived> {
         if !self.place.on_disk {
             return None;
@@ -51,8 +53,8 @@ impl<'a> Kept<'a> {
         (derived.len() <= len_max).then_some(derived)
     }
 
-    /// Stores bytes that cover all rows of the snapshot. The answer does not depend on it, so a
-    /// failure only means that it is computed again.
+    /// Stores bytes that cover all rows of the snapshot. The answer does not depend on them, so a
+    /// failure only means that they are computed again.
     pub(crate) fn store(&self, bytes: Vec<u8>) {
         if !self.place.on_disk {
             return;
@@ -80,20 +82,20 @@ pub(crate) struct KeptOrder<'a> {
 }
 
 impl KeptOrder<'_> {
-    /// Rows that came after the order was stored.
+    /// Returns the rows that came after the order was stored.
     pub(crate) fn new_rows(&self) -> std::ops::Range<u32> {
         let covered = self.covered();
         let gone = self.snapshot.expunged_rows().partition_point(|row| *row < covered);
         covered - gone as u32..self.snapshot.len()
     }
 
-    /// Physical rows that the order holds.
+    /// Returns the number of physical rows in the order.
     pub(crate) fn covered(&self) -> u32 {
         self.derived.rows_covered()
     }
 
-    /// The rows of a window that are still there, in order; at its inner end there may be more than
-    /// asked for. `None` if the file is damaged.
+    /// Returns the rows of a window that still exist, in order; at its inner end there may be more
+    /// than asked for. `None` if the file is damaged.
     pub(crate) fn rows(&self, window: Window) -> Option<Vec<u32>> {
         let total = self.derived.len() / ROW_LEN;
         let gone = self.snapshot.expunged_rows().len() as u64;

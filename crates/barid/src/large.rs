@@ -1,5 +1,5 @@
-//! Messages that are too large to be read as a whole: piece by piece, their beginnings, and what is
-//! left of them without the bodies that nobody wants.
+//! Messages that are too large to be read as a whole: reading them in pieces, their headers, and
+//! reduced messages without unwanted bodies.
 
 use barid_formats::{Error as FormatError, Location, OpenMessage, ReadAs, WHOLE_LEN_MAX};
 use barid_message::StructureReader;
@@ -12,28 +12,28 @@ use crate::{Error, Mailbox, Result};
 /// A message without some of the bodies of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReducedMessage {
-    /// The message: all its parts, some of which are empty.
+    /// The message with all its parts, some of which are empty.
     pub bytes: Vec<u8>,
-    /// The structure that it has with all bodies.
+    /// The structure of the message with all bodies.
     pub structure: BodyStructure,
 }
 
-/// Takes the pieces of a message; `false` ends the reading.
+/// Receives the pieces of a message; `false` ends the reading.
 pub type TakePiece<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
-/// Decides which bodies of parts without parts are kept.
+/// Decides which bodies of leaf parts are kept.
 pub type KeepsBody<'a> = dyn Fn(&BodyStructure) -> bool + 'a;
 
-/// Where the next piece of a message begins.
+/// Start of the next piece of a message.
 #[derive(Clone, Copy, Debug, Default)]
 struct PiecesFrom {
-    /// Offset behind what was taken, separator and header included; 0 before the header.
+    /// Offset behind the pieces already read, separator and header included; 0 before the header.
     offset: u64,
-    /// The last piece did not end with a line.
+    /// `true` if the last piece did not end with a line.
     is_in_line: bool,
 }
 
-/// A message that is open, and its header as it is stored.
+/// An open message and its header as stored.
 struct Opened<'m> {
     message: OpenMessage<'m>,
     /// Separator and header.
@@ -42,7 +42,7 @@ struct Opened<'m> {
 
 impl Mailbox {
     /// Reads a message of any size in pieces of some megabytes, the first of which begins with the
-    /// whole header. No lock is held while a piece is taken, and a message that moves meanwhile is
+    /// whole header. No lock is held while `take` runs, and a message that moves meanwhile is
     /// followed.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Mailbox {
     /// Reads a message of any size without the bodies that `keeps` refuses.
     ///
     /// # Errors
-    /// As [`Mailbox::read`]; [`FormatError::MessageTooLarge`] if what is left is still too large.
+    /// As [`Mailbox::read`]; [`FormatError::MessageTooLarge`] if the rest is still too large.
     pub fn read_reduced(&mut self, uid: Uid, keeps: &KeepsBody<'_>) -> Result<ReducedMessage> {
         self.with_row(uid, &mut |mailbox, row| mailbox.reduced_row(row, keeps))
     }
@@ -89,8 +89,8 @@ impl Mailbox {
         self.row_pieces_from(row, read_as, &mut PiecesFrom::default(), take).map(drop)
     }
 
-    /// [`Mailbox::row_pieces`] behind pieces that were read before. Returns `true` if the last
-    /// piece was taken; else `from` is behind those that were.
+    /// As [`Mailbox::row_pieces`], from behind the pieces that were read before. Returns `true` if
+    /// the last piece was taken; else `from` is behind the pieces that were.
     fn row_pieces_from(
         &self,
         row: u32,
@@ -134,7 +134,7 @@ impl Mailbox {
         Ok(from.offset >= message.len())
     }
 
-    /// Undoes the quoting of whole lines; what is not the start of a line is none.
+    /// Undoes the quoting of whole lines; the rest of a line at the start of a piece is left alone.
     fn unquote_piece(&self, piece: &mut Vec<u8>, is_line_start: bool) {
         if is_line_start {
             self.format.unquote(piece, 0);
@@ -162,7 +162,7 @@ impl Mailbox {
         Ok(ReducedMessage { bytes, structure })
     }
 
-    /// Counts RFC822.SIZE of the message of a row, of any size.
+    /// Computes RFC822.SIZE of the message of a row, of any size.
     pub(crate) fn row_rfc822_size(&self, row: u32) -> Result<u64> {
         let (mut size, mut is_header, mut last) = (0, true, b'\n');
         self.row_pieces(row, ReadAs::Message, &mut |piece| {
@@ -178,7 +178,8 @@ impl Mailbox {
         Ok(size)
     }
 
-    /// Reads the header of the message of a row with its blank line; `None` if that is not there.
+    /// Reads the header of the message of a row with its blank line; `None` if the blank line is
+    /// missing.
     pub(crate) fn row_header(&self, row: u32) -> Result<Option<Vec<u8>>> {
         let mut header = Vec::new();
         self.row_pieces(row, ReadAs::Message, &mut |piece| {
@@ -188,7 +189,7 @@ impl Mailbox {
         Ok(ends_header(&header).then_some(header))
     }
 
-    /// The error that the message of a row is too large.
+    /// Returns the error that the message of a row is too large.
     pub(crate) fn too_large(&self, row: u32) -> Result<Error> {
         let core = self.snapshot.core(row)?;
         let mut name = Vec::new();
@@ -200,7 +201,7 @@ impl Mailbox {
         Ok(FormatError::MessageTooLarge { path, offset, size, most }.into())
     }
 
-    /// Opens the message of a row and reads its header; checks that it is still the same.
+    /// Opens the message of a row and reads its header; checks that it is still the same message.
     fn open_row(&self, row: u32) -> Result<Opened<'_>> {
         self.load_restart_points();
         let core = self.snapshot.core(row)?;
@@ -234,7 +235,7 @@ pub fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Mailbox(FormatError::MessageTooLarge { .. }))
 }
 
-/// Keeps the bodies in which a text is searched or shown.
+/// Returns `true` for bodies in which text is searched or shown: `text` and `message` parts.
 pub fn keeps_texts(part: &BodyStructure) -> bool {
     part.media_type.eq_ignore_ascii_case(b"text")
         || part.media_type.eq_ignore_ascii_case(b"message")

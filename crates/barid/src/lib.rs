@@ -24,8 +24,8 @@
 //! [`OpenOptions::cache_dir`] may be deleted at any time; [`OpenOptions::state_dir`] must be kept,
 //! since UIDs live there that no format could hold.
 //!
-//! Malformed mail is no error; `barid_message` gives values and defects. What is wrong with the
-//! mailbox or the cache itself is told by [`Mailbox::notes`].
+//! Malformed mail is not an error; `barid_message` gives values and defects. [`Mailbox::notes`]
+//! reports what is wrong with the mailbox or the cache itself.
 
 mod bytes;
 pub mod caches;

@@ -1,7 +1,7 @@
-//! What threading needs of a mailbox as columns of numbers, kept so that it can be extended.
+//! The columns of numbers that threading needs of a mailbox, stored so that they can be extended.
 //!
 //! Message ids and base subjects come from the cache as hashes and become dense numbers here. Two
-//! texts with one hash are noticed ([`Collision`]); then [`Links::of_texts`] numbers the texts
+//! texts with one hash are noticed ([`Collision`]); then [`threads_of_texts`] numbers the texts
 //! themselves.
 
 use std::collections::HashMap;
@@ -76,10 +76,10 @@ impl NewLinks {
 }
 
 impl Links {
-    /// No rows yet; `seed` is the cache's.
+    /// Creates links without rows; `seed` is the cache's.
     pub(crate) fn new(seed: u64) -> Self {
         let mut subjects = Numbers::new(seed);
-        // Number 0 is the empty subject; the all-zero hash stands for it.
+        // Number 0 is the empty subject, whose hash is all zeros.
         subjects.number(IdHash::default()).expect("because the first text collides with none");
         Self {
             state: ThreadState::new(Profile::Rfc),
@@ -91,12 +91,13 @@ impl Links {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u32 {
         self.state.rows()
     }
 
-    /// Adds the rows that follow; `Err` within is a collision, after which `self` is of no use.
+    /// Adds the rows that follow; the inner `Err` is a collision, after which `self` must not be
+    /// used.
     pub(crate) fn extend(
         &mut self,
         snapshot: &Snapshot,
@@ -124,7 +125,7 @@ impl Links {
         Ok(())
     }
 
-    /// The threads of all rows.
+    /// Returns the threads of all rows.
     pub(crate) fn threads(&self, algorithm: ThreadAlgorithm) -> Threads {
         let keys = KeyColumns {
             subjects: &self.subject_of,
@@ -139,7 +140,7 @@ impl Links {
         .expect("because the columns were made together")
     }
 
-    /// The bytes of everything (`docs/formats/derived.md`).
+    /// Serializes everything (`docs/formats/derived.md`).
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.put_bytes(&self.state.to_bytes());
@@ -158,7 +159,7 @@ impl Links {
         out
     }
 
-    /// Reads [`Links::to_bytes`] back; `None` for bytes that are not such.
+    /// Parses the bytes of [`Links::to_bytes`]; `None` if they are malformed.
     pub(crate) fn from_bytes(bytes: &[u8], seed: u64) -> Option<Self> {
         let mut take = Take(bytes);
         let state = ThreadState::from_bytes(take.bytes()?).ok()?;
@@ -194,14 +195,14 @@ impl Links {
     }
 }
 
-/// Threads a snapshot from the texts of its ids and subjects: the way out of a collision, and the
-/// way to another profile than the one that the cache was made with.
+/// Threads a snapshot from the texts of its ids and subjects, after a collision or for another
+/// profile than that of the cache.
 pub(crate) fn threads_of_texts(
     snapshot: &Snapshot,
     algorithm: ThreadAlgorithm,
     profile: Profile,
 ) -> barid_cache::Result<std::result::Result<Threads, QueryError>> {
-    // c-client compares subjects without regard to case once more where they alone decide.
+    // c-client compares subjects once more without regard to case where only they decide.
     let folds = profile == Profile::CClient && algorithm == ThreadAlgorithm::OrderedSubject;
     let mut texts = Texts { folds, ..Texts::default() };
     texts.subjects.number(b"");
@@ -212,7 +213,8 @@ pub(crate) fn threads_of_texts(
     Ok(texts.threads(algorithm, profile))
 }
 
-/// The date that a profile threads by. The servers take the first second of 1970 for no date.
+/// Returns the date that a profile threads by. The servers treat the first second of 1970 as no
+/// date.
 fn sent_date(core: &Core, record: &barid_cache::Record<'_>, profile: Profile) -> i64 {
     if profile == Profile::Rfc {
         return core.sent_date.unix_seconds;
@@ -242,7 +244,7 @@ impl TextMap {
 struct Texts {
     ids: TextMap,
     subjects: TextMap,
-    /// Whether subjects are numbered without regard to the case of ASCII letters.
+    /// `true` if subjects are numbered without regard to the case of ASCII letters.
     folds: bool,
     links: NewLinks,
     subject_of: Vec<u32>,

@@ -1,13 +1,12 @@
-//! Opening a mailbox and keeping up with it: the stamp, the scan, the cache (docs/protocol.md,
-//! "Open").
+//! Opening and refreshing a mailbox: the stamp, the scan, the cache (docs/protocol.md, "Open").
 //!
-//! 0. Complete what another process left unfinished; read what is pending.
+//! 0. Complete a change that another process left unfinished; read the pending changes.
 //! 1. Take the stamp. If it equals the cache's and is not racy, the cache is the answer.
 //! 2. Otherwise scan against what is known. New messages go to the cache's sinks: to a new cache if
 //!    there is none, else into a log record of the one there is.
-//! 3. Hand out the mod-sequence and make the ledger durable before anybody hears of it.
-//! 4. Write the cache. It is never fsynced, and if it cannot be written the work goes on in memory.
-//! 5. Lay over it what is pending.
+//! 3. Assign the mod-sequence and make the ledger durable before anyone sees the number.
+//! 4. Write the cache. It is never fsynced; if it cannot be written, the work goes on in memory.
+//! 5. Overlay the pending changes.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -43,17 +42,17 @@ pub struct Mailbox {
     pub(crate) spec: MailboxSpec,
     cache: CacheStatus,
     pub(crate) notes: Vec<Note>,
-    /// Whether the cache was found damaged once.
+    /// `true` once the cache was found damaged.
     healed: bool,
-    /// What was accepted and is not written.
+    /// Changes that were accepted and are not written yet.
     pub(crate) pending: Pending,
-    /// That, as it is shown.
+    /// The pending changes as an overlay on the snapshot.
     pub(crate) shown: Shown,
-    /// What is begun and not finished.
+    /// A change that was begun and not finished.
     pub(crate) unfinished: Option<Unfinished>,
-    /// It was opened in the middle of a change: nothing of what is known of it may last.
+    /// `true` if it was opened in the middle of a change: nothing known of it may be stored.
     is_provisional: bool,
-    /// Set once the kept restart points of a compressed mailbox were given to the format.
+    /// Set once the kept restart points of a compressed mailbox were passed to the format.
     pub(crate) has_restart_points: OnceLock<()>,
 }
 
@@ -63,14 +62,14 @@ impl Mailbox {
     /// `spec` is a path, or a path with its format before it (`mbox:PATH`).
     ///
     /// # Errors
-    /// The path holds no mailbox; the file system refuses; the ledger cannot be used.
+    /// The path is not a mailbox; the file system refuses; the ledger cannot be used.
     pub fn open(spec: &str, options: &OpenOptions) -> Result<Self> {
         Self::open_in(Arc::new(OsVfs), &MailboxSpec::parse(spec), options)
     }
 
     /// Opens a mailbox of any file system.
     ///
-    /// Where nothing changed since the cache was written this costs a fixed number of system calls,
+    /// If nothing changed since the cache was written, this costs a fixed number of system calls,
     /// whatever the size of the mailbox (`docs/design/opening.md`).
     ///
     /// # Errors
@@ -150,13 +149,14 @@ impl Mailbox {
         }
     }
 
-    /// Lays what is pending over what is known.
+    /// Overlays the pending changes on the snapshot.
     pub(crate) fn show_pending(&mut self) -> Result<()> {
         self.shown = Shown::of(&self.snapshot, &self.pending)?;
         Ok(())
     }
 
-    /// After a failed write what is on the disk is known only to those who read it again.
+    /// Opens the state files anew after a failed write: only reading again shows what is on the
+    /// disk.
     pub(crate) fn open_poisoned_again(&mut self) -> Result<()> {
         let (vfs, dir) = (&self.vfs, &self.options.state_dir);
         if self.pending.is_poisoned() {
@@ -171,7 +171,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Completes what is unfinished, before a change; an error says why that cannot be done.
+    /// Completes an unfinished change, before another change; the error gives the reason if that
+    /// fails.
     pub(crate) fn finish_unfinished(&mut self) -> Result<()> {
         if self.format.unfinished(Some(&self.options.state_dir))?.is_some() {
             self.complete()?;
@@ -193,7 +194,7 @@ impl Mailbox {
         Recovery { format: &mut **format, pending, ledger, options, notes, now }.complete()
     }
 
-    /// Opens it anew, now that nothing is unfinished.
+    /// Opens the mailbox anew, now that no change is unfinished.
     fn open_again(&mut self) -> Result<()> {
         let is_locked = self.pending.is_locked();
         self.pending.unlock();
@@ -210,7 +211,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes notice of what others changed since. Rows are counted anew.
+    /// Detects what others changed meanwhile. Rows are renumbered.
     ///
     /// # Errors
     /// As [`Mailbox::open`].
@@ -227,7 +228,7 @@ impl Mailbox {
     }
 
     /// Waits up to 3 s for messages that another program is writing, and refreshes until they are
-    /// listed. Returns `true` if none is left out.
+    /// listed. Returns `true` if no message is missing from the list.
     ///
     /// # Errors
     /// As [`Mailbox::refresh`].
@@ -243,7 +244,7 @@ impl Mailbox {
         Ok(!self.notes.iter().any(is_arriving))
     }
 
-    /// Scans whatever the stamp says; with `full_check` whatever was believed so far.
+    /// Scans regardless of the stamp; with `full_check` nothing known so far is trusted.
     pub(crate) fn rescan(&mut self, full_check: bool) -> Result<()> {
         for _ in 0..RECOVERIES_MAX {
             if !self.is_provisional
@@ -262,8 +263,8 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    /// Ends a reading of the cache: what was begun in a store of records ends with it, and what is
-    /// missing of a cache that was replaced meanwhile is no damage.
+    /// Ends a reading of the cache: releases what it began in a store of records, and reports
+    /// damage of a cache that was replaced meanwhile as [`Error::Superseded`].
     pub(crate) fn done<T>(&self, result: barid_cache::Result<T>) -> Result<T> {
         self.snapshot.release();
         let Self { snapshot, place, identity, .. } = self;
@@ -278,16 +279,16 @@ impl Mailbox {
         }
     }
 
-    /// Goes on after an error of the cache: says so in [`Mailbox::notes`] and reads the mailbox
-    /// anew. A damaged cache is discarded and made again as it was; the second time, or where the
-    /// cache is sound but its store cannot be used now, it is answered from memory. Any other error
-    /// is given back.
+    /// Recovers from an error of the cache: reports it in [`Mailbox::notes`] and reads the mailbox
+    /// anew. A damaged cache is discarded and made again as it was; the second time, or if the
+    /// cache is sound but its store cannot be used now, the answers come from memory. Any other
+    /// error is returned.
     ///
-    /// The cache is checked block by block as it is read, so damage may show itself in any answer.
-    /// Rows are counted anew, and what was asked is to be asked again from its beginning.
+    /// The cache is checked block by block as it is read, so any answer may reveal damage. Rows are
+    /// renumbered, and the caller must repeat its request from the beginning.
     ///
     /// # Errors
-    /// `error` itself, if it is not the cache's, or if it is about the library of the very store
+    /// `error` itself, if it is not the cache's, or if it concerns the library of the very store
     /// that [`OpenOptions::store`] names; else as [`Mailbox::open`].
     pub fn heal(&mut self, error: Error) -> Result<()> {
         use barid_cache::Error as Cache;
@@ -332,7 +333,7 @@ impl Mailbox {
         self.show_pending()
     }
 
-    /// Its counts and numbers; costs nothing.
+    /// Returns the counts and numbers of the mailbox; costs nothing.
     pub fn status(&self) -> Status {
         let meta = self.snapshot.meta();
         Status {
@@ -349,22 +350,22 @@ impl Mailbox {
         }
     }
 
-    /// Returns `true` if its messages got other UIDs because the file that had them was damaged,
-    /// and nobody has acknowledged that: UIDs that were noted before mean other messages now.
+    /// Returns `true` if the messages got other UIDs because the file with the UIDs was damaged,
+    /// and nobody has acknowledged that: UIDs noted earlier mean other messages now.
     pub fn is_renumbered(&self) -> bool {
         self.ledger.notice().is_some_and(|notice| notice.renumbered)
     }
 
-    /// Whether what is known of it is in a cache on disk now.
+    /// Returns `true` if the mailbox has a cache on disk now.
     pub fn is_cached(&self) -> bool {
         self.place.on_disk && self.snapshot.store_error().is_none()
     }
 
-    /// Bytes allocated for its cache, the store and what is derived from it; 0 if the cache is in
-    /// memory. Looks through the cache folder.
+    /// Returns the bytes allocated for the cache, its store and its derived snapshots; 0 if the
+    /// cache is in memory. Lists the cache folder.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn cache_bytes(&self) -> Result<u64> {
         let Some(dir) = self.place.path.parent().filter(|_| self.place.on_disk) else {
             return Ok(0);
@@ -373,10 +374,10 @@ impl Mailbox {
         Ok(entry.map_or(0, |entry| entry.bytes))
     }
 
-    /// What its cache is made of; `None` if it is in memory.
+    /// Returns the store, compression and sizes of the cache; `None` if it is in memory.
     ///
     /// # Errors
-    /// What the file system says; a damaged store.
+    /// Errors of the file system; a damaged store.
     pub fn cache_figures(&self) -> Result<Option<CacheFigures>> {
         if !self.place.on_disk {
             return Ok(None);
@@ -385,37 +386,37 @@ impl Mailbox {
         Ok(Some(CacheFigures::new(figures, self.cache_bytes()?)))
     }
 
-    /// Its format.
+    /// Returns the format.
     pub fn format(&self) -> Format {
         self.format.format()
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.format.path()
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> u32 {
         self.snapshot.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its keywords in the order of their slots, those of pending changes last.
+    /// Returns the keywords in the order of their slots, those of pending changes last.
     pub fn keywords(&self) -> &KeywordTable {
         self.shown.keywords(&self.snapshot)
     }
 
-    /// What a user may want to know of this opening.
+    /// Returns notes for the user about this opening.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The row of a message; reads at most two blocks of the cache.
+    /// Returns the row of a message; reads at most two blocks of the cache.
     ///
     /// # Errors
     /// A damaged cache.
@@ -423,7 +424,7 @@ impl Mailbox {
         Ok(self.snapshot.row_of_uid(uid)?)
     }
 
-    /// The first row whose UID is not below `uid`; [`Mailbox::len`] if there is none.
+    /// Returns the first row whose UID is not below `uid`; [`Mailbox::len`] if there is none.
     ///
     /// # Errors
     /// A damaged cache.
@@ -431,7 +432,7 @@ impl Mailbox {
         Ok(self.snapshot.row_from_uid(uid)?)
     }
 
-    /// The UID of a row.
+    /// Returns the UID of a row.
     ///
     /// # Errors
     /// A damaged cache, or a row that is not there.
@@ -439,7 +440,7 @@ impl Mailbox {
         Ok(self.snapshot.core(row)?.uid)
     }
 
-    /// The UIDs of all rows, ascending.
+    /// Returns the UIDs of all rows, in ascending order.
     ///
     /// # Errors
     /// A damaged cache.

@@ -1,4 +1,4 @@
-//! The steps of opening a mailbox, told in `mailbox.rs`, before there is a snapshot.
+//! The steps of opening a mailbox before there is a snapshot; `mailbox.rs` describes the order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::options::in_words;
 use crate::recovery::unfinished;
 use crate::{CacheState, Error, Note, NoteKind, OpenOptions, Progress, Result, Work};
 
-/// How often a scan is begun anew when the mailbox or the cache changes under it.
+/// Number of scans while the mailbox or the cache keeps changing.
 const SCANS_MAX: u32 = 5;
-/// How long to wait for another process that hands out UIDs or a mod-sequence.
+/// How long to wait for another process that assigns UIDs or a mod-sequence.
 pub(crate) const LEDGER_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the cache is: a file, and the file system that it is on.
+/// Location of the cache: a file and its file system.
 #[derive(Clone, Debug)]
 pub(crate) struct CachePlace {
     pub(crate) vfs: Arc<dyn Vfs>,
@@ -48,7 +48,7 @@ impl CachePlace {
     }
 }
 
-/// What an opening has found before there is a snapshot.
+/// State of an opening before there is a snapshot.
 pub(crate) struct Opening<'a> {
     format: &'a dyn barid_formats::Mailbox,
     vfs: &'a Arc<dyn Vfs>,
@@ -58,17 +58,18 @@ pub(crate) struct Opening<'a> {
     ledger: &'a mut Ledger,
     pub(crate) notes: Vec<Note>,
     pub(crate) messages_read: u64,
-    /// What the cache is made in if it is made anew: what was asked for, else what it was in.
+    /// Options of a cache that is made anew: the requested ones, else those that it had.
     cache_options: CacheOptions,
-    /// The stamp after a change of our own: a scan that finds it has found nothing else, and no
-    /// more need be verified.
+    /// The stamp after a change of our own: a scan that finds this stamp has found no other change,
+    /// and needs no further verification.
     pub(crate) own: Option<Stamp>,
-    /// The mailbox is known to be in the middle of a change; nothing of what is found may last.
+    /// `true` if the mailbox is in the middle of a change; nothing that is found may be stored.
     pub(crate) in_a_change: bool,
 }
 
-/// Returns `true` if a stamp proves that nothing changed (docs/protocol.md, "Open", step 3). What
-/// could not be read is tried again all the same, since no stamp tells whether it can be read now.
+/// Returns `true` if a stamp proves that nothing changed (docs/protocol.md, "Open", step 3).
+/// Messages that could not be read are tried again all the same, since no stamp shows whether they
+/// can be read now.
 pub(crate) fn is_current(
     format: &dyn barid_formats::Mailbox,
     snapshot: &Snapshot,
@@ -80,13 +81,13 @@ pub(crate) fn is_current(
     is_same && !format.has_unread(snapshot.state())
 }
 
-/// Whether another file than that of the snapshot is in its place, or none.
+/// Returns `true` if the snapshot's file was replaced by another or removed.
 pub(crate) fn is_superseded(snapshot: &Snapshot, place: &CachePlace, id: u128) -> bool {
     let generation = snapshot.meta().generation;
     let opened = Snapshot::open(Arc::clone(&place.vfs), &place.path, id);
     match opened {
         Ok(Opened::Fresh(now)) => now.meta().generation != generation,
-        // Removed; whoever finds none makes it anew.
+        // Removed; the next process that finds no cache makes it anew.
         Ok(Opened::Absent) => true,
         _ => false,
     }
@@ -117,7 +118,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// A cache that is made anew is to be as this one, as far as nothing else was asked for.
+    /// Uses the options of this snapshot for a cache that is made anew, unless others were
+    /// requested.
     pub(crate) fn keep_options_of(&mut self, snapshot: &Snapshot) {
         if self.place.on_disk {
             self.cache_options = self.options.cache_options(snapshot.options());
@@ -134,7 +136,7 @@ impl<'a> Opening<'a> {
                 Ok((snapshot, CacheState::Fresh))
             }
             known => {
-                // What only grew is cheap to look at once more.
+                // A mailbox that only grew is cheap to scan once more.
                 let grew = known.as_ref().is_some_and(|k| stamp.is_growth_of(&k.meta().stamp));
                 if !grew {
                     self.settle(&stamp);
@@ -145,7 +147,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Waits until a change from now on cannot hide behind an equal stamp, if that takes only a few
-    /// clock ticks: otherwise the next opening would have to look at everything again. Setting the
+    /// clock ticks: otherwise the next opening would have to read everything again. Setting the
     /// mailbox's attribute is such a change.
     fn settle(&self, stamp: &Stamp) {
         if let Some(wait) = stamp.wait().filter(|wait| !wait.is_zero()) {
@@ -153,7 +155,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The cache as it is on disk, if it is of use.
+    /// Returns the cache on disk, if it is usable.
     pub(crate) fn stored(&mut self) -> Result<Option<Snapshot>> {
         let CachePlace { vfs, path, .. } = &self.place;
         match Snapshot::open(Arc::clone(vfs), path, self.identity.id) {
@@ -177,7 +179,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The cache in the store that was asked for; it is moved there if it is in another.
+    /// Returns the cache in the requested store; moves it there if it is in another.
     fn converted(&mut self, snapshot: Snapshot) -> Result<Option<Snapshot>> {
         let (now, wanted) = (snapshot.options(), self.cache_options);
         if !self.place.on_disk || now == wanted {
@@ -216,8 +218,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether the UIDs of a cache still are those of the mailbox: not if they came from a ledger
-    /// that is lost or that another process began anew.
+    /// Returns `true` if the UIDs of a cache still are those of the mailbox. They are not if they
+    /// came from a ledger that is lost or that another process began anew.
     fn belongs(&self, snapshot: &Snapshot) -> bool {
         let told = self.ledger.uidvalidity();
         let is_same = told.is_none_or(|told| told == snapshot.meta().uidvalidity);
@@ -228,16 +230,16 @@ impl<'a> Opening<'a> {
         self.notes.push(Note { kind: NoteKind::Cache, text });
     }
 
-    /// Goes on with a cache in memory.
+    /// Continues with a cache in memory.
     fn do_without(&mut self, error: &barid_cache::Error) {
         self.note_cache(format!("the cache cannot be used: {error}"));
         self.place = CachePlace::in_memory(self.identity);
     }
 
-    /// Scans until what was found is stored, on disk if possible.
+    /// Scans until the result is stored, on disk if possible.
     pub(crate) fn scan(&mut self, known: Option<Snapshot>) -> Result<(Snapshot, CacheState)> {
         let scanned = self.scan_until_steady(known);
-        // An error may leave it locked.
+        // An error may leave the ledger locked.
         self.ledger.unlock();
         scanned
     }
@@ -253,13 +255,14 @@ impl<'a> Opening<'a> {
             let mut report = match self.scan_into(&intake, previous, full_check) {
                 Ok(report) => self.checked(report)?,
                 Err(Error::Mailbox(barid_formats::Error::Changed { .. })) => {
-                    // Who holds the lock of the mailbox may wait for this one.
+                    // A process that holds the lock of the mailbox may wait for this lock.
                     self.ledger.unlock();
                     continue;
                 }
                 Err(error) => {
                     self.ledger.unlock();
-                    // The cache is no reason to fail: start from nothing, or without it.
+                    // An error of the cache is no reason to fail: start from nothing, or without
+                    // the cache.
                     let cause = cache_error(error, intake)?;
                     self.do_over_unless_refused(&mut known, cause)?;
                     continue;
@@ -279,7 +282,8 @@ impl<'a> Opening<'a> {
                     self.note_defects(&defects);
                     return Ok((snapshot, state));
                 }
-                // Nothing known holds, which the format found out too late for a new file.
+                // Nothing known is valid any more, which the format found out too late for a new
+                // file.
                 Ok(None) => known = None,
                 Err(error) => self.do_over_unless_refused(&mut known, error)?,
             }
@@ -287,8 +291,8 @@ impl<'a> Opening<'a> {
         Err(Error::KeepsChanging { path: self.format.path().to_owned() })
     }
 
-    /// What a scan found, unless the mailbox was in the middle of a change: what is there then is
-    /// no message, and gets no UID.
+    /// Returns the report of a scan, unless the mailbox was in the middle of a change: what is
+    /// there then is not a message, and gets no UID.
     fn checked(&self, mut report: ScanReport) -> Result<ScanReport> {
         if !self.in_a_change
             && let Some(found) = self.format.unfinished(Some(&self.options.state_dir))?
@@ -297,14 +301,14 @@ impl<'a> Opening<'a> {
         }
         if let Some(own) = self.own.filter(|own| own.same_files(&report.stamp)) {
             report.tail_verified = false;
-            // Of its own stamps the format knows that no later change leaves them equal.
+            // The format knows that no later change leaves its own stamps equal.
             report.stamp.taken = own.taken;
         }
         Ok(report)
     }
 
-    /// As [`Opening::do_over`]; the error itself is given back if it is about the library of the
-    /// store that was asked for: who names a store is to know that it cannot be had.
+    /// As [`Opening::do_over`], but returns the error if it concerns the library of the requested
+    /// store: a user who names a store must learn that it is not available.
     fn do_over_unless_refused(
         &mut self,
         known: &mut Option<Snapshot>,
@@ -317,8 +321,8 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
-    /// After an error of the cache: first without what it knew, then without the file. What is
-    /// sound, though it cannot be used now, stays for others.
+    /// Prepares a new attempt after an error of the cache: first without the known snapshot, then
+    /// without the file. A cache that is sound but cannot be used now stays for others.
     pub(crate) fn do_over(&mut self, known: &mut Option<Snapshot>, error: &barid_cache::Error) {
         match known.take() {
             Some(snapshot) if !is_out_of_reach(error) => {
@@ -330,8 +334,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether one of us has changed messages since, as the ledger tells: then it is not enough to
-    /// look at what a file has grown by.
+    /// Returns `true` if another barid has changed messages since, by the ledger: then scanning
+    /// only what the file has grown by is not enough.
     fn is_outdated(&self, known: Option<&Snapshot>) -> bool {
         let changed = |known: &Snapshot| written_at(&known.meta().stamp);
         !self.format.format().has_message_files()
@@ -362,24 +366,25 @@ impl<'a> Opening<'a> {
         Ok(self.format.scan(known, intake, &mut context)?)
     }
 
-    /// Makes UIDs and mod-sequence durable; what changed gets the mod-sequence returned.
+    /// Makes UIDs and mod-sequence durable; the changed messages get the returned mod-sequence.
     fn announce(&mut self, report: &ScanReport, known: Option<&Snapshot>) -> Result<ModSeq> {
         let highest = known.map_or(ModSeq::default(), |known| known.meta().highest_modseq);
         if known.is_some() && !changed_anything(report) {
-            // UIDs may have moved from the ledger to the mailbox, and the scan left that to us.
+            // UIDs may have moved from the ledger to the mailbox, and the scan left the commit to
+            // the caller.
             let committed = self.ledger.commit();
             self.ledger.unlock();
             committed?;
             return Ok(highest.max(self.ledger.highest_modseq()));
         }
-        // Others hand out mod-sequences, too: what they gave is read again under the lock.
+        // Others assign mod-sequences, too: theirs are read again under the lock.
         self.ledger.lock(LEDGER_LOCK_TIMEOUT)?;
         let modseq = highest.max(self.ledger.highest_modseq()).next();
         self.ledger.raise_modseq(modseq);
         let committed = self.ledger.commit();
         self.ledger.unlock();
         committed?;
-        // In the middle of a change nothing is written, whatever could be.
+        // In the middle of a change nothing is written, even if it could be.
         if !self.ledger.is_persistent() && known.is_none() && !self.in_a_change {
             let dir = self.options.state_dir.display();
             let text = format!("{dir}: cannot be written: UIDs may change");
@@ -388,7 +393,7 @@ impl<'a> Opening<'a> {
         Ok(modseq)
     }
 
-    /// Writes what was found; `None` if it must be scanned again as a whole.
+    /// Writes the result; `None` if the whole mailbox must be scanned again.
     fn store(
         &self,
         intake: Intake<'_>,
@@ -436,14 +441,15 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What the ledger keeps of a change of ours: when the file was changed last, as its stamp tells.
+/// Returns the fingerprint of our own change for the ledger: nanoseconds of the file's last change,
+/// from its stamp.
 pub(crate) fn written_at(stamp: &Stamp) -> u64 {
     u64::try_from(stamp.files[0].changed.unix_nanos).unwrap_or(0)
 }
 
-/// Lets everybody know that messages will be changed from now on, whatever comes of it: what was
-/// seen before is outdated. For where the file may grow as well before that can be told by when it
-/// was written.
+/// Announces to all processes that messages will be changed from now on, whatever the result: what
+/// was seen before is outdated. For formats whose file may also grow before the time of writing can
+/// show that.
 pub(crate) fn expect_writing(
     format: &dyn barid_formats::Mailbox,
     now: Timestamp,
@@ -463,14 +469,14 @@ fn changed_anything(report: &ScanReport) -> bool {
         || !report.changed.is_empty()
 }
 
-/// Whether UIDs and slots of keywords mean what they meant.
+/// Returns `true` if UIDs and keyword slots mean the same as before.
 fn same_terms(known: &Snapshot, report: &ScanReport) -> bool {
     let meta = known.meta();
     meta.uidvalidity == report.uidvalidity
         && report.keywords.names().starts_with(meta.keywords.names())
 }
 
-/// The cache's error behind that of a scan, or else that of the scan.
+/// Returns the cache's error behind that of a scan, or else that of the scan.
 fn cache_error(error: Error, intake: Intake<'_>) -> Result<barid_cache::Error> {
     match error {
         Error::Mailbox(barid_formats::Error::Sink(cause)) => match cause.downcast() {

@@ -1,4 +1,4 @@
-//! Where things go, and what may be written.
+//! Options for opening a mailbox: folders, cache, locks, progress.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use barid_cache::{CacheOptions, StoreKind};
 use barid_formats::{Format, MboxLock, MboxOptions};
 use barid_kv::Compression;
 
-/// What takes long.
+/// A long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Reading the mailbox.
@@ -33,7 +33,7 @@ pub enum Work {
     Repair,
 }
 
-/// What progress is counted in.
+/// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of a file.
@@ -47,27 +47,27 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What a format counts its work in.
+    /// Returns the unit of progress for a format.
     pub(crate) fn of(format: Format) -> Self {
         if format.has_message_files() { Self::Messages } else { Self::Bytes }
     }
 }
 
-/// How far a long operation is.
+/// Progress of a long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The operation.
     pub work: Work,
-    /// What it is counted in.
+    /// Unit of `done` and `total`.
     pub unit: Unit,
-    /// How much is done.
+    /// Units done so far.
     pub done: u64,
-    /// Out of how much.
+    /// Units in all.
     pub total: u64,
 }
 
 impl Progress {
-    /// What a format is given to tell its progress to.
+    /// Returns the progress callback for a format.
     pub(crate) fn teller(
         tell: &ProgressFn,
         work: Work,
@@ -78,42 +78,42 @@ impl Progress {
     }
 }
 
-/// Told now and then how far a long operation is, from any thread.
+/// Called now and then, from any thread, with the progress of a long operation.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How to open a mailbox.
+/// Options for opening a mailbox.
 #[derive(Clone)]
 pub struct OpenOptions {
-    /// Where caches are kept; `None` keeps the cache in memory only.
+    /// Folder of the caches; `None` keeps the cache in memory only.
     pub cache_dir: Option<PathBuf>,
-    /// Where the UID ledgers are kept. They must survive: without them UIDs change.
+    /// Folder of the UID ledgers. They must survive: without them UIDs change.
     pub state_dir: PathBuf,
-    /// What the cache is to be kept in. `None` leaves a cache where it is, and makes a new one in
-    /// the native store. A cache that is elsewhere is moved, without reading the mailbox. Means
-    /// nothing without [`OpenOptions::cache_dir`].
+    /// Store for the cache. `None` leaves a cache where it is, and makes a new one in the native
+    /// store. A cache in another store is moved, without reading the mailbox. Has no effect without
+    /// [`OpenOptions::cache_dir`].
     pub store: Option<StoreKind>,
-    /// How the cache is to be compressed. `None` leaves a cache as it is, and does not compress a
-    /// new one. As [`OpenOptions::store`] otherwise.
+    /// Compression of the cache. `None` leaves a cache as it is, and does not compress a new one.
+    /// Otherwise as [`OpenOptions::store`].
     pub compression: Option<Compression>,
     /// Write nothing to the mailbox: no `dovecot-uidlist`, no attribute. Cache and state are
     /// written.
     pub read_only: bool,
-    /// Believe no stamp: look at every message.
+    /// Trust no stamp: read every message.
     pub full_check: bool,
-    /// How many threads may work; 0 for as many as there are cores.
+    /// Number of threads that may work; 0 for one per core.
     pub threads: usize,
     /// How long to wait for other programs' locks of an mbox.
     pub lock_timeout: Duration,
-    /// Which locks are taken to write an mbox, in this order.
+    /// Locks that are taken to write an mbox, in this order.
     pub write_locks: Vec<MboxLock>,
-    /// Once true, no lock of an mbox is waited for any longer.
+    /// Once `true`, the library stops waiting for locks of an mbox.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told how far a scan is.
+    /// Called with the progress of a scan.
     pub progress: Option<ProgressFn>,
 }
 
 impl OpenOptions {
-    /// Options with everything but the folders at its default.
+    /// Creates options with everything but the folders at its default.
     pub fn new(cache_dir: Option<PathBuf>, state_dir: PathBuf) -> Self {
         Self {
             cache_dir,
@@ -130,7 +130,7 @@ impl OpenOptions {
         }
     }
 
-    /// How an mbox is opened.
+    /// Returns the options for opening an mbox.
     pub(crate) fn mbox_options(&self) -> MboxOptions {
         MboxOptions {
             lock_timeout: self.lock_timeout,
@@ -140,7 +140,7 @@ impl OpenOptions {
         }
     }
 
-    /// What a cache that is in `now` is to be in.
+    /// Returns the options for a cache that now has the options `now`.
     pub(crate) fn cache_options(&self, now: CacheOptions) -> CacheOptions {
         let options = CacheOptions {
             store: self.store.unwrap_or(now.store),
@@ -166,7 +166,7 @@ impl fmt::Debug for OpenOptions {
     }
 }
 
-/// What a cache is in, in words: `lmdb, zstd:19`.
+/// Formats the store and compression of a cache: `lmdb, zstd:19`.
 pub(crate) fn in_words(options: CacheOptions) -> String {
     match options.compression {
         Compression::NONE => options.store.to_string(),

@@ -1,8 +1,8 @@
-//! Sort orders, kept beside the cache.
+//! Sort orders, stored beside the cache.
 //!
 //! The first time an order is asked for, all messages are sorted and the order is stored as
-//! physical rows, which keep their numbers when others are expunged. Later only the end that is
-//! wanted is read, and messages that came since are merged into it.
+//! physical rows, which keep their numbers when others are expunged. Later only the wanted end is
+//! read, and newer messages are merged into it.
 
 use std::cell::RefCell;
 
@@ -14,14 +14,14 @@ use barid_types::Uid;
 use crate::kept::{Kept, worth_storing};
 use crate::{Error, Mailbox, Result};
 
-/// Which part of an order is wanted.
+/// The wanted part of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// All of it.
     All,
-    /// So many from the beginning.
+    /// This number from the beginning.
     First(u32),
-    /// So many from the end.
+    /// This number from the end.
     Last(u32),
 }
 
@@ -31,19 +31,19 @@ pub enum Window {
 pub struct Sorted {
     /// The rows; valid until the mailbox is refreshed.
     pub rows: Vec<u32>,
-    /// Messages that could not be read for their sizes, and why. They count as empty.
+    /// Messages that could not be read for their sizes, and the errors. They count as empty.
     pub unreadable: Vec<(Uid, Error)>,
 }
 
 impl Mailbox {
     /// Returns the rows in the order of `program`, or one end of it (RFC 5256 §3, RFC 5957).
     ///
-    /// The first call for a program sorts the mailbox; later ones read the part that is wanted and
-    /// merge what is new: O(window + new). `SIZE` sorts by RFC822.SIZE; the first call reads the
+    /// The first call for a program sorts the mailbox; later ones read the wanted part and merge
+    /// the new messages: O(window + new). `SIZE` sorts by RFC822.SIZE; the first call reads the
     /// messages whose size nobody has asked for yet, as [`Mailbox::fill_rfc822_sizes`] does.
     ///
     /// # Errors
-    /// A damaged cache; as [`Mailbox::fill_rfc822_sizes`] where sizes are sorted by.
+    /// A damaged cache; as [`Mailbox::fill_rfc822_sizes`] if sorting by size.
     pub fn sorted(&mut self, program: &SortProgram, window: Window) -> Result<Sorted> {
         let unreadable = match asks_sizes(program) {
             true => self.fill_rfc822_sizes()?,
@@ -57,7 +57,7 @@ impl Mailbox {
 
     fn sorted_by(&self, program: &SortProgram, window: Window, view: &View<'_>) -> Vec<u32> {
         let all = || (0..self.snapshot.len()).collect::<Vec<u32>>();
-        // What is unreadable now may have a size later.
+        // A message that is unreadable now may have a size later.
         if !self.place.on_disk || asks_sizes(program) {
             return match window {
                 Window::All => barid_query::sort(&all(), program, view),
@@ -83,7 +83,7 @@ impl Mailbox {
         cut(rows, window)
     }
 
-    /// The window of an order that is stored, with what came since merged in.
+    /// Returns the window of a stored order, with newer messages merged in.
     fn merged_with_kept(
         &self,
         kept: &Kept<'_>,
@@ -125,7 +125,7 @@ fn cut(mut rows: Vec<u32>, window: Window) -> Vec<u32> {
     rows
 }
 
-/// The sort keys of a snapshot. The trait has no errors, so the first one is kept here.
+/// The sort keys of a snapshot. The trait has no errors, so the first one is stored here.
 pub(crate) struct View<'a> {
     snapshot: &'a Snapshot,
     profile: Profile,
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         self.error.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Whether all keys so far were those of the messages.
+    /// Returns `true` if all keys so far were those of the messages.
     fn is_sound(&self) -> bool {
         self.error.borrow().is_none()
     }

@@ -15,35 +15,35 @@ use crate::{Error, Mailbox, Result};
 pub struct RawMessage {
     /// From_ line if asked for, header, blank line, body.
     pub bytes: Vec<u8>,
-    /// How many of them come before the body.
+    /// Number of bytes before the body.
     pub header_len: usize,
 }
 
-/// Room into which many messages are read, again and again.
+/// Buffers into which many messages are read, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct ReadRoom {
     names: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
-/// How often the mailbox is looked at anew when a message is not where it was.
+/// Number of attempts to read a message that has moved.
 const ATTEMPTS_MAX: u32 = 5;
 
 impl Mailbox {
     /// Reads a message.
     ///
-    /// If it is no longer where it was, or something else is there, the mailbox is scanned again
-    /// and the message looked for by its UID; rows are then counted anew.
+    /// If the message has moved, or another one is in its place, the mailbox is scanned again and
+    /// the message is located by its UID; rows are then renumbered.
     ///
     /// # Errors
     /// [`Error::NoSuchMessage`] if it is gone; [`Error::Renumbered`] if the UID then means another;
-    /// what the file system says.
+    /// errors of the file system.
     pub fn read(&mut self, uid: Uid, read_as: ReadAs) -> Result<RawMessage> {
         self.with_row(uid, &mut |mailbox, row| mailbox.read_row_alone(row, read_as))
     }
 
-    /// Does something with the row of a message. If the message is no longer where it was, the
-    /// mailbox is scanned again and the work repeated.
+    /// Runs `work` on the row of a message. If the message has moved, the mailbox is scanned again
+    /// and the work is repeated.
     pub(crate) fn with_row<T>(
         &mut self,
         uid: Uid,
@@ -55,7 +55,7 @@ impl Mailbox {
             self.keep_restart_points();
             match done {
                 Err(Error::Mailbox(FormatError::MessageGone { .. })) if attempt < ATTEMPTS_MAX => {
-                    // What looks unchanged may have been read at its end only.
+                    // A mailbox that looks unchanged may have been read at its end only.
                     self.rescan(attempt > 1)?;
                 }
                 Err(error @ Error::Cache(_)) if attempt < ATTEMPTS_MAX => self.heal(error)?,
@@ -82,9 +82,9 @@ impl Mailbox {
         Ok(RawMessage { bytes, header_len })
     }
 
-    /// Reads the message of a row into `bytes`, which are empty; returns how many of them come
-    /// before the body. That it is still the same message is checked where its place does not tell.
-    /// `name` is room for its place.
+    /// Reads the message of a row into `bytes`, which must be empty; returns the number of bytes
+    /// before the body. Checks that it is still the same message where its place does not prove
+    /// that. `name` is a buffer for its place.
     pub(crate) fn read_row(
         &self,
         row: u32,
@@ -105,7 +105,7 @@ impl Mailbox {
         };
         let header_len = self.format.read_known(&location, read_first, stamp, bytes)?;
         let header = bytes.get(from..header_len).unwrap_or_default();
-        // The place may hold another message since: then it is looked for.
+        // Another message may be there now: then it is looked for.
         if MessageKey(barid_message::header_key(header)) != self.snapshot.core(row)?.key {
             let path = self.path().to_owned();
             return Err(FormatError::MessageGone { path, offset }.into());
@@ -116,9 +116,8 @@ impl Mailbox {
         })
     }
 
-    /// Reads the messages of rows, of which the cores are given, each as [`Mailbox::read_row`]
-    /// reads it as [`ReadAs::Message`]; [`Mailbox::text`] tells them. Costs least where the rows
-    /// ascend.
+    /// Reads the messages of `rows`, whose cores are given, as [`Mailbox::read_row`] does with
+    /// [`ReadAs::Message`]; [`Mailbox::text`] returns their text. Costs least if the rows ascend.
     pub(crate) fn read_rows(
         &self,
         rows: &[(u32, Core)],
@@ -143,7 +142,7 @@ impl Mailbox {
         for (found, (_, core)) in read.iter_mut().zip(rows) {
             let (Ok(message), Place::Span { offset, .. }) = (&found, core.place) else { continue };
             let header = &bytes[message.range.start..message.range.start + message.header_len];
-            // The place may hold another message since: then it is looked for.
+            // Another message may be there now: then it is looked for.
             if MessageKey(barid_message::header_key(header)) != core.key {
                 let path = self.path().to_owned();
                 *found = Err(FormatError::MessageGone { path, offset });
@@ -152,7 +151,7 @@ impl Mailbox {
         Ok(read.into_iter().map(|found| found.map_err(Error::from)).collect())
     }
 
-    /// The text of a message that was read into `room`.
+    /// Returns the text of a message that was read into `room`.
     pub(crate) fn text<'r>(&self, message: &ReadMessage, room: &'r ReadRoom) -> Cow<'r, [u8]> {
         let text = &room.bytes[message.range.clone()];
         if !self.format.is_quoted(text) {

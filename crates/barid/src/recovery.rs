@@ -8,7 +8,7 @@ use crate::limits::PENDING_LOCK_TIMEOUT;
 use crate::opening::expect_writing;
 use crate::{Note, NoteKind, OpenOptions, Progress, Result, Work};
 
-/// What it takes to complete a change.
+/// The parts needed to complete a change.
 pub(crate) struct Recovery<'a> {
     pub(crate) format: &'a mut dyn barid_formats::Mailbox,
     pub(crate) pending: &'a mut Pending,
@@ -19,8 +19,8 @@ pub(crate) struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Completes what is unfinished where that is possible, and says so in the notes; returns what
-    /// is left unfinished. A few system calls where nothing is.
+    /// Completes an unfinished change if possible, and reports that in the notes; returns the
+    /// change if it stays unfinished. Costs a few system calls if there is none.
     pub(crate) fn at_opening(&mut self) -> Result<Option<Unfinished>> {
         let Some(found) = self.format.unfinished(Some(&self.options.state_dir))? else {
             return Ok(None);
@@ -42,8 +42,8 @@ impl Recovery<'_> {
         Ok(Some(found))
     }
 
-    /// Completes what is unfinished, under the lock of the pending changes: those that were written
-    /// are dropped before the journal goes.
+    /// Completes an unfinished change, under the lock of the pending changes: those that were
+    /// written are dropped before the journal is removed.
     pub(crate) fn complete(&mut self) -> Result<()> {
         let Self { pending, ledger, .. } = self;
         let held = pending.is_locked();
@@ -112,7 +112,7 @@ impl Recovery<'_> {
     }
 }
 
-/// The error that a change is unfinished.
+/// Returns the error that a change is unfinished.
 pub(crate) fn unfinished(format: &dyn barid_formats::Mailbox, found: Unfinished) -> FormatError {
     let path = format.path().to_owned();
     match found.journal {

@@ -1,4 +1,4 @@
-//! What is shown of a mailbox: what is in it, and what was accepted and is not written yet.
+//! The overlay of pending changes on a mailbox: changes accepted and not written yet.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable, ModSeq, Uid};
 use crate::Result;
 use crate::change::matching::{Match, find_all};
 
-/// The pending changes of flags as they are shown.
+/// The pending changes of flags as an overlay on the snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     changes: BTreeMap<Uid, Change>,
-    /// The keywords of the mailbox and those that are pending; `None` if nothing is.
+    /// The keywords of the mailbox and of the pending changes; `None` if nothing is pending.
     keywords: Option<KeywordTable>,
-    /// By how much the number of unseen messages differs.
+    /// Difference of the pending changes to the number of unseen messages.
     unseen: i64,
 }
 
@@ -29,7 +29,7 @@ struct Change {
 }
 
 impl Change {
-    /// The change that this and then `later` make.
+    /// Returns the change that this one and then `later` make.
     fn then(self, later: Self) -> Self {
         let bits = |set: FlagSet| set.bits();
         Self {
@@ -53,7 +53,7 @@ impl Change {
 }
 
 impl Shown {
-    /// Lays what is pending over what is known. Costs what is pending.
+    /// Overlays the pending changes on the snapshot. The cost depends only on their number.
     pub(crate) fn of(snapshot: &Snapshot, pending: &Pending) -> Result<Self> {
         let mut shown = Self::default();
         if pending.records().is_empty() {
@@ -83,7 +83,7 @@ impl Shown {
         Ok(shown)
     }
 
-    /// Flags, keywords and mod-sequence of a message.
+    /// Returns the flags, keywords and mod-sequence of a message.
     pub(crate) fn of_message(&self, core: &Core) -> (FlagSet, KeywordMask, ModSeq) {
         match self.changes.get(&core.uid) {
             Some(change) => {
@@ -94,18 +94,18 @@ impl Shown {
         }
     }
 
-    /// The keywords, those that are pending included.
+    /// Returns the keywords, including pending ones.
     pub(crate) fn keywords<'a>(&'a self, snapshot: &'a Snapshot) -> &'a KeywordTable {
         self.keywords.as_ref().unwrap_or(&snapshot.meta().keywords)
     }
 
-    /// How many messages are unseen where `unseen` are in the mailbox.
+    /// Returns the number of unseen messages if the mailbox has `unseen` without pending changes.
     pub(crate) fn unseen(&self, unseen: u32) -> u32 {
         u32::try_from(i64::from(unseen) + self.unseen).unwrap_or(0)
     }
 }
 
-/// A change by slots; a keyword that finds none is not shown.
+/// Converts a change to slots; a keyword without a free slot is not shown.
 fn masked(delta: &FlagDelta, table: &mut KeywordTable, modseq: ModSeq) -> Change {
     let mut add_keywords = KeywordMask::default();
     for keyword in &delta.add_keywords {

@@ -1,25 +1,25 @@
-//! What a mailbox is at a glance.
+//! The status and the notes of a mailbox.
 
 use barid_formats::Format;
 use barid_types::{ModSeq, Uid, UidValidity};
 
-/// What the cache had to do to answer.
+/// Work that the cache had to do to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheState {
     /// There is no cache on disk; everything was read.
     None,
-    /// There was none; it was made.
+    /// There was no cache; it was made.
     Populated,
-    /// The mailbox had changed; what was new was read.
+    /// The mailbox had changed; the new messages were read.
     Updated,
     /// The mailbox had not changed.
     Fresh,
 }
 
-/// What the cache did.
+/// Work of the cache at the last opening or refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// What it had to do.
+    /// Kind of work.
     pub state: CacheState,
     /// Messages whose bytes were read from the mailbox.
     pub messages_read: u64,
@@ -28,54 +28,55 @@ pub struct CacheStatus {
 /// The counts and numbers of a mailbox (RFC 9051 §6.3.11, STATUS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its format.
+    /// Format of the mailbox.
     pub format: Format,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u32,
-    /// How many with \Recent.
+    /// Number of messages with \Recent.
     pub recent: u32,
-    /// How many without \Seen.
+    /// Number of messages without \Seen.
     pub unseen: u32,
     /// The UIDVALIDITY.
     pub uidvalidity: UidValidity,
-    /// The lowest UID not given out.
+    /// The lowest UID not assigned yet.
     pub uidnext: Uid,
     /// The highest mod-sequence.
     pub highestmodseq: ModSeq,
     /// Bytes of the mailbox: the file, or the sum of the messages.
     pub size_bytes: u64,
-    /// Accepted changes not written to the mailbox yet.
+    /// Number of accepted changes not written to the mailbox yet.
     pub pending: u64,
-    /// What the cache did.
+    /// Work of the cache.
     pub cache: CacheStatus,
 }
 
-/// What a [`Note`] is about.
+/// Subject of a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
     /// The cache: it was discarded, or cannot be kept.
     Cache,
-    /// The cache: it was moved to the store that was asked for, as it should be.
+    /// The cache: it was moved to the requested store as expected, or stays where it is because
+    /// another process writes it.
     Converted,
-    /// The mailbox: something in it is not as it should be.
+    /// The mailbox: something in it is wrong.
     Mailbox,
-    /// Messages: another program is writing them, as it seems. They are not listed yet.
+    /// Messages: another program seems to be writing them. They are not listed yet.
     Arriving,
-    /// A message: it cannot be read now. It is listed with what is known of it, and every opening
-    /// tries it again.
+    /// A message: it cannot be read now. It is listed with the data known from before, and every
+    /// opening tries it again.
     Unreadable,
-    /// The state folder: UIDs cannot be made to last.
+    /// The state folder: UIDs may change because it cannot be written.
     State,
-    /// A change that was interrupted: it was completed, as it should be.
+    /// A change that was interrupted: it was completed, as expected.
     Recovered,
-    /// A change that was interrupted and was not completed, and why.
+    /// A change that was interrupted and was not completed, and the reason.
     Unfinished,
 }
 
 /// Something a user may want to know, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about.
+    /// Subject of the note.
     pub kind: NoteKind,
     /// The line.
     pub text: String,

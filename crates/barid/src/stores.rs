@@ -1,31 +1,31 @@
-//! What caches can be kept in: the native store, and key-value stores whose libraries are loaded
-//! when they are first used.
+//! The stores for caches: the native store, and key-value stores whose libraries are loaded when
+//! they are first used.
 
 use barid_cache::StoreKind;
 use barid_kv::registry::{self, StoreSurvey};
 
-/// A store, and whether it can be used on this machine.
+/// A store and its availability on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreInfo {
     /// Its name.
     pub name: &'static str,
-    /// The version of its library; or why it cannot be used here, and what to install.
+    /// The version of its library; or the reason why it cannot be used here, and what to install.
     pub version: std::result::Result<String, String>,
     /// The Debian package of its library; `None` if it needs none.
     pub package: Option<&'static str>,
     /// Its own compressions.
     pub builtin: &'static [&'static str],
-    /// What it does, in words, each a few.
+    /// Its properties, a few words each.
     pub traits: Vec<&'static str>,
 }
 
-/// The names of all stores, whether they can be used here or not; the default first.
+/// Returns the names of all stores, whether they can be used here or not; the default first.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let native = StoreKind::Native.name();
     std::iter::once(native).chain(registry::STORES.iter().map(|kv| kv.name()))
 }
 
-/// Looks for every store; loads the libraries of all that are here.
+/// Lists all stores; loads the libraries of those that are installed.
 pub fn list() -> Vec<StoreInfo> {
     let native = StoreInfo {
         name: StoreKind::Native.name(),

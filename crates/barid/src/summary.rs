@@ -1,4 +1,4 @@
-//! What a list shows of a message, without reading it.
+//! The data that a list shows of a message, without reading it.
 
 use barid_cache::{Core, Record};
 use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq, SentDate, Uid};
@@ -6,24 +6,24 @@ use barid_types::{Flag, FlagSet, InternalDate, KeywordMask, KeywordTable, ModSeq
 use crate::shown::Shown;
 use crate::{Mailbox, Result};
 
-/// What the cache holds of one message.
+/// The cached data of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// Its row; the sequence number less one.
+    /// Row of the message; its sequence number less one.
     pub row: u32,
-    /// Its UID.
+    /// UID of the message.
     pub uid: Uid,
-    /// When it last changed.
+    /// Mod-sequence of its last change.
     pub modseq: ModSeq,
-    /// When it arrived.
+    /// Date of arrival.
     pub internal_date: InternalDate,
-    /// When it was sent, if it says so in a way that can be understood.
+    /// Date of sending, if the message has one that can be parsed.
     pub sent_date: Option<SentDate>,
-    /// Its flags, with what is pending.
+    /// Flags, including pending changes.
     pub flags: FlagSet,
-    /// Its keywords, with what is pending.
+    /// Keywords, including pending changes.
     pub keywords: KeywordMask,
-    /// Bytes as stored.
+    /// Size in bytes as stored.
     pub size: u64,
     /// RFC822.SIZE, if known; see [`Mailbox::fill_rfc822_sizes`].
     pub rfc822_size: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// The names of its keywords, in the order of their slots.
+    /// Returns the names of its keywords, in the order of their slots.
     pub fn keyword_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.names.select(self.keywords).map(|keyword| keyword.as_str())
     }
@@ -63,7 +63,7 @@ impl<'a> Summary<'a> {
 }
 
 impl Mailbox {
-    /// Visits summaries of `rows` in the order given, until `visit` says `false`.
+    /// Visits summaries of `rows` in the order given, until `visit` returns `false`.
     ///
     /// Reads each block of the cache once where the rows allow it; no message is read.
     ///
@@ -81,8 +81,8 @@ impl Mailbox {
         self.done(result)
     }
 
-    /// The UIDs of the messages that have `flag`, with what is pending, ascending. Reads no header
-    /// texts.
+    /// Returns the UIDs of the messages that have `flag`, pending changes included, in ascending
+    /// order. Reads no header texts.
     ///
     /// # Errors
     /// A damaged cache.

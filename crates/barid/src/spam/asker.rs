@@ -1,4 +1,4 @@
-//! Asking the filter again and again, as a program does that stays.
+//! A long-lived handle for classifying one message after another.
 
 use barid_wordlist::{Class, Counts};
 
@@ -7,8 +7,8 @@ use super::worker::Pool;
 use super::{Became, Classified, Filter, Lesson, Source};
 use crate::Result;
 
-/// Asks the filter, by any number of threads at once, with handles of the word list that stay open
-/// and follow what others teach.
+/// Classifies messages from any number of threads at once, with handles of the word list that stay
+/// open and follow what others train.
 #[derive(Debug)]
 pub struct Asker<'a> {
     filter: &'a Filter,
@@ -16,17 +16,17 @@ pub struct Asker<'a> {
 }
 
 impl Filter {
-    /// Begins to ask. Reads nothing yet.
+    /// Creates an [`Asker`]. Reads nothing yet.
     pub fn asker(&self) -> Asker<'_> {
         Asker { filter: self, pool: Pool::new(self) }
     }
 }
 
 impl Asker<'_> {
-    /// Says what a message is, by what the word list knows now.
+    /// Classifies a message with the current word list.
     ///
     /// # Errors
-    /// What the word list says. The next question opens it anew.
+    /// Errors of the word list. The next call opens it anew.
     pub fn classify(&self, message: &[u8], explains: bool) -> Result<Classified> {
         self.pool.with_sound(|worker| {
             worker.maker.read(message);
@@ -38,7 +38,8 @@ impl Asker<'_> {
         })
     }
 
-    /// The counts of tokens as they are now, in their order, and the generation of the word list.
+    /// Returns the current counts of `tokens`, in the same order, and the generation of the word
+    /// list.
     ///
     /// # Errors
     /// As [`Asker::classify`].
@@ -52,12 +53,12 @@ impl Asker<'_> {
         })
     }
 
-    /// Teaches a message; with `registered` as [`super::Trainer::taking_registered`]. What the
-    /// processor works on is done by `in_turn`, which does what it is given once; waiting for
-    /// others who write is not. **Commit point:** durable when this returns.
+    /// Trains a message; with `registered` as [`super::Trainer::taking_registered`]. The work for
+    /// the processor runs inside `in_turn`, which must call its argument once; waiting for other
+    /// writers does not. **Commit point:** durable when this returns.
     ///
     /// # Errors
-    /// What the word list says.
+    /// Errors of the word list.
     pub fn teach(
         &self,
         message: &[u8],
@@ -67,7 +68,7 @@ impl Asker<'_> {
         if !self.pool.asks_one_by_one() {
             return self.teach_now(message, (lesson, registered), in_turn);
         }
-        // Who asks has a turn before waiting for others who ask; so must who teaches.
+        // `classify` takes a turn before it waits for other callers; training must do the same.
         let mut taught = None;
         let mut teach = || {
             taught = Some(self.teach_now(message, (lesson, registered), &|work| work()));
@@ -82,7 +83,7 @@ impl Asker<'_> {
         (lesson, registered): (Lesson, bool),
         in_turn: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<(Became, u64)> {
-        // The trainer closes the list, with which the locks of a file of bogofilter's end.
+        // The trainer closes the list, which releases all locks of a file of bogofilter's.
         let _asking = self.pool.asking();
         let mut found = None;
         let mut tell = |_, became| found = Some(became);
@@ -99,7 +100,7 @@ impl Asker<'_> {
 }
 
 impl Became {
-    /// The class that it names.
+    /// Returns the class that it names.
     pub fn class(&self) -> Option<Class> {
         match self {
             Self::Trained(class)

@@ -1,26 +1,26 @@
-//! The bytes that the filter sees of a message: the same whatever mailbox keeps it.
+//! The canonical bytes of a message for the filter: the same in every mailbox format.
 //!
-//! Without a From_ line, without the header fields that mailbox formats own, `Content-Length`
-//! and `X-Bogosity`, with LF for line ends, the header ended by a blank line and the last line
-//! ended. So a message has the same tokens and the same receipt wherever it is read, and taking a
-//! training back takes off exactly what it added.
+//! They have no From_ line, none of the header fields that mailbox formats own, no `Content-Length`
+//! and no `X-Bogosity`; lines end with LF, the header ends with a blank line and the last line is
+//! complete. So a message has the same tokens and the same receipt wherever it is read, and
+//! untraining removes exactly what training added.
 
 use barid_message::{fields, is_owned_field};
 use sha2::{Digest as _, Sha256};
 
-/// What fields begin with that tell a filter's verdict, as [`barid_bayes::Options`] has it.
+/// Prefix of the names of fields with a filter's verdict, as in [`barid_bayes::Options`].
 const VERDICT: &[u8] = b"X-Bogosity";
 
-/// The bytes that the filter sees of a message: without a From_ line, without the header fields
-/// that mailbox formats own, `Content-Length` and `X-Bogosity`, with LF for line ends, the header
-/// ended by a blank line and the last line ended.
+/// Returns the canonical bytes of a message for the filter: without a From_ line, without the
+/// header fields that mailbox formats own, `Content-Length` and `X-Bogosity`, with LF for line
+/// ends, the header ended by a blank line and the last line ended.
 pub fn canonical_text(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_canonical(message, &mut out);
     out
 }
 
-/// Writes that text in place of what `out` holds.
+/// Writes the canonical text into `out`, replacing its content.
 pub(super) fn write_canonical(message: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let message = without_from_line(message);
@@ -45,16 +45,16 @@ pub(super) fn write_canonical(message: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a field is no part of what was sent: one of a mailbox, or what a filter says of the
-/// message, of which no tokens are made either.
+/// Returns `true` for a field that was not sent with the message: one of a mailbox format, or a
+/// filter's verdict, of which no tokens are made either.
 fn is_left_out(name: &[u8]) -> bool {
     is_owned_field(name)
         || name.eq_ignore_ascii_case(b"content-length")
         || name.starts_with(VERDICT)
 }
 
-/// What a receipt of that text is kept by: the first half of its SHA-256, so that nobody can write
-/// a message that takes off what another has added.
+/// Returns the key of the receipt of a canonical text: the first half of its SHA-256, so that
+/// nobody can forge a message that untrains another.
 pub(super) fn content_of(canonical: &[u8]) -> u128 {
     let digest: [u8; 32] = Sha256::digest(canonical).into();
     digest[..16].iter().fold(0, |all, byte| all << 8 | u128::from(*byte))
@@ -68,7 +68,7 @@ fn without_from_line(message: &[u8]) -> &[u8] {
     &message[end..]
 }
 
-/// Appends a text with every CRLF made LF.
+/// Appends a text with every CRLF converted to LF.
 fn push_lf(text: &[u8], out: &mut Vec<u8>) {
     let mut from = 0;
     for at in memchr::memchr_iter(b'\r', text) {

@@ -1,4 +1,4 @@
-//! Asking what messages are.
+//! Classifying messages.
 
 use barid_bayes::{Counts, Evidence, Parameters, Score, Status};
 use barid_wordlist::keys;
@@ -9,57 +9,57 @@ use super::{AnyList, Filter};
 use crate::convert::reading::Outcome;
 use crate::{Result, Work};
 
-/// What the filter says of a message.
+/// Verdict of the filter on a message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Classified {
-    /// How likely it is spam, from 0 to 1.
+    /// Probability that the message is spam, from 0 to 1.
     pub spamicity: f64,
-    /// What that means.
+    /// Class that the score means: spam, ham or unsure.
     pub status: Status,
-    /// How many tokens counted; `None` of a score that was kept.
+    /// Number of tokens used; `None` for a stored score.
     pub used: Option<usize>,
-    /// The generation of the word list that was asked.
+    /// Generation of the word list used.
     pub generation: u64,
-    /// Whether the score was kept from another time.
+    /// `true` if the score was stored earlier and not computed now.
     pub is_kept: bool,
-    /// What decided, if that was asked for.
+    /// Explanation of the score, if requested.
     pub explained: Option<Explained>,
 }
 
-/// Why a message has its score.
+/// Explanation of a score.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Explained {
-    /// How many messages were trained.
+    /// Number of messages trained.
     pub totals: Counts,
-    /// The tokens that counted, those that speak for ham first.
+    /// The tokens used, those that indicate ham first.
     pub tokens: Vec<ExplainedToken>,
 }
 
-/// A token that counted.
+/// A token used for a score.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ExplainedToken {
     /// The token.
     pub token: Vec<u8>,
-    /// How many messages it was trained with.
+    /// Number of messages with it that were trained.
     pub counts: Counts,
-    /// How likely a message that holds it is spam.
+    /// Probability that a message with it is spam.
     pub probability: f64,
 }
 
-/// Told what each message is, in order; `Ok(None)` of one that is not there any more.
+/// Called for each message, in order; `Ok(None)` for a message that no longer exists.
 pub type TellClassified<'a> = dyn FnMut(At, Result<Option<Classified>>) -> Result<()> + 'a;
 
-/// How messages are scored with the word list as it is now.
+/// The rules for scoring messages with the word list as it is now.
 pub(super) struct Rules {
     pub(super) parameters: Parameters,
     explains: bool,
 }
 
 impl Rules {
-    /// The parameters, with what the list holds.
+    /// Reads from the list the parameters that are not set.
     pub(super) fn new(filter: &Filter, list: &mut AnyList, explains: bool) -> Result<Self> {
         let robx = list.entry(keys::ROBX)?.map(|entry| f64::from(entry.spam) / 1e6);
         Ok(Self { parameters: filter.options.parameters.filled_in(robx), explains })
@@ -67,10 +67,11 @@ impl Rules {
 }
 
 impl Filter {
-    /// Says what messages are, all of them read.
+    /// Classifies messages, reading all of them.
     ///
     /// # Errors
-    /// What the word list, the mailbox and `tell` say; that a message cannot be read is told.
+    /// Errors of the word list, the mailbox and `tell`; a message that cannot be read is passed to
+    /// `tell` instead.
     pub fn classify(
         &self,
         source: Source<'_>,
@@ -110,10 +111,10 @@ impl Filter {
         })
     }
 
-    /// Says what one message is.
+    /// Classifies one message.
     ///
     /// # Errors
-    /// What the word list says.
+    /// Errors of the word list.
     pub fn classify_message(&self, message: &[u8], explains: bool) -> Result<Classified> {
         let mut found = None;
         self.classify(Source::Messages(&[message]), explains, &mut |_, classified| {

@@ -1,10 +1,10 @@
-//! Tokens to numbers: the first is 0, and each new one the next.
+//! Interning tokens: the first gets number 0, and each new one the next.
 
 use std::hint::black_box;
 
 use barid_bayes::token_start;
 
-/// Distinct tokens, one behind the other in one buffer, and a table that finds them.
+/// Distinct tokens, one after another in one buffer, and a hash table of them.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Interner {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: usize,
-    /// The first bytes, which are all of most tokens.
+    /// The first bytes, which are the whole of most tokens.
     start_bytes: u64,
     len: u16,
     hash: u32,
@@ -26,8 +26,8 @@ struct Entry {
 const TABLE_LEN_MIN: usize = 4096;
 
 impl Interner {
-    /// Reads what finding tokens of these hashes will read, and what `more` reads of their numbers:
-    /// many wait for the memory together, where they would wait in turn.
+    /// Reads the memory that lookups of these hashes will read, and what `more` reads for their
+    /// numbers: many cache misses overlap that would otherwise be waited for in turn.
     pub(super) fn touch(&self, hashes: impl Iterator<Item = u32>, more: impl Fn(usize) -> u32) {
         let mask = self.table.len().wrapping_sub(1);
         let touched = hashes.filter_map(|hash| {
@@ -37,8 +37,8 @@ impl Interner {
         black_box(touched.fold(0, |all, word| all ^ word));
     }
 
-    /// The number of a token, which is the count of those before if it is new. Of each token the
-    /// hash must be the same always.
+    /// Returns the number of a token; a new token gets the number of tokens before it. A token must
+    /// always come with the same hash.
     pub(super) fn place(&mut self, hash: u32, token: &[u8]) -> usize {
         if 2 * self.entries.len() >= self.table.len() {
             self.grow();
@@ -64,17 +64,17 @@ impl Interner {
         self.entries.len() - 1
     }
 
-    /// How many there are.
+    /// Returns the number of tokens.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Their bytes.
+    /// Returns the bytes of all tokens.
     pub(super) fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All tokens, in the order of their numbers.
+    /// Returns all tokens, in the order of their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.entries.iter().map(|entry| self.token(*entry))
     }

@@ -1,8 +1,8 @@
-//! The spam filter: teaching it messages, and asking it what others are.
+//! The spam filter: training it with messages, and classifying others.
 //!
-//! Messages are read and taken apart by as many threads as there are cores, and taken in order.
-//! What is taught is summed up and written together with a receipt for every message, so that no
-//! message counts twice and a training is taken back exactly (`docs/design/spam.md`).
+//! As many threads as there are cores read and tokenize messages; results come in order. The counts
+//! of a training are summed up and written together with a receipt for every message, so that no
+//! message counts twice and a training is reverted exactly (`docs/design/spam.md`).
 
 mod asker;
 mod canonical;
@@ -42,20 +42,20 @@ pub use self::tune::{Errors, Point, Samples, Taken, TellTaken, Trialed, TuneOpti
 
 use crate::{Error, Progress, ProgressFn, Result, Unit, Work};
 
-/// How the filter works.
+/// Options of the filter.
 #[derive(Clone)]
 pub struct SpamOptions {
-    /// Whose tokens are made of messages.
+    /// Profile for making tokens of messages.
     pub profile: Profile,
-    /// How they are scored; a `robx` of 0 stands for what the word list holds.
+    /// Parameters of scoring; a `robx` of 0 stands for the word list's.
     pub parameters: Parameters,
-    /// The date of what is taught, YYYYMMDD; today, if missing.
+    /// Date of trainings, YYYYMMDD; today if `None`.
     pub date: Option<u32>,
-    /// How many threads may work on files and messages in memory; 0 for as many as there are cores.
+    /// Number of threads for files and messages in memory; 0 for one per core.
     pub threads: usize,
-    /// Once true, long work ends after its current step.
+    /// Once `true`, long work ends after its current step.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told how far long work is.
+    /// Called with the progress of long work.
     pub progress: Option<ProgressFn>,
 }
 
@@ -66,7 +66,7 @@ impl Default for SpamOptions {
 }
 
 impl SpamOptions {
-    /// The default of a profile: its tokens, scored by its parameters.
+    /// Creates the default options of a profile: its tokens, scored by its parameters.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -90,7 +90,7 @@ impl fmt::Debug for SpamOptions {
     }
 }
 
-/// A spam filter with one word list, which need not be there yet.
+/// A spam filter with one word list, which need not exist yet.
 #[derive(Clone, Debug)]
 pub struct Filter {
     vfs: Arc<dyn Vfs>,
@@ -99,43 +99,42 @@ pub struct Filter {
     damage: Arc<Damages>,
 }
 
-/// What its handles have found damaged.
+/// Damage found by the handles of a filter.
 #[derive(Debug, Default)]
 struct Damages {
     all: Mutex<Vec<Damage>>,
     count: AtomicUsize,
 }
 
-/// A word list that can be handed from thread to thread.
+/// A word list that can be passed from thread to thread.
 pub type AnyList = Box<dyn WordList + Send>;
 
-/// What [`barid_wordlist::keys::ENCODING`] says of tokens in UTF-8.
+/// Value of [`barid_wordlist::keys::ENCODING`] for tokens in UTF-8.
 const UTF8: u32 = 2;
 
 impl Filter {
-    /// A filter with the word list at `path`. Reads nothing.
+    /// Creates a filter with the word list at `path`. Reads nothing.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf, options: SpamOptions) -> Self {
         Self { vfs, path, options, damage: Arc::default() }
     }
 
-    /// Where the word list is if nothing else is said: in the folder of the state, which must
-    /// survive.
+    /// Returns the default path of the word list: in the state folder, which must survive.
     pub fn default_path(state_dir: &Path) -> PathBuf {
         state_dir.join("spam").join("wordlist")
     }
 
-    /// Where its word list is.
+    /// Returns the path of the word list.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it works.
+    /// Returns the options.
     pub fn options(&self) -> &SpamOptions {
         &self.options
     }
 
-    /// Opens the word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB
-    /// and Tokyo Cabinet builds), which keeps no receipts.
+    /// Opens the word list: barid's own, or a file of bogofilter's in its place (its Berkeley DB,
+    /// Tokyo Cabinet and SQLite builds), which keeps no receipts.
     ///
     /// # Errors
     /// As [`dropin::open_list`].
@@ -145,7 +144,7 @@ impl Filter {
         Ok(list)
     }
 
-    /// Takes in what a handle of the word list has found damaged, or healed.
+    /// Records the damage that a handle of the word list has found or healed.
     pub fn look_for_damage(&self, list: &dyn WordList) {
         if list.damage().is_empty() && list.healed().is_empty() {
             return;
@@ -159,8 +158,8 @@ impl Filter {
         self.damage.count.store(all.len(), Ordering::Release);
     }
 
-    /// What was found damaged so far by all that was done with this filter and its clones, each
-    /// once, behind those `known` before. What could be read was used, and is kept.
+    /// Returns the damage found so far through this filter and its clones, each item once, without
+    /// the first `known` items. Everything readable was used, and is kept.
     pub fn damage(&self, known: usize) -> Vec<Damage> {
         if self.damage.count.load(Ordering::Acquire) <= known {
             return Vec::new();
@@ -169,11 +168,11 @@ impl Filter {
         all.get(known..).unwrap_or_default().to_vec()
     }
 
-    /// Opens the word list, which is made with its folder if there is none; for a dump to be loaded
-    /// without any keys.
+    /// Opens the word list, and creates it with its folder if it does not exist; with `for_dump`,
+    /// without any keys, so that a dump can be loaded.
     ///
     /// # Errors
-    /// As [`Filter::open_list`]; what the file system says.
+    /// As [`Filter::open_list`]; errors of the file system.
     pub fn open_or_create_list(&self, for_dump: bool) -> Result<AnyList> {
         match self.open_list() {
             Err(Error::WordList(barid_wordlist::Error::NotFound { .. })) => {}
@@ -189,7 +188,7 @@ impl Filter {
         Ok(Box::new(list))
     }
 
-    /// The date of what is taught now, YYYYMMDD.
+    /// Returns the date of a training now, YYYYMMDD.
     pub fn date(&self) -> u32 {
         self.options.date.unwrap_or_else(|| today(&*self.vfs))
     }
@@ -207,7 +206,7 @@ impl Filter {
     }
 }
 
-/// The day of today where this machine is, YYYYMMDD.
+/// Returns the date of today in the time zone of this machine, YYYYMMDD.
 pub fn today(vfs: &dyn Vfs) -> u32 {
     let seconds = vfs.now().unix_seconds();
     let zone = i64::from(local_zone_minutes(vfs, seconds)) * 60;

@@ -1,6 +1,6 @@
-//! Moving spam out of a mailbox so that nothing can be lost.
+//! Moving spam out of a mailbox without the risk of loss.
 //!
-//! A message is expunged only after its copy is durable. If that is interrupted in between, the
+//! A message is expunged only after its copy is durable. If the move is interrupted in between, the
 //! next call finds the copy by its message id, compares the texts, and makes no second one.
 
 use std::collections::{HashMap, HashSet};
@@ -18,28 +18,28 @@ use crate::convert::reading::Outcome;
 use crate::convert::{ConvertOptions, Converted, copy};
 use crate::{ChangeOptions, ChangeRequest, Changed, Error, Mailbox, ReadAs, Result, is_too_large};
 
-/// What became of the spam of a mailbox.
+/// Result of moving the spam of a mailbox.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct MovedSpam {
-    /// How many scores came from where.
+    /// Numbers of scores by origin.
     pub scored: Scored,
-    /// Messages that are spam.
+    /// Number of spam messages.
     pub spam: u64,
-    /// Those of them that stay, since they were trained as ham.
+    /// Number of spam messages that stay, since they were trained as ham.
     pub trusted: u64,
-    /// Those of them that were in the folder already, from a call that was interrupted.
+    /// Number of spam messages that were in the target already, from an interrupted call.
     pub found: u64,
-    /// What was copied; `None` if nothing was to be.
+    /// Result of the copy; `None` if there was nothing to copy.
     pub copied: Option<Converted>,
-    /// What was expunged; `None` if nothing was to be.
+    /// Result of the expunge; `None` if there was nothing to expunge.
     pub changed: Option<Changed>,
 }
 
 impl Filter {
-    /// Classifies a mailbox, copies its spam to another, and expunges what was copied. With
-    /// [`ChangeOptions::dry_run`] it is only classified. **Commit points:** as
-    /// [`copy`], then as [`Mailbox::change`].
+    /// Classifies a mailbox, copies its spam to another, and expunges the copied messages. With
+    /// [`ChangeOptions::dry_run`] it only classifies. **Commit points:** as [`copy`], then as
+    /// [`Mailbox::change`].
     ///
     /// # Errors
     /// As those, and as [`Filter::classify_mailbox`].
@@ -89,7 +89,7 @@ impl Filter {
         Ok(moved)
     }
 
-    /// Those messages that were not trained as ham, and what tells their texts apart.
+    /// Returns the messages that were not trained as ham, with the keys of their texts.
     fn untrusted(&self, mailbox: &mut Mailbox, uids: &[Uid]) -> Result<Vec<(Uid, u128)>> {
         let pool = Pool::new(self);
         let make = |message: &[u8]| {
@@ -118,7 +118,7 @@ impl Filter {
     }
 }
 
-/// Which of these messages are in the other mailbox, found by their message ids.
+/// Returns those of the messages that are in the other mailbox, found by their message ids.
 fn already_there(
     source: &Mailbox,
     target: &mut Mailbox,
@@ -150,7 +150,7 @@ fn already_there(
         match target.read(uid, ReadAs::Message) {
             Ok(message) => drop(there.insert(content_of(&canonical_text(&message.bytes)))),
             Err(Error::NoSuchMessage { .. }) => {}
-            // No message that large is classified, nor moved.
+            // A message of that size is neither classified nor moved.
             Err(error) if is_too_large(&error) => {}
             Err(error) => return Err(error),
         }

@@ -1,5 +1,5 @@
-//! Parameters that were chosen, kept beside the word list as `PATH.parameters`: lines of
-//! bogofilter's configuration, and the profile that they were chosen for.
+//! Chosen parameters, stored beside the word list as `PATH.parameters`: lines of bogofilter's
+//! configuration, and the profile that they were chosen for.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ use crate::{Error, Result};
 pub struct SavedParameters {
     /// The profile.
     pub profile: Profile,
-    /// The parameters; those that the file does not name are the default.
+    /// The parameters; those missing from the file have their defaults.
     pub parameters: Parameters,
 }
 
-/// Names of profiles. Files from before the second version of the tokens say `modern`.
+/// Names of profiles. Files from before the second version of the tokens have `modern`.
 const PROFILES: [(&str, Profile); 3] = [
     ("bogofilter", Profile::Bogofilter),
     ("modern", Profile::Modern1),
@@ -28,17 +28,17 @@ const PROFILES: [(&str, Profile); 3] = [
 ];
 
 impl Filter {
-    /// Where parameters are kept.
+    /// Returns the path of the file of parameters.
     pub fn parameters_path(&self) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
         path.push(".parameters");
         path.into()
     }
 
-    /// The parameters that were chosen for the word list, if any were saved.
+    /// Loads the parameters that were chosen for the word list, if any were saved.
     ///
     /// # Errors
-    /// [`Error::Parameters`]; what the file system says.
+    /// [`Error::Parameters`]; errors of the file system.
     pub fn saved_parameters(&self) -> Result<Option<SavedParameters>> {
         let path = self.parameters_path();
         let bytes = match self.vfs.read(&path, SPAM_PARAMETERS_LEN_MAX) {
@@ -49,11 +49,11 @@ impl Filter {
         parsed.map(Some).map_err(|(line, problem)| Error::Parameters { path, line, problem })
     }
 
-    /// Saves parameters for the filter's profile. Durable when this returns; after a crash there
-    /// are the old ones or the new ones.
+    /// Saves parameters for the filter's profile. Durable when this returns; after a crash the file
+    /// has the old or the new ones.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn save_parameters(&self, parameters: &Parameters) -> Result<PathBuf> {
         let path = self.parameters_path();
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -73,8 +73,8 @@ fn write(profile: Profile, parameters: &Parameters) -> String {
     format!("# Lines but `profile` are of bogofilter.cf, too.\nprofile={name}\n{lines}")
 }
 
-/// Parameters as lines of bogofilter's configuration, for bogofilter itself and for the drop-in.
-/// Those of other words than [`Profile::Bogofilter`] makes are of no use there.
+/// Formats parameters as lines of bogofilter's configuration, for bogofilter itself and for the
+/// drop-in. Parameters for other words than those of [`Profile::Bogofilter`] are of no use there.
 pub fn bogofilter_config(parameters: &Parameters) -> String {
     let Parameters { robx, robs, min_dev, spam_cutoff, ham_cutoff, sp_esf, ns_esf, .. } =
         *parameters;
@@ -88,7 +88,7 @@ pub fn bogofilter_config(parameters: &Parameters) -> String {
     )
 }
 
-/// Returns the profile that the lines name, which the defaults of all others depend on.
+/// Returns the profile that the lines name; the defaults of all other parameters depend on it.
 fn profile_in(text: &str) -> std::result::Result<Profile, (usize, &'static str)> {
     let named = text.lines().zip(1..).filter_map(|(line, number)| {
         let (key, value) = line.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Reading ahead: while one message is judged, threads make the words of those that follow.
+//! Reading ahead: while one message is judged, threads make the words of the following ones.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -12,17 +12,17 @@ use crate::limits::{
     DROPIN_AHEAD_LEN, DROPIN_AHEAD_MESSAGES, SPAM_BUFFER_KEPT_LEN, SPAM_THREADS_MAX,
 };
 
-/// A message whose words are made.
+/// A message with its words.
 #[derive(Debug, Default)]
 pub struct ReadMessage {
-    /// Its bytes.
+    /// Bytes of the message.
     pub bytes: Vec<u8>,
-    /// The file that it is from, where that is told.
+    /// Name of the file that it is from, if it is to be reported.
     pub name: Option<Vec<u8>>,
     pub(super) words: Words,
 }
 
-/// The words of a message, and what it says of itself.
+/// The words and facts of a message.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) distinct: Distinct,
@@ -30,17 +30,17 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Takes those of a message in place of what was there.
+    /// Replaces the content with the words of a message.
     pub(super) fn read(&mut self, tokenizer: &mut Tokenizer, message: &[u8]) {
         self.distinct.read(tokenizer, message);
         self.facts.clone_from(tokenizer.facts());
     }
 }
 
-/// Messages in their order, with words that are made by as many threads as there are processors.
+/// Messages in order, with words that are made by as many threads as there are processors.
 ///
-/// What is ahead is bounded. A reader that waits for more holds up nothing: what was read before
-/// comes out.
+/// The amount read ahead is bounded. A reader that waits for more input delays nothing: messages
+/// read before come out.
 #[derive(Debug)]
 pub struct Ahead<R> {
     shared: Arc<Shared>,
@@ -51,16 +51,16 @@ pub struct Ahead<R> {
     wanted: Wanted,
 }
 
-/// As long as it is there, messages are wanted.
+/// Marks messages as wanted until it is dropped.
 #[derive(Debug)]
 struct Wanted(Arc<Shared>);
 
-/// What the threads share.
+/// State shared by the threads.
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
     taken: Condvar,
-    /// Messages whose buffers may be used again.
+    /// Messages whose buffers can be reused.
     free: Mutex<Vec<ReadMessage>>,
 }
 
@@ -68,7 +68,7 @@ struct Shared {
 struct Waiting {
     /// Bytes of messages that were read and not yet taken.
     len: usize,
-    /// Whether nobody wants any more.
+    /// `true` once no more messages are wanted.
     is_over: bool,
 }
 
@@ -79,7 +79,7 @@ impl Drop for Wanted {
     }
 }
 
-/// Where a reader puts what it reads.
+/// Destination for the messages of a reader.
 #[derive(Debug)]
 pub struct Reading {
     shared: Arc<Shared>,
@@ -88,12 +88,12 @@ pub struct Reading {
 }
 
 impl<R: Send + 'static> Ahead<R> {
-    /// Begins to read: `read` is called in a thread of its own, and what it gives back comes at the
-    /// end. `options` say how words are made ([`super::Judge::token_options`]), `sorts` whether
-    /// they are to be in the order in which they are scored.
+    /// Starts reading: `read` runs in a thread of its own, and [`Ahead::finish`] returns its
+    /// result. `options` define how words are made ([`super::Judge::token_options`]); with `sorts`,
+    /// words are sorted in the order in which they are scored.
     ///
     /// # Errors
-    /// Where there can be no threads.
+    /// Threads cannot be created.
     pub fn start(
         options: &Options,
         sorts: bool,
@@ -114,7 +114,7 @@ impl<R: Send + 'static> Ahead<R> {
                     if sorts {
                         message.words.distinct.sort();
                     }
-                    // Nobody may want it any more.
+                    // The message may not be wanted any more.
                     if to_taker.send(message).is_err() {
                         return;
                     }
@@ -127,7 +127,7 @@ impl<R: Send + 'static> Ahead<R> {
         Ok(Self { shared, made, makers, reader, next: 0, wanted })
     }
 
-    /// The next message, once its words are made; `None` after the last.
+    /// Returns the next message, once its words are made; `None` after the last.
     pub fn take(&mut self) -> Option<ReadMessage> {
         let message = self.made[self.next % self.made.len()].recv().ok()?;
         self.next += 1;
@@ -136,14 +136,14 @@ impl<R: Send + 'static> Ahead<R> {
         Some(message)
     }
 
-    /// Gives a message back, so that its buffers are used again.
+    /// Returns a message for reuse of its buffers.
     pub fn give_back(&self, mut message: ReadMessage) {
         message.bytes.clear();
         message.bytes.shrink_to(SPAM_BUFFER_KEPT_LEN);
         self.shared.free().push(message);
     }
 
-    /// What the reader gave back, after the last message.
+    /// Returns the result of the reader, after the last message.
     pub fn finish(self) -> R {
         // A thread that has panicked leaves the reader with messages that nobody takes.
         drop((self.wanted, self.made));
@@ -156,7 +156,7 @@ impl<R: Send + 'static> Ahead<R> {
 }
 
 impl Reading {
-    /// Hands a message on; whether more are wanted. Waits while enough are ahead.
+    /// Passes a message on. Returns `true` if more are wanted. Waits while enough are ahead.
     pub fn put(&mut self, bytes: &[u8], name: Option<&[u8]>) -> bool {
         let mut message = self.shared.free().pop().unwrap_or_default();
         message.bytes.clear();
@@ -168,7 +168,7 @@ impl Reading {
         }
         waiting.len += bytes.len();
         drop(waiting);
-        // A thread that is gone has panicked, which is passed on when all is joined.
+        // A thread that is gone has panicked; the panic is resumed when all threads are joined.
         let is_sent = self.makers[self.next % self.makers.len()].send(message).is_ok();
         self.next += 1;
         is_sent

@@ -1,42 +1,42 @@
-//! What can go wrong.
+//! Errors of the drop-in.
 
 use std::path::PathBuf;
 
 /// The result of this module.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a message is not judged or registered. bogofilter ends with 3 then.
+/// The reason why a message is not judged or registered. bogofilter then exits with 3.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The word list.
+    /// An error of the word list.
     #[error(transparent)]
     List(#[from] barid_wordlist::Error),
-    /// A list that is to be read is not there.
+    /// A list to be read is missing.
     #[error("Can't open file '{}' in directory '{}'", name(path), folder(path))]
     NoList {
-        /// Where.
+        /// Path of the list.
         path: PathBuf,
     },
-    /// A letter behind `%` in a format that means nothing.
+    /// A letter after `%` in a format that is not a directive.
     #[error("unknown header format directive: '{}'", char::from(*.0))]
     Directive(u8),
-    /// Lists of different encodings, or another than was asked for.
+    /// Lists of different encodings, or of another encoding than requested.
     #[error("Can't mix database encodings, i.e. utf-8 and any other.")]
     Encodings,
-    /// No probability.
+    /// A `robx` that is not a probability.
     #[error("Invalid robx value ({0:.6}).  Must be between 0.0 and 1.0")]
     Robx(f64),
-    /// Only lists whose words do not count.
+    /// All lists are ignored ones, whose words do not count.
     #[error("Can't find default wordlist.")]
     NoDefaultList,
-    /// Reading messages.
+    /// An error reading messages.
     #[error("{0}")]
     Input(std::io::Error),
     /// A message that is too large.
     #[error("a message of more than {len_max} bytes")]
     TooLarge {
-        /// The most.
+        /// Maximum length in bytes.
         len_max: usize,
     },
 }

@@ -1,6 +1,6 @@
 //! The formats of header lines, terse lines and log lines.
 //!
-//! What bogofilter reads of a directive: digits but 0 and `-` count for nothing, so there are no
+//! As in bogofilter, digits other than 0 and `-` in a directive have no effect, so there are no
 //! widths.
 
 use barid_bayes::{Facts, Status};
@@ -10,14 +10,14 @@ use super::printf::{self, Spec};
 use super::settings::index_of;
 use super::{Error, Result, Settings};
 
-/// The version of bogofilter whose answers these are.
+/// Version of bogofilter that is imitated.
 const VERSION: &[u8] = b"1.2.5";
-/// What stands for what a message does not say.
+/// Text for a fact that a message does not have.
 const UNKNOWN: &[u8] = b"UNKNOWN";
-/// Bytes of a number that bogofilter's buffer holds.
+/// Bytes of a number that fit into bogofilter's buffer.
 const NUMBER_LEN_MAX: usize = 19;
 
-/// What can be said.
+/// The values that directives can print.
 pub(super) struct Saying<'a> {
     pub(super) settings: &'a Settings,
     pub(super) facts: &'a Facts,
@@ -31,7 +31,7 @@ pub(super) struct Saying<'a> {
     pub(super) now: i64,
 }
 
-/// A directive as far as it was read.
+/// The flags and precision of a directive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Directive {
     zeros: bool,
@@ -40,7 +40,7 @@ struct Directive {
 }
 
 impl Saying<'_> {
-    /// Writes what a format asks for.
+    /// Writes the result of a format.
     pub(super) fn write(&self, format: &[u8], to: &mut Vec<u8>) -> Result<()> {
         let mut rest = format;
         let mut spamicity = self.spamicity;
@@ -81,8 +81,8 @@ impl Saying<'_> {
         (directive, at)
     }
 
-    /// Writes what a letter stands for. `%d` of spam changes what later directives say, as it does
-    /// in bogofilter.
+    /// Writes the value of a directive letter. `%d` for spam changes the value of later directives,
+    /// as in bogofilter.
     fn one(
         &self,
         letter: u8,
@@ -142,7 +142,7 @@ fn float(value: f64, directive: Directive, letter: u8, precision: usize, to: &mu
     to.truncate(start + NUMBER_LEN_MAX);
 }
 
-/// Writes a time as ISO 8601 has it, in UTC.
+/// Writes a time in ISO 8601 format, in UTC.
 fn write_time(unix_seconds: i64, to: &mut Vec<u8>) {
     let (days, seconds) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
     let date = date_of(u32::try_from(days).unwrap_or(0));

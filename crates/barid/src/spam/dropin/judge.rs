@@ -1,4 +1,4 @@
-//! What a message is, and how that is said.
+//! Judging a message and formatting the verdict.
 
 use std::sync::Arc;
 
@@ -14,44 +14,44 @@ use super::pass::pass;
 use super::{Error, Lists, Result, Settings};
 use crate::spam::worker::{held, held_hashed};
 
-/// Judges messages, one after the other, with word lists that stay open. Several judges may use
-/// one list at once, each with a handle of its own; bogofilter's own files only in turn, as a
-/// process that closes such a file gives back all its locks of it.
+/// Judges messages, one after another, with word lists that stay open. Several judges may use one
+/// list at once, each with its own handle; for bogofilter's own files they must take turns, because
+/// a process that closes such a file releases all its locks on it.
 #[derive(Debug)]
 pub struct Judge {
     vfs: Arc<dyn Vfs>,
     settings: Settings,
-    /// What was asked for, whatever lists say.
+    /// The requested parameters, regardless of the lists.
     asked: Parameters,
     lists: Lists,
     tokenizer: Tokenizer,
     words: Words,
     scorer: Scorer,
     evidence: Vec<Evidence>,
-    /// Whether lists have said what they say of themselves.
+    /// `true` once the lists' own values (encoding, robx, version) were applied.
     is_settled: bool,
 }
 
-/// What a message was found to be.
+/// Verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Its score, and what that means.
+    /// Score and its class.
     pub score: Score,
-    /// How many distinct words it has.
+    /// Number of distinct words.
     pub words: usize,
     /// Its number among the messages of a run, for `%m`.
     pub number: u32,
-    /// What it was registered as, for `%r`.
+    /// Letters of its registration, for `%r`.
     pub(super) run: &'static str,
 }
 
 impl Verdict {
-    /// What it is.
+    /// Returns the class.
     pub fn status(&self) -> Status {
         self.score.status
     }
 
-    /// The exit code of a program that says so: 0 spam, 1 ham, 2 unsure.
+    /// Returns the exit code of a program for this verdict: 0 spam, 1 ham, 2 unsure.
     pub fn exit_code(&self) -> u8 {
         match self.score.status {
             Status::Spam => 0,
@@ -62,7 +62,7 @@ impl Verdict {
 }
 
 impl Judge {
-    /// A judge with these settings and word lists.
+    /// Creates a judge with these settings and word lists.
     ///
     /// # Errors
     /// [`Error::Robx`]; as [`Lists::ask`].
@@ -87,7 +87,7 @@ impl Judge {
         Ok(judge)
     }
 
-    /// Fills in what follows from what lists say of themselves; whether words are made otherwise
+    /// Applies the lists' own values to the settings. Returns `true` if words are made differently
     /// from now on.
     fn settle(&mut self) -> Result<bool> {
         let settings = &mut self.settings;
@@ -113,12 +113,12 @@ impl Judge {
         Ok(!is_same)
     }
 
-    /// Its settings, what is not set filled in.
+    /// Returns the settings, with unset values filled in.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How it makes words of messages.
+    /// Returns the options for making words of messages.
     ///
     /// # Errors
     /// As [`Judge::new`].
@@ -130,12 +130,12 @@ impl Judge {
         Ok(self.tokenizer.options())
     }
 
-    /// Its word lists.
+    /// Returns the word lists.
     pub fn lists(&mut self) -> &mut Lists {
         &mut self.lists
     }
 
-    /// Takes in what others have taught since the lists were opened or last refreshed.
+    /// Loads what others have trained since the lists were opened or last refreshed.
     ///
     /// # Errors
     /// [`Error::List`].
@@ -146,7 +146,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Judges a message, which is taken as it comes: with a From_ line, with LF or CRLF.
+    /// Judges a message as it arrives: with a From_ line, with LF or CRLF.
     ///
     /// # Errors
     /// [`Error::List`].
@@ -155,27 +155,28 @@ impl Judge {
         self.score(message, 1)
     }
 
-    /// Takes a message in place of the one before.
+    /// Reads a message in place of the one before.
     pub(super) fn read(&mut self, message: &[u8]) {
         self.words.read(&mut self.tokenizer, message);
     }
 
-    /// Takes a message whose words are made in place of the one before; `words` gets those.
+    /// Takes the words of a message in place of the one before; `words` receives the previous
+    /// words.
     pub(super) fn take(&mut self, words: &mut Words) {
         std::mem::swap(&mut self.words, words);
     }
 
-    /// The words of the message, in byte order once it was scored.
+    /// Returns the words of the message, in byte order once it was scored.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> + Clone {
         held(&self.words.distinct)
     }
 
-    /// The same with their hashes.
+    /// Returns the words with their hashes.
     pub(super) fn hashed_words(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         held_hashed(&self.words.distinct)
     }
 
-    /// How many they are.
+    /// Returns the number of words.
     pub(super) fn words_len(&self) -> usize {
         self.words.distinct.len()
     }
@@ -198,12 +199,12 @@ impl Judge {
         self.lists.look_up(&words, &mut self.evidence)
     }
 
-    /// What the message says of itself.
+    /// Returns the facts that the message states about itself.
     pub(super) fn facts(&self) -> &Facts {
         &self.words.facts
     }
 
-    /// What is said of a message before it was judged.
+    /// Returns the verdict that is reported for a message before it was judged.
     pub(super) fn unjudged(&self) -> Verdict {
         let parameters = &self.settings.parameters;
         let (spamicity, min_dev) = (0.0, parameters.min_dev);
@@ -212,14 +213,14 @@ impl Judge {
         Verdict { score, words: 0, number: 0, run: "" }
     }
 
-    /// What each word of the message had to do with its score.
+    /// Explains the contribution of each word of the message to its score.
     pub fn explain(&mut self) -> Explanation<'_> {
         let words = held(&self.words.distinct).zip(self.evidence.iter().copied());
         self.scorer.explain(&self.settings.parameters, words)
     }
 
-    /// Writes the line that tells the verdict on the message judged last, without a line end: the
-    /// header line, or with [`Settings::is_terse`] the terse one.
+    /// Writes the line with the verdict on the message judged last, without a line end: the header
+    /// line, or with [`Settings::is_terse`] the terse one.
     ///
     /// # Errors
     /// [`Error::Directive`].
@@ -243,8 +244,8 @@ impl Judge {
         Saying { settings, facts, spamicity, status, words, messages, run, now }.write(format, to)
     }
 
-    /// Writes what bogofilter prints of the message judged last: nothing, a line, statistics, or
-    /// with [`Settings::passes_through`] the message with them in its header.
+    /// Writes bogofilter's output for the message judged last: nothing, a line, statistics, or with
+    /// [`Settings::passes_through`] the message with them in its header.
     ///
     /// # Errors
     /// [`Error::Directive`].
@@ -271,7 +272,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Writes the statistics that were asked for, more of them with [`Settings::passes_through`].
+    /// Writes the requested statistics, more of them with [`Settings::passes_through`].
     fn write_stats(&mut self, verdict: &Verdict, to: &mut Vec<u8>) {
         let Settings { stats_in_header, r_table, unsure_stats, is_quiet, .. } = self.settings;
         let verbose = self.settings.verbose + u32::from(self.settings.passes_through);

@@ -1,7 +1,7 @@
-//! Word lists as bogofilter finds and combines them.
+//! Finding and combining word lists as bogofilter does.
 //!
-//! Counts and numbers of messages of all lists are added up; a word that a list to be ignored holds
-//! ends the search. Numbers given to lists say nothing but which comes first.
+//! Counts and message totals of all lists are added up; a word that is in an ignored list ends the
+//! search. The numbers of lists only determine their order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use barid_wordlist::{Counts, Created, Error as ListError, Native, OnStore, Shari
 use super::{Error, Result};
 use crate::spam::AnyList;
 
-/// What files of Tokyo Cabinet begin with.
+/// First bytes of a file of Tokyo Cabinet.
 const TOKYO_MAGIC: &[u8] = b"ToKyO CaBiNeT";
-/// What files of SQLite begin with.
+/// First bytes of a file of SQLite.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3";
-/// Where files of Berkeley DB say what they are.
+/// Offset of the magic number in a file of Berkeley DB.
 const BDB_MAGIC_OFFSET: usize = 12;
-/// What they say there if they are B-trees, in either order of bytes.
+/// Magic number of a B-tree, in either byte order.
 const BDB_MAGIC: [&[u8]; 2] = [&[0x62, 0x31, 5, 0], &[0, 5, 0x31, 0x62]];
 
-/// Why a list of bogofilter's cannot be used, and what to do.
+/// Reason why a list of bogofilter's cannot be used, and what to do.
 const NO_LIBRARY: &str = "a list of bogofilter's whose library is missing or cannot be used (-V tells \
                           why): install it, or load what bogofilter's own bogoutil -d prints";
 
-/// The name of a list of most builds of bogofilter, and of ours.
+/// Name of a list in most builds of bogofilter, and of ours.
 const NAME: &str = "wordlist.db";
-/// The name of a list of the build with Tokyo Cabinet.
+/// Name of a list in the build with Tokyo Cabinet.
 const NAME_TOKYO: &str = "wordlist.tc";
 
-/// What words are written in where nothing says otherwise, as [`keys::ENCODING`] says it.
+/// Encoding of words if nothing else is specified, as a value of [`keys::ENCODING`].
 const UTF8: u32 = 2;
 const RAW: u32 = 1;
-/// What a list says of itself: encoding, messages, robx and version.
+/// Keys of a list's own values: encoding, messages, robx and version.
 const SAID: [&[u8]; 4] = [keys::ENCODING, keys::MSG_COUNT, keys::ROBX, keys::WORDLIST_VERSION];
-/// Since which version of lists IP addresses have a prefix of their own.
+/// Version of lists from which IP addresses have a prefix of their own.
 const IP_VERSION: u32 = keys::VERSION;
 
-/// What a file of bogofilter's is kept in, by its first bytes.
+/// Returns the store of a file of bogofilter's, detected by its first bytes.
 pub(in crate::spam) fn store_of_bogofilter(vfs: &dyn Vfs, path: &Path) -> Option<&'static str> {
     let mut head = [0; 16];
     let file = vfs.open(path, OpenOptions::READ).ok()?;
@@ -62,7 +62,8 @@ pub(in crate::spam) fn store_of_bogofilter(vfs: &dyn Vfs, path: &Path) -> Option
 /// Cabinet and SQLite builds), which keeps no receipts.
 ///
 /// # Errors
-/// [`barid_wordlist::Error::NotFound`], and what else [`Native::open`] and [`OnStore::open`] say.
+/// [`barid_wordlist::Error::NotFound`], and the other errors of [`Native::open`] and
+/// [`OnStore::open`].
 pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyList> {
     let choice = match store_of_bogofilter(&**vfs, path) {
         None => return Ok(Box::new(Native::open(Arc::clone(vfs), path)?)),
@@ -79,13 +80,13 @@ pub fn open_list(vfs: &Arc<dyn Vfs>, path: &Path) -> barid_wordlist::Result<AnyL
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Build {
-    /// What keeps its lists.
+    /// Name of the store of its lists.
     pub name: &'static str,
-    /// The version of the library that reads them here, or why there is none.
+    /// Version of the library that reads them here, or the reason why there is none.
     pub version: std::result::Result<String, String>,
 }
 
-/// The builds of bogofilter that are known. Loads their libraries.
+/// Returns the known builds of bogofilter. Loads their libraries.
 pub fn builds() -> [Build; 3] {
     let version = |kv: barid_kv::Result<&'static dyn Kv>| {
         kv.and_then(|kv| kv.version()).map_err(|error| match error {
@@ -100,49 +101,49 @@ pub fn builds() -> [Build; 3] {
     ]
 }
 
-/// A list that is to be used, in their order.
+/// Specification of a list to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListSpec {
-    /// Where it is. Of `wordlist.db` that is not there `wordlist.tc` in the same folder takes the
-    /// place, if that is there.
+    /// Path of the list. If `wordlist.db` is missing, `wordlist.tc` in the same folder is used if
+    /// it exists.
     pub path: PathBuf,
-    /// Whether its words do not count.
+    /// `true` if the words of the list are ignored.
     pub is_ignored: bool,
 }
 
-/// What lists are opened for.
+/// Purpose of opening lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// Reading; they must be there.
+    /// Reading; the lists must exist.
     Read,
-    /// Telling how all is set up; they need not be there.
+    /// Reporting the setup; the lists need not exist.
     Ask,
-    /// Writing; what is not there is made, its keys of this date.
+    /// Writing; a missing list is created, with keys of this date.
     Write {
         /// YYYYMMDD, or 0 for none.
         date: u32,
     },
 }
 
-/// A list that is open.
+/// An open list.
 #[derive(Debug)]
 pub struct Listed {
     /// The list.
     pub list: AnyList,
-    /// Whether its words do not count.
+    /// `true` if its words are ignored.
     pub is_ignored: bool,
-    /// How many messages it was taught.
+    /// Number of messages that were trained.
     pub totals: Counts,
-    /// Whether it was asked for that, and what else it says of itself.
+    /// `true` once its totals and other own values were read.
     is_known: bool,
 }
 
-/// The lists of a run, open.
+/// The open lists of a run.
 #[derive(Debug)]
 pub struct Lists {
     lists: Vec<Listed>,
     default: Option<usize>,
-    /// What was asked for, and what there is.
+    /// The requested encoding, then the actual one.
     asked: Option<WordEncoding>,
     encoding: Option<WordEncoding>,
     version: u32,
@@ -151,8 +152,8 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Opens lists. `encoding` is what was asked for. Lists that are only read are asked what they
-    /// say of themselves together with the first words: one question is faster than two.
+    /// Opens lists. `encoding` is the requested one. The own values of lists that are only read are
+    /// looked up together with the first words: one query is faster than two.
     ///
     /// # Errors
     /// [`Error::NoList`], [`Error::Encodings`], [`Error::NoDefaultList`], [`Error::List`].
@@ -165,8 +166,8 @@ impl Lists {
         Self::open_by(vfs, specs, opening, encoding, &mut |_| None)
     }
 
-    /// Opens lists, those that are only read in another way where `by` knows one: as a daemon that
-    /// has them open.
+    /// As [`Lists::open`], but opens lists that are only read through `by` where it returns one,
+    /// such as the daemon that has them open.
     ///
     /// # Errors
     /// As [`Lists::open`].
@@ -213,7 +214,7 @@ impl Lists {
         Ok(lists)
     }
 
-    /// Asks lists what they say of themselves, unless that is known.
+    /// Looks up the lists' own values, unless they are known.
     ///
     /// # Errors
     /// [`Error::Encodings`], [`Error::List`].
@@ -228,12 +229,12 @@ impl Lists {
         Ok(())
     }
 
-    /// Whether what lists say of themselves is known.
+    /// Returns `true` if the lists' own values are known.
     pub(super) fn are_known(&self) -> bool {
         self.lists.iter().all(|listed| listed.is_known)
     }
 
-    /// Takes in what a list says of itself.
+    /// Stores a list's own values.
     fn take(&mut self, index: usize, said: [Counts; SAID.len()]) -> Result<()> {
         let [encoding, totals, robx, version] = said;
         let encoding = match encoding.spam {
@@ -258,27 +259,27 @@ impl Lists {
         Ok(())
     }
 
-    /// What words are written in.
+    /// Returns the encoding of words.
     pub fn encoding(&self) -> WordEncoding {
         self.encoding.unwrap_or_default()
     }
 
-    /// Whether IP addresses have a prefix of their own.
+    /// Returns `true` if IP addresses have a prefix of their own.
     pub(super) fn has_ip_prefix(&self) -> bool {
         self.version >= IP_VERSION
     }
 
-    /// What a word that was never seen says, if the list holds that.
+    /// Returns the probability of a word never seen before, if the default list has one.
     pub fn robx(&self) -> Option<f64> {
         (self.robx != 0).then(|| f64::from(self.robx) / 1_000_000.0)
     }
 
-    /// The list that registrations go to.
+    /// Returns the list that registrations go to.
     pub(super) fn default_list(&mut self) -> Result<&mut Listed> {
         self.default.and_then(|index| self.lists.get_mut(index)).ok_or(Error::NoDefaultList)
     }
 
-    /// Takes in what others have changed; whether there was something.
+    /// Loads what others have changed. Returns `true` if there were changes.
     ///
     /// # Errors
     /// [`Error::List`].
@@ -288,7 +289,7 @@ impl Lists {
             is_changed |= listed.list.refresh()?;
         }
         if is_changed {
-            // What they say of themselves may be something else now.
+            // The lists' own values may have changed.
             (self.encoding, self.version, self.robx) = (self.asked, 0, 0);
             self.lists.iter_mut().for_each(|listed| listed.is_known = false);
         }
@@ -296,7 +297,7 @@ impl Lists {
         Ok(is_changed)
     }
 
-    /// Looks words up in one list, together with what it says of itself if that is not known.
+    /// Looks up words in one list, together with its own values if they are not known.
     fn count(&mut self, index: usize, tokens: &[&[u8]]) -> Result<()> {
         let listed = &mut self.lists[index];
         self.counts.clear();
@@ -314,7 +315,7 @@ impl Lists {
         self.take(index, said)
     }
 
-    /// What is known of words, in byte order, in place of what `evidence` held.
+    /// Looks up the counts of words, in byte order, and replaces the content of `evidence`.
     pub(super) fn look_up(&mut self, tokens: &[&[u8]], evidence: &mut Vec<Evidence>) -> Result<()> {
         evidence.clear();
         evidence.resize(tokens.len(), Evidence::default());
@@ -334,7 +335,7 @@ impl Lists {
                 if *is_done {
                     continue;
                 }
-                // A word of a list to be ignored may have no counts at all.
+                // A word in an ignored list may have no counts at all.
                 let is_there = listed.is_ignored
                     && (*counts != Counts::default() || listed.list.entry(token)?.is_some());
                 if is_there {

@@ -1,9 +1,10 @@
-//! Messages out of one stream, separated as bogofilter does.
+//! The messages of one stream, separated as in bogofilter.
 //!
-//! The first byte of a stream says what separates messages in it: `F` a From_ line behind an empty
-//! line, `#` a line `#! rmail`, with how many bytes follow it, `M` a line `MAIL FROM:` behind one
-//! of a dot. The line is the first of its message. Without [`Messages::many`] there is one message;
-//! From_ lines do not separate then, but the others do all the same.
+//! The first byte of a stream determines the separator of its messages: `F` a From_ line after an
+//! empty line, `#` a line `#! rmail` with the number of bytes that follow it, `M` a line
+//! `MAIL FROM:` after a line with a dot. The separator is the first line of its message. Without
+//! [`Messages::many`] there is one message; From_ lines then do not separate, but the other
+//! separators still do.
 
 use std::io::BufRead;
 
@@ -11,7 +12,7 @@ use memchr::{memmem, memrchr};
 
 use super::{Error, Result};
 
-/// What separates messages.
+/// Separator of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Separation {
     /// Nothing.
@@ -52,21 +53,22 @@ pub struct Messages<R> {
     separation: Separation,
     many: bool,
     len_max: usize,
-    /// Whether the first separator is still to come.
+    /// `true` until the first separator.
     is_first: bool,
-    /// Whether a separator may come.
+    /// `true` if a separator may follow.
     may_separate: bool,
-    /// Bytes of a message of an rmail batch that are still to come.
+    /// Remaining bytes of a message of an rmail batch.
     counted: usize,
-    /// The separator that ended the message before.
+    /// The separator that ended the previous message.
     saved: Vec<u8>,
     is_begun: bool,
     is_ended: bool,
 }
 
 impl<R: BufRead> Messages<R> {
-    /// The messages of a stream: with `many` as many as there are, and if the stream does not say
-    /// what separates them, `before` does, which bogofilter takes from the stream before.
+    /// Creates the messages of a stream: all of them with `many`, otherwise one. If the first byte
+    /// of the stream is not that of a separator, `before` is used, which bogofilter takes from the
+    /// previous stream.
     ///
     /// # Errors
     /// [`Error::Input`].
@@ -76,14 +78,14 @@ impl<R: BufRead> Messages<R> {
             Some(found) => found,
             None => before,
         };
-        // Only the first byte of a stream makes rmail batches and the like.
+        // Only the first byte of a stream selects rmail and `MAIL FROM:` batches.
         let is_line_based = matches!(separation, Separation::Rmail | Separation::Ant);
         let separates = many || is_line_based && Separation::of_first_byte(first).is_some();
         let separation = if separates { separation } else { Separation::None };
         Ok(Self { separation, many, ..Self::one(input, len_max) })
     }
 
-    /// One message, whatever it begins with.
+    /// Creates a single message, regardless of its first bytes.
     pub fn one(input: R, len_max: usize) -> Self {
         Self {
             input,
@@ -99,13 +101,13 @@ impl<R: BufRead> Messages<R> {
         }
     }
 
-    /// What separates messages here.
+    /// Returns the separator of this stream.
     pub fn separation(&self) -> Separation {
         self.separation
     }
 
-    /// Reads the next message in place of what `message` holds; `false` if there is none. An empty
-    /// stream holds one message, an empty one.
+    /// Reads the next message and replaces the content of `message`; returns `false` if there is
+    /// none. An empty stream contains one message, an empty one.
     ///
     /// # Errors
     /// [`Error::Input`], [`Error::TooLarge`].
@@ -142,7 +144,7 @@ impl<R: BufRead> Messages<R> {
         }
     }
 
-    /// Adds lines to the message of which none is a From_ line, as many as are in memory.
+    /// Adds those buffered lines to the message that cannot be From_ lines.
     fn lines_between(&mut self, message: &mut Vec<u8>) -> Result<()> {
         if self.separation != Separation::Mbox || self.is_first {
             return Ok(());
@@ -160,7 +162,7 @@ impl<R: BufRead> Messages<R> {
         self.checked(message.len())
     }
 
-    /// Adds a line to the message; whether it is the first of the next.
+    /// Adds a line to the message. Returns `true` if it is the first of the next message.
     fn line(&mut self, message: &mut Vec<u8>) -> Result<bool> {
         let start = message.len();
         let most = match self.counted {
@@ -193,7 +195,7 @@ impl<R: BufRead> Messages<R> {
     }
 }
 
-/// How many bytes follow a line `#! rmail`.
+/// Returns the number of bytes that follow a line `#! rmail`.
 fn count_of(line: &[u8]) -> usize {
     let digits = line[Separation::Rmail.line().len()..].iter();
     let digits =

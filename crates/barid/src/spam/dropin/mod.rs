@@ -1,10 +1,10 @@
-//! bogofilter's job in bogofilter's words: its settings, its scores, its header, its registrations.
+//! A replacement for bogofilter: its settings, its scores, its header, its registrations.
 //!
-//! Other than the rest of the filter this takes every message as it comes, with the From_ line and
-//! all fields, and counts it each time it is registered: a word list is the one that bogofilter
-//! would have written. A [`Judge`] scores messages and says so; a [`Session`] does all that one run
-//! of bogofilter does, message for message. Neither reads the environment or writes to anybody:
-//! what is to be said is given back, so that a program and a daemon say the same
+//! Unlike the rest of the filter, this module uses every message as it comes, with the From_ line
+//! and all fields, and counts it each time it is registered: the word list is the one that
+//! bogofilter would have written. A [`Judge`] scores messages and formats verdicts; a [`Session`]
+//! does all that one run of bogofilter does, message for message. Neither reads the environment or
+//! writes output: they return it, so that a program and a daemon produce the same
 //! (`docs/design/dropin.md`).
 
 mod ahead;

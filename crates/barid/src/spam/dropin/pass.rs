@@ -1,18 +1,18 @@
-//! Passing a message through, with what was found in its header.
+//! Passing a message through, with the result in its header.
 //!
-//! The message is taken in the pieces in which bogofilter reads it: lines, and long lines in
-//! parts. Header lines of our own are left out, those of others before us.
+//! The message is processed in the pieces in which bogofilter reads it: lines, and long lines in
+//! parts. Header lines of our own are removed, also those that another run wrote earlier.
 
 use barid_bayes::limits::{LINE_PIECE_LEN, RAW_PIECE_LEN};
 use barid_bayes::{Facts, Status, WordEncoding};
 
 use super::Settings;
 
-/// The field whose value is tagged.
+/// Start of the field whose value is tagged.
 const SUBJECT: &[u8] = b"Subject:";
 
-/// Writes a message with `line` and `stats` at the end of its header, or where
-/// [`Settings::header_place`] says.
+/// Writes a message with `line` and `stats` at the end of its header, or at
+/// [`Settings::header_place`].
 pub(super) fn pass(
     settings: &Settings,
     facts: &Facts,
@@ -42,14 +42,14 @@ struct Passing<'a, 'b> {
     settings: &'a Settings,
     facts: &'a Facts,
     pieces: Pieces<'a>,
-    /// The line that tells the result, and the statistics.
+    /// The line with the result, and the statistics.
     info: (&'a [u8], &'a [u8]),
     eol: Option<&'static [u8]>,
     to: &'b mut Vec<u8>,
 }
 
 impl<'a> Passing<'a, '_> {
-    /// Writes the header, and what was found; whether a subject was tagged.
+    /// Writes the header and the result. Returns `true` if a subject was tagged.
     fn header(&mut self, tag: Option<&[u8]>) -> bool {
         let place = &self.settings.header_place[..];
         let (mut is_ended, mut is_tagged, mut is_placed) = (true, false, false);
@@ -94,7 +94,7 @@ impl<'a> Passing<'a, '_> {
         !own.is_empty() && piece.starts_with(own)
     }
 
-    /// The piece behind header lines of our own and those that continue them.
+    /// Returns the piece after our own header lines and their continuation lines.
     fn behind_own(&mut self) -> Option<&'a [u8]> {
         loop {
             let piece = self.pieces.next()?;
@@ -104,7 +104,8 @@ impl<'a> Passing<'a, '_> {
         }
     }
 
-    /// An empty line; where no header ends with one, a line of blanks.
+    /// Returns `true` for an empty line, and for a line of blanks if the header does not end with
+    /// an empty line.
     fn ends_header(&self, piece: &[u8]) -> bool {
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r' | 8);
         matches!(piece, b"\n" | b"\r\n") || !self.facts.has_body && piece.iter().all(is_blank)
@@ -128,7 +129,7 @@ impl<'a> Passing<'a, '_> {
         self.to.extend_from_slice(self.info.1);
     }
 
-    /// Writes the rest of the message behind an empty line, its last line ended.
+    /// Writes the rest of the message after an empty line, and completes its last line.
     fn body(mut self, eol: &[u8]) {
         self.to.extend_from_slice(eol);
         let mut is_ended = true;
@@ -150,7 +151,7 @@ fn eol_of(piece: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// A message in pieces, without the lines that were passed over.
+/// A message in pieces, without our own lines.
 struct Pieces<'a> {
     message: &'a [u8],
     at: usize,
@@ -159,7 +160,7 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The end of what can be taken at once from here.
+    /// Returns the end of the part that can be taken at once from here.
     fn end(&mut self) -> usize {
         while let Some((first, others)) = self.own.split_first() {
             if first.start > self.at {
@@ -180,7 +181,7 @@ impl<'a> Pieces<'a> {
         (len > 0).then_some(&rest[..len])
     }
 
-    /// All that can be taken at once.
+    /// Returns the part that can be taken at once.
     fn rest(&mut self) -> Option<&'a [u8]> {
         let end = self.end();
         let rest = self.message.get(self.at..end)?;

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-/// Digits behind the point at the most.
+/// Maximum number of digits after the point.
 const PRECISION_MAX: usize = 1_000;
-/// Characters that a number is filled up to at the most.
+/// Maximum number of characters to which a number is padded.
 const WIDTH_MAX: usize = 1_000;
 
-/// What a conversion asks for.
+/// Flags, width and precision of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) left: bool,
@@ -89,9 +89,9 @@ fn general(value: f64, precision: usize, keeps_zeros: bool) -> String {
     }
 }
 
-/// Writes what `printf` makes of a format and one number; what it makes of anything but one
-/// conversion of a number is nobody's business, and written as it is. Of the number's text no more
-/// than `len_max` bytes are kept, as bogofilter's buffer does.
+/// Writes the result of `printf` for a format and one number. Directives other than a conversion of
+/// a number, which C leaves undefined, are written unchanged. The result is cut to `len_max` bytes,
+/// as in bogofilter's buffer.
 pub(super) fn print(format: &[u8], value: f64, len_max: usize, to: &mut Vec<u8>) {
     let start = to.len();
     let mut rest = format;
@@ -116,7 +116,7 @@ pub(super) fn print(format: &[u8], value: f64, len_max: usize, to: &mut Vec<u8>)
     to.truncate(start + len_max);
 }
 
-/// What stands between `%` and the letter, and how long it is.
+/// Parses the part between `%` and the letter, and returns its length too.
 fn parse(text: &[u8]) -> (Spec, usize) {
     let mut spec = Spec::default();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! One run of bogofilter: messages are registered, judged, and written out.
+//! One run of bogofilter: registering and judging messages, and writing them out.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use crate::spam::sums::Sums;
 pub struct Session {
     judge: Judge,
     sums: Sums,
-    /// Words of the messages in `sums`, those of each message counted.
+    /// Sum of the numbers of words of the messages in `sums`.
     sums_words: usize,
     sums_messages: u32,
     /// The running number of the message.
     number: u32,
     last: Option<Verdict>,
-    /// What the last registration is logged as.
+    /// The log line of the last registration.
     registered: Vec<u8>,
     run: &'static str,
 }
 
-/// What a run says. Whoever gets it writes it where it belongs, after every message.
+/// Output of a run. The caller writes each part to its destination, after every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// For standard output, or the file of `-O`.
+    /// Bytes for standard output, or for the file of `-O`.
     pub out: Vec<u8>,
-    /// For standard error, or with `-D` standard output.
+    /// Bytes for standard error, or with `-D` for standard output.
     pub told: Vec<u8>,
     /// Lines for the system's log.
     pub logged: Vec<Vec<u8>>,
 }
 
 impl Session {
-    /// A run with these settings and word lists.
+    /// Creates a run with these settings and word lists.
     ///
     /// # Errors
     /// As [`Judge::new`].
@@ -56,19 +56,19 @@ impl Session {
         })
     }
 
-    /// Its judge.
+    /// Returns the judge.
     pub fn judge(&mut self) -> &mut Judge {
         &mut self.judge
     }
 
-    /// The exit code after the last message, `-e` aside: 0 spam, 1 ham, 2 unsure, and 0 if nothing
-    /// was judged.
+    /// Returns the exit code after the last message, ignoring `-e`: 0 spam, 1 ham, 2 unsure, and 0
+    /// if no message was judged.
     pub fn exit_code(&self) -> u8 {
         self.last.map_or(0, |verdict| verdict.exit_code())
     }
 
-    /// Does with a message what the settings say. `name` is the file that it is from, where that
-    /// is told.
+    /// Processes a message as the settings request. `name` is the file that it is from, if it is to
+    /// be reported.
     ///
     /// # Errors
     /// [`super::Error::List`], [`super::Error::Directive`].
@@ -82,7 +82,7 @@ impl Session {
         self.judge_read(message, name, reply)
     }
 
-    /// As [`Session::message`], of one that was read ahead.
+    /// As [`Session::message`], for a message that was read ahead.
     ///
     /// # Errors
     /// As [`Session::message`].
@@ -121,7 +121,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the run: what was collected is registered.
+    /// Ends the run: registers the collected messages.
     ///
     /// # Errors
     /// As [`Session::message`].
@@ -136,7 +136,7 @@ impl Session {
         Ok(())
     }
 
-    /// Registers the message as what it was found to be, unless that is unsure or all too sure.
+    /// Registers the message as the class of its verdict, unless it is unsure or too certain.
     fn update(&mut self, verdict: &mut Verdict, reply: &mut Reply) -> Result<()> {
         let thresh = self.judge.settings().thresh_update;
         let spamicity = verdict.score.spamicity;
@@ -216,7 +216,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what is logged of a registration. What it says of scores is of the message before.
+    /// Stores the log line of a registration. Its score is that of the previous message.
     fn say_registered(&mut self, words: usize, messages: u32) -> Result<()> {
         let before = self.last.unwrap_or_else(|| self.judge.unjudged());
         let verdict = Verdict { words, number: messages, run: self.run, ..before };

@@ -1,94 +1,94 @@
-//! What bogofilter's options and configuration files set.
+//! The settings of bogofilter's options and configuration files.
 
 use barid_bayes::{Options, Parameters, Status, WordEncoding};
 use barid_wordlist::{Class, Counts};
 
-/// All that can be set. The default is bogofilter's: classify, and say nothing but the exit code.
+/// All settings. The default is bogofilter's: classify, and report nothing but the exit code.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How words are made of messages. [`Options::word_encoding`] and [`Options::address_prefix`]
-    /// follow from the word list.
+    /// Options for making words of messages. [`Options::word_encoding`] and
+    /// [`Options::address_prefix`] follow from the word list.
     pub tokens: Options,
-    /// What words are written in (`unicode`); `None`: as in the word list.
+    /// Encoding of words (`unicode`); `None`: as in the word list.
     pub encoding: Option<WordEncoding>,
-    /// How messages are scored. What is 0 stands for the default, and a `robx` of 0 for what the
-    /// word list holds.
+    /// Parameters of scoring. A value of 0 stands for the default, and a `robx` of 0 for the word
+    /// list's.
     pub parameters: Parameters,
-    /// The start of the header line before which the result goes (`spam_header_place`); empty: the
-    /// end of the header.
+    /// Start of the header line before which the result is inserted (`spam_header_place`); empty:
+    /// the end of the header.
     pub header_place: Vec<u8>,
-    /// What is put before the subject of spam (`spam_subject_tag`).
+    /// Text before the subject of spam (`spam_subject_tag`).
     pub spam_subject_tag: Option<Vec<u8>>,
-    /// What is put before the subject of messages that are unsure (`unsure_subject_tag`).
+    /// Text before the subject of unsure messages (`unsure_subject_tag`).
     pub unsure_subject_tag: Option<Vec<u8>>,
-    /// How statistics are set out (`stats_in_header`).
+    /// `true` if statistics are formatted as part of the header (`stats_in_header`).
     pub stats_in_header: bool,
-    /// How results are said.
+    /// Formats of results.
     pub formats: Formats,
-    /// How sure a result must be for `-u` to pass it by (`thresh_update`).
+    /// Distance from 0 or 1 within which `-u` does not register a message (`thresh_update`).
     pub thresh_update: f64,
-    /// What messages are registered as (`-s`, `-n`, `-S`, `-N`).
+    /// Registration of messages (`-s`, `-n`, `-S`, `-N`).
     pub registration: Option<Registration>,
-    /// Whether messages are registered as what they are found to be (`-u`).
+    /// `true` if messages are registered as the class of their verdict (`-u`).
     pub updates: bool,
-    /// Whether messages are written out with the result in their headers (`-p`).
+    /// `true` if messages are written out with the result in their headers (`-p`).
     pub passes_through: bool,
-    /// Whether [`Formats::terse`] takes the place of [`Formats::header`] (`-t`).
+    /// `true` if [`Formats::terse`] replaces [`Formats::header`] (`-t`).
     pub is_terse: bool,
-    /// Whether no statistics are printed (`-q`).
+    /// `true` if no statistics are printed (`-q`).
     pub is_quiet: bool,
-    /// Whether a table for R is printed (`-R`).
+    /// `true` if a table for R is printed (`-R`).
     pub r_table: bool,
-    /// Whether statistics are printed of messages that are unsure (`-U`).
+    /// `true` if statistics are printed for unsure messages (`-U`).
     pub unsure_stats: bool,
-    /// Whether results go to the system's log (`-l`).
+    /// `true` if results go to the system's log (`-l`).
     pub logs: bool,
-    /// How much is said (`-v`).
+    /// Verbosity (`-v`).
     pub verbose: u32,
-    /// The date of what is registered, YYYYMMDD (`-y`); 0 for words without dates (`timestamp`).
+    /// Date of registrations, YYYYMMDD (`-y`); 0 for words without dates (`timestamp`).
     pub date: u32,
-    /// Who runs this, for `%u`.
+    /// Name of the user, for `%u`.
     pub user: Vec<u8>,
-    /// Which of bogofilter's faults are reproduced.
+    /// Faults of bogofilter that are reproduced.
     pub quirks: Quirks,
 }
 
-/// How results are said.
+/// Formats of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formats {
     /// The header line (`header_format`).
     pub header: Vec<u8>,
     /// The line of `-t` (`terse_format`).
     pub terse: Vec<u8>,
-    /// What is logged of a result (`log_header_format`).
+    /// The log line of a result (`log_header_format`).
     pub log_header: Vec<u8>,
-    /// What is logged of a registration (`log_update_format`).
+    /// The log line of a registration (`log_update_format`).
     pub log_update: Vec<u8>,
-    /// What spam, ham and unsure messages are called (`spamicity_tags`).
+    /// Names of spam, ham and unsure messages (`spamicity_tags`).
     pub tags: [Vec<u8>; 3],
-    /// How `printf` writes the scores of spam, ham and unsure messages (`spamicity_formats`).
+    /// `printf` formats for the scores of spam, ham and unsure messages (`spamicity_formats`).
     pub spamicity: [Vec<u8>; 3],
-    /// What stands for `%l` (`-L`).
+    /// Value of `%l` (`-L`).
     pub log_tag: Vec<u8>,
 }
 
-/// What is done with the counts of a message.
+/// Change of the counts by a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// What it counts as from now on (`-s`, `-n`).
+    /// Class to which the message is added (`-s`, `-n`).
     pub add: Option<Class>,
-    /// What it counts as no longer (`-S`, `-N`).
+    /// Class from which the message is removed (`-S`, `-N`).
     pub sub: Option<Class>,
 }
 
 /// Faults of bogofilter 1.2.5 that scripts may have come to rely on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
-    /// `-u` counts the running number of a message, and not one, as so many messages.
+    /// `-u` adds the running number of a message to the message count instead of one.
     pub update_counts: bool,
-    /// `-v` tells of twice as many words as `-s`, `-n`, `-S` and `-N` register, and more.
+    /// `-v` reports twice as many words as `-s`, `-n`, `-S` and `-N` register, and more.
     pub word_counts: bool,
-    /// `bogoutil -m` without `--unicode` forgets what words are written in.
+    /// `bogoutil -m` without `--unicode` loses the encoding of words.
     pub encoding_reset: bool,
 }
 
@@ -135,17 +135,17 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether messages are scored.
+    /// Returns `true` if messages are scored.
     pub fn classifies(&self) -> bool {
         self.registration.is_none() || self.passes_through || self.r_table
     }
 
-    /// Whether the word list may be written to.
+    /// Returns `true` if the word list may be written.
     pub fn writes(&self) -> bool {
         self.registration.is_some() || self.updates
     }
 
-    /// The subject's tag of a message.
+    /// Returns the subject tag of a class.
     pub(super) fn subject_tag(&self, status: Status) -> Option<&[u8]> {
         match status {
             Status::Spam => self.spam_subject_tag.as_deref(),
@@ -156,18 +156,18 @@ impl Settings {
 }
 
 impl Registration {
-    /// As one class.
+    /// Creates a registration as one class.
     pub const fn of(class: Class) -> Self {
         Self { add: Some(class), sub: None }
     }
 
-    /// What is added and taken off for `n` messages.
+    /// Returns the counts that are added and subtracted for `n` messages.
     pub(super) fn counts(self, n: u32) -> (Counts, Counts) {
         let of = |class: Option<Class>| class.map_or(Counts::default(), |class| class.counts(n));
         (of(self.add), of(self.sub))
     }
 
-    /// As `%r` says it.
+    /// Returns the value of `%r`.
     pub(super) fn letters(self) -> &'static str {
         match (self.sub, self.add) {
             (None, None) => "",
@@ -181,7 +181,7 @@ impl Registration {
     }
 }
 
-/// Where formats and tags of a status are.
+/// Returns the index of the format and tag of a class.
 pub(super) fn index_of(status: Status) -> usize {
     match status {
         Status::Spam => 0,

@@ -1,4 +1,4 @@
-//! What `bogoutil` tells of a word list.
+//! Reports of `bogoutil` on a word list.
 
 use barid_bayes::{Evidence, Parameters};
 use barid_wordlist::{Counts, WordList};
@@ -6,9 +6,9 @@ use barid_wordlist::{Counts, WordList};
 use super::Result;
 use super::printf::text;
 
-/// Intervals of the histogram.
+/// Number of intervals of the histogram.
 const INTERVALS: usize = 20;
-/// Marks of its longest bar.
+/// Number of marks of its longest bar.
 const BAR_LEN_MAX: u64 = 48;
 
 fn probability(counts: Counts, totals: Counts, parameters: &Parameters) -> f64 {
@@ -17,7 +17,7 @@ fn probability(counts: Counts, totals: Counts, parameters: &Parameters) -> f64 {
     evidence.probability(parameters)
 }
 
-/// A table of words and their counts, as `bogoutil -w` and `-p` print it.
+/// A table of words and their counts, in the format of `bogoutil -w` and `-p`.
 #[derive(Debug)]
 pub struct Words {
     totals: Counts,
@@ -25,7 +25,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Begins a table.
+    /// Writes the head of a table.
     ///
     /// # Errors
     /// [`super::Error::List`].
@@ -41,7 +41,7 @@ impl Words {
         Ok(Self { totals, with_probability })
     }
 
-    /// Adds a word, if the list holds it.
+    /// Adds a word, if it is in the list.
     ///
     /// # Errors
     /// [`super::Error::List`].
@@ -65,21 +65,21 @@ impl Words {
     }
 }
 
-/// How many words of a kind there are, and how many of them were seen once.
+/// Number of words of one class only, and of those seen once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pure {
     all: u64,
     once: u64,
 }
 
-/// Writes what `bogoutil -H` prints; with `verbose` 1 without words seen once, with 2 without words
-/// of one class.
+/// Writes the output of `bogoutil -H`; with `verbose` 1 without words seen once, with 2 without
+/// words of one class only.
 ///
 /// # Errors
 /// [`super::Error::List`].
 pub fn histogram(list: &mut dyn WordList, verbose: u32, to: &mut Vec<u8>) -> Result<()> {
     let totals = list.totals()?;
-    // Shares as they are: what was never seen weighs nothing.
+    // Plain shares: words never seen have no weight.
     let parameters = Parameters { robx: 0.0, robs: 0.0, ..Parameters::default() };
     let mut bars = [0_u64; INTERVALS];
     let (mut ham, mut spam) = (Pure::default(), Pure::default());
@@ -88,7 +88,7 @@ pub fn histogram(list: &mut dyn WordList, verbose: u32, to: &mut Vec<u8>) -> Res
             return true;
         }
         let share = probability(entry.counts(), totals, &parameters) * INTERVALS as f64;
-        // What is no number is in the last.
+        // A share that is not a number is counted in the last interval.
         let index = if share.is_nan() { INTERVALS } else { share as usize };
         bars[index.min(INTERVALS - 1)] += 1;
         if entry.spam == 0 {
@@ -115,7 +115,7 @@ pub fn histogram(list: &mut dyn WordList, verbose: u32, to: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Writes the bars; how many words they are of.
+/// Writes the bars. Returns the number of their words.
 fn write_bars(bars: &[u64; INTERVALS], to: &mut Vec<u8>) -> u64 {
     text(to, format_args!("{:>5}{:>8}  {:>3}  {}\n", "score", "count", "pct", "histogram"));
     let longest = bars.iter().copied().max().unwrap_or(0);

@@ -1,45 +1,45 @@
-//! What programs ask the daemon (`docs/formats/spam-daemon.md`): a line with a verb, lines of
-//! fields, an empty line, and as many bytes as the field `Length` says. Answers look the same.
+//! Requests to the daemon (`docs/formats/spam-daemon.md`): a line with a verb, lines of fields, an
+//! empty line, and as many bytes as the field `Length` gives. Answers have the same form.
 
 use std::io::{self, BufRead, Read, Write};
 
 use crate::limits::{DAEMON_FIELDS_MAX, DAEMON_HEAD_LEN_MAX};
 
-/// Begins the first line of either.
+/// Start of the first line of a request or an answer.
 const PROTOCOL: &str = "barid-spam/1";
 
 /// A request or an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// What is asked for, or `ok` or `error`.
+    /// The verb of a request, or `ok` or `error`.
     pub verb: String,
-    /// Names, in small letters, and values.
+    /// Names, in lower case, and values.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// What it is about.
+    /// The content.
     pub body: Vec<u8>,
 }
 
 impl Frame {
-    /// One without fields and body.
+    /// Creates a frame without fields and body.
     pub fn new(verb: &str) -> Self {
         Self { verb: verb.to_owned(), ..Self::default() }
     }
 
-    /// With another field.
+    /// Adds a field.
     pub fn with(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         self.fields.push((name.to_owned(), value.into()));
         self
     }
 
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
     }
 
-    /// Writes it.
+    /// Writes the frame.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Errors of the writer.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut bytes = format!("{PROTOCOL} {}\n", self.verb).into_bytes();
         for (name, value) in &self.fields {
@@ -54,10 +54,11 @@ impl Frame {
         out.flush()
     }
 
-    /// Reads one; `None` at the end of the connection.
+    /// Reads a frame; `None` at the end of the connection.
     ///
     /// # Errors
-    /// `InvalidData` for what is none, or longer than it may be.
+    /// `InvalidData` for a malformed or too long frame; `UnexpectedEof` for a body that is cut off;
+    /// errors of the reader.
     pub fn read(input: &mut impl BufRead, body_len_max: usize) -> io::Result<Option<Self>> {
         let mut head = input.by_ref().take(DAEMON_HEAD_LEN_MAX as u64);
         let Some(line) = read_line(&mut head)? else { return Ok(None) };
@@ -97,7 +98,7 @@ impl Frame {
     }
 }
 
-/// A line without its end; `None` at the end.
+/// Reads a line without its end; `None` at the end of the input.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     input.read_until(b'\n', &mut line)?;
@@ -117,7 +118,7 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Percent signs and control characters as `%` and two digits.
+/// Writes percent signs and control characters as `%` and two hexadecimal digits.
 fn escape(value: &[u8], out: &mut Vec<u8>) {
     for &byte in value {
         if byte == b'%' || byte.is_ascii_control() {

@@ -1,6 +1,6 @@
-//! Asking the daemon that holds a word list open (`docs/formats/spam-daemon.md`): for counts, so
-//! that a process that looks at one message need not open the list. Everything else, and all of it
-//! once the daemon does not answer, is done with the list itself.
+//! A client of the daemon that keeps a word list open (`docs/formats/spam-daemon.md`): it asks for
+//! counts, so that a process that classifies one message need not open the list. Everything else,
+//! and everything once the daemon does not answer, uses the list itself.
 
 mod frame;
 
@@ -21,11 +21,11 @@ use super::{AnyList, dropin};
 use crate::limits::DAEMON_ANSWER_LEN_MAX;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// How long an answer may take before the list itself is asked: a daemon that is stopped must not
-/// hold up mail.
+/// How long to wait for an answer before using the list itself: a suspended daemon must not delay
+/// mail.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection from which all of an answer comes until some time, or nothing more.
+/// A connection with a deadline for the whole of an answer.
 #[derive(Debug)]
 struct Hasty {
     stream: UnixStream,
@@ -48,25 +48,25 @@ impl Read for Hasty {
 struct Remote {
     path: PathBuf,
     stream: Option<BufReader<Hasty>>,
-    /// The list itself, once that is needed.
+    /// The list itself, once it is needed.
     local: Option<AnyList>,
     generation: u64,
 }
 
-/// Where the daemon of a word list listens if nothing else is said: beside the list, with `.socket`
-/// behind its name.
+/// Returns the default path of the socket of a word list's daemon: beside the list, with `.socket`
+/// appended to its name.
 pub fn socket_of(list: &Path) -> PathBuf {
     let mut path = list.as_os_str().to_owned();
     path.push(".socket");
     path.into()
 }
 
-/// The word list at `path` by way of its daemon, if one listens.
+/// Connects to the daemon of the word list at `path`, if one listens.
 pub fn connect(path: &Path) -> Option<AnyList> {
     let address = SocketAddrUnix::new(socket_of(path)).ok()?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
-    // Where too many wait already, or nobody takes connections, this fails at once.
+    // This fails at once if too many clients wait already, or nobody accepts connections.
     net::connect(&socket, &address).ok()?;
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false).ok()?;
@@ -115,7 +115,7 @@ impl WordList for Remote {
     }
 
     fn refresh(&mut self) -> Result<bool> {
-        // The daemon does that with each question.
+        // The daemon refreshes the list with each question.
         self.local.as_mut().map_or(Ok(true), |list| list.refresh())
     }
 
