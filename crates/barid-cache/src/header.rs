@@ -16,7 +16,7 @@ const PAGE_LEN: usize = 2048;
 pub(crate) const HEAD_LEN: usize = 2 * PAGE_LEN;
 /// The layout version. Raise it also when the same header gives other rows, because barid-message
 /// reads dates, ids or subjects differently.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 const MAGIC: &[u8; 8] = b"BARIDHC\n";
 const CHECKSUM_AT: usize = 16;
 const META_AT: usize = 376;

@@ -18,15 +18,15 @@ const SIZE_MAX: u64 = 1 << 20;
 
 /// Caches of this version: the file, and that of the store beside it, if any.
 const FIXTURES: &[(&str, (&str, &str))] = &[
-    ("cache-v5", ("native", "none")),
-    ("cache-v5-lz4", ("native", "lz4")),
-    ("cache-v5-memory", ("memory", "none")),
+    ("cache-v6", ("native", "none")),
+    ("cache-v6-lz4", ("native", "lz4")),
+    ("cache-v6-memory", ("memory", "none")),
 ];
 /// A cache whose log contains moved messages.
-const MOVED: &str = "cache-v5-moved";
+const MOVED: &str = "cache-v6-moved";
 /// Caches with rewritten columns behind the first ones.
 const REFRESHED: &[(&str, (&str, &str))] =
-    &[("cache-v5-refreshed", ("native", "none")), ("cache-v5-refreshed-lz4", ("native", "lz4"))];
+    &[("cache-v6-refreshed", ("native", "none")), ("cache-v6-refreshed-lz4", ("native", "lz4"))];
 
 fn fixture(name: &str, suffix: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -152,7 +152,7 @@ fn check(name: &str, kind: (&str, &str)) {
 }
 
 #[test]
-fn version_5_stays_readable() {
+fn version_6_stays_readable() {
     for (name, kind) in FIXTURES {
         check(name, *kind);
     }
@@ -220,7 +220,15 @@ fn older_versions_are_built_anew() {
     let old = ["cache-v1", "cache-v2", "cache-v2-lz4", "cache-v2-memory"];
     let last = ["cache-v3", "cache-v3-lz4", "cache-v3-memory", "cache-v3-moved", "cache-v4"];
     let refreshed = ["cache-v4-moved", "cache-v4-refreshed", "cache-v4-refreshed-lz4"];
-    for name in old.into_iter().chain(last).chain(refreshed) {
+    let v5 = [
+        "cache-v5",
+        "cache-v5-lz4",
+        "cache-v5-memory",
+        "cache-v5-moved",
+        "cache-v5-refreshed",
+        "cache-v5-refreshed-lz4",
+    ];
+    for name in old.into_iter().chain(last).chain(refreshed).chain(v5) {
         check_old(name);
     }
 }
