@@ -121,7 +121,8 @@ fn together(locations: &[Location<'_>], spans: &mut Vec<Span>) {
     }
 }
 
-/// Reads neighbours; returns how many of them are unchanged, or `None` if this cannot be determined.
+/// Reads neighbours; returns how many of them are unchanged, or `None` if this cannot be
+/// determined.
 fn read_together<S: Spans>(
     files: &mut S,
     spans: &[Span],

@@ -20,25 +20,25 @@ use crate::{Error, Result, Stamp};
 pub(super) struct Sighting {
     /// The file.
     pub(super) name: Name,
-    /// Whether it is in `new`.
+    /// `true` if it is in `new`.
     pub(super) in_new: bool,
-    /// What the message is: the hash of its base name, but for a twin.
+    /// The message key: the hash of its base name, except for a twin.
     pub(super) key: u64,
     pass: u8,
 }
 
-/// How a known message was seen.
+/// Result of looking for a known message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// Not at all, and it is gone.
+    /// It was not seen, and is gone.
     Gone,
-    /// As it was.
+    /// It is unchanged.
     Same,
-    /// As this sighting says.
+    /// It changed to the sighting of this index.
     Changed(u32),
 }
 
-/// What listings brought.
+/// Result of the listings.
 #[derive(Debug)]
 pub(super) struct Listing {
     /// The names of the sightings.
@@ -47,13 +47,13 @@ pub(super) struct Listing {
     pub(super) sightings: Vec<Sighting>,
     /// The sightings that belong to no known message.
     pub(super) fresh: Vec<u32>,
-    /// How each known message was seen.
+    /// The result for each known message.
     pub(super) seen: Vec<Seen>,
     /// Known messages, and the sightings under which mbsync's renaming put them.
     pub(super) renamed: Vec<(u32, u32)>,
-    /// How many directories were listed.
+    /// Number of directory listings.
     pub(super) dirs_listed: u32,
-    /// What is wrong.
+    /// Defects found.
     pub(super) defects: Vec<String>,
     seen_pass: Vec<u8>,
     index: Index,
@@ -63,7 +63,7 @@ pub(super) struct Listing {
 
 const NEVER: u8 = u8::MAX;
 
-/// Lists the directories that are `wanted` (`new`, `cur`), as often as it takes.
+/// Lists the directories that are `wanted` (`new`, `cur`), as often as needed.
 pub(super) fn list(
     vfs: &dyn Vfs,
     dirs: &Dirs,
@@ -97,7 +97,7 @@ pub(super) fn list(
 }
 
 impl Listing {
-    /// Repeats the listing as needed; returns in which directories what is missing is gone.
+    /// Repeats the listing as needed; returns the directories in which missing names are gone.
     fn passes(
         &mut self,
         vfs: &dyn Vfs,
@@ -120,7 +120,8 @@ impl Listing {
                 believed_after = PASSES_UNDER_CHANGE;
             }
             if !missing {
-                // Within one clock tick a rename moves no stamp, but may hide a new name.
+                // Within one clock tick a rename does not change the stamp, but may hide a new
+                // name.
                 let may_have_moved = !stamp.is_settled(1) || after.files[1] != stamp.files[1];
                 passes_without_news = if self.news { 0 } else { passes_without_news + 1 };
                 if !(wanted[1] && may_have_moved) || passes_without_news >= believed_after {
@@ -143,7 +144,7 @@ impl Listing {
         Ok([false; 2])
     }
 
-    /// One listing of the wanted directories.
+    /// Lists the wanted directories once.
     fn pass(&mut self, dirs: &Dirs, before: &Before, wanted: [bool; 2], pass: u8) -> Result<()> {
         self.news = false;
         self.doubles.clear();
@@ -176,7 +177,7 @@ impl Listing {
         }
     }
 
-    /// Takes note of one directory entry.
+    /// Records a directory entry.
     fn see(&mut self, before: &Before, name: &[u8], in_new: bool, pass: u8) {
         let base = name::base(name);
         let hash = name::base_hash(base);
@@ -231,7 +232,7 @@ impl Listing {
         }
     }
 
-    /// Whether a message is missing that should be in a listed directory. Twins are looked after
+    /// Returns `true` if a message is missing that should be in a listed directory. Twins are found
     /// by their inodes later.
     fn is_missing(&self, before: &Before, wanted: [bool; 2]) -> bool {
         before
@@ -257,12 +258,12 @@ impl Listing {
         Some(at)
     }
 
-    /// What was seen a second time under the same base name, for [`super::twins`].
+    /// Returns the names seen again under the same base name, for [`super::twins`].
     pub(super) fn take_doubles(&mut self) -> Vec<Sighting> {
         std::mem::take(&mut self.doubles)
     }
 
-    /// The fresh sighting of a base name.
+    /// Returns the fresh sighting of a base name.
     pub(super) fn find_fresh(&self, hash: u64, base: &[u8]) -> Option<u32> {
         self.index.find(hash, |at| {
             let sighting = &self.sightings[at as usize];
@@ -270,13 +271,13 @@ impl Listing {
         })
     }
 
-    /// Whether a known message was seen in any pass.
+    /// Returns `true` if a known message was seen in any pass.
     pub(super) fn was_seen(&self, row: u32) -> bool {
         self.seen_pass[row as usize] != NEVER
     }
 }
 
-/// Whether an entry of unknown kind is a file.
+/// Returns `true` if an entry of unknown kind is a file.
 fn is_file(dir: &dyn Dir, name: &[u8]) -> bool {
     dir.metadata(name)
         .is_ok_and(|metadata| matches!(metadata.file_type, FileType::File | FileType::Symlink))

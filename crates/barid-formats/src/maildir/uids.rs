@@ -1,9 +1,9 @@
-//! Which UID a message has, and giving one to those that have none.
+//! Finding the UIDs of messages, and giving UIDs to new ones.
 //!
-//! `dovecot-uidlist` is where UIDs live. Where it cannot be written, new ones go to the ledger
-//! under the same UIDVALIDITY; they move to the file as soon as it can be written. If meanwhile
-//! another program gave such a UID to another message, UIDVALIDITY rises. Without a file, the
-//! ledger alone decides.
+//! `dovecot-uidlist` stores the UIDs. Where it cannot be written, new ones go to the ledger under
+//! the same UIDVALIDITY; they move to the file as soon as it can be written. If another program
+//! gave such a UID to another message meanwhile, UIDVALIDITY rises. Without a file, the ledger
+//! alone decides.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,29 +23,29 @@ use super::written::Assigned;
 use crate::sync::Steps;
 use crate::{Error, Result, Stamp};
 
-/// What is needed to give out UIDs.
+/// Inputs for giving out UIDs.
 pub(super) struct Uids<'a> {
     pub(super) vfs: &'a Arc<dyn Vfs>,
     pub(super) uidlist: &'a Path,
     pub(super) before: &'a Before,
     pub(super) listing: &'a Listing,
     pub(super) stamp: &'a Stamp,
-    /// UIDVALIDITY and next UID that were announced once, even if nothing else of it holds.
+    /// UIDVALIDITY and next UID that were announced once, even if nothing else known is valid.
     pub(super) announced: Option<(UidValidity, Uid)>,
     pub(super) writable: bool,
     /// Read all of the file, whatever is known of it.
     pub(super) full_check: bool,
-    /// Once true, the lock is not waited for any more.
+    /// Once `true`, waiting for the lock ends.
     pub(super) stop: Option<Arc<AtomicBool>>,
 }
 
-/// What the ledger says.
+/// Content of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct LedgerView {
     pub(super) uidvalidity: Option<UidValidity>,
     uidnext: u32,
     next_uidvalidity: u32,
-    /// UIDs may be lost that only it had.
+    /// `true` if UIDs may be lost that only the ledger had.
     pub(super) is_lost: bool,
     pub(super) by_key: HashMap<u64, Uid>,
 }
@@ -53,7 +53,7 @@ pub(super) struct LedgerView {
 impl LedgerView {
     /// Reads the ledger.
     pub(super) fn load(ledger: &mut Ledger, vfs: &dyn Vfs) -> Result<Self> {
-        // What is damaged is lost: all its UIDs are void.
+        // A damaged ledger is lost: all its UIDs are void.
         let is_damaged = matches!(ledger.entries(), Err(barid_state::Error::Damaged { .. }));
         let is_lost = is_damaged || ledger.is_lost();
         if is_damaged {
@@ -73,20 +73,20 @@ impl LedgerView {
         Ok(view)
     }
 
-    /// Whether the ledger still says what it said: if not, another process gave out UIDs.
+    /// Returns `true` if the ledger is unchanged; otherwise another process gave out UIDs.
     pub(super) fn is_current(&self, ledger: &Ledger) -> bool {
         ledger.uidvalidity() == self.uidvalidity
             && ledger.uidnext().map_or(1, Uid::get) == self.uidnext
     }
 }
 
-/// How far an attempt came.
+/// Result of an attempt.
 enum Attempt {
     /// The whole file must be read.
     Whole,
     /// The lock must be held.
     Lock,
-    /// Nothing that was known holds.
+    /// Nothing known is valid any more.
     Reset,
     /// All messages have UIDs.
     Done(Box<Plan>),
@@ -96,15 +96,15 @@ enum Attempt {
 pub(super) struct Plan {
     pub(super) uidvalidity: UidValidity,
     pub(super) uidnext: Uid,
-    /// Sighting, its UID, and whether the file already says so.
+    /// UID, sighting, and `true` if the file already has this UID.
     pub(super) uids: Vec<(Uid, u32, bool)>,
     pub(super) rewrite: bool,
-    /// The file is not the authority: UIDs are those of the ledger, or new.
+    /// The file is not authoritative: UIDs are those of the ledger, or new.
     pub(super) void: bool,
     pub(super) conflict: bool,
 }
 
-/// The part of the file at hand.
+/// The part of the file that has been read.
 pub(super) struct Loaded {
     pub(super) list: Option<UidList>,
     pub(super) whole: bool,
@@ -112,7 +112,7 @@ pub(super) struct Loaded {
 }
 
 impl<'a> Uids<'a> {
-    /// Finds or gives all UIDs; `None` if nothing that was known holds.
+    /// Finds or gives all UIDs; `None` if nothing known is valid any more.
     pub(super) fn assign(mut self, ledger: &LedgerView) -> Result<Option<Assigned>> {
         let mut lock = None;
         let mut whole = self.before.state.is_none() || self.full_check;
@@ -165,8 +165,8 @@ impl<'a> Uids<'a> {
             |list: &&UidList| used && ledger.uidvalidity > Some(list.header.uidvalidity);
         match loaded.list.as_ref().filter(|list| !overruled(list)) {
             Some(list) => {
-                // A name in the middle of the file is changed only by writing all of it; what only a
-                // lost ledger had is in no line of all.
+                // A name in the middle of the file is changed only by rewriting it; and UIDs that
+                // only a lost ledger had are found only in the whole file.
                 let needs_whole = used || ledger.is_lost || !self.listing.renamed.is_empty();
                 if !loaded.whole && needs_whole {
                     return Attempt::Whole;
@@ -183,7 +183,7 @@ impl<'a> Uids<'a> {
         }
     }
 
-    /// The file decides.
+    /// Decides by the file.
     fn attempt_list(
         &self,
         list: &UidList,
@@ -255,7 +255,7 @@ impl<'a> Uids<'a> {
         self.done(Plan { uidvalidity, uidnext: uid(next), uids, rewrite, void: false, conflict })
     }
 
-    /// The ledger decides (`valid` is its UIDVALIDITY), or nobody does yet.
+    /// Decides by the ledger (`valid` is its UIDVALIDITY), or without any UIDs.
     fn attempt_ledger(
         &self,
         valid: Option<UidValidity>,
@@ -296,7 +296,7 @@ impl<'a> Uids<'a> {
         })
     }
 
-    /// New messages must come after the known ones; else all are taken anew.
+    /// Accepts a plan if new messages come after the known ones; otherwise resets.
     fn done(&self, plan: Plan) -> Attempt {
         let known = self.before.last_uid();
         match plan.uids.first() {
@@ -341,7 +341,7 @@ impl<'a> Uids<'a> {
         keyed.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Whether the file still says of the known messages what it said.
+    /// Returns `true` if the file still has what is known of the known messages.
     fn rows_agree(
         &self,
         list: &UidList,
@@ -358,7 +358,7 @@ impl<'a> Uids<'a> {
         before.rows.iter().zip(&self.listing.seen).all(|(row, seen)| {
             let line = list.find(row.name.hash, before.names.base(row.name));
             let line = match seen {
-                // Whoever renamed it may have listed the new name.
+                // The program that renamed it may have listed the new name.
                 Seen::Changed(at) => self.line_of(list, *at).or(line),
                 _ => line,
             };
@@ -370,13 +370,13 @@ impl<'a> Uids<'a> {
         })
     }
 
-    /// The line of the name under which something was seen.
+    /// Returns the line of the name under which a message was seen.
     fn line_of<'l>(&self, list: &'l UidList, sighting: u32) -> Option<&'l Line> {
         let name = self.listing.sightings[sighting as usize].name;
         list.find(name.hash, self.listing.names.base(name))
     }
 
-    /// Returns `true` if the list has a known message under the name that it has now.
+    /// Returns `true` if the list has a known message under its current name.
     fn is_listed(&self, list: &UidList, row: u32) -> bool {
         match self.listing.seen[row as usize] {
             Seen::Changed(at) => self.line_of(list, at).is_some(),
@@ -384,13 +384,13 @@ impl<'a> Uids<'a> {
         }
     }
 
-    /// Returns `true` if the list has a message under the name from which mbsync renamed it, since
-    /// it could not be written then.
+    /// Returns `true` if the list still has a message under the name before mbsync renamed it,
+    /// since the list could not be written then.
     fn has_old_name(&self, list: &UidList, row: &Row) -> bool {
         row.key != row.name.hash && list.find_hash(row.key).is_some_and(|line| line.uid == row.uid)
     }
 
-    /// The name that the line of a known message should have, if it has an older one.
+    /// Returns the name that the line of a known message should have, if the line has an older one.
     pub(super) fn new_name(&self, list: &UidList, line: &Line) -> Option<&[u8]> {
         let before = self.before;
         let at = before.rows.binary_search_by_key(&line.uid, |row| row.uid).ok()?;
@@ -406,7 +406,7 @@ impl<'a> Uids<'a> {
         (base != list.name(line)).then_some(base)
     }
 
-    /// Whether a name that is in no line read now may be in one read earlier.
+    /// Returns `true` if a name that is in no line read now may be in one read earlier.
     fn may_be_orphan(&self, hash: u64) -> bool {
         let orphans = self.before.state.as_ref().and_then(|state| state.orphans.as_ref());
         orphans.is_none_or(|orphans| orphans.binary_search(&hash).is_ok())
@@ -424,7 +424,7 @@ impl<'a> Uids<'a> {
         }
     }
 
-    /// A UIDVALIDITY above every known one.
+    /// Returns a UIDVALIDITY above every known one.
     fn new_uidvalidity(&self, ledger: &LedgerView, old: Option<UidValidity>) -> UidValidity {
         let above = |known: Option<UidValidity>| known.map_or(1, |v| v.get().saturating_add(1));
         let known = above(old)
@@ -433,8 +433,8 @@ impl<'a> Uids<'a> {
         UidValidity::new(ledger.next_uidvalidity.max(known)).unwrap_or(UidValidity::MAX)
     }
 
-    /// Whether enough lines stand for nothing that the file should be written anew. Only names that
-    /// were missing in an earlier scan as well may be dropped.
+    /// Returns `true` if so many lines have no file that the list should be rewritten. Only names
+    /// that were missing in an earlier scan as well may be dropped.
     fn is_wasteful(&self, list: &UidList, fresh: usize) -> bool {
         let Some(state) = &self.before.state else {
             return false;
@@ -446,7 +446,7 @@ impl<'a> Uids<'a> {
         droppable > 0 && lines / 4 * 3 >= live
     }
 
-    /// Whether a line is of a file that is there, or may be there.
+    /// Returns `true` if the file of a line exists, or may exist.
     pub(super) fn is_live(&self, hash: u64, base: &[u8]) -> bool {
         match self.before.find(hash, base) {
             Some(row) => self.listing.seen[row as usize] != Seen::Gone,
@@ -455,8 +455,8 @@ impl<'a> Uids<'a> {
     }
 }
 
-/// Whether the file gives a UID of the ledger to another message, or another UID to a message of
-/// the ledger.
+/// Returns `true` if the file gives a UID of the ledger to another message, or another UID to a
+/// message of the ledger.
 fn contradicts(list: &UidList, ledger: &LedgerView) -> bool {
     if ledger.by_key.is_empty() {
         return false;
@@ -503,7 +503,7 @@ pub(super) fn take_lock_unless(
     }
 }
 
-/// A UID; what is beyond the last is the last.
+/// Makes a UID; a number beyond the valid ones becomes the nearest.
 fn uid(number: u32) -> Uid {
     Uid::new(number.max(1)).unwrap_or(Uid::MIN)
 }

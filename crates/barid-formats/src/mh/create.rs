@@ -1,4 +1,4 @@
-//! Making an empty folder, with the file of sequences by which programs tell one.
+//! Creation of an empty folder, with the file of sequences by which programs recognise it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::name::number;
 use crate::create::{already_exists, make_file};
 use crate::{CreateOptions, Error, Result};
 
-/// See [`crate::create()`]. A folder with messages is there already, even if nothing marks it.
+/// See [`crate::create()`]. A folder with messages counts as existing, even if nothing marks it.
 pub(crate) fn create(vfs: &dyn Vfs, path: &Path, options: &CreateOptions) -> Result<bool> {
     create_dir_durable(vfs, path, options.dir_mode()).map_err(Error::at(path))?;
     let mut has_messages = false;

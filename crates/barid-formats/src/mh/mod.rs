@@ -1,7 +1,7 @@
 //! MH: one file a message, its name a number; flags and keywords in `.mh_sequences`.
 //!
-//! A number is no identity, since nmh gives messages other ones (`sortm`, `folder -pack`): UIDs are
-//! in the ledger, by what a message is, and a message that was renumbered keeps its UID
+//! A number is not an identity, since nmh renumbers messages (`sortm`, `folder -pack`): UIDs are in
+//! the ledger, by message key, and a message that was renumbered keeps its UID
 //! (`docs/design/mh.md`). Reading writes nothing into the folder.
 
 mod append;
@@ -48,19 +48,19 @@ pub(crate) struct MhFolder {
 }
 
 impl MhFolder {
-    /// The folder at `path`; looks at nothing yet.
+    /// Makes the mailbox of the folder at `path`; reads nothing yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         let sequences = path.join(SEQUENCES);
         Self { vfs, path, sequences }
     }
 
-    /// The permission bits of files that are made in it.
+    /// Returns the permission bits of files that are made in it.
     fn file_mode(&self) -> Result<u32> {
         Ok(self.ownership()?.mode())
     }
 
-    /// To whom new messages belong: to the owner of the folder, with the permission bits of the
-    /// sequences if there are some.
+    /// Returns the ownership of new messages: the owner of the folder, with the permission bits of
+    /// the sequences if these exist.
     fn ownership(&self) -> Result<Ownership> {
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;
         let mode = self.vfs.metadata(&self.sequences).map_or(folder.mode, |file| file.mode);
@@ -90,7 +90,7 @@ impl Mailbox for MhFolder {
         &self.path
     }
 
-    /// Two `stat` calls.
+    /// Returns `true` if the keyword can be the name of a sequence.
     fn can_hold_keyword(&self, keyword: &Keyword) -> bool {
         sequences::can_hold(keyword)
     }
@@ -120,7 +120,7 @@ impl Mailbox for MhFolder {
         scan::scan(self, known, sinks, context)
     }
 
-    /// The file, if it still is the one that was found there; both ways of reading are the same.
+    /// Reads the file, if it is still the one that was scanned; all forms are the same.
     fn read(
         &self,
         location: &Location<'_>,
@@ -141,7 +141,7 @@ impl Mailbox for MhFolder {
         Ok(crate::files::open_message(path, file, size))
     }
 
-    /// `anno` and `refile -link` of nmh leave links, and the former changes a file in place: one
+    /// `anno` and `refile -link` of nmh leave links, and `anno` changes a file in place: a file
     /// that has another name already is not linked.
     fn link(&self, location: &Location<'_>, to: &Path) -> Result<bool> {
         let place = match location {
@@ -172,7 +172,7 @@ impl Mailbox for MhFolder {
 }
 
 impl MhFolder {
-    /// Opens the file of a message, if it still is the one that was found there; returns its size.
+    /// Opens the file of a message, if it is still the one that was scanned; returns its size.
     fn open_file(&self, location: &Location<'_>) -> Result<(PathBuf, Box<dyn File>, u64)> {
         let place = match location {
             Location::File { name, .. } => parse_place(name),
@@ -197,7 +197,7 @@ impl MhFolder {
     }
 }
 
-/// The path of a message.
+/// Returns the path of a message.
 fn path_of(dir: &Path, number: Number) -> PathBuf {
     dir.join(OsStr::from_bytes(&name::file_name(number)))
 }

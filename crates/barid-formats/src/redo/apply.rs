@@ -1,4 +1,4 @@
-//! Doing what a journal says, at first and after a crash.
+//! Carrying out a change, at first and from its journal after a crash.
 
 use std::io;
 use std::path::Path;
@@ -12,32 +12,33 @@ use super::place::{Found, Place, is_missing};
 use super::plan::Plan;
 use crate::{Error, Recovered, Result};
 
-/// Drops the pending changes up to the one given ([`crate::SyncContext::drop_pending`]).
+/// Drops the pending changes up to the given one ([`crate::SyncContext::drop_pending`]).
 pub(crate) type DropPending<'a> = Option<&'a mut dyn FnMut(u64) -> Result<()>>;
 
-/// What a mailbox does if other programs have changed some of its files, but not those whose bytes
+/// Recovery of a mailbox of which other programs have changed some files, but not those whose bytes
 /// move.
 pub(crate) struct Mend<'a> {
-    /// Whether a file of this name may be completed without the others.
+    /// Returns `true` if a file of this name may be completed without the others.
     pub(crate) is_moved: fn(&[u8]) -> bool,
-    /// Makes the other files fit those of these names, which are complete. May be called again.
+    /// Makes the other files agree with those of these names, which are complete. May be called
+    /// again.
     pub(crate) mend: &'a mut dyn FnMut(&[&[u8]]) -> Result<()>,
 }
 
-/// What a change cost.
+/// Cost of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// How often was waited for the disk.
+    /// Number of barriers.
     pub(crate) barriers: u64,
     /// Bytes of the journal.
     pub(crate) bytes_journaled: u64,
 }
 
-/// Makes a change: all of it, or nothing, whenever the power fails. All is durable when this
-/// returns. `mode` is that of the journal, less what lets others write it.
+/// Makes a change: all of it or nothing, even if the power fails. The change is durable when this
+/// returns. `mode` is that of the journal, without permission for others to write it.
 ///
-/// Wants the locks of the mailbox, and that [`recover`] has left no journal. Costs three barriers
-/// and one for each file; one in all where the change lies in one sector of one file.
+/// Requires the locks of the mailbox, and that [`recover`] has left no journal. Costs three
+/// barriers and one for each file; one in all where the change lies in one sector of one file.
 ///
 /// # Errors
 /// [`Error::Unfinished`] once the change is begun; before that nothing was changed:
@@ -76,16 +77,16 @@ pub(crate) fn apply(
     Ok(Cost { barriers: barriers + 2, bytes_journaled: bytes.len() as u64 })
 }
 
-/// What a journal is about.
+/// Contents of a journal, in short.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// The names of its files.
     pub(crate) names: Vec<Vec<u8>>,
-    /// Some are to have another size.
+    /// `true` if some are to have another size.
     pub(crate) resizes: bool,
 }
 
-/// What the journal is about; nothing if there is none that is whole. May be asked without locks.
+/// Returns the summary of the journal; it is empty if there is no complete journal. Needs no locks.
 pub(crate) fn summary(vfs: &dyn Vfs, place: &Place) -> Result<Summary> {
     if place.look(vfs)? != Found::Redo {
         return Ok(Summary::default());
@@ -101,11 +102,11 @@ pub(crate) fn summary(vfs: &dyn Vfs, place: &Place) -> Result<Summary> {
     Ok(Summary { names: files.into_iter().map(|file| file.name).collect(), resizes })
 }
 
-/// Completes what the journal says, if there is one and it is whole. Wants the locks of the
-/// mailbox. May be interrupted and done again. What others have appended meanwhile stays.
+/// Completes the change of the journal, if there is a complete one. Requires the locks of the
+/// mailbox. May be interrupted and repeated. What other programs have appended meanwhile stays.
 ///
 /// # Errors
-/// [`Error::Unrecoverable`] if the journal is another user's or not to be understood;
+/// [`Error::Unrecoverable`] if the journal belongs to another user or cannot be parsed;
 /// [`Error::Unfinished`] if the change is begun and still not complete.
 pub(crate) fn recover(
     vfs: &dyn Vfs,
@@ -143,12 +144,12 @@ pub(crate) fn recover(
     };
     let Some(plan) = plan else { return put_aside(vfs, place, &id) };
     if plan.bytes_kept > 0 {
-        // With those that are left out: the next recovery must know of them, too.
+        // Including those left out: the next recovery must know of them, too.
         let mut all = plan.change.clone();
         all.files.extend_from_slice(&plan.others);
         journal = exchange(vfs, place, &all, &id, &*journal)?;
     }
-    // What was read may be in memory only.
+    // The bytes just read may be in memory only.
     journal.sync_all().map_err(at())?;
     vfs.sync_dir(place.journal_folder()).map_err(at())?;
     let Plan { change, files, bytes_kept, is_part, .. } = plan;
@@ -174,7 +175,7 @@ fn open_files(vfs: &dyn Vfs, place: &Place, change: &Change) -> Result<Vec<Box<d
     change.files.iter().map(open).collect()
 }
 
-/// The writes of a change that lies in one sector of one file: where they begin and end.
+/// Returns the start and end of the writes of a change that lies in one sector of one file.
 fn one_sector(change: &Change) -> Option<(u64, u64)> {
     let [file] = change.files.as_slice() else { return None };
     if file.old_size != file.new_size || change.pending_through.is_some() {
@@ -186,7 +187,7 @@ fn one_sector(change: &Change) -> Option<(u64, u64)> {
     (first.offset / SECTOR_LEN == (end - 1) / SECTOR_LEN).then_some((first.offset, end))
 }
 
-/// Writes a change that lies in one sector, which is written whole or not at all.
+/// Writes a change that lies in one sector, which is written completely or not at all.
 fn write_sector(change: &Change, file: &dyn File, (from, end): (u64, u64)) -> io::Result<()> {
     let mut bytes = vec![0; (end - from) as usize];
     file.read_exact_at(&mut bytes, from)?;
@@ -195,12 +196,12 @@ fn write_sector(change: &Change, file: &dyn File, (from, end): (u64, u64)) -> io
         bytes[at..at + new.len()].copy_from_slice(new);
     }
     let written = file.write_all_at(&bytes, from);
-    // Whatever became of that, it is to be on the disk.
+    // Whatever the outcome, it must be on the disk.
     let synced = file.sync_all();
     written.and(synced)
 }
 
-/// The writes of a file with their bytes.
+/// Returns the writes of a file with their bytes.
 fn writes(change: &FileChange) -> impl Iterator<Item = (&Write, &[u8])> {
     let mut bytes = change.bytes.as_slice();
     change.writes.iter().filter(|write| !write.is_evidence).map(move |write| {
@@ -210,7 +211,7 @@ fn writes(change: &FileChange) -> impl Iterator<Item = (&Write, &[u8])> {
     })
 }
 
-/// Creates the file of a journal, which those may read who may read the mailbox.
+/// Creates the file of a journal, readable by those who may read the mailbox.
 fn create(vfs: &dyn Vfs, place: &Place, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
     create_for_owner_of(vfs, place.mailbox_path(), path, mode & 0o644 | 0o600)
 }
@@ -227,13 +228,13 @@ fn write_journal(vfs: &dyn Vfs, place: &Place, bytes: &[u8], mode: u32) -> Resul
         Ok(()) => Ok(journal),
         Err(error) => match discard(vfs, place, &*journal) {
             Ok(()) => Err(full(vfs, &place.journal, bytes.len() as u64, error)),
-            // It may be there, and whole.
+            // It may be there, and complete.
             Err(_) => Err(place.unfinished(&error)),
         },
     }
 }
 
-/// Puts another journal in the place of one, with the same mode.
+/// Replaces a journal by another one with the same mode.
 fn exchange(
     vfs: &dyn Vfs,
     place: &Place,
@@ -257,8 +258,8 @@ fn exchange(
     Ok(new)
 }
 
-/// Removes a journal of what was never begun, so that it is not found whole later. If this fails,
-/// it may be.
+/// Removes the journal of a change that was not begun, so that no recovery finds it complete later.
+/// If this fails, one may.
 fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
     let cut = journal.set_len(0).and_then(|()| journal.sync_all());
     let gone = unlink(vfs, place, journal).and_then(|()| vfs.sync_dir(place.journal_folder()));
@@ -266,7 +267,7 @@ fn discard(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
     gone.or(cut)
 }
 
-/// Takes the name of a journal away, if that is still its own.
+/// Removes the name of a journal, if it still names this file.
 fn unlink(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
     match vfs.symlink_metadata(&place.journal) {
         Ok(found) if found.inode == journal.metadata()?.inode => vfs.remove_file(&place.journal),
@@ -276,7 +277,7 @@ fn unlink(vfs: &dyn Vfs, place: &Place, journal: &dyn File) -> io::Result<()> {
     }
 }
 
-/// Puts aside what another program has made obsolete.
+/// Puts aside a journal that another program has made obsolete.
 fn put_aside(vfs: &dyn Vfs, place: &Place, id: &[u8; 16]) -> Result<Recovered> {
     let to = place.quarantine(id);
     vfs.rename(&place.journal, &to).map_err(Error::at(&place.journal))?;
@@ -309,7 +310,7 @@ impl Work<'_> {
         self.change.files.iter().zip(&self.files).map(|(change, file)| (change, &**file))
     }
 
-    /// Makes room before anything is written: a full disk is to be noticed now.
+    /// Allocates space before anything is written, so that a full disk is noticed now.
     fn grow(&self) -> io::Result<()> {
         for (change, file) in self.files() {
             if change.new_size > change.old_size {
@@ -322,7 +323,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Undoes [`Work::grow`]; no sooner than that is durable may the journal go.
+    /// Undoes [`Work::grow`]; the journal may be removed only once this is durable.
     fn shrink_back(&self) -> io::Result<()> {
         for (change, file) in self.files() {
             if change.new_size > change.old_size {
@@ -333,7 +334,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Writes all files and makes them durable; returns how many they are.
+    /// Writes all files and makes them durable; returns the number of files.
     fn write(&self) -> io::Result<u64> {
         for (change, file) in self.files() {
             for (write, bytes) in writes(change) {
@@ -347,8 +348,8 @@ impl Work<'_> {
         Ok(self.files.len() as u64)
     }
 
-    /// Takes the journal away, and drops the pending changes that it speaks of: not before it is
-    /// certain that it will never be followed again. Returns how often it waited for the disk.
+    /// Removes the journal, and drops the pending changes that it names: only once it is certain
+    /// that it will never be replayed. Returns the number of barriers.
     fn finish(&self, drop_pending: DropPending<'_>, is_committed: bool) -> io::Result<u64> {
         let mut barriers = 1;
         if let (Some(through), Some(drop_pending)) = (self.change.pending_through, drop_pending) {

@@ -1,4 +1,4 @@
-//! What is to be changed.
+//! Content of a change.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::limits::{CUT_HASH_LEN_MAX, SECTOR_LEN};
 pub(crate) struct Change {
     /// The files, in the order in which they are written.
     pub(super) files: Vec<FileChange>,
-    /// Pending changes up to this one are among these.
+    /// Sequence number of the last pending change among these.
     pub(super) pending_through: Option<u64>,
 }
 
@@ -25,65 +25,66 @@ pub(crate) struct FileChange {
     pub(super) old_size: u64,
     /// Its size afterwards.
     pub(super) new_size: u64,
-    /// How many of the bytes that are cut off are hashed, and their hash.
+    /// Number of bytes hashed of those cut off.
     pub(super) cut_len: u64,
-    /// See `cut_len`.
+    /// Hash of these bytes.
     pub(super) cut_hash: u64,
     /// Writes, ascending; they do not overlap.
     pub(super) writes: Vec<Write>,
-    /// The hashes of what was there, for each piece of a sector that is written.
+    /// Hashes of the old bytes, for each piece of a sector that is written.
     pub(super) hashes: Vec<u64>,
     /// The bytes of all writes.
     pub(super) bytes: Vec<u8>,
 }
 
-/// One write. Offsets into `hashes` and `bytes` follow from those before.
+/// A write. Its offsets into `hashes` and `bytes` follow from the writes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) offset: u64,
     pub(super) len: u32,
-    /// Nothing is written: these bytes only have to be there.
+    /// `true` if nothing is written: these bytes only have to be there.
     pub(super) is_evidence: bool,
 }
 
 impl Change {
-    /// Nothing yet.
+    /// Makes an empty change.
     pub(crate) fn new(pending_through: Option<u64>) -> Self {
         Self { files: Vec::new(), pending_through }
     }
 
-    /// Adds what is to become of a file, if it is anything.
+    /// Adds the change of a file, unless it is empty.
     pub(crate) fn add(&mut self, file: FileChange) {
         if !file.is_empty() {
             self.files.push(file);
         }
     }
 
-    /// Whether nothing is to be changed.
+    /// Returns `true` if nothing is to be changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Bytes that are written in place.
+    /// Returns the number of bytes written in place.
     pub(crate) fn bytes_written(&self) -> u64 {
         self.files.iter().map(FileChange::bytes_written).sum()
     }
 }
 
 impl FileChange {
-    /// Nothing yet is to become of the file `name`, which has `size` bytes.
+    /// Makes an empty change of the file `name`, which has `size` bytes.
     pub(crate) fn new(name: &[u8], size: u64) -> Self {
         Self { name: name.to_vec(), old_size: size, new_size: size, ..Self::default() }
     }
 
-    /// Whether the file stays as it is.
+    /// Returns `true` if the file stays as it is.
     pub(crate) fn is_empty(&self) -> bool {
         self.old_size == self.new_size && self.writes.iter().all(|write| write.is_evidence)
     }
 
-    /// Writes `new` at `offset`, where `old` is now: less than `new` where that reaches beyond the
-    /// end, and then the file grows. What is `old` and stays so is evidence that the file is still
-    /// the same, so a range may well hold more than what changes. Offsets must ascend.
+    /// Writes `new` at `offset`, where `old` is now. `old` is shorter than `new` where that extends
+    /// beyond the end; then the file grows. Old bytes that do not change are evidence that the file
+    /// is still the same, so a range may well include more than the changed bytes. Offsets must
+    /// ascend.
     pub(crate) fn write(&mut self, offset: u64, old: &[u8], new: &[u8]) {
         debug_assert_eq!(
             old.len() as u64,
@@ -95,13 +96,13 @@ impl FileChange {
         self.new_size = self.new_size.max(offset + new.len() as u64);
     }
 
-    /// Demands that `bytes` are at `offset`. Offsets must ascend.
+    /// Requires `bytes` to be at `offset`. Offsets must ascend.
     pub(crate) fn expect(&mut self, offset: u64, bytes: &[u8]) {
         self.push(offset, bytes, bytes.len(), true);
     }
 
-    /// Cuts the file, which is `file`, to `size` bytes once all is written: nothing is, behind
-    /// that.
+    /// Cuts `file`, the file of this change, to `size` bytes after all writes, which must end
+    /// before that.
     pub(crate) fn cut(&mut self, size: u64, file: &dyn File) -> io::Result<()> {
         let written = self.writes.last().map_or(0, Write::end);
         debug_assert!(written <= size && size <= self.old_size, "because a cut is behind all else");
@@ -111,8 +112,8 @@ impl FileChange {
         Ok(())
     }
 
-    /// The hash of what is cut off, as the file is now: of its first bytes, which are others' once
-    /// it was cut and they have appended, and of its last.
+    /// Returns the hash of the bytes to be cut off, as the file is now: of the first ones, which
+    /// are overwritten if others append after the cut, and of the last ones.
     pub(super) fn hash_of_cut(&self, file: &dyn File) -> io::Result<u64> {
         let mut bytes = vec![0; self.cut_len as usize];
         let (first, last) = bytes.split_at_mut(self.cut_len as usize / 2);
@@ -121,13 +122,14 @@ impl FileChange {
         Ok(xxh3_64(&bytes))
     }
 
-    /// The file was cut, and others have appended to it, so that it has `size` bytes now.
+    /// Adapts the change to a file that was cut, and to which others have then appended, so that it
+    /// has `size` bytes now.
     pub(super) fn leave_end(&mut self, size: u64) {
         (self.old_size, self.new_size, self.cut_len) = (size, size, 0);
     }
 
-    /// Others have appended to the file before it was cut, so that it has `size` bytes now: what
-    /// they have is to stand at the new end.
+    /// Adapts the change to a file to which others appended before it was cut, so that it has
+    /// `size` bytes now: the appended bytes are moved to the new end.
     pub(super) fn move_end(&mut self, size: u64, file: &dyn File) -> io::Result<()> {
         let (from, to) = (self.old_size, self.new_size);
         self.old_size = size;
@@ -163,7 +165,7 @@ impl Write {
         self.offset + self.len as u64
     }
 
-    /// The pieces of sectors that it covers: offset in the file, and length.
+    /// Returns the pieces of sectors that it covers: offset in the file, and length.
     pub(super) fn pieces(self) -> impl Iterator<Item = (u64, usize)> {
         let mut at = self.offset;
         std::iter::from_fn(move || {
@@ -177,7 +179,7 @@ impl Write {
         })
     }
 
-    /// How many they are.
+    /// Returns the number of pieces.
     pub(super) fn piece_count(&self) -> usize {
         match self.len {
             0 => 0,

@@ -5,18 +5,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::change::{Change, FileChange, Write};
 use super::limits::{BODY_LEN_MAX, CUT_HASH_LEN_MAX, FILES_MAX, NAME_LEN_MAX, OFFSET_MAX};
 
-/// How a journal begins.
+/// First bytes of a journal.
 pub(super) const MAGIC: &[u8; 8] = b"baridRDO";
 const VERSION: u32 = 1;
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(super) const HEADER_LEN: usize = 512;
-/// Where the record of completion goes.
+/// Offset of the record of completion.
 pub(super) const COMMIT_AT: usize = 512;
-/// Where the body begins.
+/// Offset of the body.
 pub(super) const BODY_AT: usize = 1024;
-/// Bytes of a file's entry without its name.
+/// Length of a file's entry without its name, in bytes.
 const FILE_LEN: usize = 40;
-/// Bytes of a write's entry without hashes and bytes.
+/// Length of a write's entry without hashes and bytes, in bytes.
 const WRITE_LEN: usize = 16;
 const HAS_PENDING: u32 = 1;
 const IS_EVIDENCE: u32 = 1;
@@ -26,22 +26,22 @@ const IS_EVIDENCE: u32 = 1;
 pub(super) struct Journal {
     pub(super) id: [u8; 16],
     pub(super) change: Change,
-    /// The change is complete.
+    /// `true` if the change is complete.
     pub(super) is_committed: bool,
 }
 
-/// What the bytes of a journal are.
+/// Result of parsing a journal.
 #[derive(Debug)]
 pub(super) enum Parsed {
-    /// All of it is there.
+    /// A complete journal.
     Whole(Journal),
-    /// It was never finished, and so nothing was begun.
+    /// A journal that was never finished, so the change was not begun.
     Incomplete,
-    /// It is of another version, or contradicts itself.
+    /// A journal of another version, or one that contradicts itself.
     Unusable(&'static str),
 }
 
-/// The bytes of a journal; `None` if they are too many.
+/// Returns the bytes of a journal; `None` if they are too many.
 pub(super) fn encode(change: &Change, id: &[u8; 16]) -> Option<Vec<u8>> {
     let mut bytes = vec![0; BODY_AT];
     for file in &change.files {
@@ -93,7 +93,7 @@ fn put_file(file: &FileChange, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The record that a change is complete.
+/// Returns the record that a change is complete.
 pub(super) fn commit_record(id: &[u8; 16]) -> [u8; 512] {
     let mut bytes = [0; 512];
     bytes[..8].copy_from_slice(b"COMMIT  ");
@@ -103,7 +103,7 @@ pub(super) fn commit_record(id: &[u8; 16]) -> [u8; 512] {
     bytes
 }
 
-/// Reads a journal.
+/// Parses a journal.
 pub(super) fn parse(bytes: &[u8]) -> Parsed {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Parsed::Incomplete;

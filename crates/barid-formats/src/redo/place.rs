@@ -1,4 +1,4 @@
-//! Where a journal stands, and whose it is.
+//! Path and trustworthiness of a journal.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// The permission of group and others to write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Where the journal of a mailbox stands, and the folder of the files that it is about.
+/// Path of the journal of a mailbox, and the folder of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The mailbox.
@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(super) journal: PathBuf,
 }
 
-/// What is found in the place of a journal.
+/// Result of looking for a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing.
@@ -34,12 +34,12 @@ pub(crate) enum Found {
     Redo,
     /// A journal of another kind.
     Other,
-    /// What a stranger may have put there: it is not followed.
+    /// A file that a stranger may have put there: it is not replayed.
     Strange,
 }
 
 impl Place {
-    /// For a mailbox that is a folder: `.barid-journal` in it.
+    /// Returns the place for a mailbox that is a folder: `.barid-journal` in it.
     pub(crate) fn inside(mailbox: &Path) -> Self {
         Self {
             mailbox: mailbox.to_owned(),
@@ -48,8 +48,8 @@ impl Place {
         }
     }
 
-    /// For a mailbox that is the file `NAME`, given without symbolic links: `.NAME.barid-journal`
-    /// beside it.
+    /// Returns the place for a mailbox that is the file `NAME`, given without symbolic links:
+    /// `.NAME.barid-journal` beside it.
     pub(crate) fn beside(mailbox: &Path) -> Self {
         let name = mailbox.file_name().unwrap_or_default().as_bytes();
         let journal = [b".", name, b".barid-journal"].concat();
@@ -60,17 +60,17 @@ impl Place {
         }
     }
 
-    /// The path of the journal.
+    /// Returns the path of the journal.
     pub(crate) fn journal(&self) -> &Path {
         &self.journal
     }
 
-    /// The path of the mailbox.
+    /// Returns the path of the mailbox.
     pub(crate) fn mailbox_path(&self) -> &Path {
         &self.mailbox
     }
 
-    /// What stands there. Costs a `stat`, and if something does, a read of its first bytes.
+    /// Returns what is there. Costs a `stat`, and if something is there, a read of its first bytes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -86,7 +86,7 @@ impl Place {
         let read =
             vfs.open(&self.journal, options).and_then(|file| file.read_full_at(&mut magic, 0));
         match read {
-            // Of a journal that was cut down by a crash there may be only zeros.
+            // A journal that was truncated by a crash may contain only zeros.
             Ok(len) if magic[..len] == MAGIC[..len] || magic == [0; MAGIC.len()] => Ok(Found::Redo),
             Ok(_) => Ok(Found::Other),
             Err(error) if is_missing(&error) => Ok(Found::Nothing),
@@ -97,7 +97,7 @@ impl Place {
     /// Opens the journal.
     ///
     /// # Errors
-    /// [`Error::Unrecoverable`] if it is not to be followed, or larger than any.
+    /// [`Error::Unrecoverable`] if it may not be replayed, or is larger than any journal.
     pub(super) fn open(&self, vfs: &dyn Vfs) -> Result<Box<dyn File>> {
         let at = || Error::at(&self.journal);
         let options = OpenOptions { no_follow: true, ..OpenOptions::WRITE };
@@ -110,7 +110,7 @@ impl Place {
         Ok(journal)
     }
 
-    /// Whether a redo journal stands there, where there may be one of another kind.
+    /// Returns `true` if a redo journal is there, where there may be one of another kind.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -125,7 +125,8 @@ impl Place {
         }
     }
 
-    /// Whether a journal is followed: in a folder that all may write anybody can put one.
+    /// Returns `true` if a journal may be replayed: in a folder that all may write anybody can put
+    /// one.
     pub(super) fn trusts(&self, vfs: &dyn Vfs, found: &Metadata) -> Result<bool> {
         let is_private = found.file_type == FileType::File
             && found.links <= 1
@@ -137,24 +138,24 @@ impl Place {
         Ok(found.uid == mailbox.uid)
     }
 
-    /// Where the journal `id` is put aside.
+    /// Returns the path to which the journal `id` is put aside.
     pub(super) fn quarantine(&self, id: &[u8; 16]) -> PathBuf {
         let id = u128::from_be_bytes(*id);
         self.journal.with_file_name(format!(".barid-quarantined-{id:032x}"))
     }
 
-    /// Where a journal is written that takes the place of another.
+    /// Returns the path of a new journal before it replaces another.
     pub(super) fn next_journal(&self) -> PathBuf {
         let name = self.journal.file_name().unwrap_or_default().as_bytes();
         self.journal.with_file_name(OsStr::from_bytes(&[name, b"-next"].concat()))
     }
 
-    /// A file of the mailbox.
+    /// Returns the path of a file of the mailbox.
     pub(super) fn file(&self, name: &[u8]) -> PathBuf {
         self.folder.join(OsStr::from_bytes(name))
     }
 
-    /// The folder that names the journal.
+    /// Returns the folder of the journal.
     pub(super) fn journal_folder(&self) -> &Path {
         self.journal.parent().unwrap_or(Path::new("/"))
     }

@@ -1,7 +1,8 @@
-//! What a recovery has to do, as it finds the files.
+//! Plan of a recovery, according to the files found.
 //!
-//! Others may have appended to a file that is cut: before it was cut, and then what they have is to
-//! move with its end, or afterwards. What is cut off tells, since nobody else writes there.
+//! Others may have appended to a file that is cut: before the cut, and then their bytes must be
+//! moved with the end, or afterwards. The bytes to be cut off show which, since nobody else writes
+//! there.
 
 use std::io;
 
@@ -13,24 +14,24 @@ use super::limits::BODY_LEN_MAX;
 use super::place::{Place, is_missing};
 use crate::{Error, Result};
 
-/// What a recovery has to do.
+/// Plan of a recovery.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// What the journal says, made to fit what others have appended.
+    /// The change of the journal, adapted to what others have appended.
     pub(super) change: Change,
     /// Its files.
     pub(super) files: Vec<Box<dyn File>>,
-    /// Bytes that others have appended and that are to move with the end of a file.
+    /// Bytes that others have appended and that must be moved with the end of a file.
     pub(super) bytes_kept: u64,
-    /// Files that others have changed are left out.
+    /// `true` if files that others have changed are left out.
     pub(super) is_part: bool,
-    /// Those.
+    /// The files left out.
     pub(super) others: Vec<FileChange>,
 }
 
 impl Plan {
-    /// `None` if a file is missing or holds what is neither old nor new; but such files are left
-    /// out if there are others that `is_moved` names.
+    /// Makes the plan; `None` if a file is missing or contains bytes that are neither old nor new.
+    /// But such files are left out if there are others that `is_moved` names.
     pub(super) fn of(
         vfs: &dyn Vfs,
         place: &Place,
@@ -73,12 +74,12 @@ impl Plan {
     }
 }
 
-/// Whether a file holds what the journal says; if so, how many bytes that others have appended are
-/// to move with its end. The change is made to fit them.
+/// Returns `None` if a file does not match the journal; otherwise the number of bytes that others
+/// have appended and that move with its end. Adapts the change to them.
 fn judge(change: &mut FileChange, file: &dyn File) -> io::Result<Option<u64>> {
     let size = file.metadata()?.size;
     let (old_size, new_size) = (change.old_size, change.new_size);
-    // To a file that does not grow others may append.
+    // Others may append to a file that does not grow.
     let is_possible = match new_size > old_size {
         true => (old_size..=new_size).contains(&size),
         false => size >= new_size,
@@ -90,7 +91,7 @@ fn judge(change: &mut FileChange, file: &dyn File) -> io::Result<Option<u64>> {
         return Ok(Some(0));
     }
     if size < old_size || change.hash_of_cut(file)? != change.cut_hash {
-        // They appended to what was cut already.
+        // They appended after the cut.
         change.leave_end(size);
         return Ok(Some(0));
     }
@@ -104,13 +105,13 @@ fn judge(change: &mut FileChange, file: &dyn File) -> io::Result<Option<u64>> {
     Ok(Some(appended))
 }
 
-/// Whether every sector of a file that is written holds what was there or what is to be there.
+/// Returns `true` if every sector of a file that is written contains its old bytes or its new ones.
 fn is_old_or_new(change: &FileChange, file: &dyn File, size: u64) -> io::Result<bool> {
     let old_size = change.old_size;
     let (mut hashes, mut bytes) = (change.hashes.iter(), change.bytes.as_slice());
     let mut found = Vec::new();
     for write in &change.writes {
-        // A write may reach behind the end, as long as the file has not grown.
+        // A write may extend beyond the end, as long as the file has not grown.
         let len = size.saturating_sub(write.offset).min(u64::from(write.len)) as usize;
         found.resize(len, 0);
         file.read_exact_at(&mut found, write.offset)?;
@@ -134,8 +135,8 @@ fn is_old_or_new(change: &FileChange, file: &dyn File, size: u64) -> io::Result<
     Ok(true)
 }
 
-/// Whether what is found in a piece of a sector is its old bytes, with nothing or zeros behind what
-/// there was, or its new bytes, as far as these have come.
+/// Returns `true` if a piece of a sector contains its old bytes, with nothing or zeros behind them,
+/// or its new bytes, as far as these were written.
 fn is_piece_known(found: &[u8], old_len: usize, old_hash: u64, new: Option<&[u8]>) -> bool {
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     let is_old = found

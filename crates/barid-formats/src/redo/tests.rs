@@ -107,7 +107,7 @@ fn run(vfs: &dyn Vfs, change: &Change) -> crate::Result<()> {
     apply(vfs, &place(), change, 0o600, Some(&mut |_| Ok(()))).map(drop)
 }
 
-/// Whether the files are as before the change, or as after it.
+/// Returns `true` if the files are as after the change, `false` if they are as before it.
 fn is_new(scenario: &Scenario, vfs: &dyn Vfs) -> Result<bool, String> {
     let found = contents(vfs);
     match (found == scenario.old, found == scenario.new) {
@@ -250,7 +250,7 @@ fn a_failing_call_leaves_all_or_nothing() {
     assert!(refused > 100 && unfinished > 100, "{refused} refused, {unfinished} unfinished");
 }
 
-/// What others append to files after a crash.
+/// Appends to the files after a crash, as other programs would.
 fn append(disk: &MemVfs, seed: u64) -> Contents {
     let mut rng = Rng::with_seed(seed);
     let lens = [rng.usize(..20), rng.usize(..9000), 0];
