@@ -49,8 +49,8 @@ pub(crate) const RESTART_POINTS_LEN_MAX: u64 = 64 << 20;
 /// Maximum number of pending flag changes; further ones are written.
 pub(crate) const PENDING_MAX: usize = 1000;
 
-/// Maximum number of messages in a mailbox in which the messages before a changed one are compared
-/// with it.
+/// Number of rows at the start of a mailbox for which the messages before a changed one are searched
+/// for equal ones.
 pub(crate) const ORDINAL_ROWS_MAX: u32 = 4096;
 
 /// Number of attempts at a change while others change the mailbox.

@@ -1,4 +1,4 @@
-//! Accepting flag changes: they are durable, and shown, and written later.
+//! Accepting flag changes: they are durable and visible at once, and written later.
 
 use barid_cache::Core;
 use barid_formats::{FlagChange, FlagChanges};
@@ -19,11 +19,11 @@ struct Target {
     change: FlagChange,
 }
 
-/// Told of a message whose flags would be others, and of all its changes.
+/// Called with a message whose visible flags would change, and with all its changes.
 type VisitChanging<'a> = dyn FnMut(&Core, &[(Uid, &FlagChange)]) + 'a;
 
 impl Mailbox {
-    /// Whether a request needs only be accepted.
+    /// Returns `true` if it is enough to accept a request.
     pub(super) fn may_wait(&self, request: &ChangeRequest<'_>, options: &ChangeOptions) -> bool {
         let only_flags = request.expunge.is_empty()
             && request.appends.is_empty()
@@ -33,12 +33,12 @@ impl Mailbox {
         let caps = self.format.caps();
         let is_pending = options.write == WriteWhen::Pending && caps.delays && caps.flags;
         let total = self.pending.records().len() + request.flags.len();
-        // What could not be kept is written.
+        // Changes that could not be kept pending are written.
         is_pending && only_flags && total <= PENDING_MAX && self.ledger.is_persistent()
     }
 
-    /// Accepts flag changes. Costs what they are, and two barriers: that of the mod-sequence and
-    /// that of the journal.
+    /// Accepts flag changes. The cost depends on their number, plus two barriers: that of the
+    /// mod-sequence and that of the journal.
     pub(super) fn accept(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -55,7 +55,7 @@ impl Mailbox {
             mailbox.check_numbering(uidvalidity)?;
             mailbox.show_pending()?;
             match mailbox.accept_locked(request, options) {
-                // Nothing is accepted where there is an error.
+                // Nothing has been accepted if there is an error.
                 Err(error @ Error::Cache(_)) => {
                     mailbox.heal(error)?;
                     mailbox.check_numbering(uidvalidity)?;
@@ -72,7 +72,7 @@ impl Mailbox {
         options: &ChangeOptions,
     ) -> Result<Changed> {
         let mut changed = Changed { figures: self.unchanged(), ..Changed::default() };
-        // What could not be written is not accepted.
+        // Changes that could not be written are not accepted.
         self.check_keywords(request)?;
         let targets = self.targets(&request.flags, &mut changed)?;
         let before = self.pending.records().len();
@@ -102,7 +102,7 @@ impl Mailbox {
         Ok(changed)
     }
 
-    /// The messages whose flags as they are shown would be others.
+    /// Returns the messages whose visible flags would change.
     fn targets(&self, flags: &FlagChanges, changed: &mut Changed) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         let gone = self.changing(flags, &mut |core, mine| {
@@ -118,15 +118,15 @@ impl Mailbox {
         Ok(targets)
     }
 
-    /// Of how many messages the flags as they are shown would be others.
+    /// Returns the number of messages whose visible flags would change.
     pub(super) fn count_changing(&self, flags: &FlagChanges) -> Result<u32> {
         let mut count = 0;
         self.changing(flags, &mut |_, _| count += 1)?;
         Ok(count)
     }
 
-    /// Visits the messages whose flags as they are shown would be others, with the changes of
-    /// each; returns the UIDs that are not there.
+    /// Visits the messages whose visible flags would change, with the changes of each; returns the
+    /// UIDs that do not exist.
     fn changing(&self, flags: &FlagChanges, visit: &mut VisitChanging<'_>) -> Result<Vec<Uid>> {
         let mut flags: Vec<(Uid, &FlagChange)> = flags.iter().collect();
         flags.sort_by_key(|(uid, _)| *uid);

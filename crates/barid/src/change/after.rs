@@ -1,8 +1,8 @@
-//! What follows once the format has made a change.
+//! The steps after the format has made a change.
 //!
-//! From here on nothing is done twice and nothing fails: what was written stays written, and is
-//! reported. Trouble with the cache is healed; what else goes wrong is told in the notes, and the
-//! next look at the mailbox finds out again.
+//! From here on nothing is repeated and nothing fails: what was written stays written, and is
+//! reported. An error of the cache is healed; other errors are reported in the notes, and the next
+//! refresh of the mailbox finds the changes again.
 
 use std::collections::HashSet;
 
@@ -22,12 +22,12 @@ use crate::{Error, Mailbox, Note, NoteKind, Result};
 /// A change that the format has made, or in a dry run would make.
 pub(super) struct Made {
     pub(super) resolved: Resolved,
-    /// Of how many messages the request changes the flags.
+    /// Number of messages whose flags the request changes.
     pub(super) asked: u32,
     pub(super) appends: u32,
     pub(super) report: SyncReport,
     pub(super) next: Next,
-    /// What is kept of what was expunged.
+    /// Expunged messages that are kept.
     pub(super) kept: Keeping,
     /// The last of the pending changes that were written.
     pub(super) through: Option<u64>,
@@ -35,30 +35,30 @@ pub(super) struct Made {
     pub(super) uidnext: Uid,
 }
 
-/// How the cache comes to know of a change.
+/// The way in which the cache learns of a change.
 pub(super) enum Next {
-    /// There is nothing to know.
+    /// There is no change.
     Nothing,
-    /// It has followed.
+    /// It is up to date.
     Followed {
-        /// The mailbox without what was appended.
+        /// The snapshot without the appended messages.
         snapshot: Box<Snapshot>,
-        /// The stamp in the end.
+        /// The stamp after the change.
         after: Stamp,
-        /// Whether there is something behind the messages that were known.
+        /// `true` if there is something behind the known messages.
         is_grown: bool,
     },
-    /// The mailbox is scanned.
+    /// The mailbox must be scanned.
     Scan {
-        /// Whether messages were changed where they are.
+        /// `true` if messages were changed in place.
         is_touched: bool,
-        /// Why the ledger does not know of it.
+        /// The error because of which the ledger does not have the change.
         trouble: Option<Error>,
     },
 }
 
 impl Made {
-    /// What is told of it, but for what only the cache knows.
+    /// Returns the report of the change, without the values that only the cache knows.
     pub(super) fn told(self, request: &ChangeRequest<'_>) -> Changed {
         let Self { mut resolved, report, .. } = self;
         let asked: HashSet<Uid> = match report.gone.is_empty() && report.unwritable.is_empty() {
@@ -106,7 +106,7 @@ impl Made {
     }
 }
 
-/// Takes a change over into the cache.
+/// Applies a change to the cache.
 pub(super) fn follow(
     follower: Follower<'_>,
     report: &mut SyncReport,
@@ -140,13 +140,13 @@ pub(super) fn follow(
         (state.stamp_after, appends || !state.stamp.same_files(&state.stamp_after));
     match followed {
         Ok(snapshot) => Next::Followed { snapshot: Box::new(snapshot), after, is_grown },
-        // The cache is of the mailbox before the change, and that is what it says.
+        // The cache is that of the mailbox before the change, and its stamp shows that.
         Err(_) => scan(None),
     }
 }
 
 impl Mailbox {
-    /// Brings everything else up to date with a change, and tells of it.
+    /// Brings everything else up to date with a change, and returns the report.
     pub(super) fn conclude(&mut self, mut made: Made, request: &ChangeRequest<'_>) -> Changed {
         let mut troubles = Vec::new();
         let scan = match std::mem::replace(&mut made.next, Next::Nothing) {
@@ -178,14 +178,14 @@ impl Mailbox {
         Changed { appended, pending, unsettled, ..made.told(request) }
     }
 
-    /// Brings what is shown up to date with the pending changes that were accepted just now.
+    /// Updates the overlay with the pending changes that were just accepted.
     pub(super) fn show_accepted(&mut self) {
         let mut troubles = Vec::new();
         self.healed(&mut troubles, |mailbox| mailbox.show_pending());
         self.note_troubles(&troubles);
     }
 
-    /// Asks the cache, and again if it had to be healed.
+    /// Queries the cache, and repeats that if it had to be healed.
     fn healed<T: Default>(
         &mut self,
         troubles: &mut Vec<Error>,
@@ -205,7 +205,7 @@ impl Mailbox {
         T::default()
     }
 
-    /// Adds what went wrong to the notes; returns what of it is about the state.
+    /// Adds errors to the notes; returns those of the state.
     fn note_troubles(&mut self, troubles: &[Error]) -> Vec<String> {
         let mut unsettled = Vec::new();
         let path = self.path().display().to_string();
@@ -219,7 +219,8 @@ impl Mailbox {
         unsettled
     }
 
-    /// Goes on with what follows a change; what was appended, by us or by others, is scanned.
+    /// Continues with the snapshot after a change; messages appended by us or by others are
+    /// scanned.
     fn take_followed(&mut self, snapshot: Snapshot, after: Stamp, is_grown: bool) -> Result<()> {
         snapshot.release();
         if is_grown {
@@ -236,8 +237,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// The UIDs of what was appended. Where the format did not tell them they are those of the last
-    /// messages that were not there before, by their keys.
+    /// Returns the UIDs of the appended messages. If the format did not report them, they are those
+    /// of the last messages that were not there before, found by their keys.
     fn uids_of(
         &self,
         request: &ChangeRequest<'_>,

@@ -1,10 +1,11 @@
-//! Keeping what is expunged.
+//! Keeping expunged messages.
 //!
 //! Every expunge gets a file of its own, durable before the first byte of the mailbox changes, and
-//! none before it is touched by then: if the expunge fails, or the power does, both are there, and
-//! the mailbox tells which was made (`Mailbox::presence`). Messages that are files are linked where
-//! the state folder is on their file system, and neither read nor copied. Older expunges go after
-//! the change, and before it only where the disk has no room for both.
+//! no older expunge has been touched by then: if the expunge fails, or the power does, both the
+//! file and the messages exist, and the mailbox shows whether the expunge was made
+//! (`Mailbox::presence`). Messages that are files are linked if the state folder is on their file
+//! system, and neither read nor copied. Older expunges are removed after the change, and before it
+//! only if the disk has no room for both.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -23,36 +24,36 @@ use super::{ChangeOptions, KeepExpunged, KeepLimits, KeepPlan};
 use crate::limits::{COPY_WHOLE_LEN_MAX, KEPT_MAX, LEFT_OUT_NAMED};
 use crate::{Error, Mailbox, Note, NoteKind, Progress, Result, Unit, Work};
 
-/// What is kept of an expunge that is about to be made.
+/// Messages kept of an expunge that is about to be made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keeping {
-    /// The number of its file.
+    /// Number of its file.
     number: Option<u64>,
     /// Bytes that are kept.
     pub(super) bytes: Option<u64>,
-    /// When they may be dropped.
+    /// Time from which they may be dropped.
     pub(super) until: Option<Timestamp>,
-    /// Bytes of messages that were to be kept and are too large for that.
+    /// Bytes of the messages if they were to be kept and are too large for that.
     pub(super) too_large: Option<u64>,
     /// Bytes that all kept expunges may take; `None` for no bound.
     bytes_max: Option<u64>,
 }
 
-/// How many messages of a kept expunge the mailbox has, under their old UIDs.
+/// Presence of the messages of a kept expunge in the mailbox, under their old UIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// All: it was not made.
+    /// All: the expunge was not made.
     All,
-    /// Some: it was interrupted.
+    /// Some: the expunge was interrupted.
     Some,
-    /// None of them.
+    /// No message is present: the expunge was made.
     None,
-    /// The UIDs mean nothing any more.
+    /// The UIDs are not comparable any more.
     Unknown,
 }
 
 impl Mailbox {
-    /// The hash of a body, as pending changes have it.
+    /// Returns the hash of a body, as in pending changes.
     pub(super) fn body_hash(&self, uid: Uid) -> Result<u64> {
         let row = self.row_to_keep(uid)?;
         let (mut hash, mut is_header) = (Xxh3::new(), true);
@@ -65,8 +66,8 @@ impl Mailbox {
         Ok(hash.digest())
     }
 
-    /// Bytes of those messages that are there. What an expunge of them has to keep for
-    /// [`Mailbox::undo`] is about that.
+    /// Returns the bytes of those messages that exist. This is about the size that an expunge of
+    /// them must keep for [`Mailbox::undo`].
     ///
     /// # Errors
     /// A damaged cache.
@@ -78,19 +79,20 @@ impl Mailbox {
         Ok(total)
     }
 
-    /// The expunges of this mailbox that are kept.
+    /// Returns the folder of the kept expunges of this mailbox.
     pub(super) fn kept_folder(&self) -> KeptFolder {
         KeptFolder::new(Arc::clone(&self.vfs), &self.options.state_dir, &self.identity)
     }
 
-    /// Keeps messages that are about to be expunged, if they are to be kept and fit, else at least
-    /// that they are expunged. Durable when it returns. One message is in memory at a time.
+    /// Keeps messages that are about to be expunged, if requested and if they fit; otherwise
+    /// records at least that they are expunged. Durable when it returns. One message is in memory
+    /// at a time.
     pub(super) fn keep_expunged(
         &mut self,
         expunge: &[Uid],
         options: &ChangeOptions,
     ) -> Result<Keeping> {
-        // What the format refuses anyway is not read.
+        // Messages that the format refuses to expunge are not read.
         if expunge.is_empty() || !self.format.caps().expunge {
             return Ok(Keeping::default());
         }
@@ -105,7 +107,7 @@ impl Mailbox {
         }
     }
 
-    /// Nothing that goes wrong with what is kept is an error.
+    /// Keeps messages; no failure of keeping is an error.
     fn keep_if_possible(
         &mut self,
         expunge: &[Uid],
@@ -131,7 +133,7 @@ impl Mailbox {
         Ok(self.leave_out(expunge, too_large).unwrap_or_default())
     }
 
-    /// Keeps messages, or fails if there is no room for them.
+    /// Keeps messages; fails if there is no room for them.
     fn keep(
         &mut self,
         expunge: &[Uid],
@@ -181,7 +183,7 @@ impl Mailbox {
         }
     }
 
-    /// Writes all messages, linked where that is possible; returns their bytes.
+    /// Writes all messages, as links if possible; returns their bytes.
     fn write_kept(
         &self,
         expunge: &[Uid],
@@ -249,8 +251,8 @@ impl Mailbox {
         Ok(writer.end_large()?)
     }
 
-    /// Writes down that messages are expunged and not kept, which is told by naming the first of
-    /// them. Where no expunge is kept there is nothing to be mistaken for this one.
+    /// Records that messages are expunged and not kept, with the first of them to identify the
+    /// expunge. If no expunge is kept, no other can be mistaken for this one.
     fn leave_out(&mut self, expunge: &[Uid], too_large: Option<u64>) -> Result<Keeping> {
         let folder = self.kept_folder();
         if too_large.is_none() && self.last_made(&folder)?.0.is_none() {
@@ -290,15 +292,15 @@ impl Mailbox {
         Ok(folder.create(last, &from)?)
     }
 
-    /// The number of the last kept expunge that was made, and how much of it; those after it, which
-    /// were not, are removed.
+    /// Returns the number and presence of the last kept expunge that was made; later ones, which
+    /// were not made, are removed.
     fn last_made(&self, folder: &KeptFolder) -> Result<(Option<u64>, Presence)> {
         let mut numbers = folder.numbers()?;
         while let Some(number) = numbers.pop() {
             let presence = match folder.open(number) {
                 Ok(Some(kept)) => self.presence(&kept)?,
                 Ok(None) => continue,
-                // What is damaged stays for who looks at it.
+                // A damaged file stays for inspection.
                 Err(barid_state::Error::Damaged { .. } | barid_state::Error::Version { .. }) => {
                     Presence::Unknown
                 }
@@ -312,8 +314,8 @@ impl Mailbox {
         Ok((None, Presence::Unknown))
     }
 
-    /// How many messages of a kept expunge are there under their old UIDs. Of one that was not kept
-    /// only the first are known.
+    /// Returns how many messages of a kept expunge exist under their old UIDs. Of one that was not
+    /// kept only the first messages are known.
     pub(super) fn presence(&self, kept: &Expunged) -> Result<Presence> {
         if self.snapshot.meta().uidvalidity != kept.from().uidvalidity {
             return Ok(Presence::Unknown);
@@ -335,8 +337,8 @@ impl Mailbox {
         })
     }
 
-    /// An expunge failed: what was kept of it is removed where nothing of it was made for certain.
-    /// Otherwise the mailbox tells later.
+    /// Handles a failed expunge: removes the kept messages if certainly none of the expunge was
+    /// made. Otherwise the mailbox shows that later.
     pub(super) fn drop_kept(&self, keeping: &Keeping, error: &Error) {
         use FormatError::{Changed, Io, Locked, MessageGone, NoSpace, Unsupported};
         let is_early = match error {
@@ -357,12 +359,12 @@ impl Mailbox {
             && is_early
             && !self.format().has_message_files()
         {
-            // If it stays, it is recognised by its messages, which are all there.
+            // If it stays, it is recognised by its messages, which all exist.
             let _ = self.kept_folder().remove(number);
         }
     }
 
-    /// An expunge was made: of the older ones that are kept, those go for which there is no room.
+    /// Removes older kept expunges for which there is no room, after an expunge was made.
     pub(super) fn prune_kept(&mut self, keeping: &Keeping) {
         if keeping.number.is_none() {
             return;
@@ -377,7 +379,7 @@ impl Mailbox {
         }
     }
 
-    /// Formats in which a message stands as it stands in the others of the same number.
+    /// Returns the family of the format: formats of one family store a message in the same form.
     pub(super) fn family(&self) -> u8 {
         match self.format() {
             Format::Maildir | Format::Mh => 0,
@@ -392,7 +394,8 @@ impl Mailbox {
         self.row_of(uid)?.ok_or_else(gone)
     }
 
-    /// A message with all that it takes to append it again; without its bytes, if not `whole`.
+    /// Returns a message with everything needed to append it again; without its bytes, if not
+    /// `whole`.
     fn message_to_keep(&self, uid: Uid, row: u32, whole: bool) -> Result<KeptMessage> {
         let (form, bytes) = match whole {
             true => self.stored_bytes_of(uid, row)?,
@@ -402,7 +405,8 @@ impl Mailbox {
         Ok(KeptMessage { bytes, ..message })
     }
 
-    /// A message with all that it takes to append it again but its bytes, which begin so.
+    /// Returns a message with everything needed to append it again except its bytes, which start
+    /// with `start`.
     fn message_with(
         &self,
         uid: Uid,
@@ -439,7 +443,7 @@ impl Mailbox {
         })
     }
 
-    /// The bytes of a message as they stand in the mailbox.
+    /// Returns the bytes of a message as stored in the mailbox.
     fn stored_bytes_of(&self, uid: Uid, row: u32) -> Result<(KeptForm, Vec<u8>)> {
         match self.form_of(row)? {
             KeptForm::Stored { separator_len } => {
@@ -451,8 +455,8 @@ impl Mailbox {
         }
     }
 
-    /// The bytes of a message without its separator and the fields that belong to an mbox rather
-    /// than to it: by these it is recognised.
+    /// Returns the bytes of a message without its separator and the fields that belong to an mbox:
+    /// they identify it.
     pub(super) fn own_bytes_of(&self, uid: Uid) -> Result<Vec<u8>> {
         let Some(row) = self.row_of(uid)? else { return Ok(Vec::new()) };
         let (form, bytes) = self.stored_bytes_of(uid, row)?;
@@ -460,7 +464,7 @@ impl Mailbox {
     }
 }
 
-/// A message without its separator.
+/// Returns a message without its separator.
 pub(super) fn text_of(form: KeptForm, bytes: &[u8]) -> &[u8] {
     match form {
         KeptForm::Stored { separator_len } => &bytes[bytes.len().min(separator_len as usize)..],
@@ -468,7 +472,7 @@ pub(super) fn text_of(form: KeptForm, bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// What of a message is its own, and not of the mbox that it stands in.
+/// Returns the bytes that belong to a message itself, and not to the mbox that contains it.
 pub(super) fn own_bytes(form: KeptForm, bytes: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let text = text_of(form, bytes);
     match form {
@@ -477,7 +481,7 @@ pub(super) fn own_bytes(form: KeptForm, bytes: &[u8]) -> std::borrow::Cow<'_, [u
     }
 }
 
-/// The sender of a From_ line.
+/// Returns the sender of a From_ line.
 fn sender_in(separator: &[u8]) -> Option<String> {
     let mut lines = separator.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"From "))?;

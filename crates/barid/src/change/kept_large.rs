@@ -11,10 +11,10 @@ use crate::large::ends_header;
 use crate::limits::{KEPT_HEADER_LEN_MAX, PIECE_LEN};
 use crate::{Mailbox, Result};
 
-/// The beginning of a large message, its header at least if that has an end, and the rest.
+/// The start of a large message, with at least its header if the header has an end, and the rest.
 #[derive(Debug)]
 pub(super) struct LargeMessage {
-    /// With the separator, if the message is as it stood in an mbox.
+    /// The bytes, with the separator if the message is in the form of an mbox.
     pub(super) start: Vec<u8>,
     pub(super) rest: LargeRest,
 }
@@ -27,7 +27,7 @@ pub(super) struct LargeRest {
 }
 
 impl LargeMessage {
-    /// Reads the beginning of a message; `None` if it is not large.
+    /// Reads the start of a message; `None` if it is not large.
     pub(super) fn of(message: &KeptMessage) -> Result<Option<Self>> {
         let Some(kept) = message.large.clone() else { return Ok(None) };
         let most = kept.size().min(KEPT_HEADER_LEN_MAX as u64) as usize;
@@ -73,8 +73,8 @@ impl MessageRest for LargeRest {
 }
 
 impl Mailbox {
-    /// Returns `true` if the message of a row is a large kept one, byte by byte but for the fields
-    /// that belong to an mbox and the last line end.
+    /// Returns `true` if the message of a row equals a large kept one, byte by byte except for the
+    /// fields that belong to an mbox and the last line end.
     pub(super) fn is_large(&self, row: u32, form: KeptForm, large: &LargeMessage) -> Result<bool> {
         let (kept_start, kept) = (text_of(form, &large.start), &large.rest.kept);
         let strips = matches!(form, KeptForm::Stored { .. });

@@ -1,8 +1,9 @@
-//! Which keywords a mailbox can hold.
+//! The limits of a mailbox for keywords.
 //!
-//! What it cannot is refused before anything is accepted or written. What was accepted all the
-//! same, by an earlier version or before another program used up the room, is dropped when the rest
-//! is written: it can never be, and would keep everything else from being written.
+//! A keyword that the mailbox cannot store is refused before anything is accepted or written. If
+//! one was accepted all the same, by an earlier version or before another program used up the room,
+//! it is dropped when the rest is written: it can never be written, and would block everything
+//! else.
 
 use barid_formats::Caps;
 use barid_state::PendingKind;
@@ -11,17 +12,17 @@ use barid_types::{Keyword, KeywordTable};
 use super::ChangeRequest;
 use crate::{Error, KeywordLimit, Mailbox, Result};
 
-/// What can still be added to a mailbox.
+/// The remaining room for keywords in a mailbox.
 struct Room<'a> {
     format: &'a dyn barid_formats::Mailbox,
     caps: Caps,
     known: &'a KeywordTable,
-    /// Those that count against the most there can be, and those that were added here.
+    /// Keywords that count towards the maximum, including those added here.
     listed: Vec<Keyword>,
 }
 
 impl Room<'_> {
-    /// Adds a keyword, or tells why it cannot be.
+    /// Adds a keyword, or returns the limit that forbids it.
     fn take(&mut self, keyword: &Keyword) -> Option<KeywordLimit> {
         if self.listed.contains(keyword) {
             return None;
@@ -49,7 +50,8 @@ impl Room<'_> {
 }
 
 impl Mailbox {
-    /// Those of some keywords that the mailbox cannot hold beside those before them, and why.
+    /// Returns those keywords that the mailbox cannot store beside the ones before them, and the
+    /// limits.
     pub(crate) fn unholdable(&self, keywords: &[Keyword]) -> Result<Vec<(Keyword, KeywordLimit)>> {
         let listed = self.format.listed_keywords(&self.snapshot)?.names().to_vec();
         let caps = self.format.caps();
@@ -59,9 +61,9 @@ impl Mailbox {
         Ok(keywords.iter().filter_map(refused).collect())
     }
 
-    /// Refuses a request that adds keywords which the mailbox cannot hold. Gives the keywords of
-    /// pending changes that it cannot, and why. Costs nothing where no keyword is added, else what
-    /// [`barid_formats::Mailbox::listed_keywords`] does.
+    /// Refuses a request that adds keywords which the mailbox cannot store. Returns such keywords
+    /// of pending changes, and the limits. Costs nothing if no keyword is added, otherwise as much
+    /// as [`barid_formats::Mailbox::listed_keywords`].
     pub(super) fn check_keywords(
         &self,
         request: &ChangeRequest<'_>,
@@ -76,7 +78,7 @@ impl Mailbox {
         let mut asked = of_flags.chain(of_appends).peekable();
         let mut pending = pending.peekable();
         let caps = self.format.caps();
-        // What can be changed in no way is refused as such.
+        // A mailbox that cannot be changed at all is refused elsewhere.
         if !caps.flags || (asked.peek().is_none() && pending.peek().is_none()) {
             return Ok(Vec::new());
         }

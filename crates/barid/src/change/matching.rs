@@ -1,7 +1,7 @@
-//! Which message a pending change means (docs/protocol.md, "Pending changes").
+//! Finding the message of a pending change (docs/protocol.md, "Pending changes").
 //!
-//! By UID and hash; else, because another program may have written the mailbox anew in another
-//! order, by hash and ordinal. An expunge must match in its body, too.
+//! A message is matched by UID and hash; otherwise, because another program may have written the
+//! mailbox anew in another order, by hash and ordinal. For an expunge its body must match, too.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,24 @@ use crate::Result;
 /// The ordinal of a message that was not counted.
 pub(crate) const ORDINAL_UNKNOWN: u32 = u32::MAX;
 
-/// What a pending change means now.
+/// The message that a pending change refers to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     /// This message.
     Message(Uid),
-    /// None: it is gone.
+    /// No message: it is gone.
     Gone,
-    /// One of several, or maybe none.
+    /// One of several messages, or perhaps none of them.
     Ambiguous,
 }
 
-/// Tells the hash of the body of a message; only expunges ask.
+/// Returns the hash of the body of a message; only expunges need it.
 pub(crate) type BodyHash<'a> = dyn FnMut(Uid) -> Result<u64> + 'a;
 
 /// Finds the message of every change.
 ///
-/// Costs two blocks of the cache per change; where one is not found under its UID, a walk over all
-/// rows, once.
+/// Costs two blocks of the cache per change; if one is not found under its UID, also a walk over
+/// all rows, once.
 pub(crate) fn find_all<'c>(
     snapshot: &Snapshot,
     changes: impl Iterator<Item = &'c PendingChange> + Clone,
@@ -84,7 +84,7 @@ fn by_ordinal(change: &PendingChange, equals: &[Uid]) -> Match {
     }
 }
 
-/// What is left of a match where the body must be the same.
+/// Restricts a match to messages with the same body.
 fn with_body(
     change: &PendingChange,
     found: Match,
@@ -104,11 +104,12 @@ fn with_body(
             return Ok(Match::Ambiguous);
         }
     }
-    // Something else has its header now; it is not what was to be expunged.
+    // Another message has this header now; it must not be expunged.
     Ok(Match::Gone)
 }
 
-/// How many messages before `row` have the key `key`.
+/// Returns the number of messages before `row` with the key `key`; [`ORDINAL_UNKNOWN`] for rows
+/// from [`crate::limits::ORDINAL_ROWS_MAX`] on.
 pub(crate) fn ordinal(snapshot: &Snapshot, row: u32, key: MessageKey) -> Result<u32> {
     if row >= crate::limits::ORDINAL_ROWS_MAX {
         return Ok(ORDINAL_UNKNOWN);

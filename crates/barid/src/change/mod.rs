@@ -1,9 +1,8 @@
-//! Changing a mailbox: flags, expunges, appends, and writing what was delayed.
+//! Changing a mailbox: flags, expunges, appends, and writing pending changes.
 //!
-//! A change of flags may be only accepted: it is then durable in the journal of pending changes and
-//! shown by everything that is told of the mailbox, and written together with others later
-//! (`docs/design/changing.md`). Expunges and appends are written at once, and what is pending with
-//! them.
+//! A change of flags may be only accepted: it is then durable in the journal of pending changes,
+//! visible in all queries, and written together with others later (`docs/design/changing.md`).
+//! Expunges and appends are written at once, together with the pending changes.
 
 mod accept;
 mod after;
@@ -31,7 +30,7 @@ pub use self::undo::{KeptExpunge, KeptState, Undo};
 
 use crate::{Mailbox, ProgressFn, Result};
 
-/// What is to be changed, in one pass.
+/// The changes of one pass.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeRequest<'a> {
     /// Flag changes, in any order; those of one message are made in the order given.
@@ -40,45 +39,46 @@ pub struct ChangeRequest<'a> {
     pub expunge: Vec<Uid>,
     /// Messages to append.
     pub appends: &'a [NewMessage<'a>],
-    /// Keywords that the mailbox is to list, whether or not a message has them: where its format
-    /// has a list, messages that come later find room in it.
+    /// Keywords that the mailbox is to list, whether or not a message has them: in a format with a
+    /// list, later messages find room in it.
     pub keywords: Vec<Keyword>,
     /// Drop \Recent from every message (Maildir: move `new` to `cur`).
     pub drop_recent: bool,
-    /// Write the UID of every message into the mailbox, where it can hold them and does not yet.
+    /// Write the UID of every message into the mailbox, if the format can store them and it does
+    /// not have them yet.
     pub write_uids: bool,
 }
 
-/// When a change of flags is written to the mailbox.
+/// The time at which a change of flags is written to the mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteWhen {
     /// Before the call returns.
     #[default]
     Now,
-    /// Later, where that is worth while: the call returns when the change is durable in the journal
-    /// of pending changes. [`Mailbox::sync`], an expunge, an append or very many pending changes
-    /// write them. A Maildir writes at once all the same.
+    /// Later, if that is worthwhile: the call returns when the change is durable in the journal of
+    /// pending changes. [`Mailbox::sync`], an expunge, an append or very many pending changes write
+    /// them. A Maildir is always written at once.
     Pending,
 }
 
-/// How a change is to be made.
+/// Options of a change.
 #[derive(Clone, Default)]
 pub struct ChangeOptions {
-    /// When flags are written.
+    /// Time at which flags are written.
     pub write: WriteWhen,
-    /// Only find out what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
-    /// What becomes of the messages that are expunged.
+    /// Treatment of the expunged messages.
     pub keep_expunged: KeepExpunged,
-    /// Once true, a long change ends after its current step, with
+    /// Once `true`, a long change ends after its current step, with
     /// [`barid_formats::Error::Unfinished`] or [`barid_formats::Error::Stopped`].
     pub stop: Option<Arc<AtomicBool>>,
-    /// Told how far a long change is.
+    /// Called with the progress of a long change.
     pub progress: Option<ProgressFn>,
 }
 
 impl ChangeOptions {
-    /// Fails if the change is to stop, before any of its messages is done.
+    /// Fails if the change is asked to stop, before any of its messages is processed.
     ///
     /// # Errors
     /// [`barid_formats::Error::Stopped`].
@@ -101,16 +101,16 @@ impl fmt::Debug for ChangeOptions {
     }
 }
 
-/// What was changed, or in a dry run would be.
+/// Report of a change, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// What it cost.
+    /// Cost of the change.
     pub figures: SyncFigures,
     /// Messages of which flags or keywords were changed, pending changes that were written
     /// included; where the change is only accepted, those of which it is.
     pub flagged: u32,
-    /// Those of them of which the request changed flags or keywords as they were shown; the others
-    /// had changes pending.
+    /// Messages whose visible flags or keywords the request changed; the others had pending
+    /// changes.
     pub asked: u32,
     /// Messages expunged.
     pub expunged: u32,
@@ -118,39 +118,41 @@ pub struct Changed {
     pub appends: u32,
     /// UIDs of the appended messages, in their order; none in a dry run.
     pub appended: Vec<Uid>,
-    /// Messages that the request names but that are not there, ascending.
+    /// Messages that the request names but that do not exist, in ascending order.
     pub gone: Vec<Uid>,
-    /// Messages of pending changes that were dropped because they are not there, ascending.
+    /// Messages of pending changes that were dropped because the messages do not exist, in
+    /// ascending order.
     pub pending_gone: Vec<Uid>,
-    /// Messages of which nothing was written, ascending, since nothing can be put into their
-    /// header. Of very many only the first are named.
+    /// Messages for which nothing was written because nothing can be put into their header, in
+    /// ascending order. Of very many only the first are listed.
     pub unwritable: Vec<Uid>,
-    /// How many such messages there are.
+    /// Number of such messages.
     pub unwritable_count: u64,
-    /// How many of them the request itself was to change; the others had changes pending.
+    /// Number of such messages that the request itself was to change; the others had pending
+    /// changes.
     pub unwritable_asked: u64,
-    /// Pending changes that were left, since it cannot be told which message they mean.
+    /// Pending changes that stay because their message is ambiguous.
     pub ambiguous: u32,
     /// Bytes of the expunged messages that were kept for [`Mailbox::undo`], or in a dry run would
-    /// be; `None` if none were.
+    /// be; `None` if no messages were kept.
     pub kept: Option<u64>,
-    /// When what was kept may be dropped.
+    /// Time from which the kept messages may be dropped.
     pub kept_until: Option<Timestamp>,
-    /// Bytes of the expunged messages, if they were to be kept and are too large for that; also in
-    /// a dry run.
+    /// Bytes of the expunged messages, if they were to be kept and are too large for that; also set
+    /// in a dry run.
     pub too_large: Option<u64>,
     /// Accepted changes that are not written yet.
     pub pending: u32,
-    /// What else is to be known of a change that was made, a line each: what was left of it for
-    /// another time, and what was pending and could not be written.
+    /// Further information on a change that was made, a line each: work that was left for later,
+    /// and pending changes that could not be written.
     pub warnings: Vec<String>,
-    /// Errors of the state once the change was made: UIDs and mod-sequences that the mailbox itself
-    /// does not hold may not be durable. [`Mailbox::notes`] tells of them, too.
+    /// Errors of the state after the change was made: UIDs and mod-sequences that the mailbox
+    /// itself does not store may not be durable. [`Mailbox::notes`] reports them, too.
     pub unsettled: Vec<String>,
 }
 
 impl Changed {
-    /// Adds what a later change of the same mailbox could not do, its warnings included.
+    /// Adds the problems of a later change of the same mailbox, including its warnings.
     pub fn add_trouble(&mut self, later: &Self) {
         self.gone.extend(&later.gone);
         self.pending_gone.extend(&later.pending_gone);
@@ -170,19 +172,19 @@ impl Changed {
 impl Mailbox {
     /// Changes flags, expunges and appends.
     ///
-    /// When it returns, what it reports is durable: in the mailbox, or with
-    /// [`WriteWhen::Pending`] and nothing but flag changes in the journal of pending changes. What
-    /// is pending is written in the same pass unless the request only adds to it. Rows are counted
-    /// anew.
+    /// When this returns, everything that it reports is durable: in the mailbox, or with
+    /// [`WriteWhen::Pending`] and only flag changes in the journal of pending changes. Pending
+    /// changes are written in the same pass unless the request only adds to them. Rows are
+    /// renumbered.
     ///
     /// # Errors
-    /// Unfinished work that cannot be completed; a lock that another program holds;
-    /// [`crate::Error::ReadOnly`]; what the file system says. [`barid_formats::Error::Unfinished`]
-    /// says that the change goes on at the next opening, [`barid_formats::Error::Stopped`] that it
-    /// was told to stop after some of the messages, [`barid_formats::Error::NotAppended`] that
-    /// all is done but the appends; after any other error nothing was changed in an mbox, and in a
-    /// Maildir each message was changed or not. Once the change is made no trouble with the cache
-    /// or the ledger is an error: [`Mailbox::notes`] tells of it.
+    /// An unfinished change that cannot be completed; a lock of another program;
+    /// [`crate::Error::ReadOnly`]; errors of the file system. [`barid_formats::Error::Unfinished`]
+    /// means that the change continues at the next opening, [`barid_formats::Error::Stopped`] that
+    /// it was asked to stop after some of the messages, [`barid_formats::Error::NotAppended`] that
+    /// everything but the appends is done; after any other error nothing was changed in an mbox,
+    /// and in a Maildir each message was changed completely or not at all. Once the change is made,
+    /// problems of the cache or the ledger are not errors: [`Mailbox::notes`] reports them.
     pub fn change(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -194,7 +196,7 @@ impl Mailbox {
         }
     }
 
-    /// Writes what is pending, drops \Recent, and writes UIDs where the format holds them.
+    /// Writes the pending changes, drops \Recent, and writes UIDs if the format stores them.
     ///
     /// # Errors
     /// As [`Mailbox::change`].
@@ -204,12 +206,12 @@ impl Mailbox {
         self.write(&request, options)
     }
 
-    /// Brings back the messages of the last expunge, with their flags, keywords and dates, and
-    /// forgets them; those that are there are left out. Once more, it brings back those of the
-    /// expunge before, if it is kept. In an mbox they stand as they stood, byte by byte, but for
-    /// their UIDs.
+    /// Restores the messages of the last expunge, with their flags, keywords and dates, and forgets
+    /// the expunge; messages that still exist are left out. A second call restores those of the
+    /// expunge before, if it is kept. In an mbox the messages are the same as before, byte by byte,
+    /// except for their UIDs.
     ///
-    /// May be repeated after it was interrupted: what it brought back is not brought back twice.
+    /// May be repeated after an interruption: restored messages are not restored twice.
     ///
     /// # Errors
     /// [`crate::Error::NothingToUndo`]; [`crate::Error::NotKept`]; as [`Mailbox::change`].
@@ -217,7 +219,7 @@ impl Mailbox {
         self.undo_one(Undo::Last, options)
     }
 
-    /// [`Mailbox::undo`] of some kept expunge.
+    /// As [`Mailbox::undo`], for any kept expunge.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchExpunge`]; as [`Mailbox::undo`].
@@ -229,18 +231,18 @@ impl Mailbox {
         }
     }
 
-    /// How many accepted changes are not written yet.
+    /// Returns the number of accepted changes that are not written yet.
     pub fn pending(&self) -> u32 {
         self.pending.records().len() as u32
     }
 
-    /// A change that was begun and not finished, and could not be completed at the opening.
+    /// Returns a change that was begun and not finished, and could not be completed at the opening.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.unfinished.as_ref()
     }
 }
 
-/// Adds what another pass cost, which came later.
+/// Adds the cost of a later pass.
 pub(crate) fn add_figures(sum: &mut SyncFigures, more: &SyncFigures) {
     let is_first = *sum == SyncFigures::default();
     sum.messages_written += more.messages_written;

@@ -1,11 +1,11 @@
-//! One pass of writing: what was asked for and what is pending, through the format, into the cache.
+//! One pass of writing: the request and the pending changes, through the format, into the cache.
 //!
-//! Order: the lock of the pending changes; unfinished work; the expunged messages are kept,
+//! Order: the lock of the pending changes; unfinished changes; keeping the expunged messages,
 //! durably; the format's change, which drops the pending changes between its commit and the end of
 //! its journal; the mod-sequence, durable in the ledger; the cache.
 //!
-//! An attempt ends with the format's change. What follows is in `after.rs`, where nothing is tried
-//! again and no error is left.
+//! An attempt ends with the format's change. The steps after it are in `after.rs`: they are not
+//! repeated and return no error.
 
 use std::io::ErrorKind;
 
@@ -25,7 +25,7 @@ use crate::recovery::unfinished;
 use crate::{Error, KeywordLimit, Mailbox, Progress, Result, Work};
 
 impl Mailbox {
-    /// Writes what is asked for and what is pending.
+    /// Writes the request and the pending changes.
     pub(super) fn write(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -45,7 +45,8 @@ impl Mailbox {
         })
     }
 
-    /// What is only to be looked at may be open read-only, if it is whole.
+    /// Checks that the mailbox may be written. For a dry run it may be read-only, if no change is
+    /// unfinished.
     pub(super) fn check_writable(&self, options: &ChangeOptions) -> Result<()> {
         match &self.unfinished {
             Some(left) if options.dry_run => Err(unfinished(&*self.format, left.clone()).into()),
@@ -54,8 +55,8 @@ impl Mailbox {
         }
     }
 
-    /// Keeps other processes from accepting, writing and dropping pending changes meanwhile. Where
-    /// no state can be written, nothing can be pending.
+    /// Runs `act` while no other process can accept, write or drop pending changes. If no state can
+    /// be written, nothing can be pending.
     pub(super) fn under_pending_lock<T>(
         &mut self,
         options: &ChangeOptions,
@@ -72,13 +73,13 @@ impl Mailbox {
             return Err(error);
         }
         let result = act(self);
-        // An error may leave it locked.
+        // An error may leave the ledger locked.
         self.ledger.unlock();
         self.pending.unlock();
         result
     }
 
-    /// Takes the lock of the pending changes, unless told to stop while another process holds it.
+    /// Takes the lock of the pending changes, unless asked to stop while another process has it.
     fn wait_for_pending(&mut self, options: &ChangeOptions) -> Result<()> {
         let mut waited = LOCK_SLICE;
         loop {
@@ -96,12 +97,12 @@ impl Mailbox {
         }
     }
 
-    /// Whether the state folder can be written.
+    /// Returns `true` if the state folder can be written.
     fn is_state_kept(&self) -> bool {
         self.ledger.is_persistent()
     }
 
-    /// Tries again as long as others change the mailbox, and where the cache is damaged: until the
+    /// Repeats the attempt while others change the mailbox or the cache is damaged: until the
     /// format has made the change, and never after that.
     fn write_until_steady(
         &mut self,
@@ -130,13 +131,14 @@ impl Mailbox {
                     return Err(error.into());
                 }
                 Error::Mailbox(error @ FormatError::NotAppended { .. }) => {
-                    // Everything but the appends is done. What a scan finds out now it need not
-                    // find out later; the error to be told is the other.
+                    // Everything but the appends is done. A scan now saves one later; the error to
+                    // report is the original one.
                     let _ = self.rescan(true);
                     return Err(error.into());
                 }
                 Error::Mailbox(error @ FormatError::Stopped { .. }) => {
-                    // The messages that are done are known at once; the error to report is this.
+                    // The messages that are done are known at once; the error to report is this
+                    // one.
                     let _ = self.rescan(false);
                     return Err(error.into());
                 }
@@ -146,7 +148,7 @@ impl Mailbox {
         Err(Error::KeepsChanging { path: self.path().to_owned() })
     }
 
-    /// Takes notice of what others changed, if the stamp tells that they did.
+    /// Rescans if the stamp shows that others changed the mailbox.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
         match self.format.stamp()?.same_files(&self.snapshot.meta().stamp) {
             true => Ok(()),
@@ -154,7 +156,7 @@ impl Mailbox {
         }
     }
 
-    /// The UIDs asked for mean nothing under another UIDVALIDITY.
+    /// Fails if the UIDVALIDITY has changed, since the requested UIDs then mean other messages.
     pub(crate) fn check_numbering(&self, uidvalidity: UidValidity) -> Result<()> {
         match self.snapshot.meta().uidvalidity == uidvalidity {
             true => Ok(()),
@@ -162,8 +164,8 @@ impl Mailbox {
         }
     }
 
-    /// Everything up to the format's change, which is the last that can fail. Where there is no
-    /// space to write what is pending, messages are appended without it.
+    /// Makes everything up to the format's change, which is the last step that can fail. If there
+    /// is no space to write the pending changes, messages are appended without them.
     fn attempt(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -186,7 +188,7 @@ impl Mailbox {
         only_appends && !appends.is_empty() && !self.pending.records().is_empty()
     }
 
-    /// The figures of a pass that changes nothing.
+    /// Returns the figures of a pass that changes nothing.
     pub(super) fn unchanged(&self) -> SyncFigures {
         let size = match self.format.format() {
             Format::Maildir => 0,
@@ -195,7 +197,7 @@ impl Mailbox {
         SyncFigures { size_before: size, size_after: size, ..SyncFigures::default() }
     }
 
-    /// What was not written because no mailbox can have such keywords.
+    /// Returns warnings about keywords that are not written because the mailbox cannot store them.
     fn warn_refused(&self, refused: &[(Keyword, KeywordLimit)]) -> Vec<String> {
         let path = self.path().display();
         let line = |(keyword, limit): &(Keyword, KeywordLimit)| {
@@ -207,7 +209,7 @@ impl Mailbox {
         refused.iter().map(line).collect()
     }
 
-    /// [`Mailbox::attempt`], with what is pending or without it.
+    /// As [`Mailbox::attempt`], with or without the pending changes.
     fn attempt_with(
         &mut self,
         request: &ChangeRequest<'_>,
@@ -244,7 +246,7 @@ impl Mailbox {
         Ok(Attempted { made, warnings })
     }
 
-    /// Of how many messages the request changes the flags as they are shown.
+    /// Returns the number of messages whose visible flags the request changes.
     fn asked(&self, request: &ChangeRequest<'_>, resolved: &Resolved) -> Result<u32> {
         if self.pending.records().is_empty() {
             return Ok(resolved.flagged);
@@ -263,7 +265,7 @@ impl Mailbox {
         resolve(&self.snapshot, pending, refused, request, &mut body_hash)
     }
 
-    /// Has the format make the changes, and follows them.
+    /// Makes the changes through the format, and applies them to the cache.
     fn change_format(
         &mut self,
         resolved: &Resolved,
@@ -308,13 +310,13 @@ impl Mailbox {
     }
 }
 
-/// A change that the format has made, and what else is to be told.
+/// A change that the format has made, and warnings.
 struct Attempted {
     made: Made,
     warnings: Vec<String>,
 }
 
-/// Whether there was no space for the change.
+/// Returns `true` if there was no space for the change.
 fn is_full(error: &Error) -> bool {
     match error {
         Error::Mailbox(FormatError::NoSpace { .. }) => true,
@@ -326,9 +328,9 @@ fn is_full(error: &Error) -> bool {
     }
 }
 
-/// Hands out a mod-sequence; it is durable when this returns.
+/// Assigns a mod-sequence; it is durable when this returns.
 pub(super) fn hand_out_modseq(ledger: &mut Ledger, highest: ModSeq) -> Result<ModSeq> {
-    // Others hand out mod-sequences, too: what they gave is read again under the lock.
+    // Others assign mod-sequences, too: theirs are read again under the lock.
     ledger.lock(LEDGER_LOCK_TIMEOUT)?;
     let modseq = highest.max(ledger.highest_modseq()).next();
     ledger.raise_modseq(modseq);
@@ -338,7 +340,7 @@ pub(super) fn hand_out_modseq(ledger: &mut Ledger, highest: ModSeq) -> Result<Mo
     Ok(modseq)
 }
 
-/// The cache's error behind one of what is known.
+/// Returns the cache's error behind an error of a sink.
 fn from_sink(error: Error) -> Error {
     match error {
         Error::Mailbox(FormatError::Sink(cause)) => match cause.downcast() {

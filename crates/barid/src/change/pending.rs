@@ -1,4 +1,4 @@
-//! Looking at what is pending, dropping it, and taking over what belongs to nobody.
+//! Listing pending changes, dropping them, and taking over those of a replaced mailbox.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use super::resolve::change_of;
 use crate::{Mailbox, Result};
 
 impl Mailbox {
-    /// The accepted changes that are not written yet, as they were accepted: by the UIDs of then.
+    /// Returns the accepted changes that are not written yet, with the UIDs at the time of
+    /// acceptance.
     pub fn pending_changes(&self) -> Vec<(Uid, FlagChange)> {
         let flags = self.pending.records().iter().filter_map(|record| match &record.change.kind {
             PendingKind::Flags(delta) => Some((record.change.uid, change_of(delta))),
@@ -20,7 +21,7 @@ impl Mailbox {
         flags.collect()
     }
 
-    /// Drops what is pending, durably; tells how many changes that were.
+    /// Drops the pending changes, durably; returns their number.
     ///
     /// # Errors
     /// As [`Mailbox::change`].
@@ -37,22 +38,22 @@ impl Mailbox {
         })
     }
 
-    /// How many changes are pending for another mailbox that was last seen at the path of this one:
-    /// it was replaced by a file without the attribute `user.barid.id`. Lists the state folder.
+    /// Returns the number of changes that are pending for another mailbox, last seen at the path of
+    /// this one: it was replaced by a file without the attribute `user.barid.id`. Lists the state
+    /// folder.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn earlier_pending(&self) -> Result<u32> {
         let earlier = Pending::earlier(&self.vfs, &self.options.state_dir, &self.identity)?;
         Ok(earlier.iter().map(|journal| journal.records().len() as u32).sum())
     }
 
-    /// Makes what [`Mailbox::earlier_pending`] counts pending for this mailbox; each change finds
-    /// its message by its header, or is dropped when it is written. Tells how many changes that
-    /// were.
+    /// Makes the changes that [`Mailbox::earlier_pending`] counts pending for this mailbox; each
+    /// finds its message by its header, or is dropped when it is written. Returns their number.
     ///
     /// They are accepted here before they are dropped there: after a crash in between they are
-    /// pending twice, which comes to the same.
+    /// pending twice, which has the same effect.
     ///
     /// # Errors
     /// As [`Mailbox::change`].

@@ -1,4 +1,4 @@
-//! From what was asked for and what is pending to the changes that a format is given.
+//! Combining the request and the pending changes into the changes for a format.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use crate::{KeywordLimit, Result};
 /// The changes of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
-    /// What the format is to do.
+    /// Changes for the format.
     pub(crate) changes: ChangeSet,
-    /// How many messages get other flags or keywords.
+    /// Number of messages that get other flags or keywords.
     pub(crate) flagged: u32,
-    /// Messages that the request names and that are not there, ascending.
+    /// Messages that the request names and that do not exist, in ascending order.
     pub(crate) gone: Vec<Uid>,
-    /// Messages of pending changes that are not there, ascending.
+    /// Messages of pending changes that do not exist, in ascending order.
     pub(crate) pending_gone: Vec<Uid>,
-    /// The numbers of pending changes that are to be kept.
+    /// Sequence numbers of the pending changes that stay pending.
     pub(crate) ambiguous: Vec<u64>,
 }
 
-/// What pending changes come to.
+/// Sum of the pending changes.
 #[derive(Debug, Default)]
 struct FromPending {
     flags: BTreeMap<Uid, FlagChange>,
     expunge: Vec<Uid>,
 }
 
-/// Brings together what was asked for and what is pending, which was accepted before it; of that
-/// without the keywords that are `refused`.
+/// Combines the request and the earlier pending changes, without the pending keywords that are
+/// `refused`.
 pub(crate) fn resolve(
     snapshot: &Snapshot,
     pending: &[PendingRecord],
@@ -105,7 +105,7 @@ impl FromPending {
     }
 }
 
-/// One change for each message, ascending: what was asked for before, then what is asked for now.
+/// Returns one change for each message, ascending: first the pending ones, then the requested ones.
 fn in_order(before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChanges {
     match flags.is_ascending() {
         true if before.is_empty() => flags.clone(),
@@ -120,7 +120,7 @@ fn in_order(before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChang
     }
 }
 
-/// The same of changes that ascend, in memory for those that differ from their neighbours.
+/// Does the same for ascending changes; only those that differ from their neighbours take memory.
 fn merged(mut before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagChanges {
     let mut all = FlagChanges::default();
     for (uid, change) in flags.iter() {
@@ -139,7 +139,7 @@ fn merged(mut before: BTreeMap<Uid, FlagChange>, flags: &FlagChanges) -> FlagCha
     all
 }
 
-/// Makes `change` what it and then `later` do.
+/// Combines `change` with `later` into one change.
 pub(super) fn then(change: &mut FlagChange, later: &FlagChange) {
     let set = |bits: u8| FlagSet::from_bits(bits);
     change.add = set(change.add.bits() & !later.remove.bits() | later.add.bits());
@@ -156,7 +156,7 @@ pub(super) fn then(change: &mut FlagChange, later: &FlagChange) {
     merge(&mut change.remove_keywords, &later.add_keywords, &later.remove_keywords);
 }
 
-/// Whether a message has what the change makes of it.
+/// Returns `true` if the change has no effect on a message.
 pub(crate) fn is_noop(change: &FlagChange, core: &Core, names: &KeywordTable) -> bool {
     let flags = (core.flags.bits() | change.add.bits()) & !change.remove.bits();
     let has =
@@ -167,9 +167,10 @@ pub(crate) fn is_noop(change: &FlagChange, core: &Core, names: &KeywordTable) ->
         && !change.remove_keywords.iter().any(has)
 }
 
-/// Which of some UIDs, ascending, are there; `visit` is told of those, in their order.
+/// Returns for each of some ascending UIDs whether it exists; calls `visit` for those that do, in
+/// order.
 ///
-/// Looks each one up, or walks through all rows where that reads less.
+/// Looks each one up, or walks through all rows if that reads less.
 pub(crate) fn there(
     snapshot: &Snapshot,
     uids: impl Iterator<Item = Uid>,
@@ -198,7 +199,7 @@ pub(crate) fn there(
     Ok(there)
 }
 
-/// Whether the next one is there; puts its UID into `gone` if it is not.
+/// Returns `true` if the next message exists; puts its UID into `gone` if it does not.
 fn keep(uid: Uid, there: &mut impl Iterator<Item = bool>, gone: &mut Vec<Uid>) -> bool {
     let is_there = there.next().unwrap_or(false);
     if !is_there {
@@ -207,7 +208,7 @@ fn keep(uid: Uid, there: &mut impl Iterator<Item = bool>, gone: &mut Vec<Uid>) -
     is_there
 }
 
-/// What is kept in the journal of pending changes, as a change.
+/// Converts a change from the form of the journal of pending changes.
 pub(super) fn change_of(delta: &FlagDelta) -> FlagChange {
     FlagChange {
         add: delta.add,
@@ -217,7 +218,7 @@ pub(super) fn change_of(delta: &FlagDelta) -> FlagChange {
     }
 }
 
-/// A change as it is kept in the journal of pending changes.
+/// Converts a change to the form of the journal of pending changes.
 pub(crate) fn delta_of(change: &FlagChange) -> FlagDelta {
     FlagDelta {
         add: change.add,

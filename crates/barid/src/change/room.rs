@@ -1,4 +1,4 @@
-//! How much of what is expunged is kept, and for how long.
+//! The limits for keeping expunged messages: size and time.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,50 +9,52 @@ use barid_vfs::{Timestamp, Vfs};
 use crate::limits::KEPT_SMALL_LEN;
 use crate::{Error, Mailbox, Result};
 
-/// What becomes of the messages of an expunge.
+/// Treatment of the messages of an expunge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepExpunged {
-    /// They are not kept. An undo says so if older expunges are kept.
+    /// They are not kept. An undo reports that if older expunges are kept.
     #[default]
     No,
-    /// They are kept for [`Mailbox::undo`] where that is possible, and expunged in any case: the
-    /// choice of a server, whose EXPUNGE must not fail for it.
+    /// They are kept for [`Mailbox::undo`] if possible, and expunged in any case: the choice of a
+    /// server, whose EXPUNGE must not fail for it.
     WherePossible(KeepLimits),
-    /// They are kept, or else the expunge is [`Error::CannotKeep`] and changes nothing.
+    /// They are kept; otherwise the expunge fails with [`Error::CannotKeep`] and changes nothing.
     OrRefuse(KeepLimits),
 }
 
-/// The bounds of the expunged messages that are kept of a mailbox.
+/// The limits of the kept expunged messages of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepLimits {
-    /// Bytes of all kept expunges. `None` is a quarter of the space that would be free without
-    /// them, as long as a tenth of the file system stays free; up to 64 MB a quarter is enough.
+    /// Bytes of all kept expunges. `None` stands for a quarter of the space that would be free
+    /// without them, as long as a tenth of the file system stays free; up to 64 MB a quarter is
+    /// enough.
     pub bytes_max: Option<u64>,
-    /// How long they are kept.
+    /// Time for which they are kept.
     pub age_max: Duration,
 }
 
 impl Default for KeepLimits {
-    /// What fits, for 30 days.
+    /// No fixed size, and 30 days.
     fn default() -> Self {
         Self { bytes_max: None, age_max: Duration::from_secs(30 * 86_400) }
     }
 }
 
-/// What keeping the messages of an expunge takes, and whether there is room.
+/// The space needed to keep the messages of an expunge, and the room for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeepPlan {
     /// Bytes of the messages.
     pub bytes: u64,
-    /// Bytes that there is room for, when older expunges have gone.
+    /// Bytes for which there is room, once older expunges are removed.
     pub bytes_max: u64,
-    /// Bytes that there is room for if all are copied.
+    /// Bytes for which there is room if all messages are copied.
     pub(super) copied_max: u64,
-    /// The messages are files on the file system of the state folder, so that links keep them.
+    /// `true` if the messages are files on the file system of the state folder, so that links keep
+    /// them.
     pub is_linked: bool,
-    /// When they may be dropped.
+    /// Time from which they may be dropped.
     pub until: Timestamp,
-    /// Copies and all older expunges do not fit on the disk together.
+    /// `true` if copies and all older expunges do not fit on the disk together.
     pub(super) is_tight: bool,
 }
 
@@ -71,7 +73,7 @@ struct Space {
 }
 
 impl Space {
-    /// Bytes that may be kept where so many would be free without what is kept.
+    /// Returns the bytes that may be kept if `pool` bytes would be free without the kept messages.
     fn room(&self, pool: u64) -> u64 {
         let quarter = pool / 4;
         let above_reserve = pool.saturating_sub(self.total / 10);
@@ -80,11 +82,11 @@ impl Space {
 }
 
 impl Mailbox {
-    /// Finds out what keeping messages takes that are to be expunged. Some calls of the file
-    /// system, and an opening for each expunge that is kept.
+    /// Computes the space needed to keep messages that are to be expunged. Costs some calls of the
+    /// file system, and an opening for each kept expunge.
     ///
     /// # Errors
-    /// A damaged cache; what the file system says.
+    /// A damaged cache; errors of the file system.
     pub fn keep_plan(&self, uids: &[Uid], limits: &KeepLimits) -> Result<KeepPlan> {
         let bytes = self.bytes_of_messages(uids)?;
         let vfs = &*self.vfs;
@@ -101,7 +103,7 @@ impl Mailbox {
         let age = i64::try_from(limits.age_max.as_nanos()).unwrap_or(i64::MAX);
         let copied_max = limits.bytes_max.unwrap_or_else(|| space.room(pool));
         let bytes_max = match limits.bytes_max {
-            // What is linked is free as soon as it is not kept.
+            // The space of linked messages is free as soon as they are not kept.
             None if is_linked => space.room(pool.saturating_add(bytes)),
             _ => copied_max,
         };
@@ -116,7 +118,7 @@ impl Mailbox {
     }
 }
 
-/// The folder, or what is there of the path to it.
+/// Returns the folder, or the nearest of its ancestors that exists.
 fn existing<'p>(vfs: &dyn Vfs, dir: &'p Path) -> &'p Path {
     let is_there = |path: &&Path| vfs.metadata(path).is_ok();
     dir.ancestors().find(is_there).unwrap_or(Path::new("/"))

@@ -1,4 +1,4 @@
-//! Bringing back what was expunged.
+//! Restoring expunged messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,58 +16,58 @@ use super::{ChangeOptions, ChangeRequest, Changed, KeepExpunged};
 use crate::limits::{COPY_WHOLE_LEN_MAX, UNDO_BATCH_LEN};
 use crate::{Error, Mailbox, Note, NoteKind, Result};
 
-/// Which expunge is undone.
+/// The expunge to undo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Undo {
-    /// The last that was made.
+    /// The last one that was made.
     #[default]
     Last,
-    /// That of this number ([`KeptExpunge::number`]).
+    /// The one with this number ([`KeptExpunge::number`]).
     Number(u64),
-    /// The last of the mailbox that stood at this path before, and was replaced by another file.
+    /// The last one of the mailbox that was at this path before, and was replaced by another file.
     Replaced,
 }
 
-/// An expunge that is kept.
+/// A kept expunge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptExpunge {
-    /// Its number: of two the later has the higher.
+    /// Number of the expunge: later ones have higher numbers.
     pub number: u64,
-    /// When it was made; `None` if that cannot be read.
+    /// Time of the expunge; `None` if it cannot be read.
     pub kept: Option<Timestamp>,
-    /// When it may be dropped; `None` if that cannot be read.
+    /// Time from which it may be dropped; `None` if it cannot be read.
     pub until: Option<Timestamp>,
-    /// How many messages; `None` if that cannot be read.
+    /// Number of messages; `None` if it cannot be read.
     pub messages: Option<u32>,
-    /// How many of them are damaged, or were changed since they were kept.
+    /// Number of messages that are damaged, or were changed since they were kept.
     pub damaged: u32,
-    /// Bytes that it takes in the state folder; where it was not kept, those of the messages.
+    /// Bytes in the state folder; if the messages were not kept, the bytes of the messages.
     pub bytes: u64,
-    /// What there is to undo.
+    /// State of the expunge.
     pub state: KeptState,
 }
 
-/// What of a kept expunge there is to undo.
+/// State of a kept expunge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptState {
-    /// Its messages can be brought back.
+    /// Its messages can be restored.
     Kept,
     /// It was interrupted: only some of its messages are gone.
     Partial,
-    /// It was not made: all messages are there.
+    /// It was not made: all messages exist.
     NotMade,
     /// The messages were not kept.
     NotKept,
-    /// The file or some of its messages are damaged, or it is of another version; what is whole
-    /// can be brought back.
+    /// The file or some of its messages are damaged, or it is of another version; undamaged
+    /// messages can be restored.
     Damaged,
 }
 
 impl Mailbox {
-    /// The expunges that are kept, the last first. Reads all that is kept, to find damage.
+    /// Returns the kept expunges, the last first. Reads all kept messages, to find damage.
     ///
     /// # Errors
-    /// A damaged cache; what the file system says.
+    /// A damaged cache; errors of the file system.
     pub fn kept_expunges(&self) -> Result<Vec<KeptExpunge>> {
         let folder = self.kept_folder();
         let mut all = Vec::new();
@@ -88,7 +88,7 @@ impl Mailbox {
     }
 
     fn describe_kept(&self, kept: &mut Expunged) -> Result<KeptExpunge> {
-        // What cannot be read cannot be brought back.
+        // Messages that cannot be read cannot be restored.
         let damaged =
             kept.count_damaged().or_else(|_| Ok::<_, Error>(kept.count().unwrap_or(1)))?;
         let from = kept.from();
@@ -110,19 +110,19 @@ impl Mailbox {
         })
     }
 
-    /// Sums up the expunges that are kept; reads no message.
+    /// Sums up the kept expunges; reads no message.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn kept_summary(&self) -> Result<KeptSummary> {
         Ok(self.kept_folder().summary()?)
     }
 
-    /// Forgets all expunges that are kept, those of a mailbox that stood at this path before
-    /// included; tells how many there were.
+    /// Forgets all kept expunges, including those of a mailbox that was at this path before;
+    /// returns their number.
     ///
     /// # Errors
-    /// [`crate::Error::ReadOnly`]; what the file system says.
+    /// [`crate::Error::ReadOnly`]; errors of the file system.
     pub fn discard_kept(&mut self) -> Result<u32> {
         self.check_writable(&ChangeOptions::default())?;
         self.under_pending_lock(&ChangeOptions::default(), |mailbox| {
@@ -135,16 +135,17 @@ impl Mailbox {
         })
     }
 
-    /// Whether expunges are kept of a mailbox that stood at this path before and was replaced by
-    /// another file, so that they are not found as this one's: [`Undo::Replaced`] brings them back.
+    /// Returns `true` if there are kept expunges of a mailbox that was at this path before and was
+    /// replaced by another file, so that they do not belong to this one: [`Undo::Replaced`]
+    /// restores them.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn has_kept_of_replaced(&self) -> Result<bool> {
         Ok(!self.kept_folder().of_former()?.is_empty())
     }
 
-    /// Brings back what was kept, in passes of some megabytes.
+    /// Restores the kept messages, in passes of some megabytes.
     pub(super) fn bring_back(&mut self, which: Undo, options: &ChangeOptions) -> Result<Changed> {
         if !options.dry_run {
             self.finish_unfinished()?;
@@ -180,7 +181,8 @@ impl Mailbox {
         Error::NothingToUndo { path: self.path().to_owned(), replaced }
     }
 
-    /// The last that was made. Those after it, which were not, are told and removed.
+    /// Returns the last expunge that was made. Later ones, which were not, are reported and
+    /// removed.
     fn last_to_undo(&mut self, folder: &KeptFolder, options: &ChangeOptions) -> Result<u64> {
         let mut numbers = folder.numbers()?;
         while let Some(number) = numbers.pop() {
@@ -208,7 +210,7 @@ impl Mailbox {
         Err(self.nothing_to_undo())
     }
 
-    /// An expunge and those before it that it goes on with, the first of them first.
+    /// Returns an expunge and the earlier ones that it continues, the first of them first.
     fn with_those_continued(&self, folder: &KeptFolder, number: u64) -> Result<Vec<Expunged>> {
         let missing = || Error::NoSuchExpunge { path: self.path().to_owned(), number };
         let last = folder.open(number)?.ok_or_else(missing)?;
@@ -226,7 +228,7 @@ impl Mailbox {
         while all.last().is_some_and(|first| first.from().continues)
             && let Some(number) = before.pop()
         {
-            // What cannot be read is undone by itself, or not.
+            // An unreadable expunge is undone by itself, or not at all.
             let Ok(Some(kept)) = folder.open(number) else { break };
             if kept.from().left_out.is_some() {
                 break;

@@ -1,4 +1,4 @@
-//! Blocks of messages, shared among threads, their output in order.
+//! Blocks of messages, distributed over threads, with their output in order.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -21,26 +21,26 @@ use crate::structures::{NewStructures, Structures};
 use crate::turns::{Turn, Turns};
 use crate::{Error, Mailbox, Result};
 
-/// How a run ended.
+/// Result of a run.
 pub(super) enum Stop {
-    /// All is fetched, or nobody wants more.
+    /// Everything is fetched, or the caller wants no more.
     Done,
-    /// The message at this place of the list is not where it was.
+    /// The message at this index of the list has moved.
     Gone(usize),
 }
 
-/// What a thread made of a block.
+/// Result of a thread for a block.
 #[derive(Default)]
 struct Made {
     out: Vec<u8>,
     fetched: u64,
     unreadable: Vec<(Uid, Error)>,
     learned: Learned,
-    /// The place in the block of a message that is not where it was; the block ends before it.
+    /// Index in the block of a message that has moved; the block ends before it.
     gone: Option<usize>,
 }
 
-/// What messages told that were read, to be kept.
+/// Values learned from messages that were read, to be stored.
 #[derive(Default)]
 pub(super) struct Learned {
     pub(super) sizes: Vec<(Uid, u64)>,
@@ -54,7 +54,7 @@ impl Learned {
     }
 }
 
-/// What is asked for, and what is known already.
+/// The request, and the structures known already.
 struct Order<'a> {
     mailbox: &'a Mailbox,
     items: &'a FetchItems,
@@ -72,10 +72,10 @@ impl<'a> Order<'a> {
     }
 }
 
-/// A message of the list: its place in it, its row.
+/// A message of the list: its index in it, its row.
 type Entry = (usize, u32);
 
-/// Fetches until a message is not where it was.
+/// Fetches until a message has moved.
 pub(super) fn run(
     mailbox: &Mailbox,
     uids: &[Uid],
@@ -127,10 +127,10 @@ pub(super) fn run(
     Ok(stop.unwrap_or(Stop::Done))
 }
 
-/// Takes what was made of a block; whether that was the last, and what was written.
+/// Receives the result of a block; returns the end of the run, if it is reached, and the buffer.
 type Follow<'a> = dyn FnMut(Result<Made>, &[Entry]) -> Result<(Option<Stop>, Vec<u8>)> + 'a;
 
-/// Works on the blocks in this thread.
+/// Processes the blocks in this thread.
 fn alone(order: &Order<'_>, blocks: &[&[Entry]], follow: &mut Follow<'_>) -> Result<Option<Stop>> {
     let (mut room, mut out) = (Room::default(), Vec::new());
     for block in blocks {
@@ -143,7 +143,7 @@ fn alone(order: &Order<'_>, blocks: &[&[Entry]], follow: &mut Follow<'_>) -> Res
     Ok(None)
 }
 
-/// Works on the blocks in threads.
+/// Processes the blocks in several threads.
 fn shared(
     order: &Order<'_>,
     (blocks, turns): (&[&[Entry]], &[Option<Turn>]),
@@ -164,7 +164,8 @@ fn shared(
         let _closing = gate.closing();
         for (number, block) in blocks.iter().enumerate() {
             let (receiver, back) = &workers[number % threads];
-            // A thread that is gone before its last block has panicked; the scope passes that on.
+            // A thread that is gone before its last block has panicked; the scope resumes the
+            // panic.
             let Ok(made) = receiver.recv() else { break };
             let (stop, written) = follow(made, block)?;
             gate.leave(turns[number]);
@@ -178,7 +179,7 @@ fn shared(
     })
 }
 
-/// The messages that are there, and the places in the list of those that are not.
+/// Returns the messages that exist, and the indexes in the list of those that do not.
 fn entries(mailbox: &Mailbox, uids: &[Uid]) -> Result<(Vec<Entry>, Vec<usize>)> {
     let all = mailbox.uids()?;
     let (mut entries, mut gone) = (Vec::with_capacity(uids.len()), Vec::new());
@@ -191,7 +192,7 @@ fn entries(mailbox: &Mailbox, uids: &[Uid]) -> Result<(Vec<Entry>, Vec<usize>)> 
     Ok((entries, gone))
 }
 
-/// Divides the messages into blocks of some megabytes, or of some rows where none is read.
+/// Divides the messages into blocks of some megabytes, or of some rows if no message is read.
 fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
     let (mut blocks, mut start, mut len) = (Vec::new(), 0, 0_u64);
     for (at, (_, row)) in entries.iter().enumerate() {
@@ -209,7 +210,7 @@ fn blocks<'e>(entries: &'e [Entry], stored: &[u64]) -> Vec<&'e [Entry]> {
     blocks
 }
 
-/// What a thread works with, block after block.
+/// The buffers of a thread, reused from block to block.
 #[derive(Default)]
 struct Room {
     read: ReadRoom,
@@ -219,8 +220,8 @@ struct Room {
 /// A block and its turn, if its messages are so large that threads take turns.
 type BlockInTurn<'e> = (&'e [Entry], Option<Turn>);
 
-/// Works on blocks until they are done, one fails, or nobody wants them any more. What was written
-/// before comes back, to be written on again.
+/// Processes blocks until they are done, one fails, or they are not wanted any more. Buffers come
+/// back through `written` and are reused.
 fn work(
     order: &Order<'_>,
     (blocks, gate): (&[BlockInTurn<'_>], &Turns),
@@ -245,12 +246,12 @@ struct Read {
     core: Core,
     message: Option<ReadMessage>,
     structure: Option<BodyStructure>,
-    /// What was read of it, if it is too large.
+    /// The parts that were read, if the message is too large.
     large: Option<LargeMessage>,
 }
 
-/// Reads the messages of a block as far as that is needed, and writes their answers to `out`, in
-/// which there may be anything.
+/// Reads the messages of a block as far as needed, and writes their answers to `out`, replacing its
+/// content.
 fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -> Result<Made> {
     let Order { mailbox, items, write, .. } = order;
     out.clear();
@@ -285,7 +286,7 @@ fn make(order: &Order<'_>, block: &[Entry], room: &mut Room, mut out: Vec<u8>) -
     Ok(made)
 }
 
-/// Returns the items of a message that cannot be decoded, and why.
+/// Returns the items of a message that cannot be decoded, and the errors.
 fn undecodable<'a>(
     mailbox: &'a Mailbox,
     fetched: &'a Fetched<'_>,
@@ -297,8 +298,8 @@ fn undecodable<'a>(
     })
 }
 
-/// Reads the messages of a block of which not enough is known; those that can be shown, and their
-/// rows.
+/// Reads the messages of a block for which not enough is known; returns the rows that can be
+/// reported, and what was read of them.
 fn read(
     order: &Order<'_>,
     block: &[Entry],

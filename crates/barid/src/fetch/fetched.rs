@@ -1,4 +1,4 @@
-//! What was fetched of one message.
+//! The fetched data of one message.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use super::large::LargeMessage;
 use super::{FetchItem, FetchItems, Partial};
 use crate::Summary;
 
-/// What items need of a message that is read.
+/// The parts of a message that the items need when it is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     structure: bool,
-    /// Where in the message the parts lie, which only the message tells.
+    /// `true` if the places of its parts are needed, which only the message itself gives.
     places: bool,
 }
 
@@ -24,16 +24,16 @@ impl Needs {
     }
 }
 
-/// What was fetched of one message.
+/// The fetched data of one message.
 #[derive(Debug)]
 pub struct Fetched<'a> {
-    /// What the cache knows of it.
+    /// Cached data of the message.
     pub summary: &'a Summary<'a>,
     items: &'a FetchItems,
-    /// The message as it goes over the wire, if it was read.
+    /// The message in wire form, if it was read.
     message: Option<&'a [u8]>,
     structure: BodyStructure,
-    /// The rest of what is known, if the message is too large and was read in part.
+    /// The parts that were read, if the message is too large and was read in part.
     large: Option<&'a LargeMessage>,
 }
 
@@ -54,12 +54,12 @@ impl<'a> Fetched<'a> {
         Self { summary, items, message, structure, large }
     }
 
-    /// What was asked for.
+    /// Returns the requested items.
     pub fn items(&self) -> &'a FetchItems {
         self.items
     }
 
-    /// RFC822.SIZE; `None` if nothing asked for it.
+    /// Returns RFC822.SIZE; `None` if no item needs it.
     pub fn rfc822_size(&self) -> Option<u64> {
         let of_message = || match self.large {
             Some(large) => large.size,
@@ -68,7 +68,7 @@ impl<'a> Fetched<'a> {
         self.summary.rfc822_size.or_else(of_message)
     }
 
-    /// The envelope, if it was asked for. O(bytes of its fields), each time.
+    /// Returns the envelope, if it was requested. Costs O(bytes of its fields), each time.
     pub fn envelope(&self) -> Option<Envelope> {
         self.items.has(&FetchItem::Envelope).then(|| match self.whole() {
             Some(message) => envelope(message),
@@ -76,18 +76,19 @@ impl<'a> Fetched<'a> {
         })
     }
 
-    /// The message, if it was read since the cache has not all header fields of the envelope.
+    /// Returns the message, if it was read because the cache does not have all header fields of the
+    /// envelope.
     pub(super) fn whole(&self) -> Option<&'a [u8]> {
         self.message.filter(|_| self.summary.fields.cut)
     }
 
-    /// The structure; empty if nothing asked for it. Where in the message its parts lie is told
-    /// only if a section was asked for as well.
+    /// Returns the structure; empty if no item needs it. The places of its parts are set only if a
+    /// section was requested as well.
     pub fn structure(&self) -> &BodyStructure {
         self.large.and_then(|large| large.structure.as_ref()).unwrap_or(&self.structure)
     }
 
-    /// The bytes in which a section lies.
+    /// Returns the bytes that contain a section.
     fn message_for(&self, section: &Section) -> Option<&[u8]> {
         let header = self.large.and_then(|large| large.header.as_deref());
         header.filter(|_| !section.needs_structure()).or(self.message)
@@ -116,14 +117,14 @@ impl<'a> Fetched<'a> {
         item.binary_section()?.unknown_encoding(&self.structure)
     }
 
-    /// The bytes of a part that was asked for, without its transfer encoding; `None` if there are
-    /// none, or of an unknown encoding.
+    /// Returns the bytes of a requested part, without its transfer encoding; `None` if there is no
+    /// such part, or if the encoding is unknown.
     pub fn binary(&self, section: &Section) -> Option<Cow<'_, [u8]>> {
         section.decoded(self.message_for(section)?, &self.structure)
     }
 }
 
-/// The envelope of the fields that the cache has, which are all.
+/// Computes the envelope from the cached fields, which must be complete.
 pub(super) fn known_envelope(fields: &Record<'_>) -> Envelope {
     let text = |field: Option<&[u8]>| field.map(|raw| unfold(raw).into_owned());
     let list = |field: Option<&[u8]>| field.map(parse_addresses).unwrap_or_default();

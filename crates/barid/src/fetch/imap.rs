@@ -1,4 +1,4 @@
-//! Answers as IMAP servers write them (RFC 9051 §7.5.2 and §9).
+//! Answers in the format of IMAP servers (RFC 9051 §7.5.2 and §9).
 //!
 //! ```text
 //! message-data = nz-number SP "FETCH" SP msg-att
@@ -73,7 +73,7 @@ impl Fetched<'_> {
 }
 
 fn number(number: u64, out: &mut Vec<u8>) {
-    /// Digits of the greatest number.
+    /// Number of digits of the largest number.
     const LEN: usize = 20;
     let (mut digits, mut at, mut rest) = ([0; LEN], LEN, number);
     loop {
@@ -86,9 +86,9 @@ fn number(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes as a literal; `literal8` where they have a NUL and may.
+/// Writes bytes as a literal; as `literal8` if they contain a NUL and that is allowed.
 fn write_bytes(bytes: Option<&[u8]>, partial: Option<Partial>, binary: bool, out: &mut Vec<u8>) {
-    // A part that is not there is empty, as in Dovecot.
+    // A missing part is written as empty, as in Dovecot.
     let bytes = bytes.unwrap_or_default();
     let bytes = partial.map_or(bytes, |partial| partial.of(bytes));
     if binary && has_nul(bytes) {
@@ -102,7 +102,7 @@ fn has_nul(bytes: &[u8]) -> bool {
     memchr::memchr(0, bytes).is_some()
 }
 
-/// `literal`, which has no NUL; what stands for one is Dovecot's choice.
+/// Writes `literal`, which must not contain a NUL; the replacement is Dovecot's.
 fn literal(bytes: &[u8], out: &mut Vec<u8>) {
     push_literal(bytes, out);
     if has_nul(bytes) {
@@ -146,7 +146,8 @@ fn write_date(unix_seconds: i64, zone_minutes: i16, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Year, month from 1 and day of a number of days since 1970 (Gregorian; years 1 to 9999).
+/// Returns the year, month from 1 and day of a number of days since 1970 (Gregorian; years 1 to
+/// 9999).
 fn civil(days: i64) -> (i64, usize, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -161,9 +162,9 @@ fn civil(days: i64) -> (i64, usize, i64) {
     (year, month as usize, day)
 }
 
-/// `string`: quoted where that can be, else a literal.
+/// Writes `string`: quoted if possible, otherwise a literal.
 fn string(text: &[u8], out: &mut Vec<u8>) {
-    // Without a way out of the loop, and without a branch in it: most texts are short and plain.
+    // No early exit from the loop, and no branch in it: most texts are short and plain.
     let class = text.iter().fold(PLAIN, |class, byte| class | CLASSES[usize::from(*byte)]);
     if class & IN_LITERAL != 0 {
         return literal(text, out);
@@ -177,14 +178,14 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Stands in a quoted string as it is.
+/// A byte that stands for itself in a quoted string.
 const PLAIN: u8 = 0;
-/// Stands there behind a backslash.
+/// A byte that needs a backslash in a quoted string.
 const ESCAPED: u8 = 1;
-/// Cannot stand there.
+/// A byte that cannot be in a quoted string.
 const IN_LITERAL: u8 = 2;
 
-/// How each byte is written in a string.
+/// Class of each byte in a string.
 const CLASSES: [u8; 256] = {
     let mut classes = [PLAIN; 256];
     let mut byte = 0;
@@ -237,7 +238,7 @@ fn write_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// The envelope of the fields that the cache has, which are all.
+/// Writes the envelope from the cached fields, which must be complete.
 fn write_fields_envelope(fields: &Record<'_>, out: &mut Vec<u8>) {
     let text = |raw: Option<&[u8]>, out: &mut Vec<u8>| nstring(raw.map(unfold).as_deref(), out);
     out.push(b'(');
@@ -277,7 +278,7 @@ fn write_addresses(list: &[Address], out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// The same of a field's body.
+/// Does the same for the body of a field.
 fn write_raw_addresses(raw: Option<&[u8]>, out: &mut Vec<u8>) {
     if !write_any_addresses(raw, out) {
         out.extend_from_slice(b"NIL");
@@ -310,7 +311,7 @@ fn write_address(address: AddressRef<'_>, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// What is left to be written of a structure.
+/// A remaining step of writing a structure.
 enum Step<'s> {
     Part(&'s BodyStructure),
     EndMultipart(&'s BodyStructure),
@@ -371,13 +372,13 @@ fn write_structure(root: &BodyStructure, extended: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands for the parts of a multipart that has none, which the grammar does not foresee.
+/// Replacement for the parts of a multipart without parts, which the grammar does not allow.
 const EMPTY_PART: &[u8] = b"(\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 0 0";
 
 /// `media-type SP`
 fn write_type(part: &BodyStructure, out: &mut Vec<u8>) {
-    // The grammar has no message without its envelope and structure, and one that is nested too
-    // deep was not looked into.
+    // The grammar has no message without its envelope and structure, and one nested too deep was
+    // not parsed.
     if is_message(part) && (part.envelope.is_none() || part.parts.len() != 1) {
         return out.extend_from_slice(b"\"application\" \"octet-stream\" ");
     }

@@ -1,4 +1,4 @@
-//! What FETCH can ask of a message (RFC 9051 §6.4.5, RFC 3516, RFC 7162).
+//! The items of FETCH (RFC 9051 §6.4.5, RFC 3516, RFC 7162).
 //!
 //! ```text
 //! fetch-att = "ENVELOPE" / "FLAGS" / "INTERNALDATE" / "RFC822.SIZE" / "BODY" ["STRUCTURE"] /
@@ -14,7 +14,7 @@ use barid_message::{Section, SectionError, SectionText};
 
 use crate::limits::FETCH_ITEMS_MAX;
 
-/// What is wrong with the items of a fetch.
+/// An error in the items of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -24,21 +24,21 @@ pub enum FetchError {
          BODY, BODYSTRUCTURE, BODY[SECTION], BINARY[PART], BINARY.SIZE[PART], FAST, ALL, FULL"
     )]
     UnknownItem(String),
-    /// Its section.
+    /// The section of an item is malformed.
     #[error("{item}: {source}")]
     Section {
         /// The item.
         item: String,
-        /// What is wrong with it.
+        /// The error in the section.
         source: SectionError,
     },
-    /// Brackets or parentheses without their ends, or something behind them.
+    /// Brackets or parentheses without their ends, or with something after them.
     #[error("{0}: brackets or parentheses do not match")]
     Unbalanced(String),
-    /// A range of bytes that is none.
+    /// A malformed byte range.
     #[error("{0}: a part of a section is <FIRST.COUNT>, as in BODY[]<0.1000>")]
     BadPartial(String),
-    /// There is no item.
+    /// There are no items.
     #[error("nothing is to be fetched")]
     Nothing,
     /// There are too many.
@@ -51,12 +51,12 @@ pub enum FetchError {
 pub struct Partial {
     /// The first byte, counted from 0.
     pub first: u64,
-    /// How many, at most; `None` for all that follow.
+    /// Maximum number of bytes; `None` for all that follow.
     pub count: Option<u64>,
 }
 
 impl Partial {
-    /// The range of some bytes.
+    /// Returns the part of `bytes` in this range.
     pub fn of<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         let first = usize::try_from(self.first).unwrap_or(usize::MAX).min(bytes.len());
         let count = self.count.and_then(|count| usize::try_from(count).ok());
@@ -65,7 +65,7 @@ impl Partial {
     }
 }
 
-/// One thing to be fetched.
+/// An item to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchItem {
     /// Flags and keywords.
@@ -74,9 +74,9 @@ pub enum FetchItem {
     Uid,
     /// The mod-sequence.
     ModSeq,
-    /// When it arrived.
+    /// The date of arrival.
     InternalDate,
-    /// Its size.
+    /// The size in wire form.
     Rfc822Size,
     /// The envelope.
     Envelope,
@@ -84,33 +84,33 @@ pub enum FetchItem {
     Body,
     /// The structure.
     BodyStructure,
-    /// Bytes as they are transferred, by the name that the answer has: `BODY`, `RFC822`, and so on.
+    /// Bytes as they are transferred, by the name in the answer: `BODY`, `RFC822`, and so on.
     Section {
-        /// Which.
+        /// The section.
         section: Section,
-        /// Which of its bytes.
+        /// The range of its bytes.
         partial: Option<Partial>,
-        /// The old name of it (RFC 3501), if that was used.
+        /// Its old name (RFC 3501), if that was used.
         old_name: Option<&'static str>,
     },
     /// Bytes of a part without its transfer encoding.
     Binary {
-        /// Which part.
+        /// The part.
         section: Section,
-        /// Which of its bytes.
+        /// The range of its bytes.
         partial: Option<Partial>,
     },
-    /// How many bytes that would be.
+    /// The number of bytes of a part without its transfer encoding.
     BinarySize(Section),
 }
 
 impl FetchItem {
-    /// Whether the bytes of the message are needed, even if its structure is known.
+    /// Returns `true` if the bytes of the message are needed, even if its structure is known.
     fn needs_message(&self) -> bool {
         matches!(self, Self::Section { .. } | Self::Binary { .. } | Self::BinarySize(_))
     }
 
-    /// Appends what [`fmt::Display`] shows.
+    /// Appends the output of [`fmt::Display`].
     pub(super) fn push_name(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self {
             Self::Flags => b"FLAGS",
@@ -131,7 +131,7 @@ impl FetchItem {
         matches!(self, Self::Body | Self::BodyStructure)
     }
 
-    /// Whether it must be known where the parts lie.
+    /// Returns `true` if the places of the parts are needed.
     fn needs_places(&self) -> bool {
         match self {
             Self::Section { section, .. } => section.needs_structure(),
@@ -139,7 +139,7 @@ impl FetchItem {
         }
     }
 
-    /// The section that is to be decoded.
+    /// Returns the section to decode.
     pub(super) fn binary_section(&self) -> Option<&Section> {
         match self {
             Self::Binary { section, .. } | Self::BinarySize(section) => Some(section),
@@ -148,7 +148,7 @@ impl FetchItem {
     }
 }
 
-/// The name of the item in an answer.
+/// Writes the name of the item in an answer.
 impl fmt::Display for FetchItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let from = |f: &mut fmt::Formatter<'_>, partial: &Option<Partial>| match partial {
@@ -178,16 +178,16 @@ impl fmt::Display for FetchItem {
     }
 }
 
-/// All that is to be fetched of each message, in the order of the answer.
+/// All items to fetch of each message, in the order of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchItems(Vec<FetchItem>);
 
 impl FetchItems {
-    /// Reads `FLAGS BODY[HEADER.FIELDS (TO)]`, with parentheses around it or without. No item is
-    /// fetched twice.
+    /// Parses items such as `FLAGS BODY[HEADER.FIELDS (TO)]`, with or without parentheses around
+    /// them. Duplicates are removed.
     ///
     /// # Errors
-    /// [`FetchError`] says what is wrong.
+    /// [`FetchError`] describes the problem.
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         let text = text.trim();
         let inner = match text.strip_prefix('(') {
@@ -207,17 +207,17 @@ impl FetchItems {
         if items.0.is_empty() { Err(FetchError::Nothing) } else { Ok(items) }
     }
 
-    /// One item alone.
+    /// Creates a request for a single item.
     pub(crate) fn of(item: FetchItem) -> Self {
         Self(vec![item])
     }
 
-    /// The items.
+    /// Returns the items.
     pub fn items(&self) -> &[FetchItem] {
         &self.0
     }
 
-    /// Asks for the UID, too, first of all.
+    /// Adds the UID as the first item, if it is not requested yet.
     #[must_use]
     pub fn with_uid(mut self) -> Self {
         if !self.0.contains(&FetchItem::Uid) {
@@ -226,22 +226,22 @@ impl FetchItems {
         self
     }
 
-    /// Whether messages must be read, whatever the cache knows of them.
+    /// Returns `true` if messages must be read, whatever is cached.
     pub fn needs_message(&self) -> bool {
         self.0.iter().any(FetchItem::needs_message)
     }
 
-    /// Whether the structure itself is asked for.
+    /// Returns `true` if the structure itself is requested.
     pub(super) fn has_structure(&self) -> bool {
         self.0.iter().any(FetchItem::is_structure)
     }
 
-    /// Whether a section is asked for that only the structure with its places tells.
+    /// Returns `true` if a section is requested that needs the structure with its places.
     pub(super) fn needs_places(&self) -> bool {
         self.0.iter().any(FetchItem::needs_places)
     }
 
-    /// Whether the structure is needed, for whatever.
+    /// Returns `true` if the structure is needed for any item.
     pub(super) fn needs_structure(&self) -> bool {
         self.has_structure() || self.needs_places()
     }
@@ -289,7 +289,7 @@ impl FetchItems {
     }
 }
 
-/// Splits at white space outside of brackets.
+/// Splits at white space outside brackets.
 fn words(text: &str) -> Result<Vec<&str>, FetchError> {
     let (mut words, mut start, mut inside) = (Vec::new(), 0, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -312,7 +312,7 @@ fn words(text: &str) -> Result<Vec<&str>, FetchError> {
     Ok(words)
 }
 
-/// An item whose name ends before the bracket at `open`.
+/// Parses an item whose name ends before the bracket at `open`.
 fn with_section(word: &str, open: usize) -> Result<FetchItem, FetchError> {
     let unbalanced = || FetchError::Unbalanced(word.to_owned());
     let close = word.rfind(']').filter(|close| *close > open).ok_or_else(unbalanced)?;
@@ -329,7 +329,7 @@ fn with_section(word: &str, open: usize) -> Result<FetchItem, FetchError> {
     }
 }
 
-/// `["<" number ["." number] ">"]`; `None` if it is neither that nor nothing.
+/// Parses `["<" number ["." number] ">"]`; `None` if it is malformed.
 fn partial(text: &str) -> Option<Option<Partial>> {
     if text.is_empty() {
         return Some(None);

@@ -1,7 +1,7 @@
-//! The scores of a mailbox's messages, kept in the state folder (`docs/formats/spam-scores.md`).
+//! The scores of a mailbox's messages, stored in the state folder (`docs/formats/spam-scores.md`).
 //!
-//! A score stands until it is asked for anew, whatever is taught meanwhile; but it is of one word
-//! list, one profile and one set of parameters. The file may be lost at any time.
+//! A score stays until rescoring is requested, whatever is trained meanwhile; but it belongs to one
+//! word list, one profile and one set of parameters. The file may be lost at any time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ const VERSION: u32 = 1;
 /// Bytes of an entry: UID, check, generation, score.
 const ENTRY_LEN: usize = 24;
 
-/// How many scores came from where.
+/// Numbers of scores by origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scored {
-    /// Those that were kept from another time.
+    /// Stored scores that were reused.
     pub kept: u64,
-    /// Those of them that are of an older generation of the word list.
+    /// Reused scores of an older generation of the word list.
     pub older: u64,
     /// Messages that were read.
     pub read: u64,
 }
 
-/// A kept score.
+/// A stored score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     uid: u32,
-    /// Tells whether the message is the one that was scored.
+    /// Check value that identifies the scored message.
     check: u32,
     generation: u64,
     spamicity: f64,
 }
 
-/// All kept scores of a mailbox, by UID.
+/// All stored scores of a mailbox, by UID.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Scores(Vec<Entry>);
 
@@ -68,7 +68,7 @@ impl Scores {
         out
     }
 
-    /// `None` for bytes that are no such scores, or those of something else.
+    /// Parses scores; `None` for malformed bytes, or for scores of something else.
     fn decode(bytes: &[u8], uidvalidity: u32, fingerprint: u64) -> Option<Self> {
         let (body, sum) = bytes.split_last_chunk::<8>()?;
         if xxh3_64(body) != u64::from_le_bytes(*sum) {
@@ -86,7 +86,7 @@ impl Scores {
         Some(Self(entries))
     }
 
-    /// The score of a message that is not of a list that came to be later.
+    /// Returns the score of a message, unless it comes from a newer generation of the list.
     fn of(&self, uid: u32, check: u32, generation: u64) -> Option<&Entry> {
         let at = self.0.binary_search_by_key(&uid, |entry| entry.uid).ok()?;
         let entry = &self.0[at];
@@ -95,8 +95,8 @@ impl Scores {
 }
 
 impl Filter {
-    /// Says what messages of a mailbox are, in the order of their UIDs. Those of which a score is
-    /// kept are not read, unless `rescore` asks for that; the others' scores are kept.
+    /// Classifies messages of a mailbox, in the order of their UIDs. Messages with a stored score
+    /// are not read, unless `rescore` is `true`; the scores of the others are stored.
     ///
     /// # Errors
     /// As [`Filter::classify`].
@@ -144,7 +144,7 @@ impl Filter {
         if done.is_ok() && !self.is_stopped() {
             waiting.try_for_each(|kept| tell_kept(kept, tell))?;
         }
-        // What was read is not read again, also if not all could be.
+        // The scores of messages that were read are stored, even if not all could be read.
         if !new.is_empty() {
             new.extend(old.0);
             new.sort_by_key(|entry| entry.uid);
@@ -168,7 +168,8 @@ impl Filter {
         }
     }
 
-    /// What a score depends on, but for the word list's content. Cut-offs only say what it means.
+    /// Returns a hash of everything that a score depends on except the content of the word list.
+    /// Cut-offs only interpret a score.
     fn fingerprint(&self) -> u64 {
         let Parameters { robx, robs, min_dev, sp_esf, ns_esf, .. } = self.options.parameters;
         let Parameters { token_count, token_count_min, token_count_max, .. } =
@@ -196,7 +197,7 @@ fn classified(entry: &Entry, parameters: &Parameters) -> Classified {
     }
 }
 
-/// The UIDs of all messages, and what tells whether they are the same.
+/// Returns the UIDs of all messages with their check values.
 fn checks(mailbox: &Mailbox) -> Result<Vec<(u32, u32)>> {
     let mut checks = Vec::with_capacity(mailbox.len() as usize);
     let read = mailbox.snapshot.cores(0..mailbox.len(), &mut |_, core| {
@@ -206,7 +207,7 @@ fn checks(mailbox: &Mailbox) -> Result<Vec<(u32, u32)>> {
     Ok(checks)
 }
 
-/// Where the scores of a mailbox are.
+/// Location of the scores of a mailbox.
 struct Place {
     vfs: Arc<dyn barid_vfs::Vfs>,
     folder: PathBuf,
@@ -221,7 +222,7 @@ impl Place {
         Scores::decode(&bytes, self.uidvalidity, self.fingerprint).unwrap_or_default()
     }
 
-    /// Replaces the file; after a crash it is the old one, the new one, or of no use.
+    /// Replaces the file; after a crash it is the old one, the new one, or damaged.
     fn write(&self, scores: &Scores) -> Result<()> {
         let made = barid_vfs::create_dir_durable(&*self.vfs, &self.folder, 0o700);
         made.map_err(Error::at(&self.folder))?;

@@ -1,4 +1,4 @@
-//! Where messages come from, and reading them: by several threads, in order, in bounded memory.
+//! Sources of messages, and reading them: by several threads, in order, in bounded memory.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -24,7 +24,7 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Mailbox(_, uids) => uids.len(),
@@ -34,19 +34,19 @@ impl Source<'_> {
     }
 }
 
-/// Which message of a source.
+/// Position of a message in its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// A message of the mailbox.
     Uid(Uid),
-    /// The place among the files or messages.
+    /// Index among the files or messages.
     Index(usize),
 }
 
-/// Makes something of the bytes of a message, in any thread.
+/// Computes a result from the bytes of a message, in any thread.
 pub(super) type Make<'a, T> = dyn Fn(&[u8]) -> T + Sync + 'a;
 
-/// Takes what was made, in order; `false` ends the reading.
+/// Receives the results, in order; `false` ends the reading.
 pub(super) type Take<'a, T> = dyn FnMut(At, Outcome<T>) -> Result<bool> + 'a;
 
 /// Reads all messages of a source.
@@ -78,7 +78,7 @@ pub(super) fn each<T: Send>(
     }
 }
 
-/// Makes something of every item by several threads, and takes it in order.
+/// Computes results for all items by several threads, and passes them on in order.
 fn in_order<I: Sync, T: Send>(
     items: &[I],
     threads: usize,
@@ -103,7 +103,7 @@ fn in_order<I: Sync, T: Send>(
                 let (sender, receiver) = sync_channel(SPAM_CHUNKS_WAITING);
                 scope.spawn(move || {
                     for chunk in items.chunks(SPAM_CHUNK).skip(worker).step_by(threads) {
-                        // Nobody may want them any more.
+                        // The results may not be wanted any more.
                         if sender.send(chunk.iter().map(make).collect()).is_err() {
                             return;
                         }
@@ -113,7 +113,8 @@ fn in_order<I: Sync, T: Send>(
             })
             .collect();
         for chunk in 0..chunks {
-            // A thread that is gone before its last chunk has panicked; the scope passes that on.
+            // A thread that is gone before its last chunk has panicked; the scope resumes the
+            // panic.
             let Ok(made) = receivers[chunk % threads].recv() else { break };
             for (index, made) in (chunk * SPAM_CHUNK..).zip(made) {
                 if !take(index, made)? {

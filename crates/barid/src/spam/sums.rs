@@ -1,4 +1,4 @@
-//! The tokens of many messages, added up before they are written.
+//! The tokens of many messages, summed up before they are written.
 
 use barid_wordlist::{Batch, Counts};
 
@@ -12,7 +12,7 @@ pub(super) struct Tokens(Vec<u8>);
 const HEAD_LEN: usize = 6;
 
 impl Tokens {
-    /// At most `count` tokens, of about `len` bytes together.
+    /// Packs at most `count` tokens, of about `len` bytes together.
     pub(super) fn new<'a>(
         tokens: impl Iterator<Item = (u32, &'a [u8])>,
         len: usize,
@@ -28,7 +28,7 @@ impl Tokens {
         Self(bytes)
     }
 
-    /// The tokens with their hashes.
+    /// Returns the tokens with their hashes.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         let mut rest = &self.0[..];
         std::iter::repeat_with(move || {
@@ -41,13 +41,13 @@ impl Tokens {
         .map_while(|next| next)
     }
 
-    /// Its bytes in memory.
+    /// Returns the bytes in memory.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// What is to be added to each token and taken off it.
+/// Additions and subtractions for each token.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     tokens: Interner,
@@ -82,12 +82,12 @@ impl Sums {
         }
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub(super) fn tokens_len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Bytes of all tokens.
+    /// Returns the bytes of all tokens.
     pub(super) fn bytes_len(&self) -> usize {
         self.tokens.bytes_len()
     }

@@ -1,9 +1,9 @@
-//! Teaching messages, and taking that back.
+//! Training messages, and reverting that.
 //!
-//! A thread asks for the receipt of a message and makes its tokens only if something is to be done.
-//! What is to be done is collected and written in batches, each of them whole or not at all. If
-//! another process has taught one of the messages meanwhile, the list refuses the batch; that
-//! message is taken out, and the rest written.
+//! A thread looks up the receipt of a message and makes its tokens only if the message changes the
+//! list. Changes are collected and written in batches, each of them completely or not at all. If
+//! another process has trained one of the messages meanwhile, the list refuses the batch; that
+//! message is removed, and the rest is written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::convert::reading::Outcome;
 use crate::limits::{SPAM_BATCH_LEN, SPAM_BATCH_MESSAGES, SPAM_CONFLICTS_MAX};
 use crate::{Error, Result, Work};
 
-/// What is to be done with messages.
+/// The training to apply to messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lesson {
-    /// They are of this class. Those that were trained before stay as they are.
+    /// Trains the messages as this class. Messages that were trained before stay as they are.
     Train(Class),
-    /// What was taught of them is taken back; if a class is given only what was taught as that.
+    /// Reverts the training of the messages; with a class, only of those trained as that class.
     Untrain(Option<Class>),
-    /// They are of this class, whatever was taught before.
+    /// Trains the messages as this class, whatever they were trained as before.
     Retrain(Class),
 }
 
-/// What became of a message.
+/// Outcome for a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Became {
@@ -41,31 +41,31 @@ pub enum Became {
     Untrained(Class),
     /// It counts as this class now, and counted as the other before.
     Moved(Class),
-    /// Nothing: it counts already as what it is to count.
+    /// Unchanged: it already counts as the requested class.
     Already(Class),
-    /// Nothing: it counts as the other class.
+    /// Unchanged: it counts as the other class.
     Otherwise(Class),
-    /// Nothing: it was never trained.
+    /// Unchanged: it was never trained.
     Never,
-    /// Nothing: it has no receipt, and there are messages that count without one, as those that
+    /// Unchanged: it has no receipt, and some messages count without one, such as those that
     /// bogofilter's drop-in registered and those of a dump. It may be one of them.
     Unreceipted,
-    /// Nothing: a later version has made its tokens.
+    /// Unchanged: a later version of barid made its tokens.
     Unknown,
-    /// Nothing: it is not there any more.
+    /// Unchanged: it no longer exists.
     Gone,
-    /// Nothing: it cannot be read.
+    /// Unchanged: it cannot be read.
     Unreadable(Error),
 }
 
-/// Told what became of each message, those that changed something when that is durable.
+/// Called with the outcome for each message; for a change, once it is durable.
 pub type TellTraining<'a> = dyn FnMut(At, Became) + 'a;
 
-/// How many messages became what.
+/// Numbers of messages by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trained {
-    /// All of them.
+    /// Number of all messages.
     pub messages: u64,
     /// [`Became::Trained`].
     pub trained: u64,
@@ -85,13 +85,13 @@ pub struct Trained {
     pub gone: u64,
     /// [`Became::Unreadable`] and [`Became::Unknown`].
     pub failed: u64,
-    /// Counts of tokens that would have gone below zero, and stay at that.
+    /// Counts of tokens that would have become negative, and are 0 instead.
     pub floored: u64,
-    /// Counts of tokens that would have gone above 32 bits, and stay at the most.
+    /// Counts of tokens that would have exceeded 32 bits, and stay at the maximum.
     pub saturated: u64,
-    /// The word list's generation after the last change; 0 if nothing was changed.
+    /// Generation of the word list after the last change; 0 if nothing changed.
     pub generation: u64,
-    /// It was told to end before all messages were read.
+    /// `true` if it was asked to stop before all messages were read.
     pub is_stopped: bool,
 }
 
@@ -112,28 +112,28 @@ impl Trained {
     }
 }
 
-/// What a message counts as, and how its tokens were made.
+/// Class of a trained message, and the number of the profile that made its tokens.
 type Known = Option<(Class, u8)>;
 
-/// What a thread has made of a message.
+/// Result of a thread for a message.
 struct Made {
     content: u128,
-    /// There is none, though the list keeps them.
+    /// `true` if the message has no receipt, though the list stores receipts.
     misses_receipt: bool,
-    /// What is to be changed, or why nothing is.
+    /// The change, or the outcome if there is none.
     plan: Decided<Change>,
 }
 
-/// What is to be changed because of a message.
+/// Change of the list for a message.
 #[derive(Clone, Debug, Default)]
 struct Change {
-    /// Is taken off.
+    /// Tokens to subtract.
     remove: Option<(Class, Tokens)>,
-    /// Is added.
+    /// Tokens to add.
     add: Option<(Class, Tokens)>,
-    /// Whether the list keeps receipts.
+    /// `true` if the list stores receipts.
     has_receipt: bool,
-    /// Whether the message that is to be taken off has one.
+    /// `true` if the message to subtract has a receipt.
     removes_receipt: bool,
 }
 
@@ -142,7 +142,7 @@ impl Change {
         self.remove.iter().chain(&self.add).map(|(_, tokens)| tokens.len()).sum()
     }
 
-    /// Where nothing can be taken off.
+    /// Returns the change without its subtraction.
     fn without_removal(self) -> Decided<Self> {
         match self.add {
             None => Err(Became::Never),
@@ -160,14 +160,14 @@ impl Change {
     }
 }
 
-/// A change that waits to be written.
+/// A change that is not written yet.
 struct Waiting {
     at: At,
     content: u128,
     change: Change,
 }
 
-/// Teaches messages of any number of sources.
+/// Trains messages of any number of sources.
 pub struct Trainer<'a> {
     filter: &'a Filter,
     lesson: Lesson,
@@ -175,19 +175,20 @@ pub struct Trainer<'a> {
     list: AnyList,
     waiting: Vec<Waiting>,
     waiting_len: usize,
-    /// What messages count as that came before.
+    /// Classes of the messages processed before.
     known: HashMap<u128, Known>,
     takes_registered: bool,
-    /// How many messages count that have no receipt; asked for when it matters.
+    /// Numbers of messages that count without a receipt; computed when needed.
     unreceipted: Option<Counts>,
     trained: Trained,
 }
 
 impl Filter {
-    /// Begins to teach. The word list is made if there is none and something is to be added.
+    /// Starts a training. Creates the word list if it does not exist and the lesson may add
+    /// messages.
     ///
     /// # Errors
-    /// What the word list says.
+    /// Errors of the word list.
     pub fn trainer(&self, lesson: Lesson) -> Result<Trainer<'_>> {
         let list = match lesson {
             Lesson::Untrain(_) => self.open_list()?,
@@ -209,22 +210,23 @@ impl Filter {
 }
 
 impl Trainer<'_> {
-    /// Takes messages without a receipt for some that were registered without one, as the class
-    /// that is to be taken back, as long as the list counts so many: their words are taken off.
+    /// Treats messages without a receipt as registered without one, in the class to revert, as long
+    /// as the list counts such messages: their words are subtracted.
     #[must_use]
     pub fn taking_registered(self) -> Self {
         Self { takes_registered: true, ..self }
     }
 
-    /// Teaches the messages of a source. **Commit points:** each batch; [`Trainer::finish`] writes
-    /// the last. What waits is lost if this fails, and is taught if it is given again.
+    /// Trains the messages of a source. **Commit points:** each batch; [`Trainer::finish`] writes
+    /// the last. If this fails, unwritten changes are lost; messages given again are then trained.
     ///
     /// # Errors
-    /// What the word list and the mailbox say; a message that cannot be read is told.
+    /// Errors of the word list and the mailbox; a message that cannot be read is passed to `tell`
+    /// instead.
     pub fn add(&mut self, source: Source<'_>, tell: &mut TellTraining<'_>) -> Result<()> {
         let total = source.len();
         let (filter, lesson) = (self.filter, self.lesson);
-        // Threads need the workers while what they made is taken.
+        // Threads need the workers while their results are processed.
         let pool = Arc::clone(&self.pool);
         let registered = self.takes_registered;
         let make = |message: &[u8]| {
@@ -240,10 +242,10 @@ impl Trainer<'_> {
         })
     }
 
-    /// Writes what waits.
+    /// Writes the remaining changes.
     ///
     /// # Errors
-    /// What the word list says.
+    /// Errors of the word list.
     pub fn finish(mut self, tell: &mut TellTraining<'_>) -> Result<Trained> {
         self.write(tell)?;
         Ok(self.trained)
@@ -277,8 +279,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// What is to be done with a message without a receipt, which may be among those that count
-    /// without one.
+    /// Decides about a message without a receipt, which may be among those that count without one.
     fn without_receipt(&mut self, plan: Decided<Change>) -> Result<Decided<Change>> {
         let class = match self.lesson {
             Lesson::Train(_) => return Ok(plan),
@@ -320,7 +321,7 @@ impl Trainer<'_> {
         if is_full { self.write(tell) } else { Ok(()) }
     }
 
-    /// Writes what waits: all of it or nothing.
+    /// Writes the collected changes: all of them or none.
     fn write(&mut self, tell: &mut TellTraining<'_>) -> Result<()> {
         for _ in 0..SPAM_CONFLICTS_MAX {
             if self.waiting.is_empty() {
@@ -377,7 +378,7 @@ impl Trainer<'_> {
         Ok(batch)
     }
 
-    /// Takes out what others have taught meanwhile, or taken back.
+    /// Removes the messages that others have trained or reverted meanwhile.
     fn give_way(&mut self, conflicts: &[Conflict], tell: &mut TellTraining<'_>) {
         let found: HashMap<u128, Option<Receipt>> =
             conflicts.iter().map(|conflict| (conflict.content, conflict.found)).collect();
@@ -390,7 +391,7 @@ impl Trainer<'_> {
             let found = found.map(|receipt| (receipt.class, receipt.profile));
             self.known.insert(waiting.content, found);
             if found.is_none() && waiting.change.add.is_some() {
-                // It was to be moved, and is only to be added now.
+                // It was to be moved, and is now only added.
                 waiting.change.remove = None;
                 self.waiting.push(waiting);
                 continue;
@@ -407,7 +408,7 @@ fn plus(sum: &mut Counts, more: Counts) {
     sum.ham += more.ham;
 }
 
-/// What becomes of a message of which something was done just now: nothing more.
+/// Returns the outcome for a message that was processed a moment ago: no further change.
 fn repeated(lesson: Lesson, known: Known) -> Became {
     match (lesson, known) {
         (_, None) => Became::Never,
@@ -418,13 +419,13 @@ fn repeated(lesson: Lesson, known: Known) -> Became {
     }
 }
 
-/// What is to be done, or why nothing is.
+/// A decision, or the outcome if there is nothing to do.
 type Decided<T> = std::result::Result<T, Became>;
 
-/// What is to be taken off and what added, each with the profile of its tokens.
+/// The class to subtract and the class to add, each with the profile of its tokens.
 type Plan = (Option<(Class, Profile)>, Option<(Class, Profile)>);
 
-/// What is to be done with a message that counts as `known`.
+/// Decides about a message that counts as `known`.
 fn plan(lesson: Lesson, known: Known, profile: Profile) -> Decided<Plan> {
     let before = match known {
         None => None,
@@ -452,7 +453,7 @@ fn other(class: Class) -> Class {
     }
 }
 
-/// How many messages count that have no receipt.
+/// Returns the numbers of messages that count without a receipt.
 fn unreceipted(list: &mut dyn WordList) -> Result<Counts> {
     let mut left = list.totals()?;
     list.scan_receipts(&mut |_, receipt| {
@@ -465,7 +466,7 @@ fn unreceipted(list: &mut dyn WordList) -> Result<Counts> {
     Ok(left)
 }
 
-/// What is to be done with any message where no receipts are kept: what is said is believed.
+/// Decides about any message if the list stores no receipts: the lesson is trusted.
 fn plan_without_receipts(lesson: Lesson, profile: Profile) -> Decided<Plan> {
     match lesson {
         Lesson::Train(class) => Ok((None, Some((class, profile)))),

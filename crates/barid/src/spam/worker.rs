@@ -1,4 +1,4 @@
-//! What a thread needs to work on messages, kept from one message to the next.
+//! The resources of a thread that processes messages, reused from one message to the next.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use super::{AnyList, Filter, dropin};
 use crate::Result;
 use crate::limits::SPAM_BUFFER_KEPT_LEN;
 
-/// What one thread works with.
+/// The resources of one thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) list: AnyList,
@@ -26,7 +26,7 @@ impl Worker {
         Self { list, scorer, counts: Vec::new(), maker }
     }
 
-    /// Looks up the counts of the tokens; in their order.
+    /// Looks up the counts of the tokens, in the order of the tokens.
     pub(super) fn look_up(&mut self) -> Result<()> {
         let tokens: Vec<&[u8]> = self.maker.tokens().collect();
         self.counts.clear();
@@ -35,7 +35,7 @@ impl Worker {
     }
 }
 
-/// What makes tokens of messages.
+/// Makes the tokens of messages.
 #[derive(Debug, Default)]
 pub(super) struct Maker {
     distinct: Distinct,
@@ -44,7 +44,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// Takes a message in place of the one before; its canonical text.
+    /// Reads a message in place of the one before; returns its canonical text.
     pub(super) fn read(&mut self, message: &[u8]) -> &[u8] {
         self.text.clear();
         self.text.shrink_to(SPAM_BUFFER_KEPT_LEN);
@@ -62,28 +62,28 @@ impl Maker {
         self.distinct.read(&mut self.tokenizers[index].1, &self.text);
     }
 
-    /// Puts the tokens in the order of their bytes.
+    /// Sorts the tokens by their bytes.
     pub(super) fn sort(&mut self) {
         self.distinct.sort();
     }
 
-    /// The tokens that a word list can hold.
+    /// Returns the tokens that a word list can store.
     pub(super) fn tokens(&self) -> impl Iterator<Item = &[u8]> + Clone {
         held(&self.distinct)
     }
 
-    /// The same, packed.
+    /// Returns these tokens in packed form.
     pub(super) fn packed(&self) -> Tokens {
         Tokens::new(held_hashed(&self.distinct), self.distinct.bytes_len(), self.distinct.len())
     }
 }
 
-/// The tokens that a word list can hold.
+/// Returns the tokens that a word list can store.
 pub(super) fn held(distinct: &Distinct) -> impl Iterator<Item = &[u8]> + Clone {
     held_hashed(distinct).map(|(_, token)| token)
 }
 
-/// The same with their hashes.
+/// Returns these tokens with their hashes.
 pub(super) fn held_hashed(distinct: &Distinct) -> impl Iterator<Item = (u32, &[u8])> + Clone {
     let has_nul = distinct.has_byte(0);
     distinct.hashed().filter(move |(_, token)| {
@@ -91,12 +91,12 @@ pub(super) fn held_hashed(distinct: &Distinct) -> impl Iterator<Item = (u32, &[u
     })
 }
 
-/// Makers that are free, where no list is asked.
+/// Free makers, for work that uses no list.
 #[derive(Debug, Default)]
 pub(super) struct Makers(Mutex<Vec<Maker>>);
 
 impl Makers {
-    /// Does something with a maker that nobody else has.
+    /// Runs `work` with a maker for its exclusive use.
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut Maker) -> R) -> R {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let free = lock().pop();
@@ -107,13 +107,13 @@ impl Makers {
     }
 }
 
-/// Workers that are free. There are as many as threads came to work at once.
+/// Free workers. There are as many as threads that have worked at once.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
     filter: &'a Filter,
     free: Mutex<Vec<Worker>>,
-    /// Held by whoever asks a file of bogofilter's: a process that closes it gives back its locks
-    /// of it, those that other threads took included.
+    /// Locked while a thread queries a file of bogofilter's: a process that closes such a file
+    /// releases its locks on it, including those of other threads.
     asking: Option<Mutex<()>>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Pool<'a> {
         Self { filter, free: Mutex::default(), asking }
     }
 
-    /// Does something with a worker that nobody else has.
+    /// Runs `work` with a worker for its exclusive use.
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
         let mut worker = self.take()?;
         let done = work(&mut worker);
@@ -133,8 +133,8 @@ impl<'a> Pool<'a> {
         done
     }
 
-    /// Does something with a worker that nobody else has, and leaves it behind if that fails: its
-    /// list is opened anew.
+    /// Runs `work` with a worker for its exclusive use, and discards the worker if that fails: the
+    /// next one opens the list anew.
     pub(super) fn with_sound<R>(&self, work: impl FnOnce(&mut Worker) -> Result<R>) -> Result<R> {
         let mut worker = self.take()?;
         let done = work(&mut worker)?;
@@ -155,19 +155,19 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Whether only one may ask the list at a time.
+    /// Returns `true` if only one thread may query the list at a time.
     pub(super) fn asks_one_by_one(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Waits until nobody else asks the list, if only one may.
+    /// Waits until no other thread queries the list, if only one may.
     pub(super) fn asking(&self) -> Option<MutexGuard<'_, ()>> {
         let asking = self.asking.as_ref()?;
         Some(asking.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Worker>> {
-        // What is in it is whole whenever the lock is free.
+        // The value is consistent whenever the lock is free.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

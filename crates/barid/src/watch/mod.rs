@@ -1,8 +1,8 @@
-//! Watching mailboxes: what others change is told as it happens (`docs/design/watch.md`).
+//! Watching mailboxes: reporting the changes of others as they happen (`docs/design/watch.md`).
 //!
-//! The system tells that something happened to the files of a mailbox; what that was is found by a
-//! [`Mailbox::refresh`] and a comparison with what was seen before. Where the system cannot tell,
-//! and where other machines may write, the mailbox is looked at again and again instead.
+//! The system reports that the files of a mailbox changed; a [`Mailbox::refresh`] and a comparison
+//! with the previous state find the changes. If the system cannot report, or other machines may
+//! write, the mailbox is polled instead.
 
 mod seen;
 
@@ -21,14 +21,14 @@ use seen::Seen;
 use crate::limits::{WATCH_LOOK_INTERVAL, WATCH_SETTLE, WATCH_SLICE, WATCH_UNSETTLED};
 use crate::{Error, Mailbox, Result};
 
-/// How mailboxes are watched.
+/// Options for watching mailboxes.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// Look at the mailboxes again and again, whatever the system can tell.
+    /// `true` to poll the mailboxes, even if the system can report changes.
     pub poll: bool,
-    /// How often that is done.
+    /// Polling interval.
     pub interval: Duration,
-    /// Once true, [`Watcher::next`] ends.
+    /// Once `true`, [`Watcher::next`] ends.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
@@ -43,31 +43,31 @@ impl Default for WatchOptions {
 pub struct Watcher {
     vfs: Arc<dyn Vfs>,
     options: WatchOptions,
-    /// What the system tells, or why it does not.
+    /// The system's watch, or the reason why there is none.
     watch: std::result::Result<Box<dyn Watch>, String>,
     mailboxes: Vec<Watched>,
-    /// Which mailboxes a file or folder is about.
+    /// The mailboxes to which a file or folder belongs.
     about: HashMap<WatchId, Vec<usize>>,
-    /// How long this has lived, by a clock that nobody sets.
+    /// Age of the watcher, by a monotonic clock.
     clock: Duration,
 }
 
-/// A mailbox and what was seen of it.
+/// A mailbox and its last reported state.
 #[derive(Debug)]
 struct Watched {
     mailbox: Mailbox,
     seen: Seen,
     inode: u64,
-    /// When it is looked at next, by the watcher's clock.
+    /// Time of the next check, by the watcher's clock.
     due: Duration,
-    /// Why it is looked at again and again.
+    /// The reason why it is polled.
     polled: Option<String>,
-    /// The error that was told last, while it lasts.
+    /// The error that was reported last, while it lasts.
     failing: Option<String>,
 }
 
 impl Watcher {
-    /// A watcher of no mailbox yet.
+    /// Creates a watcher without mailboxes.
     pub fn new(vfs: Arc<dyn Vfs>, options: WatchOptions) -> Self {
         let watch = match options.poll {
             true => Err("as it was told to".to_owned()),
@@ -77,7 +77,7 @@ impl Watcher {
         Self { vfs, options, watch, mailboxes, about, clock: Duration::ZERO }
     }
 
-    /// Watches a mailbox; what has changed since it was opened is told, too. Gives its number,
+    /// Watches a mailbox; changes since it was opened are reported, too. Returns its number,
     /// counted from 0.
     ///
     /// # Errors
@@ -101,39 +101,39 @@ impl Watcher {
         Ok(self.mailboxes.len() - 1)
     }
 
-    /// A mailbox as it was seen last.
+    /// Returns a mailbox in its last reported state.
     ///
     /// # Panics
-    /// If it was not added.
+    /// If no mailbox has this number.
     pub fn mailbox(&self, number: usize) -> &Mailbox {
         &self.mailboxes[number].mailbox
     }
 
-    /// Why a mailbox is looked at again and again, and not when the system tells of a change.
+    /// Returns the reason why a mailbox is polled; `None` if the system reports its changes.
     ///
     /// # Panics
-    /// If it was not added.
+    /// If no mailbox has this number.
     pub fn why_polled(&self, number: usize) -> Option<&str> {
         self.mailboxes[number].polled.as_deref()
     }
 
-    /// Goes on with a mailbox after an error of its cache, as [`Mailbox::heal`].
+    /// Recovers a mailbox from an error of its cache, as [`Mailbox::heal`].
     ///
     /// # Errors
     /// As [`Mailbox::heal`].
     ///
     /// # Panics
-    /// If it was not added.
+    /// If no mailbox has this number.
     pub fn heal(&mut self, number: usize, error: Error) -> Result<()> {
         self.mailboxes[number].mailbox.heal(error)
     }
 
-    /// Waits until something has changed, and tells what in which mailbox; tells nothing when
-    /// `timeout` has passed, or it was told to stop. A mailbox that cannot be read is told of
-    /// once, and looked at until it can be read again.
+    /// Waits for changes, and returns them by mailbox; returns nothing once `timeout` has passed,
+    /// or when asked to stop. A mailbox that cannot be read is reported once, and polled until it
+    /// can be read again.
     ///
-    /// Costs, for each mailbox to which something happened, a refresh and where that found
-    /// something the fixed-size facts of all its messages.
+    /// Costs a refresh for each mailbox with an event, and, if that found changes, reading the
+    /// fixed-size data of all its messages.
     pub fn next(&mut self, timeout: Option<Duration>) -> Vec<(usize, Result<Vec<MailboxChange>>)> {
         let end = timeout.map(|timeout| self.clock + timeout);
         loop {
@@ -164,8 +164,8 @@ impl Watcher {
         self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Waits for the next thing to do, but no longer than a slice: a signal that arrives just
-    /// before does not end a wait.
+    /// Waits for the next event or check, but no longer than a slice: a signal that arrives just
+    /// before a wait does not end it.
     fn wait(&mut self, end: Option<Duration>) {
         let due = self.mailboxes.iter().map(|watched| watched.due).chain(end).min();
         let until_due = due.map_or(WATCH_SLICE, |due| due.saturating_sub(self.clock));
@@ -193,7 +193,7 @@ impl Watcher {
         }
     }
 
-    /// Looks again and again from now on, as the system does not tell.
+    /// Polls from now on, because the system reports nothing.
     fn do_without(&mut self, why: &str) {
         self.watch = Err(why.to_owned());
         for watched in &mut self.mailboxes {
@@ -202,9 +202,9 @@ impl Watcher {
         }
     }
 
-    /// Finds what has changed in a mailbox.
+    /// Finds the changes of a mailbox.
     fn look_at(&mut self, number: usize) -> Result<Vec<MailboxChange>> {
-        // What happens from here on is told; before, it is seen now.
+        // Later changes cause an event; earlier ones are found now.
         self.watch_files(number);
         let Self { vfs, options, mailboxes, clock, .. } = self;
         let watched = &mut mailboxes[number];
@@ -218,7 +218,7 @@ impl Watcher {
         changes
     }
 
-    /// Has the system watch what a mailbox is made of, which may be other files than before.
+    /// Makes the system watch the files of a mailbox, which may be others than before.
     fn watch_files(&mut self, number: usize) {
         let Ok(watch) = &mut self.watch else { return };
         let watched = &mut self.mailboxes[number];
@@ -226,7 +226,7 @@ impl Watcher {
         for path in files_of(&watched.mailbox) {
             match watch.add(&path) {
                 Ok(id) => ids.push(id),
-                // What is not there is noticed when the mailbox is read.
+                // A missing file is noticed when the mailbox is read.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => watched.polled = Some(format!("{}: {error}", path.display())),
             }
@@ -241,7 +241,7 @@ impl Watcher {
         }
     }
 
-    /// Whether what was found is to be told: not the same error again and again.
+    /// Returns `true` if a result is to be reported: not the same error again.
     fn is_news(&mut self, number: usize, found: &Result<Vec<MailboxChange>>) -> bool {
         let failing = found.as_ref().err().map(ToString::to_string);
         let watched = &mut self.mailboxes[number];
@@ -252,7 +252,7 @@ impl Watcher {
 }
 
 impl Watched {
-    /// What has changed since it was looked at last.
+    /// Returns the changes since the last check.
     fn look(&mut self, vfs: &Arc<dyn Vfs>) -> Result<Vec<MailboxChange>> {
         let at = |source| Error::Io { path: self.mailbox.path().to_owned(), source };
         let inode = vfs.metadata(self.mailbox.path()).map_err(at)?.inode;
@@ -278,7 +278,7 @@ impl Watched {
     }
 }
 
-/// The files and folders whose change may be one of the mailbox.
+/// Returns the files and folders whose change may be a change of the mailbox.
 fn files_of(mailbox: &Mailbox) -> Vec<PathBuf> {
     let path = mailbox.path();
     let mut files = vec![path.to_owned()];
@@ -288,7 +288,7 @@ fn files_of(mailbox: &Mailbox) -> Vec<PathBuf> {
     files
 }
 
-/// Watches a folder, or where it will be.
+/// Watches a folder, or its nearest existing ancestor.
 fn watch_folder(watch: &mut dyn Watch, folder: &Path) -> Option<WatchId> {
     folder.ancestors().find_map(|folder| watch.add(folder).ok())
 }

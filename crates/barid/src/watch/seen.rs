@@ -1,4 +1,4 @@
-//! What was seen of a mailbox, and what differs since.
+//! The last reported state of a mailbox, and the changes since.
 
 use barid_types::{Flag, FlagSet, KeywordMask, KeywordTable, ModSeq, Uid, UidValidity};
 
@@ -7,11 +7,11 @@ use crate::{Mailbox, Result};
 /// A change of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailboxChange {
-    /// The mailbox got a new UIDVALIDITY: nothing is known of the messages there were.
+    /// The mailbox got a new UIDVALIDITY: what was known of its messages is no longer valid.
     Renumbered(UidValidity),
     /// A message is gone.
     Expunged(Uid),
-    /// A message has other flags or keywords than before; \Recent is none.
+    /// A message has other flags or keywords than before; \Recent does not count.
     Flags(Uid),
     /// A message has come.
     New(Uid),
@@ -25,7 +25,7 @@ pub(crate) struct Seen {
     messages: Vec<Message>,
 }
 
-/// What is another when something has changed.
+/// Values of which at least one differs after any change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     uidvalidity: UidValidity,
@@ -43,7 +43,7 @@ struct Message {
 }
 
 impl Seen {
-    /// Takes down what is in a mailbox. Reads the fixed-size facts of all messages.
+    /// Records the state of a mailbox. Reads the fixed-size data of all messages.
     pub(crate) fn of(mailbox: &Mailbox) -> Result<Self> {
         let mut messages = Vec::with_capacity(mailbox.len() as usize);
         let result = mailbox.snapshot.cores(0..mailbox.len(), &mut |_, core| {
@@ -55,8 +55,9 @@ impl Seen {
         Ok(Self { version, keywords, messages })
     }
 
-    /// What has changed since, which is seen from then on: first what is gone, then changes of
-    /// flags, then what is new, each ascending. Costs nothing where nothing changed.
+    /// Returns the changes since the last state, and records the new one: first expunges, then
+    /// changes of flags, then new messages, each in ascending order. Costs nothing if nothing
+    /// changed.
     pub(crate) fn update(&mut self, mailbox: &Mailbox) -> Result<Vec<MailboxChange>> {
         if self.version == Version::of(mailbox) {
             return Ok(Vec::new());
@@ -97,7 +98,7 @@ impl Seen {
         expunged
     }
 
-    /// Where the keywords are now; `None` if they are where they were.
+    /// Returns the current slots of the keywords; `None` if they have not moved.
     fn slots_in(&self, now: &KeywordTable) -> Option<Vec<Option<u32>>> {
         let names = self.keywords.names();
         let is_same = now.names().starts_with(names);
@@ -118,7 +119,7 @@ impl Version {
     }
 }
 
-/// A mask by the slots that the keywords have now; `None` if one of them has none any more.
+/// Converts a mask to the current slots of its keywords; `None` if a keyword has no slot any more.
 fn moved(mask: KeywordMask, slots: &[Option<u32>]) -> Option<KeywordMask> {
     let has = |slot: &usize| mask.0 >> slot & 1 == 1;
     let mut slots = slots.iter().enumerate().filter(|(slot, _)| has(slot));

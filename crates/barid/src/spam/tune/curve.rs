@@ -1,23 +1,23 @@
-//! What cut-offs make of scored messages.
+//! Errors of scored messages at different cut-offs.
 
 use barid_bayes::{Counts, Parameters, Status};
 
-/// How messages were taken, by what they are.
+/// Numbers of misclassified messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Errors {
-    /// Ham that was taken for spam: false positives.
+    /// Ham classified as spam: false positives.
     pub ham_as_spam: u32,
-    /// Ham of which it was not sure.
+    /// Ham classified as unsure.
     pub ham_unsure: u32,
-    /// Spam that was taken for ham.
+    /// Spam classified as ham.
     pub spam_as_ham: u32,
-    /// Spam of which it was not sure.
+    /// Spam classified as unsure.
     pub spam_unsure: u32,
 }
 
 impl Errors {
-    /// Spam that was not taken for spam: false negatives.
+    /// Returns the number of spam not classified as spam: false negatives.
     pub fn missed(&self) -> u32 {
         self.spam_as_ham + self.spam_unsure
     }
@@ -34,19 +34,19 @@ impl Errors {
     }
 }
 
-/// What a cut-off makes of all messages.
+/// Errors at one cut-off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Point {
-    /// The least score that counts as spam.
+    /// The lowest score that counts as spam.
     pub cutoff: f64,
-    /// Ham that is taken for spam.
+    /// Ham classified as spam.
     pub false_positives: u32,
-    /// Spam that is not.
+    /// Spam not classified as spam.
     pub missed: u32,
 }
 
-/// A message with its score.
+/// A scored message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     pub(super) spamicity: f64,
@@ -54,24 +54,24 @@ pub(super) struct Scored {
     pub(super) fold: usize,
 }
 
-/// The cut-offs.
+/// The cut-offs for spam and ham.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cut {
     pub(super) spam: f64,
     pub(super) ham: f64,
 }
 
-/// Cut-offs for ham are not chosen beyond these: below, next to nothing would be called ham, and
-/// above, what looks as much like spam as like ham would.
+/// Range of cut-offs for ham: below it, next to nothing would be classified as ham, and above it,
+/// messages that look equally like spam and ham would be.
 const HAM_CUTOFF_MIN: f64 = 0.1;
 const HAM_CUTOFF_MAX: f64 = 0.45;
 
-/// Puts messages in order, those most like spam first.
+/// Sorts messages by descending score.
 pub(super) fn sort(scored: &mut [Scored]) {
     scored.sort_unstable_by(|one, other| other.spamicity.total_cmp(&one.spamicity));
 }
 
-/// What each cut-off makes of messages in order: one for each score at which something changes.
+/// Returns the errors at each cut-off, for messages in order: one point for each distinct score.
 pub(super) fn curve(scored: &[Scored]) -> Vec<Point> {
     let all = counts(scored.iter());
     let (mut points, mut seen) = (Vec::new(), Counts::default());
@@ -84,9 +84,9 @@ pub(super) fn curve(scored: &[Scored]) -> Vec<Point> {
     points
 }
 
-/// How much spam is missed, in the mean of several numbers of ham that may be taken for it: those
-/// around `rate`, so that chance has less of a say. Of messages in order, those of one fold left
-/// out.
+/// Returns the mean share of spam that is missed at several allowed numbers of false positives:
+/// those around `rate`, to reduce the effect of chance. The messages must be in order; those of
+/// fold `excluded` are left out.
 pub(super) fn missed_around(scored: &[Scored], excluded: usize, rate: f64) -> f64 {
     let kept = || scored.iter().filter(|one| one.fold != excluded);
     let all = counts(kept());
@@ -113,17 +113,17 @@ pub(super) fn missed_around(scored: &[Scored], excluded: usize, rate: f64) -> f6
     missed.iter().sum::<f64>() / missed.len() as f64
 }
 
-/// Which multiples of the rate count.
+/// Multiples of the rate that are averaged.
 const SHARES_OF_RATE: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// How many of so many a share is.
+/// Returns `share` of `count`, rounded down.
 fn allowed(count: u32, share: f64) -> u32 {
     (f64::from(count) * share) as u32
 }
 
-/// Cut-offs with which at most a share of ham is taken for spam, and of spam for ham as far as
-/// that can be. Of messages in order, those of one fold left out. A message of which nothing is
-/// known has the score `unknown`, and is no spam.
+/// Returns cut-offs with which at most a share `rate` of ham is classified as spam, and of spam as
+/// ham as far as possible. The messages must be in order; those of fold `excluded` are left out. A
+/// message without known tokens has the score `unknown`, and is not spam.
 pub(super) fn cut(scored: &[Scored], excluded: usize, rate: f64, unknown: f64) -> Cut {
     let kept = || scored.iter().filter(|one| one.fold != excluded);
     let all = counts(kept());
@@ -139,7 +139,7 @@ pub(super) fn cut(scored: &[Scored], excluded: usize, rate: f64, unknown: f64) -
     Cut { spam, ham: ham.clamp(HAM_CUTOFF_MIN, HAM_CUTOFF_MAX).min(spam) }
 }
 
-/// A number above one score and not above another, with few digits if there is one.
+/// Returns a number above `low` and not above `high`, with few digits if possible.
 fn short_between(low: f64, high: f64) -> f64 {
     let middle = f64::midpoint(low, high);
     (2..=17)
@@ -148,7 +148,7 @@ fn short_between(low: f64, high: f64) -> f64 {
         .unwrap_or(high)
 }
 
-/// Messages with the same score, of messages in order.
+/// Returns the groups of messages with the same score, for messages in order.
 fn groups(scored: &[Scored]) -> impl Iterator<Item = &[Scored]> {
     scored.chunk_by(|one, other| one.spamicity == other.spamicity)
 }

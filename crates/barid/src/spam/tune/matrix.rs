@@ -1,19 +1,19 @@
-//! What is known of each token of each message that is tested: in how many of the messages that
-//! teach for its fold the token is.
+//! The evidence for each token of each tested message: the number of messages with the token among
+//! those that train its fold.
 
 use barid_bayes::{Counts, Evidence, Parameters, Scorer, Weight};
 use barid_wordlist::Class;
 
 use super::samples::Samples;
 
-/// What a message is for.
+/// Role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Nothing.
+    /// Not used.
     Out,
-    /// It teaches for all folds.
+    /// Trains all folds.
     Teaches,
-    /// It is tested in this fold, and teaches for all others.
+    /// Tested in this fold, and trains all others.
     Tested(usize),
 }
 
@@ -23,14 +23,14 @@ pub(super) struct Matrix {
     pub(super) rows: Vec<Row>,
     /// For each token of each row.
     counts: Vec<Counts>,
-    /// The messages that teach, for each fold.
+    /// Numbers of training messages, for each fold.
     totals: Vec<Counts>,
     pub(super) folds: usize,
-    /// What tokens that are in many messages say in the mean.
+    /// Mean spam probability of the tokens that are in many messages.
     pub(super) robx: Option<f64>,
 }
 
-/// A message that is tested.
+/// A tested message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) is_spam: bool,
@@ -83,13 +83,13 @@ impl Matrix {
         scorer.weigh(parameters, counts.iter().map(|&counts| Evidence { counts, totals }))
     }
 
-    /// The messages that are tested.
+    /// Returns the numbers of tested messages.
     pub(super) fn tested(&self) -> Counts {
         let spam = self.rows.iter().filter(|row| row.is_spam).count();
         Counts { spam: spam as u32, ham: (self.rows.len() - spam) as u32 }
     }
 
-    /// The messages that teach, in the mean of all folds.
+    /// Returns the numbers of training messages, as the mean of all folds.
     pub(super) fn taught(&self) -> Counts {
         let mean = |of: fn(&Counts) -> u32| {
             let sum: u64 = self.totals.iter().map(|totals| u64::from(of(totals))).sum();
@@ -99,7 +99,7 @@ impl Matrix {
     }
 }
 
-/// As [`barid_wordlist::robx`] computes it.
+/// Computes the value as [`barid_wordlist::robx`] does.
 fn robx(counts: &[Counts], messages: Counts) -> Option<f64> {
     if messages.spam == 0 || messages.ham == 0 {
         return None;
@@ -112,11 +112,11 @@ fn robx(counts: &[Counts], messages: Counts) -> Option<f64> {
         sum += spam / (ham * scale + spam);
         tokens += 1;
     }
-    // A word list keeps so many digits of it.
+    // A word list stores this number of digits.
     (tokens > 0).then(|| (sum / f64::from(tokens) * 1e6).round() / 1e6)
 }
 
-/// In how many messages a token must be for its share in that mean.
+/// Minimum number of messages with a token for it to count in that mean.
 const ROBX_SEEN_MIN: u32 = 10;
 
 fn count(samples: &Samples<'_>, message: usize, class: Class, counts: &mut [Counts]) {

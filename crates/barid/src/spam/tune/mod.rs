@@ -1,13 +1,13 @@
 //! Choosing the parameters of scoring by labelled messages.
 //!
-//! The tokens of each message are made once and kept as numbers. Messages are dealt into folds by
-//! the hash of their text, and each is scored by what the other folds teach: [`matrix`] holds, for
-//! each token of each message, in how many of those messages it is. So a set of parameters costs
-//! one pass over that table, and [`search`] tries hundreds.
+//! The tokens of each message are made once and stored as numbers. Messages are divided into folds
+//! by the hash of their text, and each is scored by a training with the other folds: for each token
+//! of each message, [`matrix`] has the number of training messages with it. So a set of parameters
+//! costs one pass over that table, and [`search`] tries hundreds.
 //!
-//! A choice looks better on what it was chosen by than it is. [`Tuned::expected`] is counted on
-//! messages that had no part in the choice: the parameters and cut-offs for each fold are chosen
-//! without it.
+//! A choice looks better on the messages that it was chosen by than it is. [`Tuned::expected`] is
+//! counted on messages that had no part in the choice: the parameters and cut-offs for each fold
+//! are chosen without it.
 
 mod curve;
 mod matrix;
@@ -27,18 +27,18 @@ use super::Filter;
 use crate::limits::SPAM_TUNE_FOLDS_MAX;
 use crate::{Error, Result};
 
-/// How parameters are chosen.
+/// Options of a choice of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuneOptions {
-    /// Into how many folds messages are dealt.
+    /// Number of folds into which messages are divided.
     pub folds: usize,
-    /// Another number, other folds.
+    /// Seed of the division into folds.
     pub seed: u64,
-    /// Which share of ham may be taken for spam.
+    /// Share of ham that may be classified as spam.
     pub false_positives: f64,
-    /// Choose by the older half of the messages, and count errors on the newer.
+    /// `true` to choose by the older half of the messages, and count errors on the newer.
     pub is_chronological: bool,
-    /// Whether parameters are tried at all; else errors are counted for those that there are.
+    /// `true` to search for parameters; `false` to count errors of the current ones only.
     pub searches: bool,
 }
 
@@ -49,57 +49,57 @@ impl Default for TuneOptions {
     }
 }
 
-/// Parameters, and what they make of the messages.
+/// Parameters and their results.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trialed {
     /// The parameters, cut-offs among them.
     pub parameters: Parameters,
-    /// What they make of the messages.
+    /// Errors with these parameters.
     pub errors: Errors,
-    /// What other cut-offs would make of them, from the fewest messages taken for spam on.
+    /// Errors at other cut-offs, from the fewest messages classified as spam on.
     pub curve: Vec<Point>,
 }
 
-/// What was found.
+/// Result of a choice of parameters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// The messages that were scored, by class.
+    /// Numbers of scored messages, by class.
     pub tested: Counts,
-    /// The messages that taught what scored them, by class: of a fold the mean of all folds.
+    /// Numbers of training messages, by class; with folds, the mean of all folds.
     pub taught: Counts,
-    /// Distinct tokens of all messages.
+    /// Number of distinct tokens of all messages.
     pub tokens: usize,
-    /// Sets of parameters that were tried.
+    /// Number of sets of parameters tried.
     pub tried: usize,
-    /// Messages without a date that were left out where dates decide.
+    /// Number of messages left out because they have no date; 0 if dates do not matter.
     pub undated: usize,
-    /// With the parameters that there are.
+    /// Results of the current parameters.
     pub now: Trialed,
-    /// With other cut-offs.
+    /// Results of the current parameters with other cut-offs.
     pub recut: Trialed,
-    /// With what is recommended.
+    /// Results of the recommended parameters.
     pub recommended: Trialed,
-    /// What to expect of such a choice with messages that had no part in it. By dates that is what
-    /// the recommended parameters make of the newer half.
+    /// Expected errors of such a choice, counted on messages that had no part in it. In
+    /// chronological mode these are the errors of the recommended parameters on the newer half.
     pub expected: Errors,
 }
 
 impl Filter {
-    /// Begins to collect messages whose class is known.
+    /// Starts collecting messages of known classes.
     pub fn samples(&self) -> Samples<'_> {
         Samples::new(self)
     }
 }
 
 impl Samples<'_> {
-    /// Chooses parameters: those that miss the fewest spam where few ham are taken for it.
+    /// Chooses the parameters that miss the fewest spam while few ham are classified as spam.
     ///
     /// Takes some 400 passes over the tokens of all messages, by all threads.
     ///
     /// # Errors
-    /// [`Error::TooFewSamples`]; what the word list says, which may hold a `robx`.
+    /// [`Error::TooFewSamples`]; errors of the word list, which is read for its `robx`.
     pub fn tune(&self, options: &TuneOptions) -> Result<Tuned> {
         let folds = options.folds.clamp(2, SPAM_TUNE_FOLDS_MAX);
         self.check(folds)?;
@@ -118,7 +118,7 @@ impl Samples<'_> {
         Ok(Tuned { tested, taught, tokens, tried, undated: 0, now, recut, recommended, expected })
     }
 
-    /// Chooses by the folds of the older half, and counts on the newer.
+    /// Chooses by the folds of the older half, and counts errors on the newer.
     fn by_date(&self, options: &TuneOptions, folds: usize, now: Parameters) -> Result<Tuned> {
         let (is_older, undated) = self.older_half();
         let older_count =

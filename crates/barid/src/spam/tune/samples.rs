@@ -1,4 +1,4 @@
-//! Messages whose class is known: their tokens as numbers, in the order of their bytes.
+//! Messages of known classes: their tokens as numbers, in byte order.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,32 +18,32 @@ use crate::convert::reading::Outcome;
 use crate::limits::SPAM_TUNE_TOKENS_MAX;
 use crate::{Error, Result, Work};
 
-/// What became of a message.
+/// Outcome for a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Taken {
-    /// It counts.
+    /// It was added.
     New,
-    /// Nothing: a message with the same text counts already.
+    /// Skipped: a message with the same text was added before.
     Twice,
-    /// Nothing: a message with the same text counts as the other class, which is this.
+    /// Skipped: a message with the same text was added before as the other class, which is this.
     Otherwise(Class),
-    /// Nothing: it is not there any more.
+    /// Skipped: it no longer exists.
     Gone,
-    /// Nothing: it cannot be read.
+    /// Skipped: it cannot be read.
     Unreadable(Error),
 }
 
-/// Told what became of each message, in order.
+/// Called with the outcome for each message, in order.
 pub type TellTaken<'a> = dyn FnMut(At, Taken) + 'a;
 
-/// Messages whose class is known.
+/// Messages of known classes.
 #[derive(Debug)]
 pub struct Samples<'a> {
     filter: &'a Filter,
     interner: Interner,
     messages: Vec<Message>,
-    /// By the hash of its text, what a message was given as.
+    /// Classes of the messages added, by the hash of their text.
     known: HashMap<u128, Class>,
     /// The tokens of all messages.
     tokens: Vec<u32>,
@@ -53,9 +53,9 @@ pub struct Samples<'a> {
 struct Message {
     class: Class,
     content: u128,
-    /// When it arrived, in seconds of Unix.
+    /// Date of arrival, in seconds since 1970.
     date: Option<i64>,
-    /// Where its tokens begin.
+    /// Index of its first token.
     start: usize,
     count: usize,
 }
@@ -76,10 +76,11 @@ impl<'a> Samples<'a> {
         self.filter
     }
 
-    /// Takes the messages of a source, all of one class.
+    /// Adds the messages of a source, all of one class.
     ///
     /// # Errors
-    /// [`Error::TooManySamples`]; what the mailbox says; a message that cannot be read is told.
+    /// [`Error::TooManySamples`]; errors of the mailbox; a message that cannot be read is passed to
+    /// `tell` instead.
     pub fn add(
         &mut self,
         class: Class,
@@ -132,40 +133,40 @@ impl<'a> Samples<'a> {
         Ok(Taken::New)
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// How many distinct tokens there are.
+    /// Returns the number of distinct tokens.
     pub(super) fn tokens(&self) -> usize {
         self.interner.len()
     }
 
-    /// The classes of all messages.
+    /// Returns the classes of all messages.
     pub(super) fn classes(&self) -> impl Iterator<Item = Class> {
         self.messages.iter().map(|message| message.class)
     }
 
-    /// The tokens of a message, in the order of their bytes.
+    /// Returns the tokens of a message, in byte order.
     pub(super) fn tokens_of(&self, message: usize) -> &[u32] {
         let message = &self.messages[message];
         &self.tokens[message.start..message.start + message.count]
     }
 
-    /// Whether there is a message of each class for each fold.
+    /// Checks that there is a message of each class for each fold.
     pub(super) fn check(&self, folds: usize) -> Result<()> {
         let count = |class| self.classes().filter(|it| *it == class).count();
         let least = count(Class::Spam).min(count(Class::Ham));
         if least < folds { Err(Error::TooFewSamples { least: folds }) } else { Ok(()) }
     }
 
-    /// Deals messages into folds, those of each class evenly, in the order of a hash of their
+    /// Divides messages into folds, those of each class evenly, in the order of a hash of their
     /// text: so the folds do not depend on the order in which messages were read.
     pub(super) fn deal(&self, folds: usize, seed: u64, takes: &[bool]) -> Vec<Role> {
         let mut roles = vec![Role::Out; self.messages.len()];
@@ -188,8 +189,8 @@ impl<'a> Samples<'a> {
         roles
     }
 
-    /// Which messages are of the older half, `None` of those without a date; and how many have
-    /// none.
+    /// Returns for each message whether it is of the older half, `None` if it has no date; and the
+    /// number of messages without a date.
     pub(super) fn older_half(&self) -> (Vec<Option<bool>>, usize) {
         let mut dates: Vec<i64> = self.messages.iter().filter_map(|message| message.date).collect();
         dates.sort_unstable();
@@ -200,7 +201,7 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// When a message arrived: what the topmost `Received` says, which the receiver's own server has
+/// Returns the date of arrival: that of the topmost `Received`, which the receiver's own server has
 /// written, else `Date`.
 fn arrived(message: &[u8]) -> Option<i64> {
     let find = |name: &[u8]| {

@@ -1,4 +1,4 @@
-//! Trying parameters: a coarse grid, then steps from the best of it.
+//! Searching for parameters: a coarse grid, then steps from its best point.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use super::samples::Samples;
 use crate::limits::{SPAM_THREADS_MAX, SPAM_TUNE_STEPS_MAX};
 use crate::{Error, Result, Work};
 
-/// Values that are tried in any combination, and the ranges of steps.
+/// Values that are tried in all combinations, and the ranges of steps.
 struct Grid {
     robs: &'static [f64],
     min_dev: &'static [f64],
-    /// Size factors of the evidence for spam and for ham.
+    /// Factors of the evidence for spam and for ham.
     esf: &'static [(f64, f64)],
     robs_range: (f64, f64),
     esf_range: (f64, f64),
@@ -31,7 +31,7 @@ const FISHER: Grid = Grid {
     esf_range: (0.005, 1.0),
 };
 
-/// Both factors together would only move the cut-offs.
+/// Changing both factors together would only move the cut-offs.
 const BALANCE: Grid = Grid {
     robs: &[1.0, 0.5, 2.0, 4.0],
     min_dev: &[0.35, 0.1, 0.2, 0.3, 0.4],
@@ -49,17 +49,17 @@ impl Grid {
     }
 }
 
-/// How far a step from the best goes, in turn.
+/// Sizes of a step from the best point: a factor for some parameters, a difference for others.
 const FACTOR: f64 = 0.75;
 const MIN_DEV_STEP: f64 = 0.025;
 const ROBX_STEP: f64 = 0.04;
 const MIN_DEV_RANGE: (f64, f64) = (0.005, 0.485);
 const ROBX_RANGE: (f64, f64) = (0.2, 0.8);
 
-/// How much less must be missed for other parameters to be better: a tenth of a percent of spam.
+/// Minimum decrease of the share of missed spam for other parameters to be better.
 const BETTER_BY: f64 = 0.000_1;
 
-/// Parameters, and how good they are without each fold; at the end without none.
+/// Parameters and their results without each fold; the last result is without exclusion.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) parameters: Parameters,
@@ -68,13 +68,13 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// The cut-offs that are chosen without a fold.
+    /// Returns the cut-offs chosen without a fold.
     pub(super) fn cut(&self, excluded: usize) -> Cut {
         self.cuts[excluded]
     }
 }
 
-/// Tries parameters on a table.
+/// Tries parameters on a matrix.
 pub(super) struct Search<'a> {
     samples: &'a Samples<'a>,
     matrix: &'a Matrix,
@@ -87,17 +87,17 @@ impl<'a> Search<'a> {
         Self { samples, matrix, rate, known: HashMap::new() }
     }
 
-    /// What excludes no fold.
+    /// Returns the index that excludes no fold.
     pub(super) fn all(&self) -> usize {
         self.matrix.folds
     }
 
-    /// How many sets of parameters were tried.
+    /// Returns the number of sets of parameters tried.
     pub(super) fn tried(&self) -> usize {
         self.known.len()
     }
 
-    /// What parameters make of the messages.
+    /// Computes the results of parameters.
     pub(super) fn look(&self, parameters: Parameters) -> Trialed {
         let mut scored = self.scored(&parameters, &self.weights(&mut Scorer::new(), &parameters));
         let mut errors = Errors::default();
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
         Trialed { parameters, errors, curve: curve(&scored) }
     }
 
-    /// What parameters that were chosen without each fold make of it, all folds together.
+    /// Returns the sum of the errors of each fold with the parameters that were chosen without it.
     pub(super) fn expected(&self, chosen: &dyn Fn(usize) -> Parameters) -> Errors {
         let (mut errors, mut scorer) = (Errors::default(), Scorer::new());
         for fold in 0..self.matrix.folds {
@@ -121,8 +121,8 @@ impl<'a> Search<'a> {
         errors
     }
 
-    /// The best parameters without each fold, and without none: first those of the grid, then what
-    /// steps from them make better.
+    /// Returns the best parameters without each fold, and without exclusion: first those of the
+    /// grid, then improved by steps from them.
     pub(super) fn choose(&mut self, now: Parameters) -> Result<Vec<Trial>> {
         let mut grid = vec![now];
         let values = Grid::of(now.rule);
@@ -167,9 +167,9 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// Tries parameters that were not tried before; all of them, in order.
+    /// Tries parameters that were not tried before; returns the trials of all, in order.
     pub(super) fn try_all(&mut self, all: &[Parameters]) -> Result<Vec<Trial>> {
-        // What differs by its size factors alone is weighed once.
+        // Parameters that differ only in their factors share one set of weights.
         let mut groups: Vec<Vec<Parameters>> = Vec::new();
         let mut places: HashMap<[u64; 5], usize> = HashMap::new();
         for parameters in all.iter().filter(|it| !self.known.contains_key(&key(it))) {
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The best trial without a fold: the first, unless a later one is better by enough.
+/// Returns the best trial without a fold: the first, unless a later one is better by enough.
 fn best_of(trials: &[Trial], excluded: usize) -> &Trial {
     let mut best = &trials[0];
     for trial in trials {
@@ -249,7 +249,7 @@ fn best_of(trials: &[Trial], excluded: usize) -> &Trial {
     best
 }
 
-/// What is one step away in one direction.
+/// Returns the parameters that are one step away in one direction.
 fn neighbours(from: &Parameters) -> Vec<Parameters> {
     let (at, Grid { robs_range, esf_range, .. }) = (*from, Grid::of(from.rule));
     let within = |value: f64, (least, most): (f64, f64)| value.clamp(least, most);
@@ -270,7 +270,7 @@ fn neighbours(from: &Parameters) -> Vec<Parameters> {
     near.into_iter().map(rounded).collect()
 }
 
-/// With no more digits than mean anything.
+/// Rounds parameters to the significant digits.
 fn rounded(parameters: Parameters) -> Parameters {
     let round = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
     Parameters {
