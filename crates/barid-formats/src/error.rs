@@ -25,7 +25,7 @@ pub enum Error {
     NotAMailbox {
         /// The path.
         path: PathBuf,
-        /// What was found instead.
+        /// The reason: what was found instead.
         reason: &'static str,
     },
     /// A lock could not be taken in time.
@@ -62,7 +62,7 @@ pub enum Error {
         most: u64,
     },
     /// The mailbox was truncated or rewritten while it was read, by a program that takes no locks.
-    /// What the sinks were given is void; try again.
+    /// The messages passed to the sinks are void; try again.
     #[error("{}: changed while it was read", path.display())]
     Changed {
         /// The file.
@@ -113,7 +113,7 @@ pub enum Error {
     Unrecoverable {
         /// The mailbox.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
     /// There is not enough space for the change; nothing was changed.

@@ -20,7 +20,7 @@ pub trait MessageRest: fmt::Debug + Sync {
     /// Reads all bytes in pieces, the same every time. An error of `take` ends it.
     ///
     /// # Errors
-    /// Those of the source and of `take`.
+    /// Errors of the source and of `take`.
     fn read(&self, take: &mut TakeRest<'_>) -> Result<()>;
 }
 

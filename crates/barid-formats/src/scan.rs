@@ -22,8 +22,8 @@ pub struct KnownMessage<'a> {
     pub size: u64,
 }
 
-/// What an earlier scan left behind; the cache implements it. Messages are in mailbox order, which
-/// is ascending by UID.
+/// Result of earlier scans; the cache implements it. Messages are in mailbox order, which is
+/// ascending by UID.
 pub trait Known: Sync {
     /// Returns the stamp of that scan; `None` if there was none, and then nothing else is known
     /// either.

@@ -503,7 +503,7 @@ pub(super) fn take_lock_unless(
     }
 }
 
-/// Makes a UID; a number beyond the valid ones becomes the nearest.
+/// Makes a UID; 0 becomes 1.
 fn uid(number: u32) -> Uid {
     Uid::new(number.max(1)).unwrap_or(Uid::MIN)
 }

@@ -95,6 +95,7 @@ impl Mailbox for MhFolder {
         sequences::can_hold(keyword)
     }
 
+    /// Two `stat` calls.
     fn stamp(&self) -> Result<Stamp> {
         let taken = self.vfs.now();
         let folder = self.vfs.metadata(&self.path).map_err(Error::at(&self.path))?;

@@ -2,7 +2,7 @@
 //!
 //! Order: the messages behind the others in a data file, fsync; then meta, index and status through
 //! the journal, which is the commit point. A crash before it leaves bytes in a data file that
-//! belong to no message: the next append goes behind them, and the next expunge removes them.
+//! belong to no message: the next append writes behind them, and the next expunge removes them.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use super::sync::Work;
 use crate::given::given_uids;
 use crate::{Error, NewMessage, Result};
 
-/// Bytes of a line before a message as c-client reckons with.
+/// Length of the line before a message, in bytes, as c-client calculates it.
 const LINE_LEN: u64 = 45;
 
-/// Refuses what cannot be appended.
+/// Refuses messages that cannot be appended.
 pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<()> {
     let unsupported = |what| Error::Unsupported { path: mailbox.path.clone(), what };
     for message in appends {
@@ -38,8 +38,8 @@ pub(super) fn check(mailbox: &MixMailbox, appends: &[NewMessage<'_>]) -> Result<
     Ok(())
 }
 
-/// Counts the bytes up to and with the blank line, as c-client finds it: it does not see one behind
-/// CR CR LF.
+/// Counts the bytes up to and including the blank line, as c-client finds it: c-client misses one
+/// after CR CR LF.
 #[derive(Default)]
 struct HeaderCounter {
     len: u64,
@@ -49,7 +49,7 @@ struct HeaderCounter {
 impl HeaderCounter {
     const ENDED: u8 = 4;
 
-    /// Takes the next bytes of a text.
+    /// Reads the next bytes of a text.
     fn push(&mut self, text: &[u8]) {
         let mut from = 0;
         while self.state != Self::ENDED && from < text.len() {
@@ -115,12 +115,12 @@ pub(super) fn append(work: &mut Work<'_>, messages: &[NewMessage<'_>]) -> Result
     committed
 }
 
-/// The data file that messages go to.
+/// The data file to which messages are appended.
 struct Target {
     number: u32,
     file: Box<dyn File>,
     size: u64,
-    /// It was made for these messages.
+    /// `true` if it was made for these messages.
     is_new: bool,
 }
 
@@ -159,7 +159,7 @@ impl Target {
         Self::roll(work, current, &Ownership::of_file(&like))
     }
 
-    /// A new file, whose owner, group and mode are those of the one before.
+    /// Makes a new file, with owner, group and mode of the one before.
     fn roll(work: &Work<'_>, current: u32, ownership: &Ownership) -> Result<Self> {
         let mut number = current;
         for _ in 0..ROLL_TRIES_MAX {
@@ -175,7 +175,7 @@ impl Target {
         Err(Error::Unsupported { path: work.mailbox.path.clone(), what })
     }
 
-    /// Content and name: the name of a journal may reach the disk before another that is older.
+    /// Syncs content and name: the name of a journal may reach the disk before an older name.
     fn make_durable(&self, work: &mut Work<'_>) -> Result<()> {
         let mailbox = work.mailbox;
         self.file.sync_all().map_err(Error::at(&mailbox.data_path(self.number)))?;
@@ -188,7 +188,7 @@ impl Target {
         Ok(())
     }
 
-    /// Takes away again what no message needs; what stays does no harm.
+    /// Removes the bytes without a message; if this fails, they do no harm.
     fn give_up(&self, mailbox: &MixMailbox) {
         let _ = match self.is_new {
             true => mailbox.vfs.remove_file(&mailbox.data_path(self.number)),
@@ -197,7 +197,7 @@ impl Target {
     }
 }
 
-/// Writes messages to the data file and lists them; returns where they end.
+/// Writes messages to the data file and lists them; returns the offset of their end.
 fn write_all(
     work: &mut Work<'_>,
     messages: &[NewMessage<'_>],
@@ -246,7 +246,7 @@ fn write_all(
 struct Writer<'a> {
     path: &'a Path,
     target: &'a Target,
-    /// Where `out` belongs.
+    /// Offset of `out`.
     written: u64,
     out: Vec<u8>,
 }
@@ -279,7 +279,7 @@ impl Writer<'_> {
 mod tests {
     use super::*;
 
-    /// The length of a header that comes in pieces of up to `most` bytes.
+    /// Returns the length of a header that is read in pieces of up to `most` bytes.
     fn header_len(text: &[u8], most: usize) -> usize {
         let mut header = HeaderCounter::default();
         text.chunks(most).for_each(|piece| header.push(piece));

@@ -1,8 +1,8 @@
-//! Reclaiming what expunged messages have left in data files, as c-client does ("burp").
+//! Reclaiming the space of expunged messages in data files, as c-client does ("burp").
 //!
-//! Only who is alone with the mailbox may do so. Files without messages go, but the current one,
-//! which becomes empty; what is behind the last message is cut off; and where there are gaps before
-//! messages these move down. Such a move and the new places in the index are one change of the
+//! This requires that no session has the mailbox open. Files without messages are removed, except
+//! the current one, which becomes empty; what is behind the last message is cut off; and messages
+//! behind gaps are moved down. Such a move and the new offsets in the index are one change of the
 //! redo journal, file by file.
 
 use barid_vfs::{File, OpenOptions};
@@ -12,20 +12,21 @@ use super::sync::Work;
 use crate::redo::FileChange;
 use crate::{Error, Result, SyncContext};
 
-/// A stretch of a data file whose messages stay.
+/// A stretch of a data file with messages that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kept {
     first: u64,
     end: u64,
 }
 
-/// Reclaims what can be; what cannot is left for another time, and told; also once it is to stop.
+/// Reclaims as much as possible; the rest is left for another time and reported, also after a
+/// request to stop.
 pub(super) fn burp(work: &mut Work<'_>, context: &SyncContext<'_>) -> Result<()> {
     if !work.locks.try_alone(work.mailbox)? {
         return Ok(());
     }
     let numbers = work.mailbox.data_files()?;
-    // First all that may be: one file that is damaged must not keep the others.
+    // One damaged file must not keep the others from being reclaimed.
     for (at, number) in numbers.iter().enumerate() {
         if context.is_stopped() {
             work.report.failed.push("it was stopped before all space was reclaimed".to_owned());
@@ -49,7 +50,7 @@ pub(super) fn burp(work: &mut Work<'_>, context: &SyncContext<'_>) -> Result<()>
     work.locks.share(work.mailbox)
 }
 
-/// The stretches of a file that messages are in, ascending.
+/// Returns the stretches of a file that contain messages, ascending.
 fn kept(work: &Work<'_>, number: u32) -> std::result::Result<Vec<Kept>, &'static str> {
     let mut kept: Vec<Kept> = Vec::new();
     for message in work.now.messages.iter().filter(|message| message.file == number) {
@@ -124,12 +125,12 @@ fn compact(work: &mut Work<'_>, number: u32, kept: &[Kept]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of all stretches.
+/// Returns the bytes of all stretches.
 fn change_len(kept: &[Kept]) -> u64 {
     kept.iter().map(|kept| kept.end - kept.first).sum()
 }
 
-/// What moves all stretches down; those before `from` stay.
+/// Returns the change that moves all stretches down; those before `from` stay.
 fn slide(
     file: &dyn File,
     name: &str,

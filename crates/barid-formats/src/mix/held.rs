@@ -1,5 +1,5 @@
-//! The files that reading holds open: messages are read one by one, from several threads, and most
-//! of them stand in the data file of the one before.
+//! Files kept open for reading: messages are read one by one, from several threads, and most of
+//! them are in the data file of the one before.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,28 +10,28 @@ use super::layout::{HELD_FILES_MAX, META};
 use super::lock::{Locks, Purpose};
 use crate::{Error, Result};
 
-/// Files that are open.
+/// Open files.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// Data files by number, the one that was opened last in the end.
+    /// Data files by number; the one opened last is at the end.
     data: Mutex<Vec<(u32, Arc<dyn File>)>>,
     session: Mutex<Session>,
 }
 
-/// `.mixmeta`, locked as by a session as long as somebody reads.
+/// `.mixmeta`, locked as by a session as long as there are readers.
 #[derive(Debug, Default)]
 struct Session {
     meta: Option<Box<dyn File>>,
     readers: usize,
 }
 
-/// What holds is right after a panic, too.
+/// Locks a mutex; its content is valid after a panic, too.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Held {
-    /// A data file, opened at most once for many messages; an `fstat` if it is open already.
+    /// Returns a data file, opened once for many messages; an `fstat` if it is open already.
     pub(super) fn data(&self, mailbox: &MixMailbox, number: u32) -> Result<Arc<dyn File>> {
         let path = mailbox.data_path(number);
         let held = lock(&self.data).iter().find(|(held, _)| *held == number).cloned();
@@ -51,7 +51,7 @@ impl Held {
         Ok(file)
     }
 
-    /// Keeps others from moving messages until what this gives is dropped.
+    /// Keeps others from moving messages until the returned value is dropped.
     pub(super) fn enter(&self, mailbox: &MixMailbox) -> Result<Entered<'_>> {
         let path = mailbox.path.join(META);
         let mut session = lock(&self.session);
@@ -61,7 +61,7 @@ impl Held {
                 Some(meta) => meta,
                 None => mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?,
             };
-            // Where there are no locks nobody waits for them.
+            // Without locks of the file system nobody waits for them.
             if matches!(meta.try_lock(LockKind::Flock, LockMode::Shared), Ok(false)) {
                 drop(session);
                 return Ok(Entered::Alone { _locks: Locks::acquire(mailbox, Purpose::Read)? });
@@ -77,7 +77,7 @@ impl Held {
 pub(super) enum Entered<'a> {
     /// With the other readers of this mailbox.
     Together(&'a Held),
-    /// With locks of its own, since others were moving messages right then.
+    /// With its own locks, since others were moving messages at that time.
     Alone { _locks: Locks },
 }
 

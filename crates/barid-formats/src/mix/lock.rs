@@ -1,9 +1,10 @@
 //! The locks of a mailbox: `flock` on `.mixmeta`, `.mixindex` and `.mixstatus`, as c-client takes
 //! them.
 //!
-//! A session of c-client holds `.mixmeta` shared as long as it lasts, and exclusively while it
-//! moves messages in the data files, which it only does if it is alone. Index and status are locked
-//! for one operation, shared or exclusively. No lock is waited for here while another is held.
+//! A session of c-client holds a shared lock of `.mixmeta` as long as it lasts, and an exclusive
+//! one while it moves messages in the data files, which it only does if it is alone. Index and
+//! status are locked for one operation, shared or exclusively. This code never waits for one lock
+//! while it holds another.
 
 use std::io;
 
@@ -13,14 +14,14 @@ use super::MixMailbox;
 use super::layout::{INDEX, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCK_TIMEOUT, META, STATUS};
 use crate::{Error, Result};
 
-/// What the locks are for.
+/// Purpose of the locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Reading.
     Read,
     /// Changing index and status.
     Write,
-    /// Moving what is in data files: no session may have the mailbox open.
+    /// Moving messages in data files: no session may have the mailbox open.
     Move,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Takes the locks. Of a mailbox without index or status, those that are there.
+    /// Takes the locks. Index and status are locked only if they exist.
     ///
     /// # Errors
     /// [`Error::Locked`] after [`LOCK_TIMEOUT`].
@@ -41,7 +42,7 @@ impl Locks {
         until_deadline(mailbox, || Self::attempt(mailbox, purpose))
     }
 
-    /// One attempt; otherwise which file another program holds.
+    /// Tries once; otherwise returns the file that another program has locked.
     fn attempt(
         mailbox: &MixMailbox,
         purpose: Purpose,
@@ -96,7 +97,7 @@ impl Locks {
         self.status.as_deref()
     }
 
-    /// Lets others at index and status; nothing moves as long as the locks are there.
+    /// Unlocks index and status; nothing moves as long as the other lock is held.
     pub(super) fn release_records(&self, mailbox: &MixMailbox) -> Result<()> {
         for file in self.index.iter().chain(&self.status) {
             match file.unlock(LockKind::Flock) {
@@ -109,21 +110,21 @@ impl Locks {
         Ok(())
     }
 
-    /// Tries to be alone; whether it is so or not, the mailbox stays locked.
+    /// Tries to lock exclusively; in either case the mailbox stays locked.
     pub(super) fn try_alone(&self, mailbox: &MixMailbox) -> Result<bool> {
         let at = || Error::at(&mailbox.path);
         if try_alone(&*self.meta).map_err(at())? {
             return Ok(true);
         }
-        // A change of mode that fails may have cost the old lock.
+        // A failed change of mode may have lost the old lock.
         self.share(mailbox)?;
         Ok(false)
     }
 
-    /// Lets others in again.
+    /// Returns to the shared lock.
     ///
     /// # Errors
-    /// [`Error::Locked`] after [`LOCK_TIMEOUT`]: another program was quicker and is alone now.
+    /// [`Error::Locked`] after [`LOCK_TIMEOUT`]: another program has the exclusive lock now.
     pub(super) fn share(&self, mailbox: &MixMailbox) -> Result<()> {
         until_deadline(mailbox, || {
             let held = try_lock(&*self.meta, LockMode::Shared);
@@ -132,7 +133,7 @@ impl Locks {
     }
 }
 
-/// Tries until something is had, or else is told which file another program holds.
+/// Repeats `attempt` until it succeeds, or fails with the file that another program has locked.
 fn until_deadline<T>(
     mailbox: &MixMailbox,
     mut attempt: impl FnMut() -> Result<std::result::Result<T, &'static str>>,
@@ -156,7 +157,7 @@ fn until_deadline<T>(
     }
 }
 
-/// A lock that the file system does not have counts as taken.
+/// Takes a lock; without support of the file system it counts as taken.
 fn try_lock(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     match file.try_lock(LockKind::Flock, mode) {
         Err(error) if is_unsupported(&error) => Ok(true),
@@ -164,7 +165,7 @@ fn try_lock(file: &dyn File, mode: LockMode) -> io::Result<bool> {
     }
 }
 
-/// Tries to be alone with a mailbox; where there are no locks nobody can know that he is.
+/// Tries to lock exclusively; without support of the file system this fails.
 fn try_alone(meta: &dyn File) -> io::Result<bool> {
     match meta.try_lock(LockKind::Flock, LockMode::Exclusive) {
         Err(error) if is_unsupported(&error) => Ok(false),

@@ -1,9 +1,9 @@
 //! mix: the directory format of UW c-client (2007f), byte for byte.
 //!
-//! `.mixmeta` holds UIDVALIDITY, the last UID and the keywords; `.mixindex` what never changes of
-//! each message, `.mixstatus` its flags, and `.mix` with a hexadecimal number the messages, with
-//! CRLF, a line before each. UIDs and keywords are the mailbox's own. All files are written in
-//! place, since c-client holds them open, and through a redo journal (`redo/`).
+//! `.mixmeta` stores UIDVALIDITY, the last UID and the keywords; `.mixindex` the unchanging
+//! properties of each message; `.mixstatus` its flags; and `.mix` with a hexadecimal number the
+//! messages, with CRLF, and a line before each. UIDs and keywords are the mailbox's own. All files
+//! are written in place, since c-client holds them open, and through a redo journal (`redo/`).
 
 mod append;
 mod burp;
@@ -45,14 +45,14 @@ pub struct MixMailbox {
 }
 
 impl MixMailbox {
-    /// The mailbox at `path`; nothing is looked at yet.
+    /// Makes the mailbox at `path`; reads nothing yet.
     pub fn new(vfs: Arc<dyn Vfs>, path: PathBuf) -> Self {
         Self { vfs, path, held: held::Held::default() }
     }
 
-    /// Writes an index that is missing or damaged anew: from its records that can be read, and
-    /// behind these from the messages in the data files that the status names or that came after
-    /// it. Returns how many messages were found that way; if the index is sound nothing is written.
+    /// Rewrites an index that is missing or damaged: from its readable records, and after these
+    /// from the messages in the data files that the status lists or that are newer. Returns the
+    /// number of messages found in this way; an intact index is not written.
     ///
     /// Costs one pass over the data files; one change of the redo journal.
     ///
@@ -67,18 +67,18 @@ impl MixMailbox {
         Place::inside(&self.path)
     }
 
-    /// Whether a change was begun and not finished.
+    /// Returns `true` if a change was begun and not finished.
     fn is_unfinished(&self) -> Result<bool> {
         Ok(matches!(self.place().look(&*self.vfs)?, Found::Redo | Found::Strange))
     }
 
-    /// Whether what was begun and not finished moves messages in data files.
+    /// Returns `true` if the unfinished change moves messages in data files.
     fn is_half_moved(&self) -> Result<bool> {
         let journal = redo::summary(&*self.vfs, &self.place())?;
         Ok(journal.names.iter().any(|name| data::data_number(name).is_some()))
     }
 
-    /// Completes what was begun, under locks that suit it.
+    /// Completes an unfinished change, under the locks that it requires.
     fn recover_with(&self, context: &mut SyncContext<'_>) -> Result<Recovered> {
         let place = self.place();
         let mut purpose = Purpose::Write;
@@ -87,7 +87,7 @@ impl MixMailbox {
                 return Ok(Recovered::default());
             }
             let locks = Locks::acquire(self, purpose)?;
-            // Only now is it certain what is there.
+            // Only now is it certain what the journal contains.
             if purpose == Purpose::Write && self.is_half_moved()? {
                 purpose = Purpose::Move;
                 continue;
@@ -184,8 +184,8 @@ impl Mailbox for MixMailbox {
         spans::read_many(self, files, locations, (read_as, stamp), buffer)
     }
 
-    /// The commit point of changes is the journal, that of appends the one that makes the index
-    /// name them; see `sync.rs`.
+    /// The commit point of changes is the journal, that of appends the journal that adds them to
+    /// the index; see `sync.rs`.
     fn sync(
         &mut self,
         changes: &ChangeSet,

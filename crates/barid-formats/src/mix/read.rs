@@ -11,7 +11,7 @@ use super::record::parse_message_line;
 use crate::spans::{Span, Spans};
 use crate::{Error, Location, OpenMessage, ReadAs, Result};
 
-/// Where a message is: the number of its data file, and the offset in it.
+/// Returns the location of a message: the number of its data file, and the offset in it.
 pub(super) fn location(message: &super::record::Message) -> Location<'static> {
     Location::Span {
         offset: u64::from(message.file) << 32 | u64::from(message.pos),
@@ -21,9 +21,8 @@ pub(super) fn location(message: &super::record::Message) -> Location<'static> {
     }
 }
 
-/// Appends the bytes of a message to `buffer`; checks that the line before it is there and tells
-/// its size. Costs one read, and an `fstat` or
-/// an open.
+/// Appends the bytes of a message to `buffer`; checks that the line before it is there and has its
+/// size. Costs one read, and an `fstat` or an open.
 pub(super) fn read(
     mailbox: &MixMailbox,
     location: &Location<'_>,
@@ -87,8 +86,8 @@ fn data_file(mailbox: &MixMailbox, offset: u64) -> Result<Arc<dyn File>> {
     })
 }
 
-/// Opens a message for reading piece by piece; checks that the line before it is there and tells
-/// its size. Nobody moves messages as long as it is open.
+/// Opens a message for reading piece by piece; checks that the line before it is there and has its
+/// size. Nobody moves messages as long as it is open.
 pub(super) fn open<'m>(
     mailbox: &'m MixMailbox,
     location: &Location<'_>,
@@ -122,10 +121,10 @@ pub(super) fn open<'m>(
     }))
 }
 
-/// What a message may well be long: memory for it is taken without a look at the file.
+/// Message length in bytes up to which memory is allocated without a look at the file.
 const SURE_LEN: usize = 1 << 20;
 
-/// [`read`], while nobody moves messages: who does holds `.mixmeta` exclusively.
+/// Reads as [`read`] does while nobody moves messages: that takes an exclusive lock of `.mixmeta`.
 pub(super) fn read_unmoved(
     mailbox: &MixMailbox,
     location: &Location<'_>,
@@ -140,14 +139,14 @@ pub(super) fn read_unmoved(
     read(mailbox, location, read_as, buffer)
 }
 
-/// Data files of which many messages are read.
+/// Data files from which many messages are read.
 pub(super) struct Together<'m> {
     mailbox: &'m MixMailbox,
     _entered: Entered<'m>,
 }
 
 impl<'m> Together<'m> {
-    /// Keeps others from moving messages; `None` if they are half moved, or others are about it.
+    /// Keeps others from moving messages; `None` if messages are half moved, or are being moved.
     pub(super) fn enter(mailbox: &'m MixMailbox) -> Option<Self> {
         let entered = mailbox.held.enter(mailbox).ok()?;
         let is_sure = matches!(entered, Entered::Together(_)) && !mailbox.is_half_moved().ok()?;

@@ -1,12 +1,12 @@
-//! Finding messages without the index: by the lines before them in the data files.
+//! Search for messages without the index: by the lines before them in the data files.
 //!
-//! Messages stand one behind the other, each as long as its line says. Where the chain breaks, the
-//! next line is looked for whose message is whole and is followed by another line or the end. A
-//! message whose writing was interrupted, so that others stand in its place, is none.
+//! Messages follow one another, each as long as its line says. Where the chain breaks, the search
+//! continues with the next line whose message is complete and is followed by another line or the
+//! end. A message whose writing was interrupted, so that others are in its place, does not count.
 //!
-//! Which of the messages found were expunged, the status tells: it names all that are there, up to
-//! the last that it knows. An append that was interrupted leaves a message that belongs to nobody;
-//! the next append gives its UID again, so of two with the same UID the last counts.
+//! The status shows which of the messages found were expunged: it lists all existing messages, up
+//! to the last that it knows. An append that was interrupted leaves a message that belongs to
+//! nobody; the next append gives its UID again, so of two with the same UID the last counts.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::record::{Message, MessageLine, Status, parse_message_line, write_inde
 use super::snapshot::Snapshot;
 use crate::{Error, Result};
 
-/// Adds what the index should name behind its last sound record.
+/// Adds the messages that the index should list after its last intact record.
 pub(super) fn complete(
     mailbox: &MixMailbox,
     snapshot: &mut Snapshot,
@@ -57,7 +57,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Writes the index anew once data files were compacted whose messages it does not find any more:
+/// Rewrites the index after data files were compacted, if it does not find their messages any more:
 /// in place, since c-client holds it open, and again if that is interrupted.
 pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -> Result<()> {
     let mut snapshot = Snapshot::load(mailbox, locks)?;
@@ -78,7 +78,7 @@ pub(super) fn reposition(mailbox: &MixMailbox, locks: &Locks, names: &[&[u8]]) -
     written.and_then(|()| file.sync_all()).map_err(Error::at(&mailbox.path.join(INDEX)))
 }
 
-/// Finds all messages of a data file; where the chain first broke.
+/// Finds all messages of a data file; returns the offset at which the chain first broke.
 fn search(mailbox: &MixMailbox, number: u32, add: impl FnMut(Message)) -> Result<Option<u64>> {
     let path = mailbox.data_path(number);
     let file = mailbox.vfs.open(&path, OpenOptions::READ).map_err(Error::at(&path))?;
@@ -97,7 +97,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Finds all messages; `broken` is where the chain first broke.
+    /// Finds all messages; sets `broken` to the offset at which the chain first broke.
     pub(super) fn all(
         &self,
         mut add: impl FnMut(Message),
@@ -132,7 +132,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The line at `pos`, if a whole message is behind it.
+    /// Returns the line at `pos`, if a complete message follows it.
     fn line_at(&self, pos: u64) -> std::io::Result<Option<MessageLine>> {
         let mut bytes = [0; MESSAGE_LINE_LEN_MAX];
         let len = self.file.read_full_at(&mut bytes, pos)?;
@@ -142,15 +142,15 @@ impl Search<'_> {
         }))
     }
 
-    /// Whether a line or the end is at `pos`.
+    /// Returns `true` if a line or the end of the file is at `pos`.
     fn goes_on(&self, pos: u64) -> std::io::Result<bool> {
         let mut bytes = [0; MESSAGE_LINE_LEN_MAX];
         let len = self.file.read_full_at(&mut bytes, pos)?;
         Ok(len == 0 || parse_message_line(&bytes[..len]).is_some())
     }
 
-    /// The first of the messages that stand in the place of one whose writing was interrupted: it
-    /// is followed by nothing that could be, but messages that begin in it go on behind it.
+    /// Returns the first of the messages in the place of one whose writing was interrupted: neither
+    /// a line nor the end follows it, but messages that begin in it continue behind it.
     fn instead_of(
         &self,
         pos: u64,
@@ -178,7 +178,8 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// The next line at or after `from` whose message is followed by another or by the end.
+    /// Returns the next line at or after `from` whose message is followed by another one or by the
+    /// end.
     fn next_line(&self, from: u64) -> std::io::Result<Option<(u64, MessageLine)>> {
         let mut bytes = vec![0; SEARCH_LEN];
         let mut from = from;
@@ -200,8 +201,8 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// Bytes of the header of the message at `start`, up to and with its blank line; all of the
-    /// message, if it has none.
+    /// Returns the length of the header of the message at `start` in bytes, including its blank
+    /// line; the size of the message if it has none.
     pub(super) fn header_len(&self, start: u64, size: u32) -> std::io::Result<u32> {
         let mut len = 4096.min(size as usize);
         loop {

@@ -1,7 +1,7 @@
 //! The lines of `.mixmeta`, `.mixindex`, `.mixstatus`, and before messages.
 //!
-//! Numbers are hexadecimal, of any length and case when read and of eight digits when written; what
-//! follows the last field that is known is ignored, as c-client does for later extensions.
+//! Numbers are hexadecimal, of any length and case when read and of eight digits when written;
+//! anything after the last known field is ignored, as c-client does for later extensions.
 
 use std::io::Write as _;
 
@@ -15,18 +15,18 @@ pub(super) const DATE_LEN: usize = 19;
 /// `.mixmeta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Meta {
-    /// Rises with every change.
+    /// Sequence, which rises with every change.
     pub(super) seq: u32,
     pub(super) uidvalidity: u32,
-    /// The last UID that was given out.
+    /// The last UID given out.
     pub(super) uid_last: u32,
-    /// The data file that new messages go to.
+    /// Number of the data file to which new messages are appended.
     pub(super) current: u32,
-    /// Words; their places are the bits of status records.
+    /// The keywords; their indexes are the bits of status records.
     pub(super) keywords: Vec<Vec<u8>>,
 }
 
-/// A message: its records of index and status.
+/// A message: its records in index and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) uid: u32,
@@ -35,21 +35,21 @@ pub(super) struct Message {
     pub(super) size: u32,
     /// Number of the data file.
     pub(super) file: u32,
-    /// Where its line begins in that.
+    /// Offset of its line in that file.
     pub(super) pos: u32,
-    /// Bytes of that line.
+    /// Length of that line in bytes.
     pub(super) line_len: u32,
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub(super) header_len: u32,
     pub(super) keywords: u32,
-    /// As [`bits`].
+    /// Its flags, as [`bits`].
     pub(super) flags: u16,
     /// Its mod-sequence; 0 if it has no status record.
     pub(super) modseq: u32,
 }
 
 impl Message {
-    /// Where the next message begins.
+    /// Returns the offset of the next message.
     pub(super) fn end(&self) -> u64 {
         u64::from(self.pos) + u64::from(self.line_len) + u64::from(self.size)
     }
@@ -77,13 +77,13 @@ const FLAGS: [(Flag, u16); 5] = [
     (Flag::Draft, bits::DRAFT),
 ];
 
-/// The bits of flags, \Recent left out.
+/// Returns the bits of flags, without \Recent.
 pub(super) fn bits_of(flags: FlagSet) -> u16 {
     let set = FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
     set.fold(0, |bits, (_, bit)| bits | bit)
 }
 
-/// Takes a hexadecimal number; one that is too large is as large as can be.
+/// Parses a hexadecimal number; one that is too large becomes the largest possible.
 fn take_hex(text: &mut &[u8]) -> Option<u32> {
     let len = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (digits, rest) = text.split_at(len);
@@ -102,7 +102,7 @@ fn take_byte(text: &mut &[u8], expected: u8) -> Option<()> {
     (*first == expected).then_some(())
 }
 
-/// A field and the colon behind it.
+/// Parses a field and the colon behind it.
 fn take_field(text: &mut &[u8]) -> Option<u32> {
     let number = take_hex(text)?;
     take_byte(text, b':')?;
@@ -120,7 +120,8 @@ fn take_date(text: &mut &[u8]) -> Option<[u8; DATE_LEN]> {
     is_sound.then_some(*date)
 }
 
-/// The sequence line that begins every file; the rest. An empty file has sequence 1.
+/// Parses the sequence line at the start of every file; returns the sequence and the rest. An empty
+/// file has sequence 1.
 pub(super) fn take_sequence(text: &[u8]) -> Option<(u32, &[u8])> {
     if text.is_empty() {
         return Some((1, text));
@@ -133,7 +134,7 @@ pub(super) fn take_sequence(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((seq, text))
 }
 
-/// Reads `.mixmeta`; what is wrong with it otherwise.
+/// Parses `.mixmeta`; fails with a description of the damage.
 pub(super) fn parse_meta(text: &[u8]) -> Result<Meta, &'static str> {
     let sequence = take_sequence(text).filter(|_| !text.is_empty());
     let Some((seq, mut text)) = sequence else { return Err("no sequence at its beginning") };
@@ -165,7 +166,7 @@ pub(super) fn parse_meta(text: &[u8]) -> Result<Meta, &'static str> {
     }
 }
 
-/// Writes `.mixmeta`.
+/// Returns the text of `.mixmeta`.
 pub(super) fn write_meta(meta: &Meta) -> Vec<u8> {
     let mut text = Vec::with_capacity(64);
     let Meta { seq, uidvalidity, uid_last, current, keywords } = meta;
@@ -181,7 +182,8 @@ pub(super) fn write_meta(meta: &Meta) -> Vec<u8> {
     text
 }
 
-/// Reads a record of the index, without its line end. Flags are those of no status record.
+/// Parses a record of the index, without its line end. The flags are those of a message without a
+/// status record.
 pub(super) fn parse_index(line: &[u8]) -> Option<Message> {
     let mut text = line;
     take_byte(&mut text, b':')?;
@@ -199,7 +201,7 @@ pub(super) fn parse_index(line: &[u8]) -> Option<Message> {
     })
 }
 
-/// Writes the index.
+/// Returns the text of the index.
 pub(super) fn write_index(seq: u32, messages: &[Message]) -> Vec<u8> {
     let mut text = Vec::with_capacity(11 + messages.len() * 77);
     put(&mut text, format_args!("S{seq:08x}\r\n"));
@@ -226,7 +228,7 @@ pub(super) struct Status {
     pub(super) modseq: u32,
 }
 
-/// Reads a record of the status, without its line end.
+/// Parses a record of the status, without its line end.
 pub(super) fn parse_status(line: &[u8]) -> Option<Status> {
     let mut text = line;
     take_byte(&mut text, b':')?;
@@ -238,7 +240,7 @@ pub(super) fn parse_status(line: &[u8]) -> Option<Status> {
     })
 }
 
-/// Writes the status.
+/// Returns the text of the status.
 pub(super) fn write_status(seq: u32, messages: &[Message]) -> Vec<u8> {
     let mut text = Vec::with_capacity(11 + messages.len() * 34);
     put(&mut text, format_args!("S{seq:08x}\r\n"));
@@ -253,7 +255,7 @@ pub(super) fn write_status(seq: u32, messages: &[Message]) -> Vec<u8> {
     text
 }
 
-/// The line before a message, its line end included.
+/// Returns the line before a message, its line end included.
 pub(super) fn message_line(uid: u32, date: &[u8; DATE_LEN], size: u32) -> Vec<u8> {
     let mut line = MESSAGE_TOKEN.to_vec();
     put_field(&mut line, uid);
@@ -264,17 +266,17 @@ pub(super) fn message_line(uid: u32, date: &[u8; DATE_LEN], size: u32) -> Vec<u8
     line
 }
 
-/// What the line before a message says.
+/// Content of the line before a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MessageLine {
     pub(super) uid: u32,
     pub(super) date: [u8; DATE_LEN],
     pub(super) size: u32,
-    /// Its bytes, the line end included.
+    /// Length of the line in bytes, the line end included.
     pub(super) len: u32,
 }
 
-/// Reads the line before a message, with which `text` begins.
+/// Parses the line before a message, at the start of `text`.
 pub(super) fn parse_message_line(text: &[u8]) -> Option<MessageLine> {
     let end = memchr::memchr(b'\n', text)?;
     let mut line = text[..end].strip_prefix(MESSAGE_TOKEN)?;
@@ -297,7 +299,7 @@ fn put_field(text: &mut Vec<u8>, number: u32) {
     text.push(b':');
 }
 
-/// The days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -306,7 +308,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of so many days after 1970-01-01.
+/// Returns year, month and day of the date so many days after 1970-01-01.
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -319,7 +321,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// What a date means.
+/// Converts a date of a record.
 fn parse_date(date: &[u8; DATE_LEN]) -> InternalDate {
     let number = |from: usize, to: usize| {
         date[from..to].iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
@@ -331,7 +333,7 @@ fn parse_date(date: &[u8; DATE_LEN]) -> InternalDate {
     InternalDate { unix_seconds: seconds - zone * 60, zone_minutes: zone as i16 }
 }
 
-/// A date as it is written; the year is one that c-client can hold.
+/// Converts a date to the text of a record; the year is limited to those that c-client can store.
 pub(super) fn write_date(date: InternalDate) -> [u8; DATE_LEN] {
     let zone = i64::from(date.zone_minutes.clamp(-99 * 60, 99 * 60));
     // c-client keeps seven bits of years since 1970.

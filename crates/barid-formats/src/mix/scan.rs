@@ -1,9 +1,9 @@
-//! Comparing a mailbox with what is known of it.
+//! Comparison of a mailbox with what is known of it.
 //!
-//! Unless the stamp says that nothing changed, index and status are read whole, under their locks:
-//! that is a few milliseconds for 40,000 messages. Only new messages are read in the data files.
-//! `.mixmeta` stays locked meanwhile, as by a session of c-client, so that nothing moves. If
-//! messages have moved since the last scan, all are taken anew.
+//! Unless the stamp shows that nothing changed, index and status are read completely, under their
+//! locks: that takes a few milliseconds for 40,000 messages. Only new messages are read in the data
+//! files. `.mixmeta` stays locked meanwhile, as by a session of c-client, so that nothing moves. If
+//! messages have moved since the last scan, all are read again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,12 +24,12 @@ use crate::{
     ScanReport, ScanStats, ScannedMessage, Sinks,
 };
 
-/// What a scan leaves for the next.
+/// State that a scan leaves for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// The sequences of index, status and meta.
     pub(super) seqs: [u32; 3],
-    /// Some messages could not be read.
+    /// `true` if some messages could not be read.
     pub(super) has_unread: bool,
     pub(super) size_bytes: u64,
 }
@@ -56,7 +56,7 @@ impl State {
         Some(Self { seqs, has_unread, size_bytes })
     }
 
-    /// Of a mailbox whose messages could all be read.
+    /// Makes the state of a mailbox whose messages could all be read.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let seqs = [snapshot.index_seq, snapshot.status_seq, snapshot.meta.seq];
         let sizes = snapshot.messages.iter().map(|m| u64::from(m.size) + u64::from(m.line_len));
@@ -129,7 +129,7 @@ fn uidnext(last: u32) -> Uid {
     Uid::new(last.saturating_add(1)).unwrap_or(Uid::MIN)
 }
 
-/// The report of a mailbox that did not change, if it did not: its stamp is the same, and where
+/// Returns the report of an unchanged mailbox, if it is unchanged: its stamp is the same, and where
 /// that proves nothing, the sequences are, which every change raises.
 fn unchanged(mailbox: &MixMailbox, known: &dyn Known) -> Result<Option<ScanReport>> {
     let state = State::from_bytes(known.state()).filter(|state| !state.has_unread);
@@ -161,7 +161,7 @@ fn unchanged(mailbox: &MixMailbox, known: &dyn Known) -> Result<Option<ScanRepor
     }))
 }
 
-/// The sequences of index, status and meta; `None` if one cannot be read.
+/// Returns the sequences of index, status and meta; `None` if one cannot be read.
 fn sequences(mailbox: &MixMailbox) -> Result<Option<[u32; 3]>> {
     let mut seqs = [0; 3];
     for (name, seq) in [INDEX, STATUS, META].into_iter().zip(&mut seqs) {
@@ -178,7 +178,7 @@ fn sequences(mailbox: &MixMailbox) -> Result<Option<[u32; 3]>> {
     Ok(Some(seqs))
 }
 
-/// Which slot each bit of a status record stands for.
+/// The keyword slot of each bit of a status record.
 pub(super) struct Words {
     pub(super) table: KeywordTable,
     slots: Vec<Option<u32>>,
@@ -208,16 +208,16 @@ impl Words {
     }
 }
 
-/// How a mailbox differs from what is known.
+/// Differences between a mailbox and what is known of it.
 #[derive(Default)]
 struct Compared {
     expunged: Vec<Uid>,
     changed: Vec<ChangedMessage>,
-    /// Which messages are new, by their places.
+    /// Indexes of the new messages.
     new: Vec<u32>,
 }
 
-/// Compares; `None` if nothing that was known holds.
+/// Compares; returns `None` if nothing known is valid any more.
 fn compare(
     reader: &Reader<'_>,
     known: &dyn Known,
@@ -239,7 +239,7 @@ fn compare(
     sink_error(known.visit(0, &mut |old| {
         let uid = old.uid.get();
         last_known = uid;
-        // Nothing can come to be before what was known.
+        // A new message cannot come before the known ones.
         let message = snapshot.messages.get(at);
         match message.map(|message| message.uid.cmp(&uid)) {
             Some(std::cmp::Ordering::Less) => holds = false,
@@ -275,7 +275,8 @@ struct Source {
 }
 
 impl Source {
-    /// The header of a message, as much as is looked at; otherwise why there is none.
+    /// Returns the header of a message, up to the limit; otherwise the reason why it cannot be
+    /// read.
     fn header(
         &mut self,
         mailbox: &MixMailbox,
@@ -325,7 +326,7 @@ impl Source {
     }
 }
 
-/// What reading came to.
+/// Result of reading.
 #[derive(Default)]
 struct Totals {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What a mailbox holds: meta, index and status, read whole.
+//! Content of a mailbox: meta, index and status, read completely.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::record::{self, Message, Meta, Status, bits_of};
 use super::{MixMailbox, rebuild};
 use crate::{DefectKind, Error, MailboxDefect, Result};
 
-/// What a mailbox holds.
+/// Content of a mailbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) meta: Meta,
@@ -20,10 +20,10 @@ pub(super) struct Snapshot {
     pub(super) messages: Vec<Message>,
     pub(super) index_seq: u32,
     pub(super) status_seq: u32,
-    /// The files as they are.
+    /// The bytes of the files.
     pub(super) texts: Texts,
     pub(super) defects: Vec<MailboxDefect>,
-    /// What is wrong with the index, so that messages were looked for in the data files.
+    /// Damage of the index, because of which messages were searched in the data files.
     pub(super) damage: Option<Damage>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Texts {
     pub(super) status: Vec<u8>,
 }
 
-/// Where the index cannot be read, and why.
+/// Offset at which the index cannot be read, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
     pub(super) offset: u64,
@@ -70,7 +70,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Takes note of something that is wrong.
+    /// Records a defect.
     pub(super) fn defect(&mut self, offset: u64, uid: Option<u32>, what: String) {
         if self.defects.len() < DEFECTS_MAX {
             let uid = uid.and_then(barid_types::Uid::new);
@@ -79,7 +79,7 @@ impl Snapshot {
         }
     }
 
-    /// Others notice changes by sequences that rise: these cannot any more.
+    /// Records sequences that cannot rise any more: others notice changes by rising sequences.
     fn check_sequences(&mut self) {
         let seqs = [(META, self.meta.seq), (INDEX, self.index_seq), (STATUS, self.status_seq)];
         for (name, _) in seqs.into_iter().filter(|(_, seq)| *seq == u32::MAX) {
@@ -104,7 +104,7 @@ impl Snapshot {
         }
     }
 
-    /// Reads records until one cannot be read.
+    /// Reads records up to the first one that cannot be read.
     fn parse_index(&mut self, text: &[u8], exists: bool) -> Option<Damage> {
         let damage = |offset, kind| Some(Damage { offset, kind });
         if !exists {
@@ -131,7 +131,8 @@ impl Snapshot {
         None
     }
 
-    /// The records of the status that can be read, ascending. Of damage only what it hits is lost.
+    /// Returns the readable records of the status, ascending. Damage affects only the records it
+    /// hits.
     fn read_status(&mut self, exists: bool) -> Vec<Status> {
         let text = std::mem::take(&mut self.texts.status);
         let mut statuses = Vec::with_capacity(text.len() / 34);
@@ -163,7 +164,7 @@ impl Snapshot {
         statuses
     }
 
-    /// Gives messages what their status says, as c-client matches them.
+    /// Applies the status records to the messages, matched as c-client matches them.
     fn merge(&mut self, statuses: &[Status]) {
         let mut messages = self.messages.iter_mut().peekable();
         for status in statuses {
@@ -178,18 +179,18 @@ impl Snapshot {
         }
     }
 
-    /// Where a message is among the others.
+    /// Returns the index of a message.
     pub(super) fn find(&self, uid: u32) -> Option<usize> {
         self.messages.binary_search_by_key(&uid, |message| message.uid).ok()
     }
 
-    /// The bits of flags, less those that a session would have to take.
+    /// Returns the bits of flags, without those of a session.
     pub(super) fn flags_of(flags: barid_types::FlagSet) -> u16 {
         bits_of(flags)
     }
 }
 
-/// The records less those whose UIDs do not fit in between their neighbours'.
+/// Returns the records without those whose UIDs do not fit between their neighbours'.
 fn in_order(statuses: &[Status]) -> Vec<Status> {
     let mut last = 0;
     let mut nexts = statuses.iter().skip(1).map(|next| next.uid);
@@ -203,7 +204,8 @@ fn in_order(statuses: &[Status]) -> Vec<Status> {
     statuses.iter().filter(|status| fits(status)).copied().collect()
 }
 
-/// The lines of a text, without their ends: where they begin, and whether they have an end.
+/// Returns the lines of a text, without their ends: offset, bytes, and `true` if the line has an
+/// end.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8], bool)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -217,8 +219,8 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8], bool)> {
     })
 }
 
-/// The lines of `rest`, with which `text` ends, and where in that they begin. What is too long is
-/// cut.
+/// Returns the lines of `rest`, which is the end of `text`, and their offsets in `text`. Lines that
+/// are too long are cut.
 fn records<'a>(text: &[u8], rest: &'a [u8]) -> impl Iterator<Item = (&'a [u8], u64)> {
     let from = (text.len() - rest.len()) as u64;
     lines(rest).map(move |(at, line, _)| (&line[..line.len().min(RECORD_LEN_MAX)], from + at))

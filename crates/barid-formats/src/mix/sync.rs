@@ -1,10 +1,10 @@
 //! Changing a mailbox.
 //!
-//! Under the locks of c-client the three files are read, the change is made to them in memory as
-//! c-client makes it, and the bytes that differ are written in place through a redo journal, so
-//! that a crash leaves all of a change or nothing. Order: flags, keywords and expunges in one such
-//! change, which is their commit point; what expunged messages leave in data files is reclaimed if
-//! no session has the mailbox open (`burp.rs`); then appends (`append.rs`).
+//! Under the locks of c-client the three files are read, changed in memory as c-client changes
+//! them, and the bytes that differ are written in place through a redo journal, so that a crash
+//! leaves all of a change or nothing. Order: flags, keywords and expunges in one such change, which
+//! is their commit point; then the space of expunged messages in data files is reclaimed if no
+//! session has the mailbox open (`burp.rs`); then appends (`append.rs`).
 
 use barid_types::{Keyword, Uid};
 use barid_vfs::{File, Ownership};
@@ -23,7 +23,7 @@ use crate::{
     SyncFigures, SyncReport, SyncedState,
 };
 
-/// How often a journal is completed that others leave behind meanwhile.
+/// Maximum number of journals that are completed because others leave them meanwhile.
 const RECOVERIES_MAX: u32 = 10;
 /// Bytes that are compared, and written, together.
 const BLOCK_LEN: usize = 64;
@@ -46,7 +46,7 @@ pub(super) fn sync(
     let mut work = Work::new(mailbox, &locks, snapshot, context.dry_run);
     work.report.figures.size_before = work.size();
     append::check(mailbox, appends)?;
-    // Also those of messages to be appended: a mailbox that has no room for them takes nothing.
+    // Including those of messages to be appended: a mailbox without room for them changes nothing.
     let of_changes = changes.flags.changes().flat_map(|change| &change.add_keywords);
     let of_appends = appends.iter().flat_map(|message| &message.keywords);
     work.list_keywords(of_changes.chain(&changes.keywords).chain(of_appends))?;
@@ -84,14 +84,15 @@ pub(super) fn sync(
     Ok(work.report)
 }
 
-/// What a cache needs to follow a change without a scan.
+/// Data with which a cache follows a change without a scan.
 struct Follows {
     /// The messages before the change.
     before: Vec<Message>,
 }
 
 impl Follows {
-    /// `None` if a scan is needed anyhow: the mailbox is not what is known of it.
+    /// Loads the messages; `None` if a scan is needed anyway, because the mailbox differs from what
+    /// is known.
     fn of(
         mailbox: &MixMailbox,
         snapshot: &Snapshot,
@@ -111,7 +112,8 @@ impl Follows {
         Ok(is_followed.then(|| Self { before: snapshot.messages.clone() }))
     }
 
-    /// Tells which messages have other flags or another place; what the mailbox is now.
+    /// Reports the messages with other flags or another location; returns the state of the mailbox
+    /// now.
     fn tell(self, work: &mut Work<'_>, context: &mut SyncContext<'_>) -> Result<SyncedState> {
         let words = Words::new(context.known.keywords().clone(), &mut work.now);
         let mut before = self.before.iter();
@@ -138,7 +140,7 @@ impl Follows {
 pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
     let known = EmptyKnown::default();
     let mut context = SyncContext::new(&known);
-    // What cannot be read: an empty index would be one of no messages.
+    // A byte that cannot be parsed: an empty index would be an index of no messages.
     make_file(mailbox, INDEX, b"?")?;
     make_file(mailbox, STATUS, b"")?;
     let locks = acquire(mailbox, &mut context)?;
@@ -146,7 +148,7 @@ pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
     let Some(damage) = snapshot.damage.take() else { return Ok(0) };
     let sound = memchr::memchr_iter(b'\n', &snapshot.texts.index[..damage.offset as usize]).count();
     let found = snapshot.messages.len().saturating_sub(sound.saturating_sub(1));
-    // A sequence that was damaged, too, is not known.
+    // A sequence that was damaged, too, is unknown.
     snapshot.index_seq = snapshot.index_seq.max(snapshot.meta.seq);
     snapshot.status_seq = snapshot.status_seq.max(snapshot.meta.seq);
     let mut work = Work::new(mailbox, &locks, snapshot, false);
@@ -155,7 +157,7 @@ pub(super) fn repair_index(mailbox: &MixMailbox) -> Result<u32> {
     Ok(found as u32)
 }
 
-/// Makes a file that is missing.
+/// Makes a file if it is missing.
 fn make_file(mailbox: &MixMailbox, name: &str, bytes: &[u8]) -> Result<()> {
     let path = mailbox.path.join(name);
     let meta = mailbox.path.join(META);
@@ -169,7 +171,7 @@ fn make_file(mailbox: &MixMailbox, name: &str, bytes: &[u8]) -> Result<()> {
     mailbox.vfs.sync_dir(&mailbox.path).map_err(Error::at(&mailbox.path))
 }
 
-/// Takes the locks, once what was unfinished is complete.
+/// Takes the locks, after completing an unfinished change.
 fn acquire(mailbox: &MixMailbox, context: &mut SyncContext<'_>) -> Result<Locks> {
     if context.dry_run {
         return Locks::acquire(mailbox, Purpose::Read);
@@ -213,14 +215,14 @@ type Pending<'a> = (Option<u64>, Option<&'a mut (dyn FnMut(u64) -> Result<()> + 
 pub(super) struct Work<'a> {
     pub(super) mailbox: &'a MixMailbox,
     pub(super) locks: &'a Locks,
-    /// What it is to hold; its texts are what the files hold.
+    /// The new state; its texts are the present content of the files.
     pub(super) now: Snapshot,
     pub(super) report: SyncReport,
     pub(super) dry_run: bool,
     changed: Changed,
 }
 
-/// Which files are to be written.
+/// The files to be written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changed {
     meta: bool,
@@ -239,12 +241,13 @@ impl<'a> Work<'a> {
         Self { mailbox, locks, now, report, dry_run, changed }
     }
 
-    /// Bytes of messages.
+    /// Returns the bytes of all messages, their lines included.
     fn size(&self) -> u64 {
         self.now.messages.iter().map(|m| u64::from(m.line_len) + u64::from(m.size)).sum()
     }
 
-    /// The next value of a sequence: the time, unless that would not rise.
+    /// Returns the next value of a sequence: the time, or one more than `seq` if the time is not
+    /// above it.
     pub(super) fn next_seq(&self, seq: u32) -> u32 {
         let now = u32::try_from(self.mailbox.vfs.now().unix_seconds()).unwrap_or(0);
         now.max(seq.saturating_add(1))
@@ -268,7 +271,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The bit of a keyword, which c-client finds without regard to case.
+    /// Returns the bit of a keyword, which is found without regard to case, as by c-client.
     pub(super) fn bit_of(&self, keyword: &Keyword) -> Option<u32> {
         let name = keyword.as_str().as_bytes();
         let mut words = self.now.meta.keywords.iter();
@@ -343,7 +346,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Gives the files that change their next sequences, and writes them.
+    /// Gives the changed files their next sequences, and writes them.
     fn commit(&mut self, pending: Pending<'_>) -> Result<()> {
         if self.changed.meta {
             self.now.meta.seq = self.next_seq(self.now.meta.seq);
@@ -358,7 +361,7 @@ impl<'a> Work<'a> {
         self.write([meta, index, status], None, pending)
     }
 
-    /// Writes meta, index and status, those that are wanted, and a data file with them.
+    /// Writes those of meta, index and status that are selected, together with a data file.
     pub(super) fn write(
         &mut self,
         [meta, index, status]: [bool; 3],
@@ -380,7 +383,7 @@ impl<'a> Work<'a> {
         }
         if let (true, Some(file)) = (status, self.locks.status()) {
             let seq = self.now.status_seq;
-            // All that are written have one, as at c-client.
+            // All written records have one, as in c-client.
             self.now.messages.iter_mut().filter(|m| m.modseq == 0).for_each(|m| m.modseq = seq);
             texts.status = write_status(seq, &self.now.messages);
             change.add(self.diff(STATUS, file, &self.now.texts.status, &texts.status)?);
@@ -412,7 +415,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What turns the text of a file into another.
+/// Returns the change that turns the text of a file into another.
 pub(super) fn diff(
     name: &str,
     file: &dyn File,
@@ -430,7 +433,7 @@ pub(super) fn diff(
                 change.write(from as u64, &old[from..at], &new[from..at]);
             }
             if at == 0 {
-                // The sequence is there, which every other program changes.
+                // This contains the sequence, which every other program changes.
                 change.expect(0, &old[..end]);
             }
         } else {

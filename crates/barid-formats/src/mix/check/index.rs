@@ -1,7 +1,8 @@
-//! `.mixindex` against the data files.
+//! Check of `.mixindex` against the data files.
 //!
-//! The index says where each message stands, and the line there says so too. Where they disagree,
-//! the one is right that fits what stands around it: messages follow each other without a gap.
+//! The index contains the offset of each message, and the line before the message contains its UID.
+//! Where they disagree, the one that agrees with the neighbourhood is right: messages follow each
+//! other without a gap.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -22,29 +23,29 @@ use crate::{Error, Result};
 /// Lines before messages that are to be written, by data file: offset and bytes.
 type FreshLines = BTreeMap<u32, Vec<(u64, Vec<u8>)>>;
 
-/// What the index is, and is to be.
+/// Present and new state of the index.
 pub(super) struct Indexed {
     pub(super) seq: u32,
     /// Ascending by UID.
     pub(super) messages: Vec<Message>,
-    /// The highest UID that it has named, of whatever message.
+    /// The highest UID that it has listed, of any message.
     pub(super) highest: u32,
     pub(super) is_damaged: bool,
     pub(super) lines: FreshLines,
 }
 
-/// What stands in the data files.
+/// Content of the data files.
 struct Data<'a> {
     mailbox: &'a MixMailbox,
     /// The files, and their sizes.
     files: HashMap<u32, (Box<dyn File>, u64)>,
-    /// The messages whose lines are sound, by file and place.
+    /// The messages with intact lines, by file and offset.
     at: BTreeMap<(u32, u32), Message>,
     by_uid: HashMap<u32, Vec<Message>>,
 }
 
 impl Indexed {
-    /// Looks at it.
+    /// Examines the index.
     pub(super) fn look(
         mailbox: &MixMailbox,
         text: Option<&[u8]>,
@@ -62,7 +63,7 @@ impl Indexed {
             look.record(at)?;
         }
         look.find_lost(statuses, is_incomplete);
-        // Of two messages with one UID the later one was written last.
+        // Of two messages with one UID, the later one was written last.
         let place = |message: &Message| Reverse((message.file, message.pos));
         indexed.messages.sort_unstable_by_key(|message| (message.uid, place(message)));
         indexed.messages.dedup_by_key(|message| message.uid);
@@ -70,7 +71,7 @@ impl Indexed {
         Ok(indexed)
     }
 
-    /// The records that can be read, with their offsets; and whether some cannot.
+    /// Returns the readable records with their offsets, and `true` if some cannot be read.
     fn parse(
         &mut self,
         mailbox: &MixMailbox,
@@ -117,7 +118,7 @@ impl Indexed {
         (records, is_incomplete)
     }
 
-    /// The records by UID; of two with one UID the one stays that is right.
+    /// Returns the records by UID; of two with one UID the right one stays.
     fn in_order(
         &mut self,
         mailbox: &MixMailbox,
@@ -162,13 +163,14 @@ impl<'a> Data<'a> {
         Ok(data)
     }
 
-    /// The message of a UID that was written last: one before it with the same UID was given up.
+    /// Returns the message of a UID that was written last: one before it with the same UID was
+    /// abandoned.
     fn last_of(&self, uid: u32) -> Option<Message> {
         let found = self.by_uid.get(&uid)?;
         found.iter().max_by_key(|message| (message.file, message.pos)).copied()
     }
 
-    /// Whether a message begins at a place, or the file ends.
+    /// Returns `true` if a message begins at an offset, or the file ends there.
     fn is_edge(&self, file: u32, pos: u64) -> bool {
         let Some((found, size)) = self.files.get(&file) else { return false };
         let mut bytes = [0; MESSAGE_LINE_LEN_MAX];
@@ -176,7 +178,7 @@ impl<'a> Data<'a> {
         *size == pos || parse_message_line(&bytes[..len]).is_some()
     }
 
-    /// The message at a place: one that another one's line claims is passed by in the search.
+    /// Returns the message at a location: the search skips one that another message's line covers.
     fn message_at(&self, message: &Message) -> Result<Option<Message>> {
         if let Some(found) = self.at.get(&(message.file, message.pos)) {
             return Ok(Some(*found));
@@ -189,7 +191,7 @@ impl<'a> Data<'a> {
         Ok(Some(found).filter(|found| found.end() <= *size))
     }
 
-    /// Bytes of the header of a message, wherever its line is wrong.
+    /// Returns the length of the header of a message in bytes, for a message whose line is wrong.
     fn header_len(&self, message: &Message) -> Result<u32> {
         let Some((file, size)) = self.files.get(&message.file) else { return Ok(0) };
         let search = Search { file: &**file, size: *size, number: message.file };
@@ -198,7 +200,7 @@ impl<'a> Data<'a> {
         search.header_len(text, message.size).map_err(Error::at(&path))
     }
 
-    /// The bytes at a place.
+    /// Returns the bytes at a location.
     fn line(&self, message: &Message) -> Result<Vec<u8>> {
         let Some((file, _)) = self.files.get(&message.file) else { return Ok(Vec::new()) };
         let mut bytes = vec![0; MESSAGE_LINE_LEN_MAX];
@@ -209,7 +211,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The look at one record after the other.
+/// Examination of the records, one after the other.
 struct Look<'a> {
     data: &'a Data<'a>,
     records: &'a [(u64, Message)],
@@ -229,7 +231,7 @@ impl Look<'_> {
         damage.at(message.pos.into()).of(message.uid)
     }
 
-    /// Puts what is right into the index.
+    /// Adds a corrected message to the index.
     fn mended(&mut self, message: Message, damage: Damage) {
         self.diagnosis.note(damage);
         self.indexed.messages.push(message);
@@ -272,7 +274,7 @@ impl Look<'_> {
         self.data.by_uid.contains_key(&message.uid)
     }
 
-    /// The message stands where the index says.
+    /// Compares a message that is where the index says.
     fn compare(&mut self, at: usize, found: &Message) -> Result<()> {
         let message = self.records[at].1;
         if found.size != message.size || found.line_len != message.line_len {
@@ -307,7 +309,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The line before a message is written anew from the index.
+    /// Rewrites the line before a message from the index.
     fn rewrite_line(&mut self, message: Message, what: &str) -> Result<()> {
         let header_len = self.data.header_len(&message)?;
         self.indexed.is_damaged |= header_len != message.header_len;
@@ -321,7 +323,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The message does not stand where the index says.
+    /// Handles a message that is not where the index says.
     fn misplaced(&mut self, at: usize) -> Result<()> {
         let message = self.records[at].1;
         if self.has_twin(at) {
@@ -359,7 +361,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Whether a message ends where this one begins, or the file begins there.
+    /// Returns `true` if a message ends where this one begins, or the file begins there.
     fn begins(&self, message: &Message) -> bool {
         let ends_there = |(_, other): &(u64, Message)| {
             other.file == message.file && other.end() == u64::from(message.pos)
@@ -367,7 +369,7 @@ impl Look<'_> {
         message.pos == 0 || self.records.iter().any(ends_there)
     }
 
-    /// The data file ends before the message does: what is left of it is kept.
+    /// Handles a message behind whose beginning the data file ends: what is left of it is kept.
     fn cut(&mut self, at: usize, size: u64) -> Result<()> {
         let message = self.records[at].1;
         let line = self.data.line(&message)?;
@@ -396,7 +398,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Messages that stand in data files, and that the index should name.
+    /// Finds messages in data files that the index should list.
     fn find_lost(&mut self, statuses: &Statuses, is_incomplete: bool) {
         let mut known: Vec<u32> = self.indexed.messages.iter().map(|message| message.uid).collect();
         known.sort_unstable();

@@ -1,4 +1,4 @@
-//! `.mixmeta` and `.mixstatus`, line by line.
+//! Check of `.mixmeta` and `.mixstatus`, line by line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::check::{DOUBT, Diagnosis, NEW_UIDVALIDITY, Severity, new_uidvalidity}
 /// `.mixmeta`.
 pub(super) struct Meta {
     pub(super) meta: record::Meta,
-    /// It is to be written anew.
+    /// `true` if it must be rewritten.
     pub(super) is_damaged: bool,
-    /// The last UID can be read.
+    /// `true` if the last UID can be read.
     has_last: bool,
-    /// It is told already what is wrong with the UIDVALIDITY, and with the last UID.
+    /// `true` if damage of the UIDVALIDITY, and of the last UID, is recorded already.
     is_told: (bool, bool),
 }
 
 impl Meta {
-    /// Looks at it.
+    /// Examines the file.
     pub(super) fn look(folder: &Path, text: Option<&[u8]>, diagnosis: &mut Diagnosis) -> Self {
         let (is_damaged, has_last, is_told) = (false, false, (false, false));
         let mut meta = Self { meta: record::Meta::default(), is_damaged, has_last, is_told };
@@ -46,7 +46,7 @@ impl Meta {
                     .what("it does not begin with a sequence number")
                     .repair("it gets one above all others");
                 diagnosis.note(damage);
-                // A first line that is another one is not lost.
+                // A first line that is one of the others is not lost.
                 let is_other = |line: &[u8]| line.first().is_some_and(|key| b"VLNK".contains(key));
                 lines.next_if(|(_, line, _)| !is_other(line));
             }
@@ -126,8 +126,7 @@ impl Meta {
         }
     }
 
-    /// Completes what is missing by what the messages say; `highest` is the highest UID of the
-    /// index.
+    /// Completes missing lines from the messages; `highest` is the highest UID of the index.
     pub(super) fn complete(
         &mut self,
         folder: &Path,
@@ -178,7 +177,7 @@ impl Meta {
     }
 }
 
-/// A hexadecimal number and nothing else.
+/// Parses a hexadecimal number and nothing else.
 fn number(text: &[u8]) -> Option<u32> {
     let text = text.iter().all(u8::is_ascii_hexdigit).then_some(text)?;
     u32::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
@@ -188,12 +187,12 @@ fn number(text: &[u8]) -> Option<u32> {
 pub(super) struct Statuses {
     pub(super) seq: u32,
     by_uid: BTreeMap<u32, Status>,
-    /// It is to be written anew.
+    /// `true` if it must be rewritten.
     pub(super) is_damaged: bool,
 }
 
 impl Statuses {
-    /// Looks at it.
+    /// Examines the file.
     pub(super) fn look(folder: &Path, text: Option<&[u8]>, diagnosis: &mut Diagnosis) -> Self {
         let mut found = Self { seq: 0, by_uid: BTreeMap::new(), is_damaged: false };
         let damage = |kind, severity| damage(folder, STATUS, kind, severity);
@@ -239,18 +238,18 @@ impl Statuses {
         found
     }
 
-    /// Whether it names a message, or cannot know it yet.
+    /// Returns `true` if it lists a message, or is too old to list it.
     pub(super) fn may_be_there(&self, uid: u32) -> bool {
         let last = self.by_uid.last_key_value().map_or(0, |(uid, _)| *uid);
         uid > last || self.by_uid.contains_key(&uid)
     }
 
-    /// Whether it names a message.
+    /// Returns `true` if it lists a message.
     pub(super) fn names(&self, uid: u32) -> bool {
         self.by_uid.contains_key(&uid)
     }
 
-    /// Gives messages what their records say.
+    /// Applies the records to the messages.
     pub(super) fn merge(
         &mut self,
         folder: &Path,

@@ -1,8 +1,8 @@
-//! What can be wrong with a mix mailbox, and what mends it.
+//! Damages of a mix mailbox and their repair.
 //!
-//! The lines of meta and status (`lines.rs`); the index against the messages that stand in the data
-//! files (`index.rs`). A message that is whole in a data file is kept, if index or status name it.
-//! What the three files are to be is written anew where it differs.
+//! The lines of meta and status (`lines.rs`); the index against the messages in the data files
+//! (`index.rs`). A message that is complete in a data file is kept if index or status list it. The
+//! parts of the three files that differ from their new content are rewritten.
 
 mod index;
 mod lines;
@@ -64,7 +64,7 @@ impl Doctor for MixMailbox {
     }
 }
 
-/// The files as they are.
+/// The bytes of the files.
 struct Texts {
     meta: Option<Vec<u8>>,
     index: Option<Vec<u8>>,
@@ -81,7 +81,7 @@ impl MixMailbox {
         }
     }
 
-    /// Writes anew what is damaged of meta, index and status.
+    /// Plans to rewrite the damaged ones of meta, index and status.
     fn plan(
         &self,
         texts: &Texts,
@@ -125,7 +125,7 @@ impl MixMailbox {
         self.plan_edit(name, diagnosis, |_| vec![Segment::New(new)])
     }
 
-    /// Writes a line before a message.
+    /// Plans to write lines before messages.
     fn plan_line(
         &self,
         number: u32,
@@ -161,7 +161,7 @@ impl MixMailbox {
     }
 }
 
-/// Damage of a file of the mailbox.
+/// Makes a damage of a file of the mailbox.
 fn damage(folder: &Path, name: &str, kind: &'static str, severity: Severity) -> Damage {
     Damage::new(kind, severity, folder.join(name))
 }
